@@ -1,0 +1,56 @@
+# make read   set up, show the first stop, then fetch and resolve everything
+# make test   set up what tests need, run them all
+
+PYTHON ?= python3
+BIN := .venv/bin
+RUN := $(BIN)/python -m readerkit
+
+.PHONY: read test lint bench
+.DELETE_ON_ERROR:
+
+read: .venv/.toolkit
+	@echo "== Megatron-LM: fetching the pinned source"
+	@$(RUN) fetch megatron
+	@echo "== The first stop"
+	@$(RUN) start
+	@$(MAKE) --no-print-directory .venv/.torch
+	@echo "== PyTorch: fetching the pinned source"
+	@$(RUN) fetch pytorch
+	@echo "== Every annotation, held against its lock"
+	@$(RUN) annotate --check
+	@echo
+	@echo "All of it is on this disk now, and works without a network. Next:"
+	@echo "  $(BIN)/readerkit annotate megatron      the notes on Megatron-LM"
+	@echo "  $(BIN)/readerkit annotate pytorch       the notes on PyTorch"
+	@echo "  $(BIN)/readerkit note FILE:LINES        write one of your own"
+	@echo "(. $(BIN)/activate puts readerkit on your PATH)"
+
+test: .venv/.test
+	@$(RUN) fetch
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest
+
+bench: .venv/.test
+	@$(BIN)/python benchmarks/annotate/run.py
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; \
+	  v >= (3, 11) or sys.exit("readerkit needs Python 3.11 or newer, this is %d.%d: make PYTHON=python3.12 ..." % v[:2])'
+	@echo "== Making .venv"
+	@$(PYTHON) -m venv .venv
+
+.venv/.toolkit: pyproject.toml | .venv/bin/python
+	@echo "== Installing readerkit and the libraries it stands on (about 20 MB)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/.torch: pyproject.toml tools/install_torch.py | .venv/.toolkit
+	@$(BIN)/python tools/install_torch.py
+	@touch $@
+
+.venv/.test: pyproject.toml | .venv/.torch
+	@echo "== Installing what the tests need"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@

@@ -1,0 +1,97 @@
+"""What identifies code after its lines moved: hashes of tokens, and no text.
+
+White space and comments do not count. A drifted anchor can be found again by the
+fingerprints of its lines, of its neighbours and of its symbol.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from readerkit.anchors.anchor import Span
+from readerkit.anchors.source import SourceFile
+
+NEIGHBOUR_LINES = 3
+_OPAQUE = {"string_content"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Hashes of the tokens in and around a span, as short hexadecimal strings."""
+
+    code: str
+    """Of all tokens of the span: what a person reviews a note against."""
+    lines: tuple[str, ...]
+    """Of each line; empty for one without tokens."""
+    before: str
+    """Of the nearest lines with tokens above the span."""
+    after: str
+    """Of the nearest lines with tokens below it."""
+    symbol: str
+    """Of the smallest definition around the span; empty at module level."""
+
+
+def fingerprint(span: Span, source: SourceFile) -> Fingerprint:
+    """Return the fingerprints of ``span`` in ``source``."""
+    around = 40  # lines looked at for neighbours: enough to cross a long comment
+    first = max(1, span.first - around)
+    last = min(len(source.raw_lines), span.last + around)
+    tokens = _tokens_by_line(source, first, last)
+    inside = [tokens.get(number, []) for number in range(span.first, span.last + 1)]
+    before = [tokens[n] for n in range(first, span.first) if n in tokens]
+    after = [tokens[n] for n in range(span.last + 1, last + 1) if n in tokens]
+    symbol = source.symbol_around(span.first, span.last)
+    symbol_tokens = _tokens_by_line(source, symbol.first, symbol.last) if symbol else {}
+    return Fingerprint(
+        code=_digest(inside),
+        lines=tuple(_digest([line])[:8] if line else "" for line in inside),
+        before=_digest(before[-NEIGHBOUR_LINES:]),
+        after=_digest(after[:NEIGHBOUR_LINES]),
+        symbol=_digest([symbol_tokens[n] for n in sorted(symbol_tokens)]),
+    )
+
+
+def _digest(lines: list[list[bytes]]) -> str:
+    if not any(lines):
+        return ""
+    text = b"\n".join(b"\0".join(line) for line in lines)
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def _tokens_by_line(
+    source: SourceFile, first: int, last: int
+) -> dict[int, list[bytes]]:
+    """Return the tokens on each line of a range; lines without any are absent.
+
+    A token of several lines (a docstring) gives each of its lines a part.
+    """
+    tokens: dict[int, list[bytes]] = {}
+    for leaf in _leaves(source.root, first - 1, last - 1):
+        row = leaf.start_point[0] + 1
+        text = source.data[leaf.start_byte : leaf.end_byte]
+        for offset, part in enumerate(text.split(b"\n")):
+            if first <= row + offset <= last and part.strip():
+                tokens.setdefault(row + offset, []).append(part.strip())
+    return tokens
+
+
+def _leaves(root: Node, first_row: int, last_row: int) -> list[Node]:
+    """Return the leaves that touch rows of a range, comments left out."""
+    leaves: list[Node] = []
+    cursor = root.walk()
+    while True:
+        node = cursor.node
+        assert node is not None  # a cursor stands on a node
+        if node.start_point[0] > last_row:
+            return leaves
+        touches = node.end_point[0] >= first_row and node.type != "comment"
+        if touches and node.type not in _OPAQUE and cursor.goto_first_child():
+            continue
+        if touches and node.end_byte > node.start_byte:
+            leaves.append(node)
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return leaves

@@ -1,0 +1,56 @@
+"""What each part of a line is (keyword, string, name), from the anchors' own tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import tree_sitter_python
+from tree_sitter import Query, QueryCursor
+
+from readerkit.anchors.source import PYTHON, SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A stretch of one line, and what it is."""
+
+    line: int
+    start: int
+    """Byte offset in the line."""
+    end: int
+    """Byte offset after it; past the line's length where it runs on."""
+    kind: str
+    """A capture name of the grammar's own highlight query: ``keyword``, ``string``."""
+
+
+@lru_cache
+def _query() -> Query:
+    return Query(PYTHON, tree_sitter_python.HIGHLIGHTS_QUERY)
+
+
+def highlight(source: SourceFile, first: int, last: int) -> list[Mark]:
+    """Return the marks on lines ``first`` to ``last``, outer before inner ones.
+
+    Where two patterns of the query name one node, the later pattern rules, as the
+    grammar's authors mean it.
+    """
+    cursor = QueryCursor(_query())
+    cursor.set_point_range((first - 1, 0), (last, 0))
+    kinds: dict[tuple[int, int], tuple[int, str]] = {}
+    spans = {}
+    for pattern, captures in cursor.matches(source.root):
+        for kind, nodes in captures.items():
+            for node in nodes:
+                key = (node.start_byte, node.end_byte)
+                if key not in kinds or kinds[key][0] <= pattern:
+                    kinds[key] = (pattern, kind)
+                    spans[key] = (node.start_point, node.end_point)
+    marks = []
+    for key in sorted(kinds, key=lambda key: (key[0], -key[1])):
+        (row, column), (end_row, end_column) = spans[key]
+        for line in range(max(row, first - 1), min(end_row, last - 1) + 1):
+            start = column if line == row else 0
+            end = end_column if line == end_row else 1 << 30
+            marks.append(Mark(line + 1, start, end, kinds[key][1]))
+    return marks

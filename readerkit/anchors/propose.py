@@ -1,0 +1,252 @@
+"""From lines to an anchor: the shortest one that resolves to exactly these lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice, product
+from keyword import iskeyword
+
+from tree_sitter import Node
+
+from readerkit.anchors.anchor import Anchor, Span
+from readerkit.anchors.resolve import resolve
+from readerkit.anchors.source import SourceFile
+from readerkit.anchors.symbols import Symbol
+from readerkit.errors import AnchorError
+
+MAX_PATTERN = 160
+"""Characters: an anchor is an address, not a quotation."""
+MAX_TRIES = 400
+_SKIPPED = {"comment", "line_continuation"}
+_DOCSTRING = "(expression_statement (string) @anchor)"
+
+
+def propose(span: Span, source: SourceFile) -> Anchor:
+    """Return the narrowest anchor that resolves to ``span``, blank edges trimmed.
+
+    A definition is named by its symbol, a statement by a pattern that keeps as few of
+    its tokens as uniqueness allows, several statements by a range.
+
+    Raises:
+        AnchorError: lines outside the file, lines without code, or lines that cut a
+            statement in two; the message says which lines would do.
+    """
+    span = _trim(span, source)
+    for anchor in islice(_candidates(span, source), MAX_TRIES):
+        try:
+            if resolve(anchor, source) == span:
+                return anchor
+        except AnchorError:
+            continue
+    whole = _whole_statements(span, source)
+    if whole != span:
+        raise AnchorError(
+            f"{span} cuts through a statement",
+            [f"try {whole}, which holds it whole"],
+        )
+    raise AnchorError(
+        f"no short pattern names {span}",
+        ["choose fewer lines, or write a query anchor by hand"],
+    )
+
+
+def _trim(span: Span, source: SourceFile) -> Span:
+    """Drop blank and comment lines at both edges."""
+    count = len(source.raw_lines)
+    if not 1 <= span.first <= span.last <= count:
+        raise AnchorError(
+            f"{span}: expected lines within 1 to {count}, first before last"
+        )
+    first, last = span.first, span.last
+    while first <= last and _is_quiet(source.line(first)):
+        first += 1
+    while last >= first and _is_quiet(source.line(last)):
+        last -= 1
+    if first > last:
+        raise AnchorError(f"{span} holds no code: an anchor names code, not comments")
+    return Span(span.path, first, last)
+
+
+def _is_quiet(line: str) -> bool:
+    return not line.strip() or line.lstrip().startswith("#")
+
+
+def _candidates(span: Span, source: SourceFile) -> Iterator[Anchor]:
+    """Yield anchors to try, the ones that read best first."""
+    path = span.path
+    for name, symbols in source.symbols.items():
+        for index, symbol in enumerate(symbols, 1):
+            if symbol.first == span.first and symbol.last == span.last:
+                yield Anchor(path, symbol=name)
+                yield Anchor(path, symbol=name, nth=index)
+    scope = _scope(span, source)
+    root = scope.scope if scope else source.root
+    name = scope.name if scope else None
+    starting = _nodes_from(root, span.first)
+    whole = [node for node in starting if _lines(node)[1] == span.last]
+    patterns = _best_first(
+        [text for node in whole for text in _patterns(node, source)]
+        + [text for node in starting for text in _headers(node, source)]
+    )
+    for text in patterns:
+        yield Anchor(path, symbol=name, code=text)
+    starts = _best_first(_edges(starting, source))
+    stops = _best_first(_edges(_nodes_to(root, span.last), source))
+    for start, stop in product(starts[:10], stops[:10]):
+        yield Anchor(path, symbol=name, start=start, stop=stop)
+    for nth in (None, *range(1, 9)):
+        yield Anchor(path, symbol=name, query=_DOCSTRING, nth=nth)
+    for text, nth in product(patterns[:6], range(1, 9)):
+        yield Anchor(path, symbol=name, code=text, nth=nth)
+    for start, stop in product(starts[:3], stops[:3]):
+        for nth, to_nth in product((None, 1, 2, 3), (None, 1, 2, 3)):
+            yield Anchor(
+                path, symbol=name, start=start, stop=stop, nth=nth, to_nth=to_nth
+            )
+
+
+def _scope(span: Span, source: SourceFile) -> Symbol | None:
+    """Return the smallest definition with these lines inside it."""
+    around = [
+        symbol
+        for symbols in source.symbols.values()
+        for symbol in symbols
+        if symbol.scope.start_point[0] < span.first <= span.last <= symbol.last
+    ]
+    return min(around, key=lambda symbol: symbol.last - symbol.first, default=None)
+
+
+def _best_first(texts: Iterable[str]) -> list[str]:
+    """Order patterns: calls and statements before scraps, short before long."""
+    unique = dict.fromkeys(text for text in texts if 3 < len(text) <= MAX_PATTERN)
+    return sorted(unique, key=lambda text: (_is_scrap(text), len(text)))
+
+
+def _is_scrap(text: str) -> bool:
+    """Tell a bare name, a literal or a piece of an expression: hard to read."""
+    keyword = iskeyword(text.split()[0])
+    return (not keyword and not ("(" in text or " = " in text)) or not text[0].isalpha()
+
+
+def _walk(root: Node, first: int, last: int) -> Iterator[Node]:
+    """Yield every named node that touches lines of a range, parents first."""
+    cursor = root.walk()
+    while True:
+        node = cursor.node
+        assert node is not None  # a cursor stands on a node
+        touches = node.start_point[0] < last and node.end_point[0] >= first - 1
+        if touches and node.is_named:
+            yield node
+        if touches and cursor.goto_first_child():
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return
+
+
+def _lines(node: Node) -> tuple[int, int]:
+    return node.start_point[0] + 1, node.end_point[0] + 1
+
+
+def _nodes_from(root: Node, line: int) -> list[Node]:
+    """Return the nodes that begin on a line, outer ones first."""
+    return [node for node in _walk(root, line, line) if _lines(node)[0] == line]
+
+
+def _nodes_to(root: Node, line: int) -> list[Node]:
+    """Return the nodes that end on a line, outer ones first."""
+    return [node for node in _walk(root, line, line) if _lines(node)[1] == line]
+
+
+def _edges(nodes: Iterable[Node], source: SourceFile) -> Iterator[str]:
+    """Yield patterns that may begin or end a range: statements, headers and calls."""
+    for node in nodes:
+        if node.type.endswith(
+            ("_statement", "_clause", "_definition")
+        ) or node.type in (
+            "assignment",
+            "call",
+        ):
+            yield from _headers(node, source)
+            yield from _patterns(node, source)
+
+
+def _patterns(node: Node, source: SourceFile) -> Iterator[str]:
+    """Yield patterns for a whole node, from the most abstract to its own tokens."""
+    if node.type in ("module", "block", "comment"):
+        return
+    if _header_children(node):
+        yield from (f"{header} ..." for header in _headers(node, source))
+        return
+    for depth in (1, 2, 3, 4, 6, 8):
+        yield _render(node, source, depth)
+
+
+def _headers(node: Node, source: SourceFile) -> Iterator[str]:
+    """Yield header patterns of a compound statement."""
+    for depth in (0, 1, 2, 3, 5):
+        header = _header_children(node)
+        if header:
+            yield _join(_render(child, source, depth) for child in header)
+
+
+def _header_children(node: Node) -> list[Node]:
+    """Return a compound statement's children up to its colon; others have none."""
+    if not node.type.endswith(("_statement", "_clause", "_definition")):
+        return []
+    children = _children(node)
+    for index, child in enumerate(children):
+        if child.type == ":":
+            return children[: index + 1]
+    return []
+
+
+def _children(node: Node) -> list[Node]:
+    return [child for child in node.children if child.type not in _SKIPPED]
+
+
+def _render(node: Node, source: SourceFile, depth: int) -> str:
+    """Return a node's tokens with everything deeper than ``depth`` made a gap."""
+    children = _children(node)
+    if not children or node.type == "string":
+        text = source.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+        return "..." if node.type == "string" and depth < 3 else text
+    if node.type == "block":
+        return "..."
+    first, last = children[0].type, children[-1].type
+    bracketed = (first, last) in {("(", ")"), ("[", "]"), ("{", "}")}
+    if bracketed and depth <= 2 and node.type != "parenthesized_expression":
+        return f"{first}...{last}"
+    if depth <= 0 and node.type not in ("attribute", "dotted_name"):
+        return "..."
+    return _join(_render(child, source, depth - 1) for child in children)
+
+
+_NO_SPACE_AFTER = ("(", "[", "{", ".", "@", "~")
+_NO_SPACE_BEFORE = (")", "]", "}", ",", ":")
+
+
+def _join(parts: Iterable[str]) -> str:
+    """Join tokens as a person would space them."""
+    text = ""
+    for part in parts:
+        is_suffix = part[0] in "([." and not part.startswith("...")
+        after_name = text[-1:].isidentifier() or text[-1:] in (")", "]")
+        tight = (
+            (text.endswith(_NO_SPACE_AFTER) and not text.endswith("..."))
+            or part.startswith(_NO_SPACE_BEFORE)
+            or (is_suffix and after_name and not iskeyword(text.split()[-1]))
+        )
+        text += part if tight or not text else f" {part}"
+    return " ".join(text.split())
+
+
+def _whole_statements(span: Span, source: SourceFile) -> Span:
+    """Return the lines of the statements that ``span`` cuts through."""
+    first, last = span.first, span.last
+    for node in _walk(source.root, span.first, span.last):
+        parent_is_body = node.type.endswith(("_statement", "_definition"))
+        begin, end = _lines(node)
+        if parent_is_body and not any(child.type == "block" for child in node.children):
+            first, last = min(first, begin), max(last, end)
+    return Span(span.path, first, last)

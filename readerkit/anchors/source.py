@@ -1,0 +1,82 @@
+"""One parsed file: bytes, lines, tree and symbols, each made once and only if asked."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import tree_sitter
+import tree_sitter_python
+
+from readerkit.anchors.symbols import Symbol, collect_symbols
+from readerkit.errors import AnchorError
+
+PYTHON = tree_sitter.Language(tree_sitter_python.language())
+
+MAX_BYTES = 2_000_000
+MAX_LINE_BYTES = 1_000_000
+"""A tree costs about 200 times its source: one line of 5 MB takes nearly 1 GB."""
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class SourceFile:
+    """A file of an upstream.
+
+    Lines end at ``\\n`` alone, as git and tree-sitter count them; a carriage return
+    before it does not belong to the text. A byte order mark is dropped, which moves
+    no line. Bytes that are not UTF-8 are kept for parsing and shown as U+FFFD.
+
+    Raises:
+        AnchorError: a file or a line too large to parse within sane memory.
+    """
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path = path
+        self.data = data.removeprefix(_BOM)
+        if len(data) > MAX_BYTES:
+            raise AnchorError(
+                f"{path}: skipped: got {len(data):,} bytes, "
+                f"expected at most {MAX_BYTES:,} for a source file"
+            )
+        if len(data) > MAX_LINE_BYTES:
+            longest = max(map(len, self.raw_lines))
+            if longest > MAX_LINE_BYTES:
+                raise AnchorError(
+                    f"{path}: skipped: got a line of {longest:,} bytes, "
+                    f"expected at most {MAX_LINE_BYTES:,}"
+                )
+
+    @cached_property
+    def raw_lines(self) -> list[bytes]:
+        """Every line without its line end."""
+        lines = self.data.split(b"\n")
+        if lines[-1] == b"":
+            lines.pop()
+        return lines
+
+    def line(self, number: int) -> str:
+        """Return the text of one line, counted from 1."""
+        return self.raw_lines[number - 1].removesuffix(b"\r").decode("utf-8", "replace")
+
+    @cached_property
+    def root(self) -> tree_sitter.Node:
+        """The root of the syntax tree; broken source gives a tree with ERROR nodes."""
+        return tree_sitter.Parser(PYTHON).parse(self.data).root_node
+
+    @cached_property
+    def symbols(self) -> dict[str, list[Symbol]]:
+        """Classes and functions by qualified name; redefinitions share one."""
+        table: dict[str, list[Symbol]] = {}
+        for symbol in collect_symbols(self.root):
+            table.setdefault(symbol.name, []).append(symbol)
+        return table
+
+    def symbol_around(self, first: int, last: int) -> Symbol | None:
+        """Return the smallest definition that holds these lines, if one does."""
+        around = [
+            symbol
+            for symbols in self.symbols.values()
+            for symbol in symbols
+            if symbol.first <= first and last <= symbol.last
+        ]
+        return min(around, key=lambda symbol: symbol.last - symbol.first, default=None)

@@ -1,0 +1,261 @@
+"""What people write about code, as values: annotations, mirrors, concepts, references.
+
+Knows nothing of git, files or HTML: parsed YAML comes in, checked against its schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from readerkit.anchors.anchor import Anchor
+from readerkit.errors import AnchorError, ContentError, Fault
+from readerkit.yaml_tree import Path, YamlFile
+
+TEXT_FIELDS = ("decision", "alternative", "why", "cost", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an entry stands in the file that a person wrote."""
+
+    file: str
+    line: int
+    column: int
+
+    def fault(self, what: str, got: str = "", expected: str = "") -> Fault:
+        """Return a fault at this place."""
+        return Fault(self.file, self.line, self.column, what, got, expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A key of ``references.yaml``, and a section of that work."""
+
+    key: str
+    section: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A note on one place of one upstream."""
+
+    id: str
+    upstream: str
+    anchor: Anchor
+    kind: Literal["citation", "note", "pitfall"]
+    title: str
+    place: Place
+    decision: str = ""
+    alternative: str = ""
+    why: str = ""
+    cost: str = ""
+    text: str = ""
+    references: tuple[Citation, ...] = ()
+    concepts: tuple[str, ...] = ()
+    mine: bool = False
+    """Whether it comes from the reader's own overlay book."""
+
+    def with_texts(self, texts: Mapping[str, str]) -> Annotation:
+        """Return the annotation with translated texts in place of its own."""
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Annotation(**{**own, **texts})
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something upstream does and the mini does not."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A collective of a comparison that belongs to a mirror's section."""
+
+    comparison: str
+    phase: str
+    op: str
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorSection:
+    """One step of an idea: the upstream notes and the mini lines that hold it."""
+
+    title: str
+    relation: str
+    upstream: tuple[str, ...]
+    """Annotation ids, of any upstream."""
+    mini: tuple[Anchor, ...]
+    places: tuple[Place, ...]
+    """Where each anchor of ``mini`` is written."""
+    leaves_out: tuple[LeftOut, ...]
+    why: str
+    events: tuple[Event, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """One idea, and every place that holds it."""
+
+    id: str
+    title: str
+    idea: str
+    concepts: tuple[str, ...]
+    sections: tuple[MirrorSection, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """An entry of the memory map."""
+
+    id: str
+    title: str
+    summary: str
+    pressure: str
+    layer: str
+    requires: tuple[str, ...]
+    recurs: tuple[str, ...]
+    references: tuple[Citation, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A work that notes cite."""
+
+    key: str
+    title: str
+    authors: str
+    year: int
+    url: str
+    sections: Mapping[str, str]
+    """Section number to its title; a title may be empty where nobody checked it."""
+    place: Place
+
+
+def parse_annotations(
+    document: YamlFile, upstream: str, *, mine: bool = False
+) -> list[Annotation]:
+    """Return the annotations of a file that fits its schema.
+
+    Raises:
+        ContentError: every anchor of the file that contradicts itself.
+    """
+    faults: list[Fault] = []
+    annotations = []
+    for index, entry in enumerate(document.value or ()):
+        anchor = _anchor(entry["at"], document, (index, "at"), faults)
+        if anchor is None:
+            continue
+        given = {name: entry[name].strip() for name in TEXT_FIELDS if name in entry}
+        annotations.append(
+            Annotation(
+                id=entry["id"],
+                upstream=upstream,
+                anchor=anchor,
+                kind=entry["kind"],
+                title=entry["title"],
+                place=_place(document, (index,)),
+                references=_citations(entry),
+                concepts=tuple(entry["concepts"]),
+                mine=mine,
+                **given,
+            )
+        )
+    if faults:
+        raise ContentError(faults)
+    return annotations
+
+
+def parse_mirror(document: YamlFile) -> Mirror:
+    """Return the mirror of a file that fits its schema.
+
+    Raises:
+        ContentError: every anchor of the file that contradicts itself.
+    """
+    faults: list[Fault] = []
+    value = document.value
+    sections = []
+    for index, entry in enumerate(value["sections"]):
+        path: Path = ("sections", index)
+        anchors = []
+        for number, at in enumerate(entry.get("mini", ())):
+            where = (*path, "mini", number)
+            anchor = _anchor(at, document, where, faults)
+            if anchor is not None:
+                anchors.append((anchor, _place(document, where)))
+        sections.append(
+            MirrorSection(
+                title=entry["title"],
+                relation=entry["relation"],
+                upstream=tuple(entry["upstream"]),
+                mini=tuple(anchor for anchor, _ in anchors),
+                places=tuple(place for _, place in anchors),
+                leaves_out=tuple(
+                    LeftOut(**item) for item in entry.get("leaves_out", ())
+                ),
+                why=entry.get("why", "").strip(),
+                events=tuple(Event(**item) for item in entry.get("events", ())),
+                place=_place(document, path),
+            )
+        )
+    if faults:
+        raise ContentError(faults)
+    return Mirror(
+        value["id"],
+        value["title"],
+        value["idea"].strip(),
+        tuple(value.get("concepts", ())),
+        tuple(sections),
+        _place(document, ()),
+    )
+
+
+def parse_concepts(document: YamlFile) -> list[Concept]:
+    """Return the concepts of a file that fits its schema."""
+    return [
+        Concept(
+            entry["id"],
+            entry["title"],
+            entry["summary"].strip(),
+            entry["pressure"],
+            entry["layer"],
+            tuple(entry.get("requires", ())),
+            tuple(entry.get("recurs", ())),
+            _citations(entry),
+            _place(document, (index,)),
+        )
+        for index, entry in enumerate(document.value or ())
+    ]
+
+
+def parse_references(document: YamlFile) -> list[Reference]:
+    """Return the references of a file that fits its schema."""
+    return [
+        Reference(**entry, place=_place(document, (index,)))
+        for index, entry in enumerate(document.value or ())
+    ]
+
+
+def _citations(entry: Mapping[str, Any]) -> tuple[Citation, ...]:
+    return tuple(Citation(**item) for item in entry.get("references", ()))
+
+
+def _place(document: YamlFile, path: Path) -> Place:
+    return Place(document.file, *document.mark(path))
+
+
+def _anchor(
+    value: Mapping[str, Any], document: YamlFile, path: Path, faults: list[Fault]
+) -> Anchor | None:
+    try:
+        return Anchor.parse(value)
+    except AnchorError as error:
+        faults.append(document.fault(path, f"anchor: {error}"))
+        return None

@@ -1,0 +1,399 @@
+"""Everything joined: what people wrote, checked as a whole, with every anchor resolved.
+
+``parse_book`` turns the bytes of a book's files into a Book and reports every fault of
+every file at once. ``resolve_notes`` adds the lines. Neither touches a disk.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import Literal
+
+from readerkit.anchors import Anchor, SourceFile, Span, fingerprint, resolve
+from readerkit.annotations import (
+    Annotation,
+    Citation,
+    Concept,
+    Mirror,
+    Place,
+    Reference,
+    parse_annotations,
+    parse_concepts,
+    parse_mirror,
+    parse_references,
+)
+from readerkit.errors import AnchorError, ContentError, Fault
+from readerkit.schema import Kind, faults_of
+from readerkit.upstreams import Lock, LockedAnchor, Upstream
+from readerkit.yaml_tree import YamlFile, parse_yaml
+
+MINIS = "minis"
+"""The name of the upstream whose folder holds the mini implementations."""
+
+State = Literal["reviewed", "unreviewed", "changed", "unlocked"]
+
+
+@dataclass(frozen=True, slots=True)
+class BookFile:
+    """One file of a book, as it was read."""
+
+    path: str
+    """Below the book's root: ``annotations/megatron/tensor_parallel.yaml``."""
+    data: bytes
+    shown: str = ""
+    """How messages name it; the path where empty."""
+    mine: bool = False
+    """Whether it is part of the reader's overlay."""
+
+    @property
+    def name(self) -> str:
+        """The name for messages."""
+        return self.shown or self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """All that was written, and the locks it is held against."""
+
+    upstreams: Mapping[str, Upstream]
+    locks: Mapping[str, Lock]
+    annotations: Mapping[str, Annotation]
+    """By id, over all upstreams."""
+    mirrors: Mapping[str, Mirror]
+    concepts: Mapping[str, Concept]
+    references: Mapping[str, Reference]
+    translations: Mapping[str, Mapping[str, Mapping[str, str]]]
+    """Language to annotation id to field to text."""
+
+    def notes_on(self, upstream: str) -> list[Annotation]:
+        """Return the annotations of one upstream in the order they were written."""
+        return [a for a in self.annotations.values() if a.upstream == upstream]
+
+    def minis_beside(self, annotation: str) -> tuple[str, ...]:
+        """Return the names of the minis that a mirror puts beside an annotation."""
+        names = [
+            anchor.file.rpartition("/")[2].removesuffix(".py")
+            for mirror in self.mirrors.values()
+            for section in mirror.sections
+            if annotation in section.upstream
+            for anchor in section.mini
+        ]
+        return tuple(dict.fromkeys(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An annotation with its lines."""
+
+    annotation: Annotation
+    span: Span
+    symbol: str
+    """The anchor's definition, or the smallest one around its lines."""
+    state: State
+    minis: tuple[str, ...] = ()
+
+
+# --- reading what was written ---
+
+
+def parse_book(files: Iterable[BookFile]) -> Book:
+    """Return the book that ``files`` hold.
+
+    Raises:
+        ContentError: every fault of every file.
+    """
+    reader = _Reader()
+    for file in files:
+        reader.read(file)
+    reader.check_links()
+    if reader.faults:
+        raise ContentError(reader.faults)
+    return reader.book()
+
+
+@dataclass(slots=True)
+class _Reader:
+    faults: list[Fault] = field(default_factory=list)
+    upstreams: dict[str, Upstream] = field(default_factory=dict)
+    locks: dict[str, Lock] = field(default_factory=dict)
+    annotations: list[Annotation] = field(default_factory=list)
+    mirrors: list[Mirror] = field(default_factory=list)
+    concepts: list[Concept] = field(default_factory=list)
+    references: list[Reference] = field(default_factory=list)
+    translated: list[tuple[str, YamlFile]] = field(default_factory=list)
+
+    def book(self) -> Book:
+        translations: dict[str, dict[str, dict[str, str]]] = {}
+        for language, document in self.translated:
+            translations.setdefault(language, {}).update(document.value or {})
+        return Book(
+            self.upstreams,
+            self.locks,
+            {entry.id: entry for entry in self.annotations},
+            {entry.id: entry for entry in self.mirrors},
+            {entry.id: entry for entry in self.concepts},
+            {entry.key: entry for entry in self.references},
+            translations,
+        )
+
+    def read(self, file: BookFile) -> None:
+        """Read one file; what is wrong with it goes to ``faults``."""
+        try:
+            if file.path.endswith(".lock"):
+                self._read_lock(file)
+            else:
+                self._read_yaml(file)
+        except ContentError as error:
+            self.faults += error.faults
+
+    def _read_lock(self, file: BookFile) -> None:
+        name = file.path.rpartition("/")[2].removesuffix(".lock")
+        text = file.data.decode("utf-8", "replace")
+        lock = Lock.parse(text, file.name)
+        known = self.locks.get(name)
+        if known is not None:  # an overlay adds its anchors to the book's
+            lock = known.with_anchors({**known.anchors, **lock.anchors})
+        self.locks[name] = lock
+
+    def _read_yaml(self, file: BookFile) -> None:
+        kind = _kind(file.path)
+        document = parse_yaml(file.data, file.name)
+        if document.value is None and kind not in ("mirror",):
+            return
+        faults = faults_of(document, kind)
+        if faults:
+            raise ContentError(faults)
+        if kind == "annotations":
+            upstream = file.path.split("/")[1]
+            self.annotations += parse_annotations(document, upstream, mine=file.mine)
+        elif kind == "translation":
+            self.translated.append((file.path.split(".")[-2], document))
+        elif kind == "mirror":
+            self.mirrors.append(parse_mirror(document))
+        elif kind == "concepts":
+            self.concepts += parse_concepts(document)
+        elif kind == "references":
+            self.references += parse_references(document)
+        else:
+            parsed = map(Upstream.parse, document.value)
+            self.upstreams.update({upstream.name: upstream for upstream in parsed})
+
+    # --- links between files ---
+
+    def check_links(self) -> None:
+        """Check what one file alone cannot tell: ids, references, concepts, cycles."""
+        ids = {entry.id for entry in self.annotations}
+        concepts = {entry.id for entry in self.concepts}
+        self._check_unique((a.id, a.place) for a in self.annotations)
+        self._check_unique((m.id, m.place) for m in self.mirrors)
+        self._check_unique((c.id, c.place) for c in self.concepts)
+        self._check_unique((r.key, r.place) for r in self.references)
+        for annotation in self.annotations:
+            self._check_upstream(annotation)
+            self._check_names(
+                annotation.concepts, concepts, "concept", annotation.place
+            )
+            self._check_citations(annotation.references, annotation.place)
+        for concept in self.concepts:
+            self._check_names(concept.requires, concepts, "concept", concept.place)
+            self._check_names(concept.recurs, concepts, "concept", concept.place)
+            self._check_citations(concept.references, concept.place)
+        for mirror in self.mirrors:
+            self._check_names(mirror.concepts, concepts, "concept", mirror.place)
+            for section in mirror.sections:
+                self._check_names(section.upstream, ids, "annotation", section.place)
+        for _, document in self.translated:
+            for key in document.value or {}:
+                place = Place(document.file, *document.key_mark((key,)))
+                self._check_names([key], ids, "annotation", place)
+        self._check_cycles()
+
+    def _check_unique(self, named: Iterable[tuple[str, Place]]) -> None:
+        first: dict[str, Place] = {}
+        for name, place in named:
+            if name in first:
+                known = first[name]
+                got = f"'{name}', first at {known.file}:{known.line}"
+                self.faults.append(place.fault("a duplicate id", got, "each id once"))
+            first.setdefault(name, place)
+
+    def _check_upstream(self, annotation: Annotation) -> None:
+        if annotation.upstream not in self.upstreams:
+            got = f"folder '{annotation.upstream}'"
+            expected = "one of " + ", ".join(self.upstreams)
+            self.faults.append(
+                annotation.place.fault("unknown upstream", got, expected)
+            )
+
+    def _check_names(
+        self, names: Iterable[str], known: Iterable[str], what: str, place: Place
+    ) -> None:
+        for name in names:
+            if name not in known:
+                got = f"'{name}'{_hint(name, known)}"
+                expected = f"a known {what}"
+                self.faults.append(place.fault(f"unknown {what}", got, expected))
+
+    def _check_citations(self, citations: Iterable[Citation], place: Place) -> None:
+        works = {work.key: work for work in self.references}
+        for citation in citations:
+            self._check_names([citation.key], works, "reference", place)
+            work = works.get(citation.key)
+            if work and citation.section and citation.section not in work.sections:
+                got = f"'{citation.section}' of {citation.key}"
+                expected = (
+                    f"one of {', '.join(work.sections)} (add it to references.yaml)"
+                )
+                self.faults.append(place.fault("unknown section", got, expected))
+
+    def _check_cycles(self) -> None:
+        graph = {concept.id: concept.requires for concept in self.concepts}
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            cycle = " -> ".join(reversed(error.args[1]))
+            place = next(c.place for c in self.concepts if c.id == error.args[1][0])
+            fault = place.fault("concepts that require each other", cycle, "no cycle")
+            self.faults.append(fault)
+
+
+def _kind(path: str) -> Kind:
+    """Tell what a file is from where it stands."""
+    parts = path.split("/")
+    if parts[-1].count(".") > 1:
+        return "translation"
+    if len(parts) == 3:
+        return "mirror" if parts[1] == "mirrors" else "annotations"
+    kinds: dict[str, Kind] = {
+        "concepts.yaml": "concepts",
+        "references.yaml": "references",
+        "upstreams.yaml": "upstreams",
+    }
+    if parts[-1] not in kinds:
+        expected = f"{', '.join(kinds)}, <upstream>/<topic>.yaml or mirrors/<idea>.yaml"
+        raise ContentError([Fault(path, 1, 1, "a file nobody reads", "", expected)])
+    return kinds[parts[-1]]
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean '{near[0]}'?)" if near else ""
+
+
+# --- resolving ---
+
+
+class Sources:
+    """The parsed files of one upstream, each read and parsed at most once."""
+
+    def __init__(
+        self, upstream: Upstream, paths: Iterable[str], read: Callable[[str], bytes]
+    ) -> None:
+        self.upstream = upstream
+        self.paths = frozenset(paths)
+        self._read = read
+        self._parsed: dict[str, SourceFile] = {}
+
+    def file(self, path: str) -> SourceFile:
+        """Return a parsed file.
+
+        Raises:
+            AnchorError: a path that the upstream does not include.
+        """
+        if path not in self._parsed:
+            if path not in self.paths:
+                near = difflib.get_close_matches(path, self.paths, n=3, cutoff=0.6)
+                at = f" at {self.upstream.commit[:12]}" if self.upstream.commit else ""
+                raise AnchorError(
+                    f"{self.upstream.name}{at} includes no file {path!r}",
+                    [f"did you mean {candidate}?" for candidate in near],
+                )
+            self._parsed[path] = SourceFile(path, self._read(path))
+        return self._parsed[path]
+
+    def resolve(self, anchor: Anchor) -> Span:
+        """Return the span of an anchor.
+
+        Raises:
+            AnchorError: see ``anchors.resolve``.
+        """
+        return resolve(anchor, self.file(anchor.file))
+
+
+def resolve_notes(
+    book: Book, sources: Sources, annotations: Iterable[Annotation] | None = None
+) -> list[Note]:
+    """Return the notes of one upstream in reading order: by file, then by line.
+
+    Raises:
+        ContentError: every anchor that does not resolve to exactly one place.
+    """
+    name = sources.upstream.name
+    lock = book.locks.get(name, Lock(""))
+    chosen = book.notes_on(name) if annotations is None else annotations
+    notes, faults = [], []
+    for annotation in chosen:
+        try:
+            span = sources.resolve(annotation.anchor)
+        except AnchorError as error:
+            faults.append(annotation.place.fault(f"{annotation.id}: {error}"))
+            continue
+        around = sources.file(span.path).symbol_around(span.first, span.last)
+        symbol = annotation.anchor.symbol or (around.name if around else "")
+        state = _state(lock.anchors.get(annotation.id), span)
+        minis = book.minis_beside(annotation.id)
+        notes.append(Note(annotation, span, symbol, state, minis))
+    if faults:
+        raise ContentError(faults)
+    return sorted(notes, key=lambda note: (note.span, note.annotation.id))
+
+
+def check_mirrors(book: Book, minis: Sources) -> list[Fault]:
+    """Return a fault for every mini anchor of a mirror that does not resolve."""
+    faults = []
+    for mirror in book.mirrors.values():
+        for section in mirror.sections:
+            for anchor, place in zip(section.mini, section.places, strict=True):
+                try:
+                    minis.resolve(anchor)
+                except AnchorError as error:
+                    faults.append(place.fault(f"{mirror.id}: {error}"))
+    return faults
+
+
+def lock_notes(lock: Lock, notes: Iterable[Note], sources: Sources) -> Lock:
+    """Return the lock with what ``notes`` resolve to now; reviews are kept."""
+    anchors = {}
+    for note in notes:
+        known = lock.anchors.get(note.annotation.id)
+        marks = fingerprint(note.span, sources.file(note.span.path))
+        reviewed = known.reviewed if known else ""
+        anchors[note.annotation.id] = LockedAnchor(note.span, marks, reviewed)
+    return lock.with_anchors(anchors)
+
+
+def lock_differences(locked: Lock, now: Lock, commit: str) -> Iterator[str]:
+    """Yield one line for each way in which ``now`` is not what was locked."""
+    if locked.commit != commit:
+        yield f"the lock is of commit {locked.commit}: upstreams.yaml pins {commit}"
+    for name in sorted({*locked.anchors, *now.anchors}):
+        before, after = locked.anchors.get(name), now.anchors.get(name)
+        if before is None:
+            yield f"{name}: not in the lock, now {after and after.span}"
+        elif after is None:
+            yield f"{name}: in the lock at {before.span}, but no annotation has this id"
+        elif before.span != after.span:
+            yield f"{name}: the lock says {before.span}, it resolves to {after.span}"
+        elif before.fingerprint != after.fingerprint:
+            yield f"{name}: the code at {after.span} is not what was locked"
+
+
+def _state(locked: LockedAnchor | None, span: Span) -> State:
+    if locked is None or locked.span != span:
+        return "unlocked"
+    if not locked.reviewed:
+        return "unreviewed"
+    return "reviewed" if locked.is_reviewed else "changed"

@@ -1,0 +1,1 @@
+"""One subcommand a module: parse arguments, call, print."""

@@ -1,0 +1,219 @@
+"""Opens what commands work on: the book's files, the cache, the reader's overlay."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from readerkit.book import Book, BookFile, Sources, parse_book
+from readerkit.errors import ReaderkitError
+from readerkit.upstreams import BlobStore, Lock, Provenance, Upstream, fetch
+from readerkit.upstreams.fetch import provenance
+from readerkit.upstreams.folder import files_below
+from readerkit.upstreams.store import write_atomically
+
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def note_progress(line: str) -> None:
+    """Show progress: on stderr, and only to a person."""
+    if sys.stderr.isatty():
+        click.echo(click.style(line, dim=True), err=True)
+
+
+def warn(line: str) -> None:
+    """Say on stderr what the reader must know, whoever listens."""
+    click.echo(f"readerkit: {line}", err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A book that is open, and the cache its upstreams are read from."""
+
+    root: Path
+    """The book's folder, which holds ``annotations/``."""
+    mine: Path
+    """The reader's overlay, which may not exist yet."""
+    book: Book
+    store: BlobStore
+
+    def upstream(self, name: str) -> Upstream:
+        """Return an upstream by name.
+
+        Raises:
+            ReaderkitError: no such upstream; the message names those there are.
+        """
+        if name in self.book.upstreams:
+            return self.book.upstreams[name]
+        known = ", ".join(self.book.upstreams)
+        raise ReaderkitError(f"unknown upstream: got '{name}', expected one of {known}")
+
+    def pinned(self) -> list[Upstream]:
+        """Return the upstreams that are held against a lock."""
+        return [
+            upstream for upstream in self.book.upstreams.values() if upstream.is_pinned
+        ]
+
+    def lock(self, upstream: Upstream) -> Lock:
+        """Return the lock of an upstream, which must be of its pinned commit.
+
+        Raises:
+            ReaderkitError: no lock, or one of another commit.
+        """
+        lock = self.book.locks.get(upstream.name)
+        if lock is None or not lock.files:
+            got = "no lock"
+        elif lock.commit != upstream.commit:
+            got = f"the lock of {lock.commit}"
+        else:
+            return lock
+        raise ReaderkitError(
+            f"{self.root / 'annotations' / upstream.name}.lock: got {got}, expected "
+            f"one of the pinned commit {upstream.commit}; make it with "
+            f"readerkit fetch {upstream.name} --update-lock"
+        )
+
+    def sources(self, upstream: Upstream) -> Sources:
+        """Return an upstream's verified files; what is missing is fetched first."""
+        if upstream.folder:
+            return self._folder_sources(upstream)
+        lock = self.lock(upstream)
+        return Sources(
+            upstream, lock.files, lambda path: self._read(upstream, lock, path)
+        )
+
+    def came_from(self, upstream: Upstream) -> Provenance | None:
+        """Return where the cached bytes of an upstream came from."""
+        return provenance(upstream, self.store)
+
+    def _read(self, upstream: Upstream, lock: Lock, path: str) -> bytes:
+        blob = lock.files[path]
+        was_there = self.store.has_file(blob)
+        data = self.store.read(blob)
+        if data is None:
+            if was_there:
+                warn(f"the cached copy of {path} was altered; fetching it again")
+            fetch(upstream, lock, self.store, report=note_progress)
+            data = self.store.read(blob)
+        if data is None:
+            raise ReaderkitError(
+                f"{self.store.path(blob)}: got altered bytes right after they were "
+                "fetched, expected a disk that keeps what is written"
+            )
+        return data
+
+    def _folder_sources(self, upstream: Upstream) -> Sources:
+        beside = [self.root, PACKAGE.parent]
+        root = next(
+            (top for top in beside if (top / upstream.folder).is_dir()), self.root
+        )
+        files = files_below(root, upstream, None)
+        return Sources(upstream, files, files.__getitem__)
+
+
+def open_library(book: Path | None = None) -> Library:
+    """Return the library around a book, checked as a whole.
+
+    The book is the folder given, or the one that ships with the package.
+
+    Raises:
+        ContentError: every fault of every file of the book and of the overlay.
+        ReaderkitError: a folder that is no book.
+    """
+    root = (book or _shipped()).absolute()
+    if not (root / "annotations" / "upstreams.yaml").is_file():
+        raise ReaderkitError(
+            f"{root}: got a folder without annotations/upstreams.yaml, expected a book"
+        )
+    mine = data_folder() / "book"
+    return Library(
+        root,
+        mine,
+        parse_book([*_files(root), *_overlay(mine)]),
+        BlobStore(cache_folder()),
+    )
+
+
+def is_checkout(root: Path) -> bool:
+    """Tell whether a book may be written to: it is not the copy inside a package."""
+    return root != PACKAGE / "data"
+
+
+def _shipped() -> Path:
+    data = PACKAGE / "data"
+    return data if data.is_dir() else PACKAGE.parent
+
+
+def _files(root: Path) -> Iterator[BookFile]:
+    for path in _yaml_and_locks(root / "annotations"):
+        below = path.relative_to(root).as_posix()
+        yield BookFile(below, _read_file(path))
+
+
+def _overlay(mine: Path) -> Iterator[BookFile]:
+    for path in _yaml_and_locks(mine / "annotations"):
+        below = path.relative_to(mine).as_posix()
+        yield BookFile(below, _read_file(path), shown=str(path), mine=True)
+
+
+def _yaml_and_locks(folder: Path) -> list[Path]:
+    found = [*folder.glob("*.yaml"), *folder.glob("*/*.yaml"), *folder.glob("*.lock")]
+    return sorted(found)
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def cache_folder() -> Path:
+    """Return where fetched source is kept: ``READERKIT_CACHE``, or the user's cache."""
+    return _own_folder("READERKIT_CACHE", "user_cache_path")
+
+
+def data_folder() -> Path:
+    """Return where the reader's things are: ``READERKIT_DATA``, or the user's data."""
+    return _own_folder("READERKIT_DATA", "user_data_path")
+
+
+def _own_folder(variable: str, kind: str) -> Path:
+    given = os.environ.get(variable)
+    if given:
+        return Path(given).absolute()
+    import platformdirs
+
+    find: Callable[[str], Path] = getattr(platformdirs, kind)
+    folder = find("readerkit")
+    if not folder.is_absolute():  # no HOME, and no entry in the user database
+        raise ReaderkitError(
+            f"this user has no home folder: set {variable} to a folder for readerkit"
+        )
+    return folder
+
+
+def save_lock(library: Library, upstream: str, lock: Lock) -> list[Path]:
+    """Write a lock: the book's part to the book, the overlay's to the overlay."""
+    mine = {a.id for a in library.book.notes_on(upstream) if a.mine}
+    own = {key: anchor for key, anchor in lock.anchors.items() if key in mine}
+    shared = {key: anchor for key, anchor in lock.anchors.items() if key not in mine}
+    paths = _write_lock(library.root, upstream, lock.with_anchors(shared))
+    if own or (library.mine / "annotations" / f"{upstream}.lock").exists():
+        only_mine = Lock(lock.commit).with_anchors(own)
+        paths += _write_lock(library.mine, upstream, only_mine)
+    return paths
+
+
+def _write_lock(root: Path, upstream: str, lock: Lock) -> list[Path]:
+    path = root / "annotations" / f"{upstream}.lock"
+    data = lock.to_text().encode()
+    if path.is_file() and path.read_bytes() == data:
+        return []
+    write_atomically(path, data)
+    return [path]

@@ -1,0 +1,48 @@
+"""``readerkit review``: a person read the note against its code as it is now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from readerkit.commands.options import book_option
+
+
+@click.command()
+@click.argument("note_ids", metavar="ID...", nargs=-1, required=True)
+@book_option
+def review(note_ids: tuple[str, ...], book: Path | None) -> None:
+    """Mark notes as reviewed against the code that their anchors resolve to now.
+
+    \b
+    Example:
+        readerkit review tp-row-forward
+    """
+    from readerkit.book import lock_notes, resolve_notes
+    from readerkit.commands.library import open_library, save_lock
+    from readerkit.errors import ReaderkitError
+
+    library = open_library(book)
+    known = library.book.annotations
+    unknown = [name for name in note_ids if name not in known]
+    if unknown:
+        raise ReaderkitError(
+            f"no note has the id {', '.join(unknown)}: "
+            "list them with readerkit annotate"
+        )
+    for name in dict.fromkeys(known[note_id].upstream for note_id in note_ids):
+        sources = library.sources(library.upstream(name))
+        chosen = [
+            known[i] for i in dict.fromkeys(note_ids) if known[i].upstream == name
+        ]
+        lock = library.book.locks[name]
+        fresh = lock_notes(lock, resolve_notes(library.book, sources, chosen), sources)
+        reviewed = {
+            key: replace(anchor, reviewed=anchor.fingerprint.code)
+            for key, anchor in fresh.anchors.items()
+        }
+        save_lock(library, name, lock.with_anchors({**lock.anchors, **reviewed}))
+        for key, anchor in reviewed.items():
+            click.echo(f"{key}: reviewed at {anchor.span}")

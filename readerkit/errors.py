@@ -1,0 +1,77 @@
+"""The exception tree; imports nothing of the package.
+
+ReaderkitError          a mistake in content or usage, or a fact of the world outside
+├── ContentError        faults in hand-written files, each with file, line and column
+├── AnchorError         an anchor that names no place, or more than one
+├── LockError           resolved lines and the committed lock differ
+├── SourceError         one source cannot serve an upstream; the next one is tried
+│   └── MovedTagError   a tag left its pinned commit; no other source is tried
+└── StoreError          the cache or the disk under it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class ReaderkitError(Exception):
+    """Printed as one message; the command exits with 1."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    """One thing wrong in one hand-written file."""
+
+    file: str
+    line: int
+    column: int
+    what: str
+    got: str = ""
+    expected: str = ""
+
+    def __str__(self) -> str:
+        """Return ``file:line:column: what: got X, expected Y``."""
+        text = f"{self.file}:{self.line}:{self.column}: {self.what}"
+        parts = []
+        if self.got:
+            parts.append(f"got {self.got}")
+        if self.expected:
+            parts.append(f"expected {self.expected}")
+        return f"{text}: {', '.join(parts)}" if parts else text
+
+
+class ContentError(ReaderkitError):
+    """Every fault found in hand-written files, at once."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(sorted(faults))
+        super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+class AnchorError(ReaderkitError):
+    """An anchor that does not resolve to exactly one place.
+
+    ``reason`` is one sentence; ``candidates`` are the places or names it could mean.
+    """
+
+    def __init__(self, reason: str, candidates: Iterable[str] = ()) -> None:
+        self.reason = reason
+        self.candidates = tuple(candidates)
+        super().__init__("\n    ".join([reason, *self.candidates]))
+
+
+class LockError(ReaderkitError):
+    """What anchors resolve to is not what the committed lock says."""
+
+
+class SourceError(ReaderkitError):
+    """A source that cannot serve an upstream here."""
+
+
+class MovedTagError(SourceError):
+    """A tag that no longer points at the pinned commit."""
+
+
+class StoreError(ReaderkitError):
+    """The cache cannot be read or written."""

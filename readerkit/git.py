@@ -1,0 +1,178 @@
+"""Every git call; the only importer of GitPython, itself imported only to fetch.
+
+A bare repository, and nothing of anyone's configuration: the caller's ``GIT_*``
+variables and ``~/.gitconfig`` would reach git otherwise, and GitPython's ``env=`` can
+add variables but not take any away. Hooks, helpers, tags, submodules, work trees and
+automatic maintenance are off.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# Without a git binary GitPython must still import, so that the error can be ours.
+os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+
+from git import Git
+from git.exc import GitCommandError, GitCommandNotFound
+
+from readerkit.errors import SourceError
+
+PROBE_SECONDS = 20
+"""A firewall that swallows packets must not hold the reader up for minutes."""
+TRANSFER_SECONDS = 600
+
+_SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "core.askPass": "",
+    "credential.helper": "",
+    "fetch.negotiationAlgorithm": "noop",
+    "fetch.recurseSubmodules": "false",
+    "fetch.writeCommitGraph": "false",
+    "gc.auto": "0",
+    "http.lowSpeedLimit": "1000",
+    "http.lowSpeedTime": str(PROBE_SECONDS),
+    "maintenance.auto": "false",
+    "protocol.allow": "never",
+    "protocol.file.allow": "always",
+    "protocol.git.allow": "always",
+    "protocol.https.allow": "always",
+    "protocol.http.allow": "always",
+}
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+}
+_swap = threading.Lock()
+
+
+@contextmanager
+def _own_environment() -> Iterator[None]:
+    """Hide the caller's git variables from the child; GitPython copies os.environ."""
+    with _swap:
+        saved = {
+            key: os.environ.pop(key)
+            for key in list(os.environ)
+            if key.startswith("GIT_")
+        }
+        os.environ.update(_ENVIRONMENT)
+        try:
+            yield
+        finally:
+            for key in _ENVIRONMENT:
+                os.environ.pop(key, None)
+            os.environ.update(saved)
+
+
+def _git(
+    repository: Path | None,
+    *arguments: str,
+    stdin: bytes = b"",
+    seconds: float = TRANSFER_SECONDS,
+) -> bytes:
+    """Run git and return its output.
+
+    Raises:
+        SourceError: git is missing, failed (its own last line), or did not end in time.
+    """
+    settings = [
+        part for key, value in _SETTINGS.items() for part in ("-c", f"{key}={value}")
+    ]
+    place = [f"--git-dir={repository}"] if repository else []
+    with tempfile.TemporaryFile() as given, _own_environment():
+        given.write(stdin)
+        given.seek(0)
+        try:
+            output = Git(os.sep).execute(
+                ["git", *settings, *place, *arguments],
+                istream=given,
+                stdout_as_string=False,
+                strip_newline_in_stdout=False,
+                kill_after_timeout=seconds,
+            )
+        except GitCommandNotFound:
+            raise SourceError("git is not installed, or not on PATH") from None
+        except GitCommandError as error:
+            raise SourceError(f"git {arguments[0]}: {_reason(error)}") from None
+    assert isinstance(output, bytes)  # what stdout_as_string=False gives
+    return output
+
+
+def _reason(error: GitCommandError) -> str:
+    """Return the one line of git's own words that says what went wrong."""
+    text = str(error.stderr).strip().removeprefix("stderr: ").strip("' \n")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [
+        line for line in lines if line.startswith(("fatal:", "error:", "Timeout"))
+    ]
+    return (telling or lines or [f"exit code {error.status}"])[0].strip("'")
+
+
+def create_repository(path: Path, url: str) -> None:
+    """Make ``path`` a bare repository that fetches from ``url``, if it is not yet."""
+    if not (path / "HEAD").exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _git(None, "init", "--quiet", "--bare", "--template=", str(path))
+    _git(path, "config", "remote.origin.url", url)
+
+
+def remote_tag(repository: Path, tag: str) -> str:
+    """Return the commit that ``tag`` points at on the server; empty without the tag."""
+    name = f"refs/tags/{tag}"
+    arguments = ("ls-remote", "origin", name, f"{name}^{{}}")
+    output = _git(repository, *arguments, seconds=PROBE_SECONDS).decode()
+    ids = {
+        ref: commit for commit, ref in (row.split("\t") for row in output.splitlines())
+    }
+    return ids.get(f"{name}^{{}}") or ids.get(name, "")
+
+
+def fetch_commit(repository: Path, commit: str) -> None:
+    """Fetch one commit and its trees: no history, and no blobs if the server can."""
+    options = ("--quiet", "--depth=1", "--filter=blob:none", "--no-tags")
+    _git(repository, "fetch", *options, "--no-write-fetch-head", "origin", commit)
+
+
+def fetch_blobs(repository: Path, blobs: Iterable[str]) -> None:
+    """Fetch blobs by id, all in one batch."""
+    ids = "".join(f"{blob}\n" for blob in blobs).encode()
+    options = ("--quiet", "--filter=blob:none", "--no-tags", "--stdin")
+    _git(repository, "fetch", *options, "--no-write-fetch-head", "origin", stdin=ids)
+
+
+def tree(repository: Path, commit: str) -> dict[str, str]:
+    """Return the blob id of every regular file of a commit; links are left out."""
+    output = _git(repository, "ls-tree", "-r", "-z", "--full-tree", commit)
+    blobs = {}
+    for row in output.split(b"\0"):
+        head, tab, path = row.partition(b"\t")
+        if tab and head.startswith(b"100"):
+            blobs[path.decode("utf-8", "surrogateescape")] = head.split()[2].decode()
+    return blobs
+
+
+def read_blobs(repository: Path, blobs: Iterable[str]) -> dict[str, bytes]:
+    """Return the bytes of blobs that are there, unverified, by id.
+
+    Altered objects come back with exit code 0 from git: the caller hashes what it got.
+    """
+    ids = "".join(f"{blob}\n" for blob in blobs).encode()
+    output = _git(repository, "cat-file", "--batch", stdin=ids)
+    found, position = {}, 0
+    while position < len(output):
+        end = output.index(b"\n", position)
+        head = output[position:end].split()
+        position = end + 1
+        if len(head) == 3 and head[1] == b"blob":
+            size = int(head[2])
+            found[head[0].decode()] = output[position : position + size]
+            position += size + 1
+    return found

@@ -1,0 +1,1 @@
+"""From pages of a book to what a reader sees."""

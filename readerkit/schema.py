@@ -1,0 +1,283 @@
+"""The shape of hand-written files: one JSON Schema for the loader and for editors."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, Literal
+
+import jsonschema_rs
+
+from readerkit.errors import Fault
+from readerkit.yaml_tree import YamlFile
+
+Kind = Literal[
+    "annotations", "translation", "mirror", "concepts", "references", "upstreams"
+]
+
+ANNOTATION_KINDS = ("citation", "note", "pitfall")
+RELATIONS = ("same", "simplified", "differs", "upstream-only")
+PRESSURES = ("memory", "time", "coordination", "reliability")
+LAYERS = (
+    "hardware",
+    "wire",
+    "collective",
+    "parameters",
+    "gradients",
+    "optimizer",
+    "activations",
+    "schedule",
+    "model",
+    "job",
+)
+PHASES = ("setup", "forward", "backward", "optimizer")
+OPERATIONS = (
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "broadcast",
+    "all_to_all",
+    "send",
+    "recv",
+)
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_TEXT = {"type": "string", "minLength": 1}
+_ID = {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$", "maxLength": 60}
+_NAME = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}
+_COUNT = {"type": "integer", "minimum": 1}
+
+
+def _object(required: Iterable[str], **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": list(required),
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def _list(items: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items, **more}
+
+
+_ANCHOR = _object(
+    ["file"],
+    file={**_TEXT, "description": "Path from the root of the upstream."},
+    symbol={**_TEXT, "description": "A definition: Class.method, outer.inner."},
+    code={**_TEXT, "description": "A pattern; ... stands for anything."},
+    **{
+        "from": {**_TEXT, "description": "The pattern where a range begins."},
+        "to": {**_TEXT, "description": "The pattern where the range ends."},
+    },
+    query={**_TEXT, "description": "A tree-sitter query with one @anchor capture."},
+    nth={**_COUNT, "description": "Which of equal matches, from 1."},
+    to_nth={**_COUNT, "description": "Which of equal matches of 'to', from 1."},
+)
+_CITED = _list(_object(["key"], key=_ID, section=_TEXT))
+_IDS = _list(_ID, uniqueItems=True)
+_EVENT = _object(
+    ["comparison", "phase", "op"],
+    comparison=_NAME,
+    phase={"enum": list(PHASES)},
+    op={"enum": list(OPERATIONS)},
+    group=_NAME,
+)
+_NOTE_TEXTS = {
+    name: _TEXT for name in ("decision", "alternative", "why", "cost", "text")
+}
+
+_SCHEMAS: dict[Kind, dict[str, Any]] = {
+    "annotations": _list(
+        {
+            **_object(
+                ["id", "at", "kind", "title", "concepts"],
+                id={**_ID, "description": "Unique in the book; never changes."},
+                at=_ANCHOR,
+                kind={"enum": list(ANNOTATION_KINDS)},
+                title={"type": "string", "minLength": 1, "maxLength": 80},
+                **_NOTE_TEXTS,
+                references=_CITED,
+                concepts={**_IDS, "minItems": 1},
+            ),
+            "if": {"properties": {"kind": {"const": "citation"}}},
+            "then": {
+                "required": ["decision", "why", "cost", "references"],
+                "properties": {"references": {"minItems": 1}},
+            },
+            "else": {"required": ["text"]},
+        }
+    ),
+    "translation": {
+        "type": "object",
+        "propertyNames": _ID,
+        "additionalProperties": _object([], title=_TEXT, **_NOTE_TEXTS),
+    },
+    "mirror": _object(
+        ["id", "title", "idea", "sections"],
+        id=_ID,
+        title=_TEXT,
+        idea=_TEXT,
+        concepts=_IDS,
+        sections=_list(
+            {
+                **_object(
+                    ["title", "relation", "upstream"],
+                    title=_TEXT,
+                    relation={"enum": list(RELATIONS)},
+                    upstream={**_IDS, "minItems": 1},
+                    mini=_list(_ANCHOR, minItems=1),
+                    leaves_out=_list(
+                        _object(["what", "why"], what=_TEXT, why=_TEXT), minItems=1
+                    ),
+                    why=_TEXT,
+                    events=_list(_EVENT),
+                ),
+                "if": {"properties": {"relation": {"const": "upstream-only"}}},
+                "then": {"properties": {"mini": False}, "required": ["why"]},
+                "else": {"required": ["mini"]},
+            },
+            minItems=1,
+        ),
+    ),
+    "concepts": _list(
+        _object(
+            ["id", "title", "summary", "pressure", "layer"],
+            id=_ID,
+            title=_TEXT,
+            summary=_TEXT,
+            pressure={"enum": list(PRESSURES)},
+            layer={"enum": list(LAYERS)},
+            requires=_IDS,
+            recurs=_IDS,
+            references=_CITED,
+        )
+    ),
+    "references": _list(
+        _object(
+            ["key", "title", "authors", "year", "url", "sections"],
+            key=_ID,
+            title=_TEXT,
+            authors=_TEXT,
+            year={"type": "integer", "minimum": 1950, "maximum": 2100},
+            url={"type": "string", "pattern": '^https://[^\\s"<>]+$'},
+            sections={"type": "object", "additionalProperties": {"type": "string"}},
+        )
+    ),
+    "upstreams": _list(
+        {
+            **_object(
+                ["name", "title", "include"],
+                name={"type": "string", "pattern": "^[a-z][a-z0-9-]*$"},
+                title=_TEXT,
+                url={"type": "string", "pattern": '^(https|git|file)://[^\\s"<>]+$'},
+                tag=_TEXT,
+                commit={"type": "string", "pattern": "^[0-9a-f]{40}$"},
+                include=_list(_TEXT, minItems=1),
+                licence=_object(
+                    ["spdx", "path", "holder"], spdx=_TEXT, path=_TEXT, holder=_TEXT
+                ),
+                package=_object(
+                    ["name", "version"],
+                    name=_TEXT,
+                    version=_TEXT,
+                    wheel=_object(["python", "platform"], python=_TEXT, platform=_TEXT),
+                ),
+                installed={"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+                folder={"type": "string", "pattern": "^[A-Za-z0-9_-]+$"},
+            ),
+            "if": {"not": {"required": ["folder"]}},
+            "then": {"required": ["url", "commit", "licence"]},
+        }
+    ),
+}
+
+
+def json_schema(kind: Kind) -> dict[str, Any]:
+    """Return the JSON Schema of a kind of file, for editors."""
+    return {"$schema": _DIALECT, "title": f"readerkit {kind}", **_SCHEMAS[kind]}
+
+
+def faults_of(document: YamlFile, kind: Kind) -> list[Fault]:
+    """Return everything in ``document`` that its schema does not allow."""
+    errors = _validator(kind).iter_errors(document.value)
+    return [fault for error in errors for fault in _faults(error, document, kind)]
+
+
+@lru_cache
+def _validator(kind: Kind) -> Any:
+    return jsonschema_rs.Draft202012Validator(_SCHEMAS[kind])
+
+
+_EXPECTED = {
+    "minItems": "at least {} entries",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "pattern": "text that fits {}",
+    "uniqueItems": "each entry once",
+}
+
+
+def _faults(error: Any, document: YamlFile, kind: Kind) -> list[Fault]:
+    """Say a validator's error in the words of the file: what, got, expected."""
+    path, rule, value = tuple(error.instance_path), error.kind.name, error.instance
+    limit: Any = _SCHEMAS[kind]
+    for step in error.schema_path:
+        limit = limit[step]
+    if rule == "additionalProperties":
+        known = _known_keys(kind, error.schema_path)
+        return [
+            _unknown_key(document, path, key, known) for key in error.kind.unexpected
+        ]
+    if rule == "required":
+        return [
+            document.fault(path, f"missing key '{error.kind.property}'{_of(value)}")
+        ]
+    if rule == "falseSchema":
+        what = f"key '{path[-1]}' does not belong here"
+        return [Fault(document.file, *document.key_mark(path), what)]
+    named = path and isinstance(path[-1], str)
+    name = f"'{path[-1]}'" if named else "this entry"
+    if rule == "type":
+        types = [limit] if isinstance(limit, str) else list(limit)
+        expected = " or ".join(types) + _quote_hint(value, types)
+        return [document.fault(path, f"wrong type for {name}", _show(value), expected)]
+    if rule == "enum":
+        expected = "one of " + ", ".join(map(str, limit))
+    else:
+        expected = _EXPECTED.get(rule, error.message).format(limit)
+    return [document.fault(path, f"wrong value for {name}", _show(value), expected)]
+
+
+def _known_keys(kind: Kind, schema_path: list[Any]) -> list[str]:
+    schema: Any = _SCHEMAS[kind]
+    for step in schema_path[:-1]:
+        schema = schema[step]
+    return list(schema.get("properties", ()))
+
+
+def _unknown_key(document: YamlFile, path: Any, key: str, known: list[str]) -> Fault:
+    near = difflib.get_close_matches(key, known, n=1)
+    expected = f"'{near[0]}', perhaps" if near else "one of " + ", ".join(known)
+    mark = document.key_mark((*path, key))
+    return Fault(document.file, *mark, "unknown key", f"'{key}'", expected)
+
+
+def _of(value: Any) -> str:
+    if not isinstance(value, dict):
+        return ""
+    label = value.get("id") or value.get("key") or value.get("name")
+    return f" in {label}" if isinstance(label, str) else ""
+
+
+def _show(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _quote_hint(value: Any, types: list[str]) -> str:
+    quotable = isinstance(value, (int, float, bool)) and "string" in types
+    return " (put it in quotes)" if quotable else ""

@@ -1,0 +1,200 @@
+"""Bring an upstream into the cache: sources in order, and only equal bytes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from readerkit.errors import MovedTagError, SourceError
+from readerkit.upstreams.folder import folder_source
+from readerkit.upstreams.installed import serve_installed
+from readerkit.upstreams.lock import Lock
+from readerkit.upstreams.package import serve_package
+from readerkit.upstreams.served import Served, Source
+from readerkit.upstreams.store import BlobStore, blob_id, write_atomically
+from readerkit.upstreams.upstream import Upstream
+
+DEFAULT_ORDER = ("installed", "git", "package")
+SOURCE_NAMES = ("git", "installed", "package")
+
+Report = Callable[[str], None]
+"""Receives one line for each thing that happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where the cached bytes of an upstream came from."""
+
+    source: str
+    origin: str
+    when: str
+    """UTC date and time."""
+
+
+def fetch(
+    upstream: Upstream,
+    lock: Lock,
+    store: BlobStore,
+    *,
+    sources: Collection[str] = DEFAULT_ORDER,
+    report: Report,
+) -> Provenance | None:
+    """Make every locked file of ``upstream`` present and verified in ``store``.
+
+    Returns:
+        Where they came from; None when nothing was missing and nobody noted it.
+
+    Raises:
+        MovedTagError: a tag left its commit.
+        SourceError: no source could serve; the message lists what each one said.
+    """
+    with store.locked():
+        missing = missing_files(lock, store)
+        if not missing:
+            return provenance(upstream, store)
+        tried = []
+        for name in sources:
+            report(f"{upstream.name}: trying {name} …")
+            try:
+                served = _source(name, store)(upstream, missing)
+                _check(served, {path: lock.files[path] for path in missing})
+            except MovedTagError:
+                raise
+            except SourceError as error:
+                tried.append(f"{name}: {error}")
+                report(f"{upstream.name}: not from {name}: {error}")
+                continue
+            return _keep(upstream, name, served, store, report)
+    raise SourceError(_nothing_served(upstream, tried, len(missing)))
+
+
+def list_files(
+    upstream: Upstream,
+    store: BlobStore,
+    *,
+    sources: Collection[str],
+    report: Report,
+) -> dict[str, str]:
+    """Return path and blob id of every included file, for a lock, and keep them.
+
+    Raises:
+        SourceError: no source could serve.
+    """
+    tried = []
+    with store.locked():
+        for name in sources:
+            try:
+                served = _source(name, store)(upstream, None)
+                if not served.files:
+                    raise SourceError("it has none of the included paths")
+            except MovedTagError:
+                raise
+            except SourceError as error:
+                tried.append(f"{name}: {error}")
+                report(f"{upstream.name}: not from {name}: {error}")
+                continue
+            if not served.proves_commit:
+                report(
+                    f"{upstream.name}: {served.origin} does not name its commit: "
+                    f"compare the blob ids with {upstream.commit[:12]} where git can be reached"
+                )
+            _keep(upstream, name, served, store, report)
+            return {path: blob_id(data) for path, data in served.files.items()}
+    raise SourceError(_nothing_served(upstream, tried, 0))
+
+
+def missing_files(lock: Lock, store: BlobStore) -> list[str]:
+    """Return the locked paths that the store lacks or holds altered."""
+    return [path for path, blob in lock.files.items() if store.read(blob) is None]
+
+
+def provenance(upstream: Upstream, store: BlobStore) -> Provenance | None:
+    """Return where the cached bytes came from, as noted when they were fetched."""
+    try:
+        return Provenance(**json.loads(_note_path(upstream, store).read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def licence_text(upstream: Upstream, store: BlobStore) -> str:
+    """Return the licence text that came with the source, or an empty string."""
+    path = _note_path(upstream, store).with_suffix(".licence")
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _source(name: str, store: BlobStore) -> Source:
+    if name == "installed":
+        return serve_installed
+    if name == "package":
+        return serve_package
+    if name == "git":
+        return partial(_serve_git, cache=store.root / "git")
+    return folder_source(Path(name), store.root / "git" / "folders")
+
+
+def _serve_git(
+    upstream: Upstream, paths: Collection[str] | None, cache: Path
+) -> Served:
+    from readerkit.upstreams.git_source import serve_git  # GitPython takes 70 ms
+
+    return serve_git(upstream, paths, cache)
+
+
+def _check(served: Served, expected: Mapping[str, str]) -> None:
+    """Refuse the whole source if one file is not the locked one."""
+    for path in expected:
+        if path not in served.files:
+            raise SourceError(f"{served.origin} lacks {path}")
+    wrong = [
+        (path, got, blob)
+        for path, blob in expected.items()
+        if (got := blob_id(served.files[path])) != blob
+    ]
+    if wrong:
+        path, got, blob = wrong[0]
+        raise SourceError(
+            f"{len(wrong)} of {len(expected)} files of {served.origin} differ from the "
+            f"lock, {path} first: got blob {got}, expected {blob}"
+        )
+
+
+def _keep(
+    upstream: Upstream, name: str, served: Served, store: BlobStore, report: Report
+) -> Provenance:
+    for data in served.files.values():
+        store.write(data)
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+    kept = Provenance(name, served.origin, when)
+    note = _note_path(upstream, store)
+    write_atomically(note, json.dumps(asdict(kept)).encode())
+    if served.licence is not None:
+        write_atomically(note.with_suffix(".licence"), served.licence)
+    report(f"{upstream.name}: {len(served.files)} files from {served.origin}")
+    return kept
+
+
+def _note_path(upstream: Upstream, store: BlobStore) -> Path:
+    return store.root / "served" / f"{upstream.name}-{upstream.commit[:12]}.json"
+
+
+def _nothing_served(upstream: Upstream, tried: list[str], missing: int) -> str:
+    what = f"{missing} files are not in the cache and " if missing else ""
+    rows = "\n".join(f"    {row}" for row in tried)
+    package = upstream.package
+    hint = (
+        f"pip install {package.name}=={package.version}, or "
+        if upstream.installed and package
+        else ""
+    )
+    return (
+        f"{upstream.name}: {what}no source could serve them:\n{rows}\n"
+        f"  to mend it: connect to a network and run readerkit fetch {upstream.name}, "
+        f"{hint}name a checkout: readerkit fetch {upstream.name} --source PATH"
+    )

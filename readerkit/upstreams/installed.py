@@ -1,0 +1,65 @@
+"""Source ``installed``: the files of a package installed beside this toolkit.
+
+The package is found and read, never imported.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Collection
+from importlib import metadata
+from pathlib import Path
+
+from readerkit.errors import SourceError
+from readerkit.upstreams.folder import files_below
+from readerkit.upstreams.served import Served
+from readerkit.upstreams.upstream import Upstream
+
+
+def serve_installed(upstream: Upstream, paths: Collection[str] | None) -> Served:
+    """Return files of the installed package; see ``Source``."""
+    if not upstream.installed:
+        raise SourceError("no installed package carries these files")
+    spec = importlib.util.find_spec(upstream.installed)
+    if spec is None or not spec.submodule_search_locations:
+        raise SourceError(f"{upstream.installed} is not installed here")
+    root = Path(next(iter(spec.submodule_search_locations))).parent
+    package = upstream.package
+    found = installed_version(package.name if package else upstream.installed)
+    if package and found and found.split("+")[0] != package.version:
+        raise SourceError(
+            f"got {upstream.installed} {found}, expected {package.version}"
+        )
+    files = files_below(root, upstream, paths)
+    return Served(
+        f"installed {upstream.installed} {found} in {root}",
+        files,
+        licence=_licence(package.name if package else upstream.installed),
+        proves_commit=_names_commit(root / upstream.installed, upstream.commit),
+    )
+
+
+def installed_version(distribution: str) -> str:
+    """Return the version of an installed distribution, or an empty string."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _licence(distribution: str) -> bytes | None:
+    try:
+        files = metadata.distribution(distribution).files or []
+    except metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        if file.name == "LICENSE" and ".dist-info" in file.parts[0]:
+            path = Path(str(file.locate()))
+            return path.read_bytes() if path.is_file() else None
+    return None
+
+
+def _names_commit(package: Path, commit: str) -> bool:
+    """Tell whether the package's own version file names the pinned commit."""
+    version = package / "version.py"
+    return version.is_file() and commit.encode() in version.read_bytes()

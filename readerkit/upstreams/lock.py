@@ -1,0 +1,112 @@
+"""The committed lock of an upstream: its blob ids, and what each anchor resolved to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from readerkit.anchors import Fingerprint, Span
+from readerkit.errors import ContentError, Fault
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LockedAnchor:
+    """What one anchor resolved to when the lock was written."""
+
+    span: Span
+    fingerprint: Fingerprint
+    reviewed: str = ""
+    """The code fingerprint that a person last read the note against; empty: never."""
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether the code is still the one that was reviewed."""
+        return self.reviewed == self.fingerprint.code
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Blob ids of every included file, and every resolved anchor, at one commit."""
+
+    commit: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Path to git blob id."""
+    anchors: Mapping[str, LockedAnchor] = field(default_factory=dict)
+    """Annotation id to what its anchor resolved to."""
+
+    @classmethod
+    def parse(cls, text: str, file: str) -> Lock:
+        """Return the lock that ``to_text`` wrote.
+
+        Raises:
+            ContentError: text that is not such a lock.
+        """
+        try:
+            data = json.loads(text)
+            if data["format"] != FORMAT:
+                got = f"format {data['format']}"
+                raise ContentError(
+                    [Fault(file, 1, 1, "a lock of another version", got, f"{FORMAT}")]
+                )
+            anchors = {key: _anchor(value) for key, value in data["anchors"].items()}
+            return cls(data["commit"], data["files"], anchors)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+            got = f"{type(error).__name__}: {error}"
+            expected = "what --update-lock writes; run it again or restore the file"
+            raise ContentError(
+                [Fault(file, line, 1, "not a readable lock", got, expected)]
+            ) from None
+
+    def to_text(self) -> str:
+        """Return JSON, sorted, a line for each file and anchor: made to be diffed."""
+        files = [
+            f"{_json(path)}: {_json(blob)}" for path, blob in sorted(self.files.items())
+        ]
+        anchors = [
+            f"{_json(key)}: {_json(_plain(anchor))}"
+            for key, anchor in sorted(self.anchors.items())
+        ]
+        return (
+            f'{{\n"format": {FORMAT},\n"commit": {_json(self.commit)},\n'
+            f'"files": {_block(files)},\n"anchors": {_block(anchors)}\n}}\n'
+        )
+
+    def with_files(self, commit: str, files: Mapping[str, str]) -> Lock:
+        """Return the lock with other blob ids, its anchors kept."""
+        return replace(self, commit=commit, files=files)
+
+    def with_anchors(self, anchors: Mapping[str, LockedAnchor]) -> Lock:
+        """Return the lock with other anchors."""
+        return replace(self, anchors=anchors)
+
+
+def _anchor(value: Mapping[str, Any]) -> LockedAnchor:
+    marks = dict(value["fingerprint"])
+    marks["lines"] = tuple(marks["lines"].split(","))
+    span = Span(value["path"], *value["span"])
+    return LockedAnchor(span, Fingerprint(**marks), value["reviewed"])
+
+
+def _plain(anchor: LockedAnchor) -> dict[str, Any]:
+    marks = asdict(anchor.fingerprint)
+    marks["lines"] = ",".join(anchor.fingerprint.lines)
+    span = anchor.span
+    return {
+        "path": span.path,
+        "span": [span.first, span.last],
+        "fingerprint": marks,
+        "reviewed": anchor.reviewed,
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _block(rows: list[str]) -> str:
+    return "{\n" + ",\n".join(rows) + "\n}" if rows else "{}"

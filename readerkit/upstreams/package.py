@@ -1,0 +1,183 @@
+"""Source ``package``: the release artifact, through the index that pip is set up with.
+
+A wheel is downloaded by pip for a fixed platform tag, so that any interpreter can read
+it. An sdist is downloaded without pip, which would run its build backend. Members are
+read by name under a size cap; nothing is unpacked and nothing runs.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+from readerkit.errors import SourceError
+from readerkit.upstreams.served import MAX_MEMBER_BYTES, Served
+from readerkit.upstreams.upstream import Package, Upstream
+
+DOWNLOAD_SECONDS = 900
+MAX_ARCHIVE_BYTES = 1_500_000_000
+MAX_MEMBERS = 200_000
+
+
+def serve_package(upstream: Upstream, paths: Collection[str] | None) -> Served:
+    """Return files of the release artifact; see ``Source``."""
+    package = upstream.package
+    if package is None:
+        raise SourceError("it has no package in upstreams.yaml")
+    with tempfile.TemporaryDirectory(prefix="readerkit-") as folder:
+        if package.wheel_platform:
+            archive = _download_wheel(package, Path(folder))
+            members = _wheel_members(archive)
+        else:
+            archive = _download_sdist(package, Path(folder))
+            members = _sdist_members(archive)
+        try:
+            return _select(upstream, paths, members, archive.name)
+        except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError) as error:
+            raise SourceError(f"{archive.name} is damaged: {error}") from None
+
+
+def _select(
+    upstream: Upstream,
+    paths: Collection[str] | None,
+    members: Iterator[tuple[str, int, IO[bytes]]],
+    archive: str,
+) -> Served:
+    wanted = None if paths is None else set(paths)
+    files: dict[str, bytes] = {}
+    licence: bytes | None = None
+    licence_path = upstream.licence.path if upstream.licence else "LICENSE"
+    for index, (path, size, stream) in enumerate(members):
+        if index >= MAX_MEMBERS:
+            raise SourceError(f"{archive} has over {MAX_MEMBERS:,} members")
+        is_wanted = path in wanted if wanted is not None else upstream.includes(path)
+        is_licence = path == licence_path or path.endswith(
+            f".dist-info/licenses/{licence_path}"
+        )
+        if not (is_wanted or is_licence):
+            continue
+        data = stream.read(MAX_MEMBER_BYTES + 1)
+        if max(size, len(data)) > MAX_MEMBER_BYTES:
+            raise SourceError(
+                f"{path} in {archive} is too large: "
+                f"got {max(size, len(data)):,} bytes, expected at most {MAX_MEMBER_BYTES:,}"
+            )
+        if is_wanted:
+            files[path] = data
+        else:
+            licence = data
+    return Served(f"package {archive}", files, licence=licence)
+
+
+def _download_wheel(package: Package, folder: Path) -> Path:
+    assert package.wheel_python and package.wheel_platform  # the caller chose a wheel
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
+    command += ["--disable-pip-version-check", "--progress-bar", "off", "--no-deps"]
+    command += ["--only-binary", ":all:", "--implementation", "cp"]
+    command += ["--python-version", package.wheel_python]
+    command += ["--platform", package.wheel_platform, "--dest", str(folder)]
+    _pip([*command, f"{package.name}=={package.version}"])
+    wheels = sorted(folder.glob("*.whl"))
+    if not wheels:
+        raise SourceError(f"pip brought no wheel of {package.name} {package.version}")
+    return wheels[0]
+
+
+def _pip(command: list[str]) -> str:
+    """Run pip and return what it printed.
+
+    Raises:
+        SourceError: pip is missing, failed (its own last error), or did not end.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=DOWNLOAD_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise SourceError(f"pip did not end within {DOWNLOAD_SECONDS} s") from None
+    if done.returncode == 0:
+        return done.stdout
+    errors = [line for line in done.stderr.splitlines() if "ERROR" in line]
+    lines = errors or done.stderr.strip().splitlines() or ["no message"]
+    if any("No module named pip" in line for line in done.stderr.splitlines()):
+        lines = ["pip is not installed beside readerkit"]
+    raise SourceError(f"pip: {lines[-1].removeprefix('ERROR: ')}")
+
+
+def _wheel_members(archive: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
+    with zipfile.ZipFile(archive) as wheel:
+        for member in wheel.infolist():
+            if not member.is_dir():
+                with wheel.open(member) as stream:
+                    yield member.filename, member.file_size, stream
+
+
+def _download_sdist(package: Package, folder: Path) -> Path:
+    """Fetch the sdist from the first index that has it; digests are checked."""
+    from pypi_simple import NoSuchProjectError, PyPISimple
+
+    name, version = package.name, package.version
+    problems = []
+    for index in _index_urls():
+        client = PyPISimple(index) if index else PyPISimple()
+        try:
+            with client:
+                page = client.get_project_page(name)
+                for file in page.packages:
+                    if file.package_type == "sdist" and file.version == version:
+                        path = folder / Path(file.filename).name
+                        client.download_package(file, path, timeout=DOWNLOAD_SECONDS)
+                        return path
+            problems.append(f"no sdist of {version}")
+        except (NoSuchProjectError, ValueError, OSError) as error:
+            # Wrong digests are ValueErrors, and every error of requests an OSError.
+            problems.append(str(error).splitlines()[0][:200])
+    raise SourceError(f"no sdist of {name} {version}: {'; '.join(problems)}")
+
+
+def _index_urls() -> list[str]:
+    """Return the indexes that pip is configured with; an empty string is pip's default.
+
+    Folders (``file://``) are left out: pip serves wheels from them, not this client.
+    """
+    config = _pip([sys.executable, "-m", "pip", "config", "list"])
+    main, extra = "", ""
+    for key, value in _config_items(config.splitlines()):
+        if key.endswith("index-url") and "extra" not in key:
+            main = value
+        elif key.endswith("extra-index-url"):
+            extra = value
+    main = os.environ.get("PIP_INDEX_URL", main)
+    extra = os.environ.get("PIP_EXTRA_INDEX_URL", extra)
+    return [url for url in (main, *extra.split()) if not url.startswith("file:")]
+
+
+def _config_items(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        key, equals, value = line.partition("=")
+        if equals:
+            yield key.strip(), " ".join(shlex.split(value))
+
+
+def _sdist_members(archive: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
+    if archive.stat().st_size > MAX_ARCHIVE_BYTES:
+        raise SourceError(f"{archive.name} is over {MAX_ARCHIVE_BYTES:,} bytes")
+    with tarfile.open(archive, "r|*") as sdist:
+        for member in sdist:
+            stream = sdist.extractfile(member) if member.isreg() else None
+            if stream is not None:
+                yield member.name.partition("/")[2], member.size, stream

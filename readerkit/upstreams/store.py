@@ -1,0 +1,115 @@
+"""The cache: blobs by git id, written atomically, verified whenever they are read."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from readerkit.errors import StoreError
+
+LOCK_WAIT_SECONDS = 600
+
+
+def blob_id(data: bytes) -> str:
+    """Return the id that git gives to a file with these bytes."""
+    digest = hashlib.sha1(b"blob %d\0" % len(data), usedforsecurity=False)
+    digest.update(data)
+    return digest.hexdigest()
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace ``path`` by ``data`` in one step; a failure leaves the old file whole.
+
+    Raises:
+        StoreError: a disk that is full, read-only, or not a place for files.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=".aside-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            Path(aside).chmod(0o644)
+            Path(aside).replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(aside).unlink()
+            raise
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path}: {error.strerror or error}: expected a writable disk "
+            f"with {len(data):,} bytes free; free some space, or set READERKIT_CACHE "
+            "(READERKIT_DATA for your own notes) to another folder"
+        ) from None
+
+
+class BlobStore:
+    """A folder of blobs, one file each, named by git blob id.
+
+    There is no list of what is complete: a blob is there, whole, or it is not.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, blob: str) -> Path:
+        """Return where a blob is kept."""
+        return self.root / "blobs" / blob[:2] / blob[2:]
+
+    def read(self, blob: str) -> bytes | None:
+        """Return the verified bytes, or None where they are missing or altered.
+
+        An altered file is removed, so that the next fetch brings it anew.
+        """
+        path = self.path(blob)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(
+                f"cannot read {path}: {error.strerror or error}: expected a readable "
+                "cache; mend its permissions, or set READERKIT_CACHE to another folder"
+            ) from None
+        if blob_id(data) == blob:
+            return data
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return None
+
+    def has_file(self, blob: str) -> bool:
+        """Tell whether something is kept under this id; ``read`` verifies it."""
+        return self.path(blob).exists()
+
+    def write(self, data: bytes) -> str:
+        """Keep ``data`` and return its id."""
+        blob = blob_id(data)
+        if not self.has_file(blob):
+            write_atomically(self.path(blob), data)
+        return blob
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep every other process from fetching into this cache."""
+        from filelock import FileLock, Timeout
+
+        path = self.root / "fetch.lock"
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            with FileLock(path, timeout=LOCK_WAIT_SECONDS):
+                yield
+        except Timeout:
+            raise StoreError(
+                f"another process has held {path} for {LOCK_WAIT_SECONDS} s: wait for "
+                "its fetch to end, or end it"
+            ) from None
+        except OSError as error:
+            raise StoreError(
+                f"cannot use the cache {self.root}: {error.strerror or error}: "
+                "set READERKIT_CACHE to a folder that can be written"
+            ) from None

@@ -1,0 +1,214 @@
+"""Strict YAML: plain values, and where in the file each of them stands.
+
+Hand-written content is data from anyone. Reading works on the parser's event stream,
+which stays flat however deep the input nests, and refuses what data files do not need:
+anchors and aliases (the bombs), merge keys, tags, duplicate keys, several documents.
+Plain scalars follow the YAML 1.2 core schema, so that ``no`` and ``on`` stay strings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from readerkit.errors import ContentError, Fault
+
+MAX_BYTES = 1_000_000
+MAX_DEPTH = 32
+
+Path = tuple[str | int, ...]
+"""Where a value sits: keys and list positions from the top."""
+
+Mark = tuple[int, int]
+"""Line and column, both counted from 1."""
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_INT = re.compile(r"[-+]?[0-9]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
+
+
+@dataclass(slots=True)
+class YamlFile:
+    """One document: its plain value, and the marks of its values and keys."""
+
+    file: str
+    value: Any = None
+    value_marks: dict[Path, Mark] = field(default_factory=dict)
+    key_marks: dict[Path, Mark] = field(default_factory=dict)
+
+    def mark(self, path: Path) -> Mark:
+        """Return where the value at ``path`` stands, or its nearest parent."""
+        while path and path not in self.value_marks:
+            path = path[:-1]
+        return self.value_marks.get(path, (1, 1))
+
+    def key_mark(self, path: Path) -> Mark:
+        """Return where the key at ``path`` stands, or its value's mark."""
+        return self.key_marks.get(path) or self.mark(path)
+
+    def fault(self, path: Path, what: str, got: str = "", expected: str = "") -> Fault:
+        """Return a fault at the value at ``path``."""
+        return Fault(self.file, *self.mark(path), what, got, expected)
+
+
+def parse_yaml(data: bytes, file: str) -> YamlFile:
+    """Return the one document that ``data`` holds.
+
+    Raises:
+        ContentError: every duplicate key, alias, anchor and tag of the file; or the
+            first place where it is not YAML, too large, or nested too deep.
+    """
+    if len(data) > MAX_BYTES:
+        size = f"{len(data):,} bytes"
+        raise ContentError(
+            [Fault(file, 1, 1, "file is too large", size, f"at most {MAX_BYTES:,}")]
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+        bad = f"byte 0x{data[error.start]:02x}"
+        raise ContentError(
+            [Fault(file, line, column, "file is not UTF-8", bad, "UTF-8 text")]
+        ) from None
+    composer = _Composer(file)
+    try:
+        loader = _Loader(text)
+        try:
+            composer.compose(_events(loader))
+        finally:
+            loader.dispose()
+    except yaml.YAMLError as error:
+        raise ContentError(
+            [*composer.faults, _syntax_fault(error, text, file)]
+        ) from None
+    if composer.faults:
+        raise ContentError(composer.faults)
+    return composer.result
+
+
+def _events(loader: Any) -> Iterator[Any]:
+    while loader.check_event():
+        yield loader.get_event()
+
+
+def _syntax_fault(error: yaml.YAMLError, text: str, file: str) -> Fault:
+    mark = getattr(error, "problem_mark", None)
+    position = getattr(error, "position", None)
+    if mark is not None:
+        line, column = mark.line + 1, mark.column + 1
+    elif isinstance(position, int):
+        line = text.count("\n", 0, position) + 1
+        column = position - (text.rfind("\n", 0, position) + 1) + 1
+    else:
+        line, column = 1, 1
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None)
+    got = str(problem or error).splitlines()[0]
+    return Fault(file, line, column, "not valid YAML", got, "YAML that parses")
+
+
+class _Composer:
+    """Builds values from events with an explicit stack instead of recursion."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.faults: list[Fault] = []
+        self.result = YamlFile(file)
+        # One frame per open collection: (container, its path, key that waits).
+        self.stack: list[tuple[Any, Path, str | None]] = []
+        self.documents = 0
+
+    def compose(self, events: Iterator[Any]) -> None:
+        for event in events:
+            mark = (event.start_mark.line + 1, event.start_mark.column + 1)
+            if isinstance(event, yaml.DocumentStartEvent):
+                self.documents += 1
+                if self.documents > 1:
+                    self._fault(mark, "a second document", "'---'", "one per file")
+                    return
+            elif isinstance(event, yaml.AliasEvent):
+                self._fault(mark, "an alias", f"'*{event.anchor}'", "the value itself")
+                self._place(None, mark)
+            elif isinstance(event, yaml.ScalarEvent):
+                self._refuse_properties(event, mark)
+                self._place(_scalar(event), mark)
+            elif isinstance(event, yaml.CollectionStartEvent):
+                self._refuse_properties(event, mark)
+                self._open(
+                    [] if isinstance(event, yaml.SequenceStartEvent) else {}, mark
+                )
+            elif isinstance(event, yaml.CollectionEndEvent):
+                self.stack.pop()
+
+    def _fault(self, mark: Mark, what: str, got: str = "", expected: str = "") -> None:
+        self.faults.append(Fault(self.file, *mark, what, got, expected))
+
+    def _refuse_properties(self, event: Any, mark: Mark) -> None:
+        if event.anchor:
+            self._fault(mark, "an anchor", f"'&{event.anchor}'", "no YAML anchors")
+        if event.tag:
+            self._fault(mark, "a tag", f"'{event.tag}'", "no YAML tags")
+
+    def _open(self, container: list[Any] | dict[str, Any], mark: Mark) -> None:
+        if len(self.stack) >= MAX_DEPTH:
+            fault = Fault(
+                self.file, *mark, "nested too deep", "", f"at most {MAX_DEPTH} levels"
+            )
+            raise ContentError([*self.faults, fault])
+        path = self._place(container, mark)
+        self.stack.append((container, path, None))
+
+    def _place(self, value: Any, mark: Mark) -> Path:
+        """Put a finished value where the open collection waits for one."""
+        if not self.stack:
+            self.result.value = value
+            self.result.value_marks[()] = mark
+            return ()
+        container, path, key = self.stack[-1]
+        if isinstance(container, list):
+            path = (*path, len(container))
+            container.append(value)
+        elif key is None:
+            self.stack[-1] = (container, path, self._key(value, container, path, mark))
+            return path
+        else:
+            self.stack[-1] = (container, path, None)
+            path = (*path, key)
+            if key not in container:  # the first of two duplicates stays
+                container[key] = value
+        self.result.value_marks.setdefault(path, mark)
+        return path
+
+    def _key(self, value: Any, container: Any, path: Path, mark: Mark) -> str:
+        if not isinstance(value, str):
+            kind = type(value).__name__
+            self._fault(mark, "a key that is not a string", kind, "a string")
+            return f"\0{mark[0]}:{mark[1]}"
+        if value == "<<":
+            self._fault(mark, "a merge key", "'<<'", "the keys themselves")
+        if value in container:
+            first = self.result.key_marks[(*path, value)]
+            got = f"'{value}', first at line {first[0]}"
+            self._fault(mark, "a duplicate key", got, "each key once")
+        self.result.key_marks.setdefault((*path, value), mark)
+        return value
+
+
+def _scalar(event: Any) -> Any:
+    """Return the value of a scalar; only plain ones can be other than strings."""
+    text: str = event.value
+    if not event.implicit[0]:  # quoted or in block style
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text) and len(text) <= 18:
+        return int(text)
+    if _FLOAT.fullmatch(text) and len(text) <= 40:
+        return float(text)
+    return text
