@@ -194,9 +194,31 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
 }
 
 
-def json_schema(kind: Kind) -> dict[str, Any]:
-    """Return the JSON Schema of a kind of file, for editors."""
-    return {"$schema": _DIALECT, "title": f"readerkit {kind}", **_SCHEMAS[kind]}
+def json_schema(
+    kind: Kind, *, concepts: Iterable[str] = (), references: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the JSON Schema of a kind of file, for editors.
+
+    The ids of the book at hand become choices, so that an editor can complete them.
+    """
+    schema = {"$schema": _DIALECT, "title": f"readerkit {kind}", **_SCHEMAS[kind]}
+    choices = {"concepts": sorted(concepts), "references": sorted(references)}
+    return dict(_with_choices(schema, choices))
+
+
+def _with_choices(node: Any, choices: dict[str, list[str]]) -> Any:
+    """Copy a schema with the items of ``concepts`` and the keys of citations listed."""
+    if isinstance(node, list):
+        return [_with_choices(item, choices) for item in node]
+    if not isinstance(node, dict):
+        return node
+    copy = {key: _with_choices(value, choices) for key, value in node.items()}
+    if node is _CITED and choices["references"]:
+        copy["items"]["properties"]["key"] = {"enum": choices["references"]}
+    properties = copy.get("properties", {})
+    if "items" in properties.get("concepts", {}) and choices["concepts"]:
+        properties["concepts"]["items"] = {"enum": choices["concepts"]}
+    return copy
 
 
 def faults_of(document: YamlFile, kind: Kind) -> list[Fault]:

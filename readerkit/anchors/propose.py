@@ -74,11 +74,11 @@ def _is_quiet(line: str) -> bool:
 def _candidates(span: Span, source: SourceFile) -> Iterator[Anchor]:
     """Yield anchors to try, the ones that read best first."""
     path = span.path
-    for name, symbols in source.symbols.items():
+    for symbols in source.symbols.values():
         for index, symbol in enumerate(symbols, 1):
             if symbol.first == span.first and symbol.last == span.last:
-                yield Anchor(path, symbol=name)
-                yield Anchor(path, symbol=name, nth=index)
+                yield Anchor(path, symbol=symbol.name)
+                yield Anchor(path, symbol=symbol.name, nth=index)
     scope = _scope(span, source)
     root = scope.scope if scope else source.root
     name = scope.name if scope else None

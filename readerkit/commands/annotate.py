@@ -15,6 +15,7 @@ from readerkit.commands.options import book_option, json_option
 if TYPE_CHECKING:
     from readerkit.book import Note, Sources
     from readerkit.commands.library import Library
+    from readerkit.schema import Kind
 
 
 @click.command()
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 @click.argument("note_id", metavar="[ID]", required=False)
 @click.option("--check", is_flag=True, help="Fail on any difference from the locks.")
 @click.option("--update-lock", is_flag=True, help="Write what anchors resolve to now.")
+@click.option(
+    "--schema",
+    type=click.Choice(["annotations", "translation", "mirror"]),
+    help="Print the JSON Schema of such a file, with this book's ids, for an editor.",
+)
 @click.option("--lang", metavar="LANGUAGE", help="Show translated notes: es.")
 @json_option
 @book_option
@@ -30,6 +36,7 @@ def annotate(
     note_id: str | None,
     check: bool,
     update_lock: bool,
+    schema: Kind | None,
     lang: str | None,
     as_json: bool,
     book: Path | None,
@@ -48,6 +55,9 @@ def annotate(
     if check and update_lock:
         raise click.UsageError("--check and --update-lock exclude each other")
     library = open_library(book)
+    if schema:
+        _print_schema(library, schema)
+        return
     if upstream and not note_id and upstream in library.book.annotations:
         upstream, note_id = None, upstream
     if note_id:
@@ -74,6 +84,14 @@ def annotate(
             _print_table(library, sources, notes)
     if not pages and not as_json:
         raise ReaderkitError("this book has no annotations")
+
+
+def _print_schema(library: Library, kind: Kind) -> None:
+    from readerkit.schema import json_schema
+
+    written = library.book
+    choices = {"concepts": written.concepts, "references": written.references}
+    click.echo(json.dumps(json_schema(kind, **choices), indent=1, ensure_ascii=False))
 
 
 def _print_table(library: Library, sources: Sources, notes: list[Note]) -> None:

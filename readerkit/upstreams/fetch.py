@@ -100,7 +100,8 @@ def list_files(
             if not served.proves_commit:
                 report(
                     f"{upstream.name}: {served.origin} does not name its commit: "
-                    f"compare the blob ids with {upstream.commit[:12]} where git can be reached"
+                    f"compare the blob ids with {upstream.commit[:12]} where git "
+                    "can be reached"
                 )
             _keep(upstream, name, served, store, report)
             return {path: blob_id(data) for path, data in served.files.items()}

@@ -68,7 +68,8 @@ def _select(
         if max(size, len(data)) > MAX_MEMBER_BYTES:
             raise SourceError(
                 f"{path} in {archive} is too large: "
-                f"got {max(size, len(data)):,} bytes, expected at most {MAX_MEMBER_BYTES:,}"
+                f"got {max(size, len(data)):,} bytes, "
+                f"expected at most {MAX_MEMBER_BYTES:,}"
             )
         if is_wanted:
             files[path] = data

@@ -1,0 +1,57 @@
+"""What holds for every test: an own cache and data folder, and no network but loopback."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from readerkit.commands.library import cache_folder
+
+# Where ``make test`` put the real upstreams before pytest started.
+REAL_CACHE = cache_folder()
+_connect = socket.socket.connect
+
+
+def _loopback_only(self: socket.socket, address: object) -> None:
+    host = address[0] if isinstance(address, tuple) else ""
+    if self.family in (socket.AF_INET, socket.AF_INET6) and not (
+        str(host).startswith("127.") or host in ("::1", "localhost")
+    ):
+        raise AssertionError(f"a test reached out to {address}")
+    _connect(self, address)
+
+
+@pytest.fixture(autouse=True)
+def own_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Give each test empty folders, and nobody's configuration."""
+    monkeypatch.setenv("READERKIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("READERKIT_DATA", str(tmp_path / "data"))
+    for name in list(os.environ):
+        if name.startswith("GIT_") or name == "READERKIT_BOOK":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "120")
+    if request.node.get_closest_marker("network") is None:
+        monkeypatch.setattr(socket.socket, "connect", _loopback_only)
+        # Child processes (pip, git over https) fail at once instead of reaching out.
+        for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+            monkeypatch.setenv(name, "http://127.0.0.1:9")
+
+
+@pytest.fixture
+def real_cache(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache with the real upstreams; for tests of content and of the whole."""
+    monkeypatch.setenv("READERKIT_CACHE", str(REAL_CACHE))
+    return REAL_CACHE
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port on loopback that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

@@ -1,0 +1,244 @@
+"""What several test files build: git repositories, books, runs of the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from readerkit.cli import main
+from readerkit.upstreams import Lock
+from readerkit.upstreams.store import blob_id
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Result:
+    """Run the command in this process, as ``main([...])``."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    return Result(int(ended.value.code or 0), out, err)
+
+
+def run_process(
+    *arguments: str,
+    environment: Mapping[str, str | None] | None = None,
+    cwd: Path | None = None,
+    python: str = sys.executable,
+    stdin: str = "",
+    timeout: float = 60,
+) -> Result:
+    """Run ``python -m readerkit`` as its own process; None removes a variable."""
+    env = dict(os.environ)
+    for key, value in (environment or {}).items():
+        env.pop(key, None)
+        if value is not None:
+            env[key] = value
+    done = subprocess.run(
+        [python, "-m", "readerkit", *arguments],
+        env=env,
+        cwd=cwd,
+        input=stdin.encode(),
+        capture_output=True,
+        timeout=timeout,
+        check=False,
+    )
+    out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    return Result(done.returncode, out, err)
+
+
+def write_files(root: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write files below ``root``, folders included."""
+    for name, data in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return root
+
+
+def git(repository: Path, *arguments: str) -> str:
+    """Run git in a test repository, with nobody's configuration."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    env |= {
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_NAME": "Test",
+        "GIT_AUTHOR_EMAIL": "test@localhost",
+        "GIT_COMMITTER_NAME": "Test",
+        "GIT_COMMITTER_EMAIL": "test@localhost",
+    }
+    done = subprocess.run(
+        ["git", "-C", str(repository), *arguments],
+        env=env,
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout.decode().strip()
+
+
+def make_repository(root: Path, files: Mapping[str, str | bytes], tag: str = "v1") -> str:
+    """Make a repository with one tagged commit and return the commit's id."""
+    root.mkdir(parents=True, exist_ok=True)
+    git(root, "init", "--quiet", "--initial-branch=main")
+    for key in ("uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"):
+        git(root, "config", key, "true")
+    write_files(root, files)
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message=first")
+    git(root, "tag", "--annotate", "--message=release", tag)
+    return git(root, "rev-parse", "HEAD")
+
+
+@contextmanager
+def git_daemon(parent: Path, port: int) -> Iterator[str]:
+    """Serve the repositories in ``parent`` on loopback and yield the address."""
+    process = subprocess.Popen(
+        [
+            "git",
+            "daemon",
+            "--reuseaddr",
+            "--export-all",
+            "--listen=127.0.0.1",
+            f"--port={port}",
+            f"--base-path={parent}",
+            str(parent),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield f"git://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+SAMPLE = '''\
+"""A sample module."""
+
+import torch
+
+
+class Linear:
+    def __init__(self, size):
+        self.size = size
+
+    @torch.no_grad()
+    def forward(self, x):
+        # multiply, then sum over the ranks
+        y = x @ self.weight
+        if self.sequence_parallel:
+            y = reduce_scatter(y, group=self.group)
+        else:
+            y = all_reduce(y, group=self.group)
+        return y
+
+
+def step(model, batch):
+    loss = model(batch)
+    loss.backward()
+    return loss
+'''
+
+REFERENCES = """\
+- key: paper
+  title: A paper
+  authors: A. Author
+  year: 2020
+  url: https://example.org/paper
+  sections: {"3": Method, "4.1": Results}
+"""
+CONCEPTS = """\
+- {id: collectives, title: Collectives, summary: What ranks exchange.,
+   pressure: coordination, layer: collective}
+- {id: all-reduce, title: All-reduce, summary: Everyone gets the sum.,
+   pressure: coordination, layer: collective, requires: [collectives]}
+"""
+ANNOTATIONS = """\
+- id: close
+  at: {file: lib/linear.py, symbol: Linear.forward, code: "if self.sequence_parallel: ..."}
+  kind: citation
+  title: The closing collective
+  decision: One switch picks it.
+  alternative: Always all-reduce.
+  why: Half the bytes.
+  cost: A gather later.
+  references: [{key: paper, section: "3"}]
+  concepts: [all-reduce]
+- id: whole-step
+  at: {file: lib/linear.py, symbol: step}
+  kind: note
+  title: One step
+  text: Forward, then backward.
+  concepts: [collectives]
+"""
+
+
+@dataclass(frozen=True)
+class SampleBook:
+    """A small book on a small repository, and where both are."""
+
+    root: Path
+    repository: Path
+    commit: str
+
+    def path(self, name: str) -> Path:
+        return self.root / "annotations" / name
+
+
+def make_book(
+    folder: Path,
+    *,
+    files: Mapping[str, str | bytes] | None = None,
+    annotations: str = ANNOTATIONS,
+    url: str | None = None,
+    more: Mapping[str, str | bytes] | None = None,
+) -> SampleBook:
+    """Make a repository ``sample`` and a book that annotates its pinned commit."""
+    files = {"lib/linear.py": SAMPLE, "LICENSE": "Do as you like.\n"} | dict(files or {})
+    repository = folder / "served" / "sample"
+    commit = make_repository(repository, files)
+    upstreams = [
+        {
+            "name": "sample",
+            "title": "Sample",
+            "url": url or repository.as_uri(),
+            "tag": "v1",
+            "commit": commit,
+            "include": ["lib/**/*.py"],
+            "licence": {"spdx": "MIT", "path": "LICENSE", "holder": "Nobody"},
+        }
+    ]
+    blobs = {
+        path: blob_id(data.encode() if isinstance(data, str) else data)
+        for path, data in files.items()
+        if path.startswith("lib/") and path.endswith(".py")
+    }
+    root = folder / "book"
+    write_files(
+        root / "annotations",
+        {
+            "upstreams.yaml": json.dumps(upstreams),
+            "references.yaml": REFERENCES,
+            "concepts.yaml": CONCEPTS,
+            "sample/linear.yaml": annotations,
+            "sample.lock": Lock(commit, blobs).to_text(),
+            **(more or {}),
+        },
+    )
+    return SampleBook(root, repository, commit)
