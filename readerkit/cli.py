@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
-import traceback
 from collections.abc import Sequence
 
 import click
@@ -31,18 +32,21 @@ def cli() -> None:
 for command in (start, annotate, fetch, note, review):
     cli.add_command(command)
 
+# Facts of the world outside, not bugs, wherever they strike: a disk, an output.
+_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0, 1 a mistake, 2 usage, 130 ^C, 3 a bug."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that knows only ASCII shows a question mark instead of failing.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+    _prepare_streams()
     try:
         cli.main(args=arguments, prog_name="readerkit", standalone_mode=False)
         code = 0
     except click.exceptions.Exit as error:
         code = error.exit_code
+    except SystemExit:
+        # Click's answer to a closed pipe: its reader has what it wanted.
+        code = 0
     except (click.Abort, KeyboardInterrupt):
         click.echo("readerkit: interrupted", err=True)
         code = 130
@@ -50,17 +54,39 @@ def main(arguments: Sequence[str] | None = None) -> None:
         error.show()
         code = error.exit_code
     except ReaderkitError as error:
-        click.echo(f"readerkit: {error}", err=True)
+        _complain(str(error))
         code = 1
-    except BrokenPipeError:
-        # The reader of a pipe has what it wanted; keep the interpreter from flushing.
-        sys.stdout = None
-        code = 0
-    except Exception:
-        traceback.print_exc()
-        click.echo(
-            "readerkit: this is a bug: please report it with the lines above",
-            err=True,
-        )
-        code = 3
+    except Exception as error:
+        code = _unexpected(error)
     sys.exit(code)
+
+
+def _prepare_streams() -> None:
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller: >&-
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
+        # A terminal that knows only ASCII shows a question mark instead of failing.
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _unexpected(error: Exception) -> int:
+    """Tell a disk that is full, or an output that is, from a bug; return the code."""
+    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+        if not error.filename:
+            sys.stdout = None  # what is left in it would fail again at the end
+        _complain(f"cannot write {error.filename or 'the output'}: {error.strerror}")
+        return 1
+    import traceback
+
+    traceback.print_exc()
+    _complain("this is a bug: please report it with the lines above")
+    return 3
+
+
+def _complain(message: str) -> None:
+    """Say what is wrong, with nothing in it that a terminal would obey."""
+    from readerkit.render.visible import visible
+
+    click.echo(f"readerkit: {visible(message)}", err=True)

@@ -3,23 +3,21 @@
 A bare repository, and nothing of anyone's configuration: the caller's ``GIT_*``
 variables and ``~/.gitconfig`` would reach git otherwise, and GitPython's ``env=`` can
 add variables but not take any away. Hooks, helpers, tags, submodules, work trees and
-automatic maintenance are off.
+automatic maintenance are off. Every call is a session of its own, ended as a whole when
+its time is up: GitPython's ``kill_after_timeout`` needs ``ps`` to find git's helpers,
+and waits for those it did not find.
 """
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-# Without a git binary GitPython must still import, so that the error can be ours.
-os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
-
-from git import Git
-from git.exc import GitCommandError, GitCommandNotFound
 
 from readerkit.errors import SourceError
 
@@ -50,6 +48,8 @@ _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_LAZY_FETCH": "1",
+    # Without a git binary GitPython must still import, so that the error can be ours.
+    "GIT_PYTHON_REFRESH": "quiet",
 }
 _swap = threading.Lock()
 
@@ -72,6 +72,11 @@ def _own_environment() -> Iterator[None]:
             os.environ.update(saved)
 
 
+with _own_environment():  # the import itself runs git, or whatever a variable names
+    from git import Git
+    from git.exc import GitCommandNotFound
+
+
 def _git(
     repository: Path | None,
     *arguments: str,
@@ -91,29 +96,37 @@ def _git(
         given.write(stdin)
         given.seek(0)
         try:
-            output = Git(os.sep).execute(
+            process = Git(os.sep).execute(
                 ["git", *settings, *place, *arguments],
                 istream=given,
-                stdout_as_string=False,
-                strip_newline_in_stdout=False,
-                kill_after_timeout=seconds,
+                as_process=True,
+                start_new_session=True,
             )
         except GitCommandNotFound:
             raise SourceError("git is not installed, or not on PATH") from None
-        except GitCommandError as error:
-            raise SourceError(f"git {arguments[0]}: {_reason(error)}") from None
-    assert isinstance(output, bytes)  # what stdout_as_string=False gives
+        except OSError as error:
+            raise SourceError(f"git cannot be run: {error.strerror}") from None
+        try:
+            output, said = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise SourceError(
+                f"git {arguments[0]}: no answer within {seconds:g} s"
+            ) from None
+        finally:
+            if process.poll() is None:  # out of time, or interrupted
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+    if process.returncode:
+        raise SourceError(f"git {arguments[0]}: {_reason(said, process.returncode)}")
+    assert isinstance(output, bytes)  # what a process without a text mode gives
     return output
 
 
-def _reason(error: GitCommandError) -> str:
+def _reason(said: bytes, status: int) -> str:
     """Return the one line of git's own words that says what went wrong."""
-    text = str(error.stderr).strip().removeprefix("stderr: ").strip("' \n")
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [
-        line for line in lines if line.startswith(("fatal:", "error:", "Timeout"))
-    ]
-    return (telling or lines or [f"exit code {error.status}"])[0].strip("'")
+    lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines()]
+    telling = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    return next(iter([*telling, *filter(None, lines)]), f"exit code {status}")
 
 
 def create_repository(path: Path, url: str) -> None:

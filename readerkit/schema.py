@@ -44,9 +44,12 @@ OPERATIONS = (
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TEXT = {"type": "string", "minLength": 1}
-_ID = {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$", "maxLength": 60}
+ID_PATTERN = "^[a-z0-9]+(-[a-z0-9]+)*$"
+_ID = {"type": "string", "pattern": ID_PATTERN, "maxLength": 60}
 _NAME = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}
 _COUNT = {"type": "integer", "minimum": 1}
+# What pip is given: never an option, an address or a folder that it would build.
+_PIP_WORD = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._+!-]*$"}
 
 
 def _object(required: Iterable[str], **properties: Any) -> dict[str, Any]:
@@ -180,9 +183,11 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
                 ),
                 package=_object(
                     ["name", "version"],
-                    name=_TEXT,
-                    version=_TEXT,
-                    wheel=_object(["python", "platform"], python=_TEXT, platform=_TEXT),
+                    name=_PIP_WORD,
+                    version=_PIP_WORD,
+                    wheel=_object(
+                        ["python", "platform"], python=_PIP_WORD, platform=_PIP_WORD
+                    ),
                 ),
                 installed={"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
                 folder={"type": "string", "pattern": "^[A-Za-z0-9_-]+$"},

@@ -3,11 +3,13 @@
 Hand-written content is data from anyone. Reading works on the parser's event stream,
 which stays flat however deep the input nests, and refuses what data files do not need:
 anchors and aliases (the bombs), merge keys, tags, duplicate keys, several documents.
-Plain scalars follow the YAML 1.2 core schema, so that ``no`` and ``on`` stay strings.
+Plain scalars follow the YAML 1.2 core schema (without infinities), so that ``no`` and
+``on`` stay strings.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,19 +29,29 @@ Mark = tuple[int, int]
 """Line and column, both counted from 1."""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_INT = re.compile(r"[-+]?[0-9]+")
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
+_WORDS = {"": None, "~": None} | {
+    spelling: value
+    for word, value in (("null", None), ("true", True), ("false", False))
+    for spelling in (word, word.capitalize(), word.upper())
+}
+_UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
 
 
 @dataclass(slots=True)
 class YamlFile:
-    """One document: its plain value, and the marks of its values and keys."""
+    """One document: its plain value, and the marks of its values and keys.
+
+    ``faults`` are the things that a data file must not hold; where one stands, the
+    value holds a stand-in, so that the rest can still be checked.
+    """
 
     file: str
     value: Any = None
     value_marks: dict[Path, Mark] = field(default_factory=dict)
     key_marks: dict[Path, Mark] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
 
     def mark(self, path: Path) -> Mark:
         """Return where the value at ``path`` stands, or its nearest parent."""
@@ -57,11 +69,13 @@ class YamlFile:
 
 
 def parse_yaml(data: bytes, file: str) -> YamlFile:
-    """Return the one document that ``data`` holds.
+    """Return the one document that ``data`` holds, and its faults.
+
+    Those are every duplicate key, alias, anchor, tag, and a second document.
 
     Raises:
-        ContentError: every duplicate key, alias, anchor and tag of the file; or the
-            first place where it is not YAML, too large, or nested too deep.
+        ContentError: the first place where the file is not YAML, too large, or nested
+            too deep, beside the faults before it.
     """
     if len(data) > MAX_BYTES:
         size = f"{len(data):,} bytes"
@@ -86,10 +100,8 @@ def parse_yaml(data: bytes, file: str) -> YamlFile:
             loader.dispose()
     except yaml.YAMLError as error:
         raise ContentError(
-            [*composer.faults, _syntax_fault(error, text, file)]
+            [*composer.result.faults, _syntax_fault(error, text, file)]
         ) from None
-    if composer.faults:
-        raise ContentError(composer.faults)
     return composer.result
 
 
@@ -100,10 +112,11 @@ def _events(loader: Any) -> Iterator[Any]:
 
 def _syntax_fault(error: yaml.YAMLError, text: str, file: str) -> Fault:
     mark = getattr(error, "problem_mark", None)
-    position = getattr(error, "position", None)
+    unprintable = _UNPRINTABLE.search(text)
     if mark is not None:
         line, column = mark.line + 1, mark.column + 1
-    elif isinstance(position, int):
+    elif unprintable is not None:  # a reader's error counts bytes or characters
+        position = unprintable.start()
         line = text.count("\n", 0, position) + 1
         column = position - (text.rfind("\n", 0, position) + 1) + 1
     else:
@@ -118,7 +131,6 @@ class _Composer:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.faults: list[Fault] = []
         self.result = YamlFile(file)
         # One frame per open collection: (container, its path, key that waits).
         self.stack: list[tuple[Any, Path, str | None]] = []
@@ -147,7 +159,7 @@ class _Composer:
                 self.stack.pop()
 
     def _fault(self, mark: Mark, what: str, got: str = "", expected: str = "") -> None:
-        self.faults.append(Fault(self.file, *mark, what, got, expected))
+        self.result.faults.append(Fault(self.file, *mark, what, got, expected))
 
     def _refuse_properties(self, event: Any, mark: Mark) -> None:
         if event.anchor:
@@ -160,7 +172,7 @@ class _Composer:
             fault = Fault(
                 self.file, *mark, "nested too deep", "", f"at most {MAX_DEPTH} levels"
             )
-            raise ContentError([*self.faults, fault])
+            raise ContentError([*self.result.faults, fault])
         path = self._place(container, mark)
         self.stack.append((container, path, None))
 
@@ -207,8 +219,11 @@ def _scalar(event: Any) -> Any:
         return text
     if text in _WORDS:
         return _WORDS[text]
-    if _INT.fullmatch(text) and len(text) <= 18:
-        return int(text)
-    if _FLOAT.fullmatch(text) and len(text) <= 40:
-        return float(text)
+    if _INT.fullmatch(text):
+        base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+        return int(text, base) if len(text) <= 18 else text
+    if _FLOAT.fullmatch(text):
+        number = float(text)
+        if math.isfinite(number):  # 2.0 is an integer to a JSON schema: be one
+            return int(number) if number.is_integer() else number
     return text

@@ -1,4 +1,4 @@
-"""What holds for every test: an own cache and data folder, and no network but loopback."""
+"""What holds for every test: own cache and data folders, no network but loopback."""
 
 from __future__ import annotations
 

@@ -9,20 +9,29 @@ count. A gap stands for one node, or for any number of them where nodes come in 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tree_sitter import Node, Parser
 
 from readerkit.anchors.source import PYTHON
+from readerkit.anchors.tree import last_row, occurrences
 from readerkit.errors import AnchorError
 
 MAX_PATTERN_BYTES = 2_000
+TELLING_LENGTH = 6
 MAX_DEPTH = 1_000
 """Levels of nesting that a search descends before it gives up on a place."""
 
 _GAP = "__gap_0f3b__"
 _GAP_BYTES = _GAP.encode()
 _PARSER = Parser(PYTHON)
+_WORD = frozenset(
+    bytes([byte])
+    for byte in range(256)
+    if byte >= 128 or chr(byte).isalnum() or byte == 95
+)
 # A string first, so that three dots inside one stay three dots.
 _STRING_OR_DOTS = re.compile(
     r"""('''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|\#[^\n]*)|(\.\.\.)""",
@@ -78,10 +87,26 @@ class _Shape:
     """Of a leaf with a text of its own; None where the kind says it all."""
     children: list[_Shape]
     is_gap: bool = False
-    needle: bytes = b""
-    """The longest text in or below this node that can be looked up as bytes."""
-    needle_depth: int = 0
-    """How many levels below this node the needle stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Needle:
+    """The text of one leaf of a pattern, which can be looked up as bytes."""
+
+    text: bytes
+    depth: int
+    """How many levels below the pattern's top it stands."""
+    is_word: bool
+
+    def positions(self, source: bytes, start: int, end: int) -> Iterator[int]:
+        """Yield where the text stands and is not a piece of a longer name."""
+        size = len(self.text)
+        for at in occurrences(self.text, source, start, end):
+            if not self.is_word or (
+                source[at - 1 : at] not in _WORD
+                and source[at + size : at + size + 1] not in _WORD
+            ):
+                yield at
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +116,16 @@ class Match:
     node: Node
     first: int
     last: int
+
+
+@lru_cache(maxsize=4096)
+def compile_pattern(text: str) -> Pattern:
+    """Return the compiled pattern, the same one for the same text.
+
+    Raises:
+        AnchorError: see ``Pattern``.
+    """
+    return Pattern(text)
 
 
 class Pattern:
@@ -109,27 +144,28 @@ class Pattern:
             )
         stripped = text.strip()
         self.is_header = stripped.endswith(":")
-        self._shape = _shape(_parse(stripped, self.is_header), self.is_header)
-        if not self._shape.needle:
+        leaves: list[_Needle] = []
+        top = _parse(stripped, self.is_header)
+        self._shape = _shape(top, 0, leaves, self.is_header)
+        if not leaves:
             raise AnchorError(f"pattern {text!r} matches everything: add a name to it")
+        self._needle = _rarest(leaves)
 
     def find(self, scope: Node, source: bytes) -> list[Match]:
         """Return every match inside ``scope``, in source order, the scope included.
 
-        The rarest text of the pattern is looked up as bytes; only where it stands is
+        A rare text of the pattern is looked up as bytes; only where it stands is
         the tree compared, from the ancestor as far above it as in the pattern.
         """
+        start, end = scope.start_byte, scope.end_byte
+        size, depth, kind = len(self._needle.text), self._needle.depth, self._shape.kind
         found: dict[tuple[int, int], Match] = {}
-        needle, depth = self._shape.needle, self._shape.needle_depth
-        end, size = scope.end_byte, len(needle)
-        position = source.find(needle, scope.start_byte, end)
-        while position >= 0:
+        for position in self._needle.positions(source, start, end):
             node = _ancestor_of_leaf(scope, position, size, depth)
-            if node is not None and node.type == self._shape.kind:
+            if node is not None and node.type == kind:
                 key = (node.start_byte, node.end_byte)
                 if key not in found and self._matches(node):
                     found[key] = self._match(node)
-            position = source.find(needle, position + size, end)
         return [found[key] for key in sorted(found)]
 
     def _matches(self, node: Node) -> bool:
@@ -139,7 +175,7 @@ class Pattern:
         return _same_children(self._shape, children)
 
     def _match(self, node: Node) -> Match:
-        last = node.end_point[0]
+        last = last_row(node)
         if self.is_header:
             last = _header(_significant(node))[-1].end_point[0]
         return Match(node, node.start_point[0] + 1, last + 1)
@@ -183,31 +219,45 @@ def _header(children: list[Node]) -> list[Node]:
     return children
 
 
-def _shape(node: Node, is_header: bool = False) -> _Shape:
-    """Return a pattern's shape; its recursion is bounded by the pattern's size."""
+def _shape(
+    node: Node, depth: int, leaves: list[_Needle], is_header: bool = False
+) -> _Shape:
+    """Return a pattern's shape and collect the texts of its leaves.
+
+    The recursion is bounded by the pattern's size.
+    """
     kind = node.type
     children = [] if kind == "string_content" else _significant(node)
     if is_header:
         children = _header(children)
     if not children:
-        return _leaf(kind, node.text or b"", node.is_named)
-    shapes = [_shape(child) for child in children]
+        return _leaf(node, depth, leaves)
+    shapes = [_shape(child, depth + 1, leaves) for child in children]
     if len(shapes) == 1 and shapes[0].is_gap:
         return shapes[0]
-    best = max(shapes, key=_needle_size)
-    return _Shape(kind, None, shapes, False, best.needle, best.needle_depth + 1)
+    return _Shape(kind, None, shapes)
 
 
-def _needle_size(shape: _Shape) -> int:
-    return len(shape.needle)
-
-
-def _leaf(kind: str, text: bytes, is_named: bool) -> _Shape:
+def _leaf(node: Node, depth: int, leaves: list[_Needle]) -> _Shape:
+    text = node.text or b""
     if text == _GAP_BYTES:
         return _Shape("gap", None, [], is_gap=True)
     # In a string's text an escape is a node of its own: no leaf holds all of it.
-    usable = kind != "string_content" or b"\\" not in text
-    return _Shape(kind, text if is_named else None, [], False, text if usable else b"")
+    if text and (node.type != "string_content" or b"\\" not in text):
+        is_word = text[:1] in _WORD and text[-1:] in _WORD
+        leaves.append(_Needle(text, depth, is_word))
+    return _Shape(node.type, text if node.is_named else None, [])
+
+
+def _rarest(leaves: list[_Needle]) -> _Needle:
+    """Return the leaf that is likely to stand in the fewest places.
+
+    The last name of a chain tells most: of ``torch.distributed.all_reduce`` the last.
+    """
+    for leaf in reversed(leaves):
+        if leaf.is_word and len(leaf.text) >= TELLING_LENGTH:
+            return leaf
+    return max(leaves, key=lambda leaf: (leaf.is_word, len(leaf.text)))
 
 
 def _ancestor_of_leaf(scope: Node, start: int, size: int, height: int) -> Node | None:

@@ -12,6 +12,7 @@ from readerkit.anchors.anchor import Anchor, Span
 from readerkit.anchors.resolve import resolve
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.symbols import Symbol
+from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
 
 MAX_PATTERN = 160
@@ -145,7 +146,7 @@ def _walk(root: Node, first: int, last: int) -> Iterator[Node]:
 
 
 def _lines(node: Node) -> tuple[int, int]:
-    return node.start_point[0] + 1, node.end_point[0] + 1
+    return node.start_point[0] + 1, last_row(node) + 1
 
 
 def _nodes_from(root: Node, line: int) -> list[Node]:

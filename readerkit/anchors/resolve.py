@@ -9,9 +9,10 @@ from typing import TypeVar
 from tree_sitter import Node, Query, QueryCursor, QueryError
 
 from readerkit.anchors.anchor import Anchor, Span
-from readerkit.anchors.pattern import Match, Pattern
+from readerkit.anchors.pattern import Match, compile_pattern
 from readerkit.anchors.source import PYTHON, SourceFile
 from readerkit.anchors.symbols import Symbol
+from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
 
 MAX_CANDIDATES = 8
@@ -82,7 +83,7 @@ def _pattern(
     source: SourceFile,
     symbol: str | None,
 ) -> Match:
-    pattern = Pattern(text)
+    pattern = compile_pattern(text)
     matches = [m for scope in scopes for m in pattern.find(scope, source.data)]
     where = f" in {symbol}" if symbol else ""
     if not matches:
@@ -108,7 +109,7 @@ def _near_lines(text: str, scopes: Sequence[Node], source: SourceFile) -> list[s
 def _end_of_range(
     anchor: Anchor, text: str, start: Match, scopes: Sequence[Node], source: SourceFile
 ) -> Match:
-    pattern = Pattern(text)
+    pattern = compile_pattern(text)
     scope = next(
         s for s in scopes if s.start_byte <= start.node.start_byte < s.end_byte
     )
@@ -143,7 +144,7 @@ def _query(text: str, scopes: Sequence[Node]) -> list[Match]:
             "query matched nothing: expected one node captured as @anchor"
         )
     nodes.sort(key=lambda node: (node.start_byte, node.end_byte))
-    return [Match(n, n.start_point[0] + 1, n.end_point[0] + 1) for n in nodes]
+    return [Match(n, n.start_point[0] + 1, last_row(n) + 1) for n in nodes]
 
 
 def _pick(

@@ -67,7 +67,7 @@ class SourceFile:
     def symbols(self) -> dict[str, list[Symbol]]:
         """Classes and functions by qualified name; redefinitions share one."""
         table: dict[str, list[Symbol]] = {}
-        for symbol in collect_symbols(self.root):
+        for symbol in collect_symbols(self.root, self.data):
             table.setdefault(symbol.name, []).append(symbol)
         return table
 

@@ -8,7 +8,12 @@ from typing import Literal
 
 from tree_sitter import Node
 
-_DEFINITIONS = {"function_definition", "class_definition"}
+from readerkit.anchors.tree import last_row, occurrences
+
+_DEFINITIONS: dict[str, Literal["class", "function"]] = {
+    "class_definition": "class",
+    "function_definition": "function",
+}
 # Where a definition can stand: the walk enters these and skips every expression.
 _CONTAINERS = {
     "module",
@@ -27,6 +32,7 @@ _CONTAINERS = {
     "match_statement",
     "case_clause",
     "ERROR",
+    *_DEFINITIONS,
 }
 
 
@@ -49,15 +55,19 @@ class Symbol:
 
     @property
     def last(self) -> int:
-        """The last line of the body."""
-        return self.node.end_point[0] + 1
+        """The line of the body's last statement; comments behind it do not count."""
+        return last_row(self.node) + 1
 
 
-def collect_symbols(root: Node) -> Iterator[Symbol]:
+def collect_symbols(root: Node, source: bytes) -> Iterator[Symbol]:
     """Yield every definition in source order, nested ones after their parent.
 
-    A cursor walks statements only: no recursion, no look at expressions.
+    A cursor walks statements only: no recursion, no look at expressions, and no step
+    into a body that holds neither of the words that begin a definition.
     """
+    words = sorted((*occurrences(b"def", source), *occurrences(b"class", source)))
+    words.append(len(source) + 1)
+    upcoming = 0
     cursor = root.walk()
     if not cursor.goto_first_child():
         return
@@ -70,21 +80,19 @@ def collect_symbols(root: Node) -> Iterator[Symbol]:
         assert node is not None  # a cursor stands on a node
         kind = node.type
         entered = False
-        if kind in _DEFINITIONS:
-            label = node.child_by_field_name("name")
-            if label is not None and label.text:
-                name = prefix + label.text.decode("utf-8", "replace")
-                yield Symbol(
-                    name,
-                    "class" if kind == "class_definition" else "function",
-                    node,
-                    decorated or node,
-                )
-                enclosing.append((depth, prefix))
-                prefix = name + "."
-            entered = cursor.goto_first_child()
-        elif kind in _CONTAINERS:
-            entered = cursor.goto_first_child()
+        if kind in _CONTAINERS:
+            begin, end = node.start_byte, node.end_byte
+            while words[upcoming] < begin:
+                upcoming += 1
+            if kind in _DEFINITIONS:
+                upcoming += 1  # its own word
+                label = node.child_by_field_name("name")
+                if label is not None and label.text:
+                    name = prefix + label.text.decode("utf-8", "replace")
+                    yield Symbol(name, _DEFINITIONS[kind], node, decorated or node)
+                    enclosing.append((depth, prefix))
+                    prefix = name + "."
+            entered = words[upcoming] < end and cursor.goto_first_child()
         if kind != "decorator" and kind != "comment":
             decorated = node if kind == "decorated_definition" else None
         if entered:

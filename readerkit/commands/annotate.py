@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +15,10 @@ if TYPE_CHECKING:
     from readerkit.commands.library import Library
     from readerkit.schema import Kind
 
+MAX_LISTED = 5
 
-@click.command()
+
+@click.command(short_help="The notes, with every anchor resolved; one by its ID.")
 @click.argument("upstream", required=False)
 @click.argument("note_id", metavar="[ID]", required=False)
 @click.option("--check", is_flag=True, help="Fail on any difference from the locks.")
@@ -58,11 +58,19 @@ def annotate(
     if schema:
         _print_schema(library, schema)
         return
-    if upstream and not note_id and upstream in library.book.annotations:
+    if upstream and not note_id and upstream not in library.book.upstreams:
+        if upstream not in library.book.annotations:
+            raise ReaderkitError(_neither(upstream, library))
         upstream, note_id = None, upstream
     if note_id:
+        if check or update_lock:
+            raise click.UsageError(
+                "--check and --update-lock are for a whole upstream: leave out the ID"
+            )
         _show_one(library, upstream, note_id, lang, as_json)
         return
+    if lang:
+        raise click.UsageError("--lang is for one note: add its ID")
     chosen = [library.upstream(upstream)] if upstream else library.pinned()
     pages = []
     from readerkit.book import resolve_notes
@@ -70,15 +78,18 @@ def annotate(
     for each in chosen:
         if not upstream and not library.book.notes_on(each.name):
             continue
+        if (check or update_lock) and not each.is_pinned:
+            raise ReaderkitError(
+                f"{each.name} is a folder of this book: it has no lock"
+            )
         sources = library.sources(each)
         pages.append((sources, resolve_notes(library.book, sources)))
     if update_lock:
-        _update_lock(library, pages)
+        _update_lock(library, pages, as_json)
     elif check:
-        _check(library, pages, whole=upstream is None)
+        _check(library, pages, as_json, whole=upstream is None)
     elif as_json:
-        rows = [_plain(note, library) for _, notes in pages for note in notes]
-        click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+        _print_json([_plain(note, library) for _, notes in pages for note in notes])
     else:
         for sources, notes in pages:
             _print_table(library, sources, notes)
@@ -91,11 +102,39 @@ def _print_schema(library: Library, kind: Kind) -> None:
 
     written = library.book
     choices = {"concepts": written.concepts, "references": written.references}
-    click.echo(json.dumps(json_schema(kind, **choices), indent=1, ensure_ascii=False))
+    _print_json(json_schema(kind, **choices))
+
+
+def _print_json(value: Any) -> None:
+    # In ASCII, so that a terminal's encoding can neither change it nor obey it.
+    import json
+
+    click.echo(json.dumps(value, indent=1))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _neither(name: str, library: Library) -> str:
+    """Return the message about a name that is no upstream and no note."""
+    import difflib
+
+    upstreams = library.book.upstreams
+    known = [*upstreams, *library.book.annotations]
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f": did you mean {' or '.join(near)}?" if near else ""
+    return (
+        f"unknown upstream or note: got '{name}', "
+        f"expected one of {', '.join(upstreams)}, or the ID of a note{hint}"
+    )
 
 
 def _print_table(library: Library, sources: Sources, notes: list[Note]) -> None:
+    import shutil
+
     from readerkit.render.table import legend, note_table
+    from readerkit.render.visible import visible_line
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     upstream = sources.upstream
@@ -105,13 +144,18 @@ def _print_table(library: Library, sources: Sources, notes: list[Note]) -> None:
     for line in legend(notes):
         click.echo(line)
     came_from = library.came_from(upstream)
-    origin = f", from {came_from.origin}" if came_from else ""
+    origin = f", from {visible_line(came_from.origin)}" if came_from else ""
     files = len({note.span.path for note in notes})
     kinds = [note.annotation.kind for note in notes]
+    state = (
+        f"{upstream.tag}, commit {upstream.commit[:12]}, verified{origin}"
+        if upstream.is_pinned
+        else "(a folder of this book, read where it stands)"
+    )
     click.echo(
-        f"{len(notes)} notes ({kinds.count('citation')} citations) in {files} of "
-        f"{len(sources.paths)} files of {upstream.title} {upstream.tag}, "
-        f"commit {upstream.commit[:12]}, verified{origin}"
+        f"{_count(len(notes), 'note')} ({_count(kinds.count('citation'), 'citation')}) "
+        f"in {files} of {_count(len(sources.paths), 'file')} of "
+        f"{visible_line(upstream.title)} {state}"
     )
 
 
@@ -149,7 +193,7 @@ def _show_one(
     sources = library.sources(library.upstream(annotation.upstream))
     [note] = resolve_notes(library.book, sources, [annotation])
     if as_json:
-        click.echo(json.dumps(_plain(note, library), indent=1, ensure_ascii=False))
+        _print_json(_plain(note, library))
     else:
         show_note(library, note, sources)
 
@@ -171,7 +215,8 @@ def show_note(library: Library, note: Note, sources: Sources) -> None:
             beside=_beside(library, note),
         )
     )
-    screen.rule(style="dim")
+    # Rich falls back to ASCII only in rules that have a title.
+    screen.rule(style="dim", characters="-" if screen.options.ascii_only else "─")
     blob = lock.files[note.span.path] if lock else ""
     origin = came_from.origin if came_from else "the cache"
     for row in proof(note, upstream, blob=blob, came_from=origin):
@@ -205,6 +250,7 @@ def _beside(library: Library, note: Note) -> list[Any]:
 def _plain(note: Note, library: Library) -> dict[str, Any]:
     annotation, span = note.annotation, note.span
     upstream = library.book.upstreams[annotation.upstream]
+    lock = library.book.locks.get(upstream.name)
     return {
         "id": annotation.id,
         "upstream": annotation.upstream,
@@ -217,7 +263,7 @@ def _plain(note: Note, library: Library) -> dict[str, Any]:
         "state": note.state,
         "minis": list(note.minis),
         "commit": upstream.commit,
-        "blob": library.book.locks[upstream.name].files.get(span.path),
+        "blob": lock.files.get(span.path) if lock else None,
         "permalink": upstream.permalink(span),
         "decision": annotation.decision,
         "alternative": annotation.alternative,
@@ -234,50 +280,79 @@ def _plain(note: Note, library: Library) -> dict[str, Any]:
     }
 
 
-def _update_lock(library: Library, pages: list[tuple[Sources, list[Note]]]) -> None:
+def _update_lock(
+    library: Library, pages: list[tuple[Sources, list[Note]]], as_json: bool
+) -> None:
     from readerkit.book import lock_notes
     from readerkit.commands.library import save_lock
 
+    results = []
     for sources, notes in pages:
         name = sources.upstream.name
         lock = lock_notes(library.book.locks[name], notes, sources)
-        for path in save_lock(library, name, lock):
-            click.echo(f"wrote {path}")
-        click.echo(f"{name}: {len(notes)} anchors locked")
+        paths = [str(path) for path in save_lock(library, name, lock)]
+        results.append({"upstream": name, "anchors": len(notes), "wrote": paths})
+        if not as_json:
+            for path in paths:
+                click.echo(f"wrote {path}")
+            click.echo(f"{name}: {_count(len(notes), 'anchor')} locked")
+    if as_json:
+        _print_json(results)
 
 
 def _check(
-    library: Library, pages: list[tuple[Sources, list[Note]]], *, whole: bool
+    library: Library,
+    pages: list[tuple[Sources, list[Note]]],
+    as_json: bool,
+    *,
+    whole: bool,
 ) -> None:
     """Hold everything against the locks, mirrors and schemas included."""
     from readerkit.book import MINIS, check_mirrors, lock_differences, lock_notes
     from readerkit.errors import ContentError, LockError
 
-    differences = []
-    for sources, notes in pages:
-        upstream = sources.upstream
-        locked = library.book.locks[upstream.name]
-        now = lock_notes(locked, notes, sources)
-        differences += [
-            f"{upstream.name}.lock: {line}"
-            for line in lock_differences(locked, now, upstream.commit)
-        ]
     if MINIS in library.book.upstreams and whole:
         faults = check_mirrors(library.book, library.sources(library.upstream(MINIS)))
         if faults:
             raise ContentError(faults)
+    results: list[dict[str, Any]] = []
+    for sources, notes in pages:
+        upstream = sources.upstream
+        locked = library.book.locks[upstream.name]
+        now = lock_notes(locked, notes, sources)
+        unread = [note.annotation.id for note in notes if note.state != "reviewed"]
+        results.append(
+            {
+                "upstream": upstream.name,
+                "anchors": len(notes),
+                "differences": [*lock_differences(locked, now, upstream.commit)],
+                "not_reviewed": unread,
+            }
+        )
+    if as_json:
+        _print_json(results)
+    differences = [
+        f"{result['upstream']}.lock: {line}"
+        for result in results
+        for line in result["differences"]
+    ]
     if differences:
         rows = "\n".join(differences)
         raise LockError(
-            f"{rows}\nanchors and lock differ in {len(differences)} places: look at "
-            "each, then readerkit annotate --update-lock"
+            f"{rows}\nanchors and lock differ in {_count(len(differences), 'place')}: "
+            "look at each, then readerkit annotate --update-lock"
         )
-    for sources, notes in pages:
-        open_reviews = [
-            note.annotation.id for note in notes if note.state != "reviewed"
-        ]
-        click.echo(
-            f"{sources.upstream.name}: {len(notes)} anchors are where the lock says"
-        )
-        if open_reviews:
-            click.echo(f"  not reviewed against this code: {', '.join(open_reviews)}")
+    if not as_json:
+        for result in results:
+            _print_checked(**result)
+
+
+def _print_checked(
+    upstream: str, anchors: int, differences: list[str], not_reviewed: list[str]
+) -> None:
+    click.echo(f"{upstream}: {_count(anchors, 'anchor')}, all as the lock says")
+    if not_reviewed:
+        first = ", ".join(not_reviewed[:MAX_LISTED])
+        more = len(not_reviewed) - MAX_LISTED
+        rest = f" and {more} more: readerkit annotate {upstream}" if more > 0 else ""
+        click.echo(f"  not reviewed against this code yet: {first}{rest}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -72,14 +71,15 @@ def fetch(
         else:
             results.append(_fetch(library, each, order, as_json))
     if as_json:
+        import json
+
         click.echo(json.dumps(results, indent=1))
 
 
 def _fetch(
     library: Library, upstream: Upstream, order: Sequence[str], quiet: bool
 ) -> dict[str, Any]:
-    from readerkit.upstreams import fetch
-    from readerkit.upstreams.fetch import missing_files
+    from readerkit.upstreams.fetch import fetch, missing_files
 
     lock = library.lock(upstream)
     missing = len(missing_files(lock, library.store))

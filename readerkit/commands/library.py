@@ -12,9 +12,9 @@ import click
 
 from readerkit.book import Book, BookFile, Sources, parse_book
 from readerkit.errors import ReaderkitError
-from readerkit.upstreams import BlobStore, Lock, Provenance, Upstream, fetch
-from readerkit.upstreams.fetch import provenance
+from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.folder import files_below
+from readerkit.upstreams.provenance import Provenance, read_provenance
 from readerkit.upstreams.store import write_atomically
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -89,7 +89,7 @@ class Library:
 
     def came_from(self, upstream: Upstream) -> Provenance | None:
         """Return where the cached bytes of an upstream came from."""
-        return provenance(upstream, self.store)
+        return read_provenance(upstream, self.store)
 
     def _read(self, upstream: Upstream, lock: Lock, path: str) -> bytes:
         blob = lock.files[path]
@@ -98,6 +98,8 @@ class Library:
         if data is None:
             if was_there:
                 warn(f"the cached copy of {path} was altered; fetching it again")
+            from readerkit.upstreams.fetch import fetch
+
             fetch(upstream, lock, self.store, report=note_progress)
             data = self.store.read(blob)
         if data is None:

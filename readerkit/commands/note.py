@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,18 +16,23 @@ from readerkit.commands.options import book_option
 if TYPE_CHECKING:
     from readerkit.anchors import Anchor, SourceFile, Span
     from readerkit.commands.library import Library
+    from readerkit.errors import ReaderkitError
     from readerkit.upstreams import Upstream
 
 _LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?")
 _FIELDS = {"citation": ("decision", "alternative", "why", "cost")}
 MAX_SHOWN_LINES = 60
+MAX_YAML_WIDTH = 1_000_000  # no line is folded
 
 
-@click.command()
+@click.command(short_help="Write a note of your own on FILE:LINES.")
 @click.argument("place", metavar="FILE:LINES")
-@click.option("--id", "note_id", default="my-note", help="The id of the new note.")
+@click.option("--id", "note_id", help="The id of the new note; by default my-note.")
 @click.option(
-    "--kind", type=click.Choice(["citation", "note", "pitfall"]), default="citation"
+    "--kind",
+    type=click.Choice(["citation", "note", "pitfall"]),
+    default="citation",
+    help="A design decision, how to read the lines, or a trap; by default citation.",
 )
 @click.option("--topic", help="The file it goes to: <topic>.yaml; by default my-notes.")
 @click.option(
@@ -41,7 +46,7 @@ MAX_SHOWN_LINES = 60
 @book_option
 def note(
     place: str,
-    note_id: str,
+    note_id: str | None,
     kind: str,
     topic: str | None,
     into: str | None,
@@ -59,21 +64,40 @@ def note(
     """
     from readerkit.anchors.propose import propose
     from readerkit.commands.library import open_library
-    from readerkit.errors import ReaderkitError
 
     library = open_library(book)
+    note_id = _free_id(note_id, library)
     upstream, span = _find(place, library)
     source = library.sources(upstream).file(span.path)
-    anchor = propose(span, source)
-    entry = _entry(note_id, kind, anchor)
+    entry = _entry(note_id, kind, propose(span, source), library, upstream)
     if only_print:
         click.echo(entry, nl=False)
         return
     target = _target(library, upstream, topic or "my-notes", into)
-    if note_id != "my-note" and note_id in library.book.annotations:
-        raise ReaderkitError(f"the id '{note_id}' is taken: choose another with --id")
-    text = _edit(entry, span, source)
-    _write(library, upstream, target, text, book)
+    draft = _edit(entry, span, source, library)
+    _write(library, upstream, target, draft, book)
+
+
+def _free_id(given: str | None, library: Library) -> str:
+    """Return the id that was asked for, or the next free one."""
+    from readerkit.errors import ReaderkitError
+    from readerkit.schema import ID_PATTERN
+
+    taken = library.book.annotations
+    if given is None:
+        numbered = (f"my-note-{number}" for number in count(2))
+        return next(name for name in chain(["my-note"], numbered) if name not in taken)
+    if not re.fullmatch(ID_PATTERN, given):
+        raise click.UsageError(
+            f"--id: got '{given}', expected small letters, digits and hyphens, "
+            "such as tp-my-close"
+        )
+    if given in taken:
+        place = taken[given].place
+        raise ReaderkitError(
+            f"the id '{given}' is taken ({place.file}:{place.line}): choose another"
+        )
+    return given
 
 
 def _find(place: str, library: Library) -> tuple[Upstream, Span]:
@@ -107,23 +131,30 @@ def _find(place: str, library: Library) -> tuple[Upstream, Span]:
     raise ReaderkitError(f"'{path}' fits {len(found)} files, expected one:\n{rows}")
 
 
-def _entry(note_id: str, kind: str, anchor: Anchor) -> str:
-    """Return the YAML of a note with its anchor filled in and its texts still empty."""
-    rows = [f"- id: {note_id}", "  at:"]
-    rows += [f"    {key}: {_quote(value)}" for key, value in anchor.to_yaml().items()]
+def _entry(
+    note_id: str, kind: str, anchor: Anchor, library: Library, upstream: Upstream
+) -> str:
+    """Return the YAML of a note with its anchor filled in and its texts still empty.
+
+    Reference and concept are those of another note nearby, to be replaced.
+    """
+    import textwrap
+
+    import yaml
+
+    at = yaml.safe_dump(anchor.to_yaml(), sort_keys=False, width=MAX_YAML_WIDTH)
+    rows = [f"- id: {note_id}", "  at:", textwrap.indent(at.rstrip(), "    ")]
     rows += [f"  kind: {kind}", "  title:"]
     rows += [f"  {name}: >-\n    " for name in _FIELDS.get(kind, ("text",))]
-    if kind == "citation":
-        rows.append('  references: [{key: megatron-lm, section: "3"}]')
-    rows.append("  concepts: [tensor-parallel]")
+    near = library.book.notes_on(upstream.name) or [*library.book.annotations.values()]
+    near.sort(key=lambda other: other.anchor.file != anchor.file)
+    cited = [citation for other in near for citation in other.references]
+    concepts = [name for other in near for name in other.concepts]
+    if kind == "citation" and cited:
+        section = f', section: "{cited[0].section}"' if cited[0].section else ""
+        rows.append(f"  references: [{{key: {cited[0].key}{section}}}]")
+    rows.append(f"  concepts: [{', '.join(concepts[:1] or library.book.concepts)}]")
     return "\n".join(rows) + "\n"
-
-
-def _quote(value: str | int) -> str:
-    if isinstance(value, int) or re.fullmatch(r"[\w./]+", value):
-        return str(value)
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
 
 
 def _target(library: Library, upstream: Upstream, topic: str, into: str | None) -> Path:
@@ -143,52 +174,85 @@ def _target(library: Library, upstream: Upstream, topic: str, into: str | None) 
     return root / "annotations" / upstream.name / f"{topic}.yaml"
 
 
-def _edit(entry: str, span: Span, source: SourceFile) -> str:
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """What the reader saved, in a file that stays until the note is taken."""
+
+    file: Path
+    entry: str
+    first_line: int
+    """Of the entry in the file."""
+
+    def discard(self) -> None:
+        import shutil
+
+        shutil.rmtree(self.file.parent, ignore_errors=True)
+
+
+def _edit(entry: str, span: Span, source: SourceFile, library: Library) -> _Draft:
     """Let the reader fill the entry in; return what they saved.
 
     Raises:
-        ReaderkitError: no editor, or nothing was changed.
+        ReaderkitError: no editor, nothing changed, or no entry left.
     """
-    from readerkit.errors import ReaderkitError
+    import tempfile
+
+    from readerkit.upstreams.store import write_atomically
 
     last = min(span.last, span.first + MAX_SHOWN_LINES - 1)
     lines = [f"#  {n:5} {source.line(n)}" for n in range(span.first, last + 1)]
     head = [
         "# Fill in the note below and save. Lines above the first '- ' are not kept.",
+        "# What can be cited, and the concepts there are: references.yaml and",
+        f"# concepts.yaml in {library.root / 'annotations'}",
         f"# {span}",
         *lines,
         "",
     ]
     text = "\n".join(head) + "\n" + entry
+    file = Path(tempfile.mkdtemp(prefix="readerkit-")) / "note.yaml"
+    draft = _Draft(file, text, 1)
+    write_atomically(file, text.encode())
     try:
-        saved = click.edit(text, extension=".yaml")
+        click.edit(filename=str(file))
     except click.ClickException as error:
-        raise ReaderkitError(
-            f"no editor: {error.message}; set EDITOR, or use --print and write the file"
+        raise _refused(
+            draft,
+            f"{error.message}; set EDITOR to an editor that runs, or use --print and "
+            "write the file yourself",
+            text,
         ) from None
-    if saved is None or saved.strip() == text.strip():
-        raise ReaderkitError("nothing was written: the entry was closed unchanged")
+    try:
+        saved = file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except FileNotFoundError:
+        raise _refused(draft, "the entry was removed") from None
+    except UnicodeDecodeError as error:
+        raise _refused(draft, f"{file}: not UTF-8 text: {error}", text) from None
+    if saved.strip() == text.strip():
+        draft.discard()
+        raise _refused(draft, "the entry was closed unchanged")
     start = re.search(r"^- ", saved, re.MULTILINE)
     if start is None:
-        raise _kept(saved, "there is no entry left that begins with '- '")
-    return saved[start.start() :].rstrip() + "\n"
+        raise _refused(draft, "there is no entry left that begins with '- '", text)
+    first_line = saved.count("\n", 0, start.start()) + 1
+    return _Draft(file, saved[start.start() :].rstrip() + "\n", first_line)
 
 
-def _kept(text: str, problem: str) -> Exception:
-    """Return the error for an entry that cannot be taken, with its text put aside."""
+def _refused(draft: _Draft, problem: str, offered: str = "") -> Exception:
+    """Return the error for a note that is not taken; what was typed is kept."""
     from readerkit.errors import ReaderkitError
 
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="readerkit-note-", suffix=".yaml", delete=False, encoding="utf-8"
-    ) as file:
-        file.write(text)
-    return ReaderkitError(
-        f"{problem}\nnothing was written; your text is in {file.name}"
-    )
+    saved = draft.file.read_bytes() if draft.file.is_file() else b""
+    if saved.strip() and saved != offered.encode():
+        kept = f"; your text is in {draft.file}"
+    else:
+        draft.discard()
+        kept = ""
+    return ReaderkitError(f"{problem}\nnothing was written{kept}")
 
 
 def _write(
-    library: Library, upstream: Upstream, target: Path, text: str, book: Path | None
+    library: Library, upstream: Upstream, target: Path, draft: _Draft, book: Path | None
 ) -> None:
     """Append the entry if the whole book stays valid with it, lock it, show it."""
     from readerkit.book import lock_notes, resolve_notes
@@ -199,7 +263,10 @@ def _write(
 
     before = target.read_bytes() if target.is_file() else None
     old = before.decode().rstrip() + "\n\n" if before else ""
-    write_atomically(target, (old + text).encode())
+    try:
+        write_atomically(target, (old + draft.entry).encode())
+    except ReaderkitError as error:
+        raise _refused(draft, str(error)) from None
     try:
         fresh = open_library(book)
         new = set(fresh.book.annotations) - set(library.book.annotations)
@@ -208,10 +275,11 @@ def _write(
         notes = resolve_notes(fresh.book, sources, added)
     except ReaderkitError as error:
         _restore(target, before)
-        raise _kept(text, str(error)) from None
+        raise _refused(draft, _in_draft(error, target, old, draft)) from None
     except BaseException:
         _restore(target, before)
         raise
+    draft.discard()
     lock = fresh.book.locks[upstream.name]
     locked = lock_notes(lock, notes, sources).anchors
     # Whoever writes a note reads the lines it stands on.
@@ -220,8 +288,23 @@ def _write(
     click.echo(f"wrote {target}")
     if sys.stdout.isatty():
         click.echo()
-    for each in resolve_notes(fresh.book, sources, added):
-        show_note(fresh, each, sources)
+    for each in notes:
+        show_note(fresh, replace(each, state="reviewed"), sources)
+
+
+def _in_draft(error: ReaderkitError, target: Path, old: str, draft: _Draft) -> str:
+    """Return the message of ``error`` with its places moved to the draft."""
+    from readerkit.errors import ContentError
+
+    if not isinstance(error, ContentError):
+        return str(error)
+    shift = draft.first_line - 1 - old.count("\n")
+    return "\n".join(
+        str(replace(fault, file=str(draft.file), line=fault.line + shift))
+        if str(target).endswith(fault.file) and fault.line > old.count("\n")
+        else str(fault)
+        for fault in error.faults
+    )
 
 
 def _restore(target: Path, before: bytes | None) -> None:

@@ -44,9 +44,9 @@ def start(book: Path | None) -> None:
     annotation = library.book.annotations.get(FIRST_STOP)
     if annotation is None:
         raise ReaderkitError(f"this book has no note '{FIRST_STOP}' to start from")
-    click.echo(_INTRODUCTION)
     sources = library.sources(library.upstream(annotation.upstream))
     [note] = resolve_notes(library.book, sources, [annotation])
+    click.echo(_INTRODUCTION)
     show_note(library, note, sources)
     click.echo()
     click.echo(_AFTER, nl=False)

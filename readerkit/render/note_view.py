@@ -15,6 +15,7 @@ from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.highlight import highlight
 from readerkit.annotations import Annotation, Citation, Reference
 from readerkit.book import Note
+from readerkit.render.visible import visible, visible_line
 from readerkit.upstreams import Upstream
 
 SIDE_BY_SIDE_WIDTH = 150
@@ -32,19 +33,12 @@ _STYLES = {
     "type": "yellow",
 }
 _KIND_STYLES = {"citation": "cyan", "note": "green", "pitfall": "yellow"}
-# Characters that change how the rest of a line reads without being seen themselves.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
-)
+MAX_SHOWN_CHARACTERS = 2_000
+"""Of one line; generated source has lines of a megabyte."""
 
 
-def visible(text: str) -> str:
-    """Return ``text`` with control, zero-width and direction characters spelt out."""
-    return _HIDDEN.sub(lambda match: f"<U+{ord(match[0]):04X}>", text)
-
-
-def code_lines(source: SourceFile, span: Span) -> Table:
-    """Return the numbered, highlighted lines of a span."""
+def code_lines(source: SourceFile, span: Span, width: int) -> Table:
+    """Return the numbered, highlighted lines of a span, folded to fit ``width``."""
     marks: dict[int, list[tuple[int, int, str]]] = {}
     for mark in highlight(source, span.first, span.last):
         style = _STYLES.get(mark.kind.split(".")[0])
@@ -53,8 +47,10 @@ def code_lines(source: SourceFile, span: Span) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(justify="right", style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
+    room = max(width - len(str(span.last)) - 2, 1)
     for number in range(span.first, span.last + 1):
-        grid.add_row(str(number), _line(source, number, marks.get(number, [])))
+        line = _line(source, number, marks.get(number, []))
+        grid.add_row(str(number), _folded(line, room))
     return grid
 
 
@@ -65,10 +61,30 @@ def _line(source: SourceFile, number: int, marks: list[tuple[int, int, str]]) ->
         before = raw[:offset].decode("utf-8", "replace")
         return len(visible(before).expandtabs(4))
 
-    line = Text(visible(source.line(number)).expandtabs(4), style="default")
+    text = source.line(number)
+    if len(text) > MAX_SHOWN_CHARACTERS:
+        rest = len(text) - MAX_SHOWN_CHARACTERS
+        shown = visible(text[:MAX_SHOWN_CHARACTERS]).expandtabs(4)
+        return Text.assemble(shown, (f" … {rest:,} more characters", "dim"))
+    line = Text(visible(text).expandtabs(4), style="default")
     for start, end, style in marks:
         line.stylize(style, column(start), column(end))
     return line
+
+
+def _folded(line: Text, width: int) -> Text:
+    """Return a line of code broken to fit, what follows a break indented below it."""
+    text = line.plain
+    indent = min(len(text) - len(text.lstrip()) + 4, width // 2)
+    cuts: list[int] = []
+    start, room = 0, width
+    while len(text) - start > room:
+        space = text.rfind(" ", start + room // 2, start + room)
+        start = space + 1 if space > 0 else start + room
+        cuts.append(start)
+        room = width - indent
+    first, *rest = line.divide(cuts)
+    return Text("\n").join([first, *(Text(" " * indent) + part for part in rest)])
 
 
 def note_view(
@@ -87,17 +103,19 @@ def note_view(
     title = Text.assemble(
         (annotation.kind, _KIND_STYLES[annotation.kind]),
         "  ",
-        (visible(annotation.title), "bold"),
+        (visible_line(annotation.title), "bold"),
         ("  " + annotation.id, "dim"),
     )
-    code = code_lines(source, note.span)
+    is_wide = width >= SIDE_BY_SIDE_WIDTH
+    code_width = width - NOTE_WIDTH - 6 if is_wide else width
+    code = code_lines(source, note.span, code_width)
     text = Group(*_paragraphs(annotation, references))
     parts: list[RenderableType] = [
         title,
-        Text(f"{note.span}  {note.symbol}", style="dim"),
+        Text(f"{visible_line(str(note.span))}  {visible_line(note.symbol)}", "dim"),
         Text(),
     ]
-    if width >= SIDE_BY_SIDE_WIDTH:
+    if is_wide:
         grid = Table.grid(padding=(0, 3), expand=True)
         grid.add_column(ratio=1)
         grid.add_column(width=NOTE_WIDTH)
@@ -108,10 +126,12 @@ def note_view(
     for heading, mini, span in beside:
         parts += [
             Text(),
-            Rule(Text(heading, style="magenta"), align="left", style="dim"),
+            Rule(
+                Text(visible_line(heading), style="magenta"), align="left", style="dim"
+            ),
         ]
-        parts.append(Text(str(span), style="dim"))
-        parts.append(code_lines(mini, span))
+        parts.append(Text(visible_line(str(span)), style="dim"))
+        parts.append(code_lines(mini, span, width))
     return Group(*parts)
 
 
@@ -161,7 +181,8 @@ def proof(note: Note, upstream: Upstream, *, blob: str, came_from: str) -> list[
         "reviewed": "the note was reviewed against exactly these lines",
         "unreviewed": f"not reviewed yet: readerkit review {note.annotation.id}",
         "changed": "these lines changed since the note was reviewed",
-        "unlocked": "the lock says other lines: readerkit annotate --update-lock",
+        "unlocked": "the lock does not hold these lines: "
+        "readerkit annotate --update-lock",
     }[note.state]
     rows = [
         ("link", upstream.permalink(note.span)),

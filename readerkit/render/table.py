@@ -8,6 +8,7 @@ from itertools import groupby
 import click
 
 from readerkit.book import Note
+from readerkit.render.visible import visible_line
 
 _MARKS = {"reviewed": " ", "unreviewed": "?", "changed": "!", "unlocked": "*"}
 _COLORS = {"citation": "cyan", "note": "green", "pitfall": "yellow"}
@@ -24,39 +25,49 @@ def note_table(notes: Sequence[Note], width: int | None) -> str:
     One line each where ``width`` allows it or is None (a pipe); otherwise two, with the
     place and the title on the second.
     """
-    ids = _widest(note.annotation.id for note in notes)
-    symbols = _widest(note.symbol for note in notes)
-    places = _widest(str(note.span) for note in notes)
-    titles = _widest(note.annotation.title for note in notes)
-    minis = _widest(", ".join(note.minis) for note in notes)
-    one_line = ids + 10 + symbols + places + titles + minis + 14
-    wide = width is None or width >= one_line
+    rows = [_row(note) for note in notes]
+    ids, symbols, places, titles, minis = (
+        max((len(row[column]) for row in rows), default=0) for column in range(5)
+    )
+    wide = width is None or width >= ids + symbols + places + titles + minis + 20
     blocks = []
-    for path, group in groupby(notes, key=lambda note: note.span.path):
-        rows = [click.style(path, bold=True)]
-        for note in group:
-            annotation = note.annotation
-            kind = click.style(f"{annotation.kind:8}", fg=_COLORS[annotation.kind])
-            mini = click.style(", ".join(note.minis) or "-", fg="magenta")
-            head = f"{_MARKS[note.state]} {annotation.id:{ids}}  {kind}"
+    for path, group in groupby(zip(notes, rows, strict=True), key=_path):
+        lines = [click.style(visible_line(path), bold=True)]
+        for note, (name, symbol, place, title, mini) in group:
+            kind = note.annotation.kind
+            shown = click.style(f"{kind:8}", fg=_COLORS[kind])
+            head = f"{_MARKS[note.state]} {name:{ids}}  {shown}  "
+            mini = click.style(mini, fg="magenta")
             if wide:
-                rows.append(
-                    f"{head}  {note.symbol:{symbols}}  {note.span!s:{places}}  "
-                    f"{annotation.title:{titles}}  {mini}"
+                lines.append(
+                    f"{head}{symbol:{symbols}}  {place:{places}}  "
+                    f"{title:{titles}}  {mini}"
                 )
             else:
-                rows.append(f"{head}  {note.symbol}  {mini}")
-                rows.append(f"    {click.style(str(note.span), dim=True)}")
-                rows.append(f"    {annotation.title}")
-        blocks.append("\n".join(rows))
+                lines.append(f"{head}{symbol}")
+                beside = f"  {mini}" if note.minis else ""
+                lines.append(f"    {click.style(place, dim=True)}{beside}")
+                lines.append(f"    {title}")
+        blocks.append("\n".join(line.rstrip() for line in lines))
     return "\n\n".join(blocks)
+
+
+def _row(note: Note) -> tuple[str, str, str, str, str]:
+    """Return id, symbol, place, title and mini, each on one line."""
+    return (
+        note.annotation.id,
+        visible_line(note.symbol),
+        visible_line(str(note.span)),
+        visible_line(note.annotation.title),
+        visible_line(", ".join(note.minis)) or "-",
+    )
+
+
+def _path(row: tuple[Note, object]) -> str:
+    return row[0].span.path
 
 
 def legend(notes: Iterable[Note]) -> list[str]:
     """Return a line for each mark that the table shows."""
     states = {note.state for note in notes}
     return [text for state, text in LEGEND.items() if state in states]
-
-
-def _widest(texts: Iterable[str]) -> int:
-    return max(map(len, texts), default=0)

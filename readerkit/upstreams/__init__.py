@@ -1,8 +1,11 @@
-"""Upstreams, where their bytes come from, and the cache that holds them."""
+"""Upstreams, where their bytes come from, and the cache that holds them.
 
-from readerkit.upstreams.fetch import Provenance, fetch
+``readerkit.upstreams.fetch`` is imported where something must be fetched, not here: it
+brings pip, archives and git along, which reading from the cache does without.
+"""
+
 from readerkit.upstreams.lock import Lock, LockedAnchor
 from readerkit.upstreams.store import BlobStore
 from readerkit.upstreams.upstream import Upstream
 
-__all__ = ["BlobStore", "Lock", "LockedAnchor", "Provenance", "Upstream", "fetch"]
+__all__ = ["BlobStore", "Lock", "LockedAnchor", "Upstream"]

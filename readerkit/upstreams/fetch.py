@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,8 +12,13 @@ from readerkit.upstreams.folder import folder_source
 from readerkit.upstreams.installed import serve_installed
 from readerkit.upstreams.lock import Lock
 from readerkit.upstreams.package import serve_package
+from readerkit.upstreams.provenance import (
+    Provenance,
+    read_provenance,
+    write_provenance,
+)
 from readerkit.upstreams.served import Served, Source
-from readerkit.upstreams.store import BlobStore, blob_id, write_atomically
+from readerkit.upstreams.store import BlobStore, blob_id
 from readerkit.upstreams.upstream import Upstream
 
 DEFAULT_ORDER = ("installed", "git", "package")
@@ -23,16 +26,6 @@ SOURCE_NAMES = ("git", "installed", "package")
 
 Report = Callable[[str], None]
 """Receives one line for each thing that happened."""
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """Where the cached bytes of an upstream came from."""
-
-    source: str
-    origin: str
-    when: str
-    """UTC date and time."""
 
 
 def fetch(
@@ -55,7 +48,7 @@ def fetch(
     with store.locked():
         missing = missing_files(lock, store)
         if not missing:
-            return provenance(upstream, store)
+            return read_provenance(upstream, store)
         tried = []
         for name in sources:
             report(f"{upstream.name}: trying {name} …")
@@ -113,23 +106,6 @@ def missing_files(lock: Lock, store: BlobStore) -> list[str]:
     return [path for path, blob in lock.files.items() if store.read(blob) is None]
 
 
-def provenance(upstream: Upstream, store: BlobStore) -> Provenance | None:
-    """Return where the cached bytes came from, as noted when they were fetched."""
-    try:
-        return Provenance(**json.loads(_note_path(upstream, store).read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def licence_text(upstream: Upstream, store: BlobStore) -> str:
-    """Return the licence text that came with the source, or an empty string."""
-    path = _note_path(upstream, store).with_suffix(".licence")
-    try:
-        return path.read_text("utf-8", "replace")
-    except OSError:
-        return ""
-
-
 def _source(name: str, store: BlobStore) -> Source:
     if name == "installed":
         return serve_installed
@@ -173,16 +149,9 @@ def _keep(
         store.write(data)
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
     kept = Provenance(name, served.origin, when)
-    note = _note_path(upstream, store)
-    write_atomically(note, json.dumps(asdict(kept)).encode())
-    if served.licence is not None:
-        write_atomically(note.with_suffix(".licence"), served.licence)
+    write_provenance(upstream, store, kept, served.licence)
     report(f"{upstream.name}: {len(served.files)} files from {served.origin}")
     return kept
-
-
-def _note_path(upstream: Upstream, store: BlobStore) -> Path:
-    return store.root / "served" / f"{upstream.name}-{upstream.commit[:12]}.json"
 
 
 def _nothing_served(upstream: Upstream, tried: list[str], missing: int) -> str:

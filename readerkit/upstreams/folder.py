@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Collection
+from itertools import takewhile
 from pathlib import Path
 
 from readerkit.errors import SourceError
@@ -17,18 +19,25 @@ def folder_source(root: Path, git_cache: Path) -> Source:
     def serve(upstream: Upstream, paths: Collection[str] | None) -> Served:
         if not root.is_dir():
             raise SourceError(f"{root} is not a folder")
-        if (root / ".git").exists() or (root / "objects").is_dir():
+        bare = (root / "objects").is_dir() and (root / "HEAD").is_file()
+        if bare or (root / ".git").exists():
             from readerkit.upstreams.git_source import serve_git
 
             return serve_git(upstream, paths, git_cache, url=root.resolve().as_uri())
-        licence = root / upstream.licence.path if upstream.licence else None
-        return Served(
-            f"folder {root}",
-            files_below(root, upstream, paths),
-            licence=licence.read_bytes() if licence and licence.is_file() else None,
-        )
+        files = files_below(root, upstream, paths)
+        return Served(f"folder {root}", files, licence=_licence(root, upstream))
 
     return serve
+
+
+def _licence(root: Path, upstream: Upstream) -> bytes | None:
+    if upstream.licence is None:
+        return None
+    path = upstream.licence.path
+    try:
+        return files_below(root, upstream, [path])[path]
+    except SourceError:
+        return None
 
 
 def files_below(
@@ -47,14 +56,16 @@ def files_below(
         try:
             if not file.resolve().is_relative_to(top):
                 raise SourceError(f"{path} leads outside {root} through a link")
-            size = file.stat().st_size
-            if size > MAX_MEMBER_BYTES:
+            status = file.stat()
+            if not stat.S_ISREG(status.st_mode):  # reading a pipe would wait for ever
+                raise SourceError(f"{path} in {root} is not a regular file")
+            if status.st_size > MAX_MEMBER_BYTES:
                 raise SourceError(
-                    f"{path} is too large: got {size:,} bytes, "
+                    f"{path} is too large: got {status.st_size:,} bytes, "
                     f"expected at most {MAX_MEMBER_BYTES:,}"
                 )
             files[path] = file.read_bytes()
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise SourceError(f"cannot read {path} in {root}: {reason}") from None
     return files
@@ -62,11 +73,16 @@ def files_below(
 
 def _included(root: Path, upstream: Upstream) -> list[str]:
     found = []
-    tops = {pattern.split("/")[0] for pattern in upstream.include}
-    for top in sorted(tops):
+    for top in sorted({_top(pattern) for pattern in upstream.include}):
         for folder, folders, names in os.walk(root / top):
             folders.sort()
             below = Path(folder).relative_to(root)
             paths = [(below / name).as_posix() for name in sorted(names)]
             found += [path for path in paths if upstream.includes(path)]
     return found
+
+
+def _top(pattern: str) -> str:
+    """Return the folder below which everything lies that a glob can match."""
+    folders = pattern.lstrip("/").split("/")[:-1]
+    return "/".join(takewhile(lambda name: not set("*?") & set(name), folders))

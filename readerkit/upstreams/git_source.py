@@ -24,6 +24,8 @@ def serve_git(
     """
     url = url or upstream.url
     repository = cache / f"{upstream.name}.git"
+    # A killed fetch may have left git's own locks, or half a repository.
+    shutil.rmtree(repository, ignore_errors=True)
     try:
         git.create_repository(repository, url)
     except (OSError, SourceError) as error:

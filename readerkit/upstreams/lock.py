@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -11,6 +12,7 @@ from readerkit.anchors import Fingerprint, Span
 from readerkit.errors import ContentError, Fault
 
 FORMAT = 1
+_BLOB_ID = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,25 @@ class Lock:
                 raise ContentError(
                     [Fault(file, 1, 1, "a lock of another version", got, f"{FORMAT}")]
                 )
+            for path, blob in data["files"].items():
+                # An id becomes a path in the cache: nothing else may.
+                if not _BLOB_ID.fullmatch(blob):
+                    raise ValueError(f"{blob!r} as the blob id of {path}")
             anchors = {key: _anchor(value) for key, value in data["anchors"].items()}
             return cls(data["commit"], data["files"], anchors)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
             got = f"{type(error).__name__}: {error}"
-            expected = "what --update-lock writes; run it again or restore the file"
+            expected = (
+                "what readerkit fetch --update-lock writes: restore the file, or "
+                "delete it and run that"
+            )
             raise ContentError(
                 [Fault(file, line, 1, "not a readable lock", got, expected)]
             ) from None

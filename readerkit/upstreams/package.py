@@ -7,14 +7,15 @@ read by name under a size cap; nothing is unpacked and nothing runs.
 
 from __future__ import annotations
 
+import ast
 import os
-import shlex
+import re
 import subprocess
 import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -23,6 +24,8 @@ from readerkit.upstreams.served import MAX_MEMBER_BYTES, Served
 from readerkit.upstreams.upstream import Package, Upstream
 
 DOWNLOAD_SECONDS = 900
+PROBE_SECONDS = 20
+"""An index that accepts and never answers must not hold the reader up for ever."""
 MAX_ARCHIVE_BYTES = 1_500_000_000
 MAX_MEMBERS = 200_000
 
@@ -41,7 +44,9 @@ def serve_package(upstream: Upstream, paths: Collection[str] | None) -> Served:
             members = _sdist_members(archive)
         try:
             return _select(upstream, paths, members, archive.name)
-        except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError) as error:
+        except SourceError:
+            raise
+        except Exception as error:  # damage makes zipfile and tarfile raise a dozen
             raise SourceError(f"{archive.name} is damaged: {error}") from None
 
 
@@ -129,24 +134,35 @@ def _wheel_members(archive: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
 
 def _download_sdist(package: Package, folder: Path) -> Path:
     """Fetch the sdist from the first index that has it; digests are checked."""
-    from pypi_simple import NoSuchProjectError, PyPISimple
+    from pypi_simple import (
+        NoSuchProjectError,
+        PyPISimple,
+        UnsupportedRepoVersionError,
+    )
 
     name, version = package.name, package.version
-    problems = []
-    for index in _index_urls():
+    indexes = _index_urls()
+    problems = [] if indexes else ["pip is configured without a web index"]
+    for index in indexes:
         client = PyPISimple(index) if index else PyPISimple()
         try:
             with client:
-                page = client.get_project_page(name)
+                page = client.get_project_page(name, timeout=PROBE_SECONDS)
                 for file in page.packages:
                     if file.package_type == "sdist" and file.version == version:
                         path = folder / Path(file.filename).name
                         client.download_package(file, path, timeout=DOWNLOAD_SECONDS)
                         return path
             problems.append(f"no sdist of {version}")
-        except (NoSuchProjectError, ValueError, OSError) as error:
-            # Wrong digests are ValueErrors, and every error of requests an OSError.
-            problems.append(str(error).splitlines()[0][:200])
+        except (
+            NoSuchProjectError,
+            UnsupportedRepoVersionError,
+            ValueError,  # a wrong digest
+            OSError,  # every error of requests
+        ) as error:
+            # An index may be written with the user's password in its address.
+            line = re.sub(r"//[^/@\s]*@", "//", str(error).splitlines()[0])
+            problems.append(line[:200])
     raise SourceError(f"no sdist of {name} {version}: {'; '.join(problems)}")
 
 
@@ -155,23 +171,20 @@ def _index_urls() -> list[str]:
 
     Folders (``file://``) are left out: pip serves wheels from them, not this client.
     """
-    config = _pip([sys.executable, "-m", "pip", "config", "list"])
-    main, extra = "", ""
-    for key, value in _config_items(config.splitlines()):
-        if key.endswith("index-url") and "extra" not in key:
-            main = value
-        elif key.endswith("extra-index-url"):
-            extra = value
-    main = os.environ.get("PIP_INDEX_URL", main)
-    extra = os.environ.get("PIP_EXTRA_INDEX_URL", extra)
-    return [url for url in (main, *extra.split()) if not url.startswith("file:")]
-
-
-def _config_items(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for line in lines:
+    listed = _pip([sys.executable, "-m", "pip", "config", "list"])
+    values = {"index-url": "", "extra-index-url": "", "no-index": ""}
+    for line in listed.splitlines():
         key, equals, value = line.partition("=")
-        if equals:
-            yield key.strip(), " ".join(shlex.split(value))
+        option = key.rpartition(".")[2]
+        if equals and option in values:
+            values[option] = str(ast.literal_eval(value))
+    for option in values:
+        variable = f"PIP_{option.upper().replace('-', '_')}"
+        values[option] = os.environ.get(variable, values[option])
+    if values["no-index"].lower() in ("y", "yes", "t", "true", "on", "1"):
+        return []
+    urls = [values["index-url"].strip(), *values["extra-index-url"].split()]
+    return [url for url in urls if not url.startswith("file:")]
 
 
 def _sdist_members(archive: Path) -> Iterator[tuple[str, int, IO[bytes]]]:

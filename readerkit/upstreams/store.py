@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +27,8 @@ def write_atomically(path: Path, data: bytes) -> None:
     Raises:
         StoreError: a disk that is full, read-only, or not a place for files.
     """
+    import tempfile  # reading, which is what most runs do, goes without it
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, aside = tempfile.mkstemp(dir=path.parent, prefix=".aside-")

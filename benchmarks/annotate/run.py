@@ -1,0 +1,198 @@
+"""How fast anchors resolve, as ratios against a peer measured in the same run.
+
+Prints the table that stands in README.md. Runs are interleaved, so that a busy moment
+of the machine falls on both sides.
+"""
+
+from __future__ import annotations
+
+import platform
+import random
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import tree_sitter
+
+from readerkit.anchors import Anchor, SourceFile, resolve
+from readerkit.anchors.source import PYTHON
+from readerkit.commands.library import open_library
+from readerkit.errors import AnchorError
+
+ROUNDS = 15
+ANCHORS = 10_000
+
+PEER = """
+import sys, yaml, tree_sitter, tree_sitter_python
+parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_python.language()))
+for path in sys.argv[1:]:
+    with open(path, "rb") as file:
+        data = file.read()
+    if path.endswith(".yaml"):
+        yaml.load(data, yaml.CSafeLoader)
+    else:
+        parser.parse(data)
+"""
+
+
+def main() -> None:
+    library = open_library()
+    upstream = library.upstream("megatron")
+    lock = library.lock(upstream)
+    sources = library.sources(upstream)
+    source_bytes = {path: library.store.path(blob) for path, blob in lock.files.items()}
+    annotated = {a.anchor.file for a in library.book.notes_on("megatron")}
+    for path in annotated:
+        sources.file(path)
+
+    print(f"{platform.platform()}, Python {platform.python_version()}, ", end="")
+    print(f"tree-sitter {tree_sitter.LANGUAGE_VERSION}, {ROUNDS} rounds\n")
+    print("| what | peer | median, ms | peer median, ms | ratio of medians | of minima |")
+    print("|---|---|---|---|---|---|")
+
+    yaml_files = sorted(map(str, (library.root / "annotations").rglob("*.yaml")))
+    scratch = [str(source_bytes[path]) for path in sorted(annotated)]
+    compare(
+        "warm `readerkit annotate megatron`",
+        "python start, YAML load, parse of the annotated files",
+        process("-m", "readerkit", "annotate", "megatron"),
+        process("-c", PEER, *yaml_files, *scratch),
+    )
+    for option in ("--help", "--version"):
+        compare(
+            f"`readerkit {option}`",
+            '`python -c "import click"`',
+            process("-m", "readerkit", option),
+            process("-c", "import click"),
+        )
+
+    files = {path: file.read_bytes() for path, file in source_bytes.items()}
+    anchors = generate(files, ANCHORS)
+    compare(
+        f"resolve {len(anchors):,} anchors over {len(files)} files",
+        "parse of the same bytes",
+        lambda: resolve_all(files, anchors),
+        lambda: parse_all(files),
+    )
+    print("\n| anchors | files | resolve, ms | parse, ms | per anchor beyond parse, µs |")
+    print("|---|---|---|---|---|")
+    paths = list(files)
+    for share in (4, 2, 1):
+        scale(files, anchors[: len(anchors) // share])
+    for share in (4, 2):
+        some = {path: files[path] for path in paths[:: share]}
+        scale(some, [anchor for anchor in anchors if anchor.file in some])
+
+
+def process(*arguments: str) -> Callable[[], object]:
+    command = [sys.executable, *arguments]
+    return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def timed(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return (time.perf_counter() - start) * 1000
+
+
+def measure(*actions: Callable[[], object]) -> list[list[float]]:
+    times: list[list[float]] = [[] for _ in actions]
+    for action in actions:
+        action()
+    for _ in range(ROUNDS):
+        for index, action in enumerate(actions):
+            times[index].append(timed(action))
+    return times
+
+
+def compare(
+    what: str, peer: str, ours: Callable[[], object], theirs: Callable[[], object]
+) -> None:
+    mine, other = measure(ours, theirs)
+    middle, peer_middle = statistics.median(mine), statistics.median(other)
+    print(
+        f"| {what} | {peer} | {middle:.1f} | {peer_middle:.1f} "
+        f"| {middle / peer_middle:.2f} | {min(mine) / min(other):.2f} |",
+        flush=True,
+    )
+
+
+def scale(files: dict[str, bytes], anchors: list[Anchor]) -> None:
+    mine, other = measure(
+        lambda: resolve_all(files, anchors), lambda: parse_all(files)
+    )
+    took, parse = min(mine), min(other)
+    print(
+        f"| {len(anchors):,} | {len(files)} | {took:.0f} | {parse:.0f} "
+        f"| {(took - parse) * 1000 / len(anchors):.1f} |",
+        flush=True,
+    )
+
+
+def parse_all(files: dict[str, bytes]) -> None:
+    parser = tree_sitter.Parser(PYTHON)
+    for data in files.values():
+        parser.parse(data)
+
+
+def resolve_all(files: dict[str, bytes], anchors: list[Anchor]) -> None:
+    by_file: dict[str, list[Anchor]] = {}
+    for anchor in anchors:
+        by_file.setdefault(anchor.file, []).append(anchor)
+    for path, data in files.items():
+        source = SourceFile(path, data)
+        assert source.root
+        for anchor in by_file.get(path, ()):
+            resolve(anchor, source)
+
+
+def generate(files: dict[str, bytes], count: int) -> list[Anchor]:
+    """Make anchors of the kinds that people write: half symbols, half inside one.
+
+    Of the second half most are calls, a fifth are ranges between two calls, and one in
+    ten picks among equals with ``nth``.
+    """
+    choose = random.Random(20)
+    symbols: list[Anchor] = []
+    inside: list[Anchor] = []
+    for path, data in files.items():
+        source = SourceFile(path, data)
+        for name, (symbol, *others) in source.symbols.items():
+            if others:
+                continue
+            symbols.append(Anchor(path, symbol=name))
+            text = data[symbol.scope.start_byte : symbol.scope.end_byte].decode()
+            calls = re.findall(r"(?<![\w.\])])((?:[a-z_]\w*\.)*[a-z_]\w{3,})\(", text)
+            once = [f"{call}(...)" for call in calls if calls.count(call) == 1]
+            inside += [Anchor(path, symbol=name, code=call) for call in once]
+            if len(once) >= 2:
+                start, stop = once[0], once[-1]
+                inside += [Anchor(path, symbol=name, start=start, stop=stop)] * 4
+            twice = [call for call in dict.fromkeys(calls) if calls.count(call) == 2]
+            inside += [
+                Anchor(path, symbol=name, code=f"{call}(...)", nth=2)
+                for call in twice[:1]
+            ] * 2
+    choose.shuffle(inside)
+    parsed = {path: SourceFile(path, data) for path, data in files.items()}
+    chosen = choose.choices(symbols, k=count // 2)
+    for anchor in inside:
+        if len(chosen) == count:
+            break
+        try:
+            resolve(anchor, parsed[anchor.file])
+        except AnchorError:
+            continue  # the regular expression saw a call in a string or a definition
+        chosen.append(anchor)
+    while len(chosen) < count:
+        chosen.append(choose.choice(chosen[count // 2 :]))
+    choose.shuffle(chosen)
+    return chosen
+
+
+if __name__ == "__main__":
+    main()

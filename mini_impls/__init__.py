@@ -1,0 +1,1 @@
+"""Small, complete implementations that run on real process groups, one idea a file."""

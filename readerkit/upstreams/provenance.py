@@ -1,0 +1,51 @@
+"""Where the cached bytes of an upstream came from, noted when they were fetched."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from readerkit.upstreams.store import BlobStore, write_atomically
+from readerkit.upstreams.upstream import Upstream
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """The source that served, and when."""
+
+    source: str
+    origin: str
+    when: str
+    """UTC date and time."""
+
+
+def read_provenance(upstream: Upstream, store: BlobStore) -> Provenance | None:
+    """Return what was noted, or None where nothing readable was."""
+    try:
+        return Provenance(**json.loads(_path(upstream, store).read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def write_provenance(
+    upstream: Upstream, store: BlobStore, kept: Provenance, licence: bytes | None
+) -> None:
+    """Note where bytes came from, and keep the licence text that came with them."""
+    path = _path(upstream, store)
+    write_atomically(path, json.dumps(asdict(kept)).encode())
+    if licence is not None:
+        write_atomically(path.with_suffix(".licence"), licence)
+
+
+def licence_text(upstream: Upstream, store: BlobStore) -> str:
+    """Return the licence text that came with the source, or an empty string."""
+    try:
+        path = _path(upstream, store).with_suffix(".licence")
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _path(upstream: Upstream, store: BlobStore) -> Path:
+    return store.root / "served" / f"{upstream.name}-{upstream.commit[:12]}.json"
