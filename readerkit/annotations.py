@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from readerkit.anchors.anchor import Anchor
+from readerkit.document import Path, YamlFile
 from readerkit.errors import AnchorError, ContentError, Fault
-from readerkit.yaml_tree import Path, YamlFile
 
 TEXT_FIELDS = ("decision", "alternative", "why", "cost", "text")
 

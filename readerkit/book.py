@@ -25,10 +25,9 @@ from readerkit.annotations import (
     parse_mirror,
     parse_references,
 )
+from readerkit.document import Kind, YamlFile
 from readerkit.errors import AnchorError, ContentError, Fault
-from readerkit.schema import Kind, faults_of
 from readerkit.upstreams import Lock, LockedAnchor, Upstream
-from readerkit.yaml_tree import YamlFile, parse_yaml
 
 MINIS = "minis"
 """The name of the upstream whose folder holds the mini implementations."""
@@ -99,13 +98,28 @@ class Note:
 # --- reading what was written ---
 
 
-def parse_book(files: Iterable[BookFile]) -> Book:
+Read = Callable[[BookFile, Kind], YamlFile]
+"""Turns the bytes of a file into a document that fits the schema of its kind."""
+
+
+def read_strictly(file: BookFile, kind: Kind) -> YamlFile:
+    """Return a file's document, parsed and held against its schema.
+
+    Raises:
+        ContentError: every fault of the file.
+    """
+    from readerkit.schema import read_document  # brings the parser and the validator
+
+    return read_document(file.data, file.name, kind)
+
+
+def parse_book(files: Iterable[BookFile], read_file: Read = read_strictly) -> Book:
     """Return the book that ``files`` hold.
 
     Raises:
         ContentError: every fault of every file.
     """
-    reader = _Reader()
+    reader = _Reader(read_file)
     for file in files:
         reader.read(file)
     reader.check_links()
@@ -116,6 +130,7 @@ def parse_book(files: Iterable[BookFile]) -> Book:
 
 @dataclass(slots=True)
 class _Reader:
+    read_file: Read
     faults: list[Fault] = field(default_factory=list)
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     locks: dict[str, Lock] = field(default_factory=dict)
@@ -160,12 +175,9 @@ class _Reader:
 
     def _read_yaml(self, file: BookFile) -> None:
         kind = _kind(file.path)
-        document = parse_yaml(file.data, file.name)
-        if document.value is None and kind not in ("mirror",):
+        document = self.read_file(file, kind)
+        if document.value is None and kind != "mirror":
             return
-        faults = faults_of(document, kind)
-        if faults:
-            raise ContentError(faults)
         if kind == "annotations":
             upstream = file.path.split("/")[1]
             self.annotations += parse_annotations(document, upstream, mine=file.mine)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import jsonschema_rs
 
-from readerkit.errors import Fault
-from readerkit.yaml_tree import YamlFile
-
-Kind = Literal[
-    "annotations", "translation", "mirror", "concepts", "references", "upstreams"
-]
+from readerkit.document import Kind, YamlFile
+from readerkit.errors import ContentError, Fault
+from readerkit.yaml_tree import parse_yaml
 
 ANNOTATION_KINDS = ("citation", "note", "pitfall")
 RELATIONS = ("same", "simplified", "differs", "upstream-only")
@@ -65,6 +62,12 @@ def _list(items: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"type": "array", "items": items, **more}
 
 
+def _where(key: str, values: Iterable[str], **then: Any) -> dict[str, Any]:
+    """Return a rule for objects whose ``key`` has one of these values."""
+    has_value = {"required": [key], "properties": {key: {"enum": list(values)}}}
+    return {"if": has_value, "then": then}
+
+
 _ANCHOR = _object(
     ["file"],
     file={**_TEXT, "description": "Path from the root of the upstream."},
@@ -104,12 +107,15 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
                 references=_CITED,
                 concepts={**_IDS, "minItems": 1},
             ),
-            "if": {"properties": {"kind": {"const": "citation"}}},
-            "then": {
-                "required": ["decision", "why", "cost", "references"],
-                "properties": {"references": {"minItems": 1}},
-            },
-            "else": {"required": ["text"]},
+            "allOf": [
+                _where(
+                    "kind",
+                    ("citation",),
+                    required=["decision", "why", "cost", "references"],
+                    properties={"references": {"minItems": 1}},
+                ),
+                _where("kind", ("note", "pitfall"), required=["text"]),
+            ],
         }
     ),
     "translation": {
@@ -137,9 +143,15 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
                     why=_TEXT,
                     events=_list(_EVENT),
                 ),
-                "if": {"properties": {"relation": {"const": "upstream-only"}}},
-                "then": {"properties": {"mini": False}, "required": ["why"]},
-                "else": {"required": ["mini"]},
+                "allOf": [
+                    _where(
+                        "relation",
+                        ("upstream-only",),
+                        required=["why"],
+                        properties={"mini": False},
+                    ),
+                    _where("relation", RELATIONS[:-1], required=["mini"]),
+                ],
             },
             minItems=1,
         ),
@@ -226,6 +238,19 @@ def _with_choices(node: Any, choices: dict[str, list[str]]) -> Any:
     return copy
 
 
+def read_document(data: bytes, file: str, kind: Kind) -> YamlFile:
+    """Return the document in ``data``, which fits the schema of its kind.
+
+    Raises:
+        ContentError: every fault of the file.
+    """
+    document = parse_yaml(data, file)
+    faults = [*document.faults, *faults_of(document, kind)]
+    if faults:
+        raise ContentError(faults)
+    return document
+
+
 def faults_of(document: YamlFile, kind: Kind) -> list[Fault]:
     """Return everything in ``document`` that its schema does not allow."""
     errors = _validator(kind).iter_errors(document.value)
@@ -263,6 +288,14 @@ def _faults(error: Any, document: YamlFile, kind: Kind) -> list[Fault]:
         return [
             document.fault(path, f"missing key '{error.kind.property}'{_of(value)}")
         ]
+    if rule == "propertyNames":
+        name = error.kind.error.instance
+        mark = document.key_mark((*path, name))
+        return [
+            Fault(
+                document.file, *mark, "wrong key", _show(name), f"an id: {ID_PATTERN}"
+            )
+        ]
     if rule == "falseSchema":
         what = f"key '{path[-1]}' does not belong here"
         return [Fault(document.file, *document.key_mark(path), what)]
@@ -275,7 +308,7 @@ def _faults(error: Any, document: YamlFile, kind: Kind) -> list[Fault]:
     if rule == "enum":
         expected = "one of " + ", ".join(map(str, limit))
     else:
-        expected = _EXPECTED.get(rule, error.message).format(limit)
+        expected = _EXPECTED[rule].format(limit) if rule in _EXPECTED else error.message
     return [document.fault(path, f"wrong value for {name}", _show(value), expected)]
 
 

@@ -12,21 +12,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
+from readerkit.document import Mark, Path, YamlFile
 from readerkit.errors import ContentError, Fault
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 32
-
-Path = tuple[str | int, ...]
-"""Where a value sits: keys and list positions from the top."""
-
-Mark = tuple[int, int]
-"""Line and column, both counted from 1."""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -37,35 +31,6 @@ _WORDS = {"": None, "~": None} | {
     for spelling in (word, word.capitalize(), word.upper())
 }
 _UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
-
-
-@dataclass(slots=True)
-class YamlFile:
-    """One document: its plain value, and the marks of its values and keys.
-
-    ``faults`` are the things that a data file must not hold; where one stands, the
-    value holds a stand-in, so that the rest can still be checked.
-    """
-
-    file: str
-    value: Any = None
-    value_marks: dict[Path, Mark] = field(default_factory=dict)
-    key_marks: dict[Path, Mark] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
-
-    def mark(self, path: Path) -> Mark:
-        """Return where the value at ``path`` stands, or its nearest parent."""
-        while path and path not in self.value_marks:
-            path = path[:-1]
-        return self.value_marks.get(path, (1, 1))
-
-    def key_mark(self, path: Path) -> Mark:
-        """Return where the key at ``path`` stands, or its value's mark."""
-        return self.key_marks.get(path) or self.mark(path)
-
-    def fault(self, path: Path, what: str, got: str = "", expected: str = "") -> Fault:
-        """Return a fault at the value at ``path``."""
-        return Fault(self.file, *self.mark(path), what, got, expected)
 
 
 def parse_yaml(data: bytes, file: str) -> YamlFile:
@@ -224,6 +189,7 @@ def _scalar(event: Any) -> Any:
         return int(text, base) if len(text) <= 18 else text
     if _FLOAT.fullmatch(text):
         number = float(text)
-        if math.isfinite(number):  # 2.0 is an integer to a JSON schema: be one
-            return int(number) if number.is_integer() else number
+        if number.is_integer() and abs(number) < 1e15:
+            return int(number)  # to a JSON schema 2.0 is an integer; here it is one
+        return number if math.isfinite(number) else text
     return text

@@ -13,7 +13,7 @@ from readerkit.commands.options import book_option, json_option
 if TYPE_CHECKING:
     from readerkit.book import Note, Sources
     from readerkit.commands.library import Library
-    from readerkit.schema import Kind
+    from readerkit.document import Kind
 
 MAX_LISTED = 5
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from readerkit.book import Book, BookFile, Sources, parse_book
+from readerkit.commands.memo import Memo
 from readerkit.errors import ReaderkitError
 from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.folder import files_below
@@ -133,12 +134,11 @@ def open_library(book: Path | None = None) -> Library:
             f"{root}: got a folder without annotations/upstreams.yaml, expected a book"
         )
     mine = data_folder() / "book"
-    return Library(
-        root,
-        mine,
-        parse_book([*_files(root), *_overlay(mine)]),
-        BlobStore(cache_folder()),
-    )
+    cache = cache_folder()
+    memo = Memo(cache, root)
+    parsed = parse_book([*_files(root), *_overlay(mine)], memo.read)
+    memo.save()
+    return Library(root, mine, parsed, BlobStore(cache))
 
 
 def is_checkout(root: Path) -> bool:

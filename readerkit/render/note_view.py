@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from readerkit.anchors import SourceFile, Span
-from readerkit.anchors.highlight import highlight
+from readerkit.anchors.highlight import Mark, highlight
 from readerkit.annotations import Annotation, Citation, Reference
 from readerkit.book import Note
 from readerkit.render.visible import visible, visible_line
@@ -40,7 +40,7 @@ MAX_SHOWN_CHARACTERS = 2_000
 def code_lines(source: SourceFile, span: Span, width: int) -> Table:
     """Return the numbered, highlighted lines of a span, folded to fit ``width``."""
     marks: dict[int, list[tuple[int, int, str]]] = {}
-    for mark in highlight(source, span.first, span.last):
+    for mark in _marks(source, span):
         style = _STYLES.get(mark.kind.split(".")[0])
         if style:
             marks.setdefault(mark.line, []).append((mark.start, mark.end, style))
@@ -52,6 +52,14 @@ def code_lines(source: SourceFile, span: Span, width: int) -> Table:
         line = _line(source, number, marks.get(number, []))
         grid.add_row(str(number), _folded(line, room))
     return grid
+
+
+def _marks(source: SourceFile, span: Span) -> list[Mark]:
+    """Return what to colour: nothing where lines are too long to be read at all."""
+    lines = source.raw_lines[span.first - 1 : span.last]
+    if max(map(len, lines)) > MAX_SHOWN_CHARACTERS:
+        return []
+    return highlight(source, span.first, span.last)
 
 
 def _line(source: SourceFile, number: int, marks: list[tuple[int, int, str]]) -> Text:
@@ -79,8 +87,8 @@ def _folded(line: Text, width: int) -> Text:
     cuts: list[int] = []
     start, room = 0, width
     while len(text) - start > room:
-        space = text.rfind(" ", start + room // 2, start + room)
-        start = space + 1 if space > 0 else start + room
+        ends = [text.rfind(end, start + room // 3, start + room) for end in " (,="]
+        start = max(ends) + 1 if max(ends) > 0 else start + room
         cuts.append(start)
         room = width - indent
     first, *rest = line.divide(cuts)

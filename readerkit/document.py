@@ -1,0 +1,72 @@
+"""A hand-written file once it is parsed: plain values, and where each one stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from readerkit.errors import Fault
+
+Kind = Literal[
+    "annotations", "translation", "mirror", "concepts", "references", "upstreams"
+]
+"""What a file of a book is, by its place."""
+
+Path = tuple[str | int, ...]
+"""Where a value sits: keys and list positions from the top."""
+
+Mark = tuple[int, int]
+"""Line and column, both counted from 1."""
+
+
+@dataclass(slots=True)
+class YamlFile:
+    """One document: its plain value, and the marks of its values and keys.
+
+    ``faults`` are the things that a data file must not hold; where one stands, the
+    value holds a stand-in, so that the rest can still be checked.
+    """
+
+    file: str
+    value: Any = None
+    value_marks: dict[Path, Mark] = field(default_factory=dict)
+    key_marks: dict[Path, Mark] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+
+    def mark(self, path: Path) -> Mark:
+        """Return where the value at ``path`` stands, or its nearest parent."""
+        while path and path not in self.value_marks:
+            path = path[:-1]
+        return self.value_marks.get(path, (1, 1))
+
+    def key_mark(self, path: Path) -> Mark:
+        """Return where the key at ``path`` stands, or its value's mark."""
+        return self.key_marks.get(path) or self.mark(path)
+
+    def fault(self, path: Path, what: str, got: str = "", expected: str = "") -> Fault:
+        """Return a fault at the value at ``path``."""
+        return Fault(self.file, *self.mark(path), what, got, expected)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return what ``from_plain`` reads: the value, and the marks of collections.
+
+        A scalar's mark is left out: in a file without faults nobody asks for it.
+        """
+        marks = [
+            [list(path), *mark]
+            for path, mark in self.value_marks.items()
+            if isinstance(self._at(path), (dict, list))
+        ]
+        return {"value": self.value, "marks": marks}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any], file: str) -> YamlFile:
+        """Return the document that ``to_plain`` described."""
+        marks = {tuple(path): (line, column) for path, line, column in plain["marks"]}
+        return cls(file, plain["value"], marks)
+
+    def _at(self, path: Path) -> Any:
+        value = self.value
+        for step in path:
+            value = value[step]
+        return value
