@@ -14,6 +14,7 @@ from readerkit.commands.annotate import annotate
 from readerkit.commands.fetch import fetch
 from readerkit.commands.note import note
 from readerkit.commands.review import review
+from readerkit.commands.run import run
 from readerkit.commands.start import start
 from readerkit.errors import ReaderkitError
 
@@ -29,7 +30,7 @@ def cli() -> None:
     """
 
 
-for command in (start, annotate, fetch, note, review):
+for command in (start, annotate, fetch, note, review, run):
     cli.add_command(command)
 
 # Facts of the world outside, not bugs, wherever they strike: a disk, an output.
@@ -40,8 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0, 1 a mistake, 2 usage, 130 ^C, 3 a bug."""
     _prepare_streams()
     try:
-        cli.main(args=arguments, prog_name="readerkit", standalone_mode=False)
-        code = 0
+        # Click returns the code of its own exits, and a command's None.
+        code = (
+            cli.main(args=arguments, prog_name="readerkit", standalone_mode=False) or 0
+        )
     except click.exceptions.Exit as error:
         code = error.exit_code
     except SystemExit:

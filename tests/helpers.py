@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
+import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import termios
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +47,8 @@ def run_process(
     python: str = sys.executable,
     stdin: str = "",
     timeout: float = 60,
+    prefix: Sequence[str] = (),
+    user: int | None = None,
 ) -> Result:
     """Run ``python -m readerkit`` as its own process; None removes a variable."""
     env = dict(os.environ)
@@ -50,16 +57,44 @@ def run_process(
         if value is not None:
             env[key] = value
     done = subprocess.run(
-        [python, "-m", "readerkit", *arguments],
+        [*prefix, python, "-m", "readerkit", *arguments],
         env=env,
         cwd=cwd,
+        user=user,
         input=stdin.encode(),
         capture_output=True,
         timeout=timeout,
         check=False,
     )
-    out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    out, err = (
+        done.stdout.decode(errors="replace"),
+        done.stderr.decode(errors="replace"),
+    )
     return Result(done.returncode, out, err)
+
+
+def run_on_terminal(columns: int, *arguments: str, lines: int = 50) -> str:
+    """Run the command on a terminal of its own and return what it wrote there."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "readerkit", *arguments],
+        env=env | {"TERM": "xterm-256color"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    ) as process:
+        os.close(theirs)
+        written = b""
+        # A terminal whose last process is gone answers with an error.
+        with contextlib.suppress(OSError):
+            while data := os.read(ours, 1 << 16):
+                written += data
+        process.wait(30)
+    os.close(ours)
+    return written.decode(errors="replace").replace("\r\n", "\n")
 
 
 def write_files(root: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -73,7 +108,9 @@ def write_files(root: Path, files: Mapping[str, str | bytes]) -> Path:
 
 def git(repository: Path, *arguments: str) -> str:
     """Run git in a test repository, with nobody's configuration."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    env = {
+        key: value for key, value in os.environ.items() if not key.startswith("GIT_")
+    }
     env |= {
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -91,7 +128,9 @@ def git(repository: Path, *arguments: str) -> str:
     return done.stdout.decode().strip()
 
 
-def make_repository(root: Path, files: Mapping[str, str | bytes], tag: str = "v1") -> str:
+def make_repository(
+    root: Path, files: Mapping[str, str | bytes], tag: str = "v1"
+) -> str:
     """Make a repository with one tagged commit and return the commit's id."""
     root.mkdir(parents=True, exist_ok=True)
     git(root, "init", "--quiet", "--initial-branch=main")
@@ -171,7 +210,8 @@ CONCEPTS = """\
 """
 ANNOTATIONS = """\
 - id: close
-  at: {file: lib/linear.py, symbol: Linear.forward, code: "if self.sequence_parallel: ..."}
+  at:
+    {file: lib/linear.py, symbol: Linear.forward, code: "if self.sequence_parallel: ..."}
   kind: citation
   title: The closing collective
   decision: One switch picks it.
@@ -210,7 +250,9 @@ def make_book(
     more: Mapping[str, str | bytes] | None = None,
 ) -> SampleBook:
     """Make a repository ``sample`` and a book that annotates its pinned commit."""
-    files = {"lib/linear.py": SAMPLE, "LICENSE": "Do as you like.\n"} | dict(files or {})
+    files = {"lib/linear.py": SAMPLE, "LICENSE": "Do as you like.\n"} | dict(
+        files or {}
+    )
     repository = folder / "served" / "sample"
     commit = make_repository(repository, files)
     upstreams = [

@@ -51,7 +51,9 @@ def main() -> None:
 
     print(f"{platform.platform()}, Python {platform.python_version()}, ", end="")
     print(f"tree-sitter {tree_sitter.LANGUAGE_VERSION}, {ROUNDS} rounds\n")
-    print("| what | peer | median, ms | peer median, ms | ratio of medians | of minima |")
+    print(
+        "| what | peer | median, ms | peer median, ms | ratio of medians | of minima |"
+    )
     print("|---|---|---|---|---|---|")
 
     yaml_files = sorted(map(str, (library.root / "annotations").rglob("*.yaml")))
@@ -78,13 +80,15 @@ def main() -> None:
         lambda: resolve_all(files, anchors),
         lambda: parse_all(files),
     )
-    print("\n| anchors | files | resolve, ms | parse, ms | per anchor beyond parse, µs |")
+    print(
+        "\n| anchors | files | resolve, ms | parse, ms | per anchor beyond parse, µs |"
+    )
     print("|---|---|---|---|---|")
     paths = list(files)
     for share in (4, 2, 1):
         scale(files, anchors[: len(anchors) // share])
     for share in (4, 2):
-        some = {path: files[path] for path in paths[:: share]}
+        some = {path: files[path] for path in paths[::share]}
         scale(some, [anchor for anchor in anchors if anchor.file in some])
 
 
@@ -122,9 +126,7 @@ def compare(
 
 
 def scale(files: dict[str, bytes], anchors: list[Anchor]) -> None:
-    mine, other = measure(
-        lambda: resolve_all(files, anchors), lambda: parse_all(files)
-    )
+    mine, other = measure(lambda: resolve_all(files, anchors), lambda: parse_all(files))
     took, parse = min(mine), min(other)
     print(
         f"| {len(anchors):,} | {len(files)} | {took:.0f} | {parse:.0f} "

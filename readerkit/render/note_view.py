@@ -83,12 +83,14 @@ def _line(source: SourceFile, number: int, marks: list[tuple[int, int, str]]) ->
 def _folded(line: Text, width: int) -> Text:
     """Return a line of code broken to fit, what follows a break indented below it."""
     text = line.plain
-    indent = min(len(text) - len(text.lstrip()) + 4, width // 2)
+    lead = len(text) - len(text.lstrip())
+    indent = min(lead + 4, width // 2)
     cuts: list[int] = []
     start, room = 0, width
     while len(text) - start > room:
-        ends = [text.rfind(end, start + room // 3, start + room) for end in " (,="]
-        start = max(ends) + 1 if max(ends) > 0 else start + room
+        low = max(start + room // 3, lead)
+        end = max(text.rfind(mark, low, start + room) for mark in " (,=")
+        start = end + 1 if end > 0 else start + room
         cuts.append(start)
         room = width - indent
     first, *rest = line.divide(cuts)

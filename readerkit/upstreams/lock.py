@@ -120,7 +120,9 @@ def _plain(anchor: LockedAnchor) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    # A path that is not UTF-8 holds halves of surrogates: only escapes can write them.
+    return json.dumps(value) if any("\ud800" <= c <= "\udfff" for c in text) else text
 
 
 def _block(rows: list[str]) -> str:

@@ -11,6 +11,7 @@ from readerkit.errors import StoreError
 from readerkit.upstreams import store as store_module
 from readerkit.upstreams.store import BlobStore, blob_id, write_atomically
 from tests.helpers import ROOT, git
+from tests.readerkit.upstreams.full_disk import on_full_disk
 
 BYTES = [
     pytest.param(b"", id="empty"),
@@ -21,16 +22,6 @@ BYTES = [
     pytest.param(b"$Format:%H$\n", id="export-subst"),
     pytest.param(bytes(range(256)) * 9000, id="two-megabytes"),
 ]
-
-# A folder on a disk of 64 KiB, in a mount namespace that ends with the process; where
-# mounting is forbidden, no file may pass 64 KiB, which fails in the same place.
-FULL_DISK = """\
-if unshare --mount sh -c 'mount -t tmpfs -o size=64k tmpfs "$0"' "$0" 2>/dev/null; then
-  exec unshare --mount sh -c 'mount -t tmpfs -o size=64k tmpfs "$0" && exec "$@"' "$0" "$@"
-else
-  ulimit -f 128; exec "$@"
-fi
-"""
 
 
 def python(code: str, *arguments: object, prefix: tuple[str, ...] = ()):
@@ -43,10 +34,6 @@ def python(code: str, *arguments: object, prefix: tuple[str, ...] = ()):
         timeout=30,
         check=False,
     )
-
-
-def on_full_disk(folder: Path) -> tuple[str, ...]:
-    return ("sh", "-c", FULL_DISK, str(folder))
 
 
 def files_below(folder: Path) -> list[str]:
@@ -109,7 +96,7 @@ def test_another_blob_under_an_id_is_not_that_blob(store):
 
 def test_a_folder_in_the_place_of_a_blob_is_one_clear_error(store):
     store.path("ab" * 20).mkdir(parents=True)
-    with pytest.raises(StoreError, match=r"cannot read .*: Is a directory: .*READERKIT"):
+    with pytest.raises(StoreError, match=r"cannot read .*: Is a directory: .*CACHE"):
         store.read("ab" * 20)
 
 

@@ -1,0 +1,328 @@
+"""Data parallelism: every rank trains a whole copy on its own rows of the batch.
+
+First the plain way, one all-reduce a parameter once backward is over. Then buckets: a
+hook on every gradient starts the all-reduce of its bucket as soon as the bucket is
+full, while backward goes on computing the gradients of earlier layers.
+
+Follows:
+- NVIDIA/Megatron-LM: megatron/core/distributed/distributed_data_parallel.py
+- NVIDIA/Megatron-LM: megatron/core/distributed/param_and_grad_buffer.py
+- pytorch/pytorch: torch/nn/parallel/distributed.py (bucket sizes, unused parameters;
+  its hooks live in C++)
+
+Leaves out:
+- a distributed optimizer on top of the buckets: `zero.py`
+- rebuilding buckets in the order in which gradients were seen to arrive
+- buffers broadcast again before every forward, hooks that compress, sparse gradients
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.autograd import Variable
+
+from mini_impls import launch
+from mini_impls.model import (
+    GPTConfig,
+    build_model,
+    compute_loss,
+    reference_run,
+    shard_batch,
+)
+from mini_impls.traffic import CollectiveCounter
+
+MIB = 1024 * 1024
+
+
+# --- 1. plain: all ranks start equal, and average each gradient after backward ---
+
+
+def broadcast_params(module: nn.Module, group: dist.ProcessGroup) -> None:
+    """Give every rank the parameters and buffers of the group's rank 0."""
+    for tensor in chain(module.parameters(), module.buffers()):
+        dist.broadcast(tensor.detach(), group_src=0, group=group)
+
+
+def all_reduce_gradients(module: nn.Module, group: dist.ProcessGroup) -> None:
+    """Replace each gradient by its mean over the ranks.
+
+    A rank that lacks a gradient skips a call, and from there on all calls are paired
+    wrongly: every rank must have used the same parameters.
+    """
+    for param in module.parameters():
+        if param.grad is not None:
+            param.grad /= group.size()
+            dist.all_reduce(param.grad, group=group)
+
+
+# --- 2. bucket the gradients ---
+
+
+class ParamAndGradBucket:
+    """Some parameters and one tensor that holds all of their gradients."""
+
+    def __init__(
+        self, params: Sequence[nn.Parameter], gradient_scaling_factor: float
+    ) -> None:
+        self.params = list(params)
+        numel = sum(param.numel() for param in params)
+        self.grad_data = torch.zeros(
+            numel, dtype=params[0].dtype, device=params[0].device
+        )
+        pieces = self.grad_data.split([param.numel() for param in params])
+        # Each gradient is a view: once it is written, it is in place to be sent.
+        self.main_grad = {
+            param: piece.view_as(param)
+            for param, piece in zip(params, pieces, strict=True)
+        }
+        self.gradient_scaling_factor = gradient_scaling_factor
+        self.params_ready: set[nn.Parameter] = set()
+        self.grad_reduce_handle: dist.Work | None = None
+        self.issued_after = 0
+        """How many gradients of the model were ready when this bucket was sent."""
+
+    def register_grad_ready(self, param: nn.Parameter) -> None:
+        """Move the gradient into the bucket, where `.grad` stays."""
+        if param.grad is not None and param.grad is not self.main_grad[param]:
+            self.main_grad[param].copy_(param.grad)
+            param.grad = self.main_grad[param]
+        self.params_ready.add(param)
+
+    def start_grad_sync(self, group: dist.ProcessGroup) -> None:
+        """Start the sum; dividing first keeps its terms as small as a mean."""
+        self.grad_data *= self.gradient_scaling_factor
+        self.grad_reduce_handle = dist.all_reduce(
+            self.grad_data, group=group, async_op=True
+        )
+
+    def finish_grad_sync(self) -> None:
+        """Wait for the sum."""
+        assert self.grad_reduce_handle is not None
+        self.grad_reduce_handle.wait()
+        self.grad_reduce_handle = None
+        self.params_ready.clear()
+
+
+def assign_buckets(
+    params: Sequence[nn.Parameter], *, first_bucket_bytes: int, bucket_bytes: int
+) -> list[list[nn.Parameter]]:
+    """Return the parameters in buckets, in the order in which they will be full.
+
+    Backward runs from the last layer to the first, so the last parameters come first.
+    A bucket closes once it has reached its size; the first is small so that the first
+    all-reduce starts early. One bucket holds one dtype.
+    """
+    buckets: list[list[nn.Parameter]] = []
+    filling: dict[torch.dtype, list[nn.Parameter]] = {}
+    for param in reversed(params):
+        if param.dtype not in filling:
+            filling[param.dtype] = []
+            buckets.append(filling[param.dtype])
+        bucket = filling[param.dtype]
+        bucket.append(param)
+        limit = first_bucket_bytes if bucket is buckets[0] else bucket_bytes
+        if sum(p.nbytes for p in bucket) >= limit:
+            del filling[param.dtype]
+    return buckets
+
+
+# --- 3. overlapped: all-reduce from the hooks of backward ---
+#
+#   backward    layer 2 | layer 1      | layer 0      | end
+#   bucket 0            | all-reduce --------|        | wait
+#   bucket 1                           | all-reduce --------| wait
+
+
+class DistributedDataParallel(nn.Module):
+    """Wraps `module`: after `backward()` every `.grad` is the mean over the group."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        group: dist.ProcessGroup,
+        *,
+        bucket_cap_mb: float = 25.0,
+        first_bucket_mb: float = 1.0,
+        find_unused_parameters: bool = False,
+    ) -> None:
+        super().__init__()
+        self.module = module
+        self.group = group
+        self.find_unused_parameters = find_unused_parameters
+        self.is_last_microbatch = True
+        # `parameters()` yields a tied weight once; a frozen one has nothing to send.
+        params = [param for param in module.parameters() if param.requires_grad]
+        if not params:
+            raise ValueError("0 of the module's parameters require a gradient")
+        self.param_to_name = {param: name for name, param in module.named_parameters()}
+        self.buckets = [
+            ParamAndGradBucket(bucket_params, 1.0 / group.size())
+            for bucket_params in assign_buckets(
+                params,
+                first_bucket_bytes=int(min(first_bucket_mb, bucket_cap_mb) * MIB),
+                bucket_bytes=int(bucket_cap_mb * MIB),
+            )
+        ]
+        self.num_params_ready = 0
+        self.next_bucket = 0
+        broadcast_params(module, group)
+        for bucket in self.buckets:
+            for param in bucket.params:
+                param.register_post_accumulate_grad_hook(
+                    self._make_backward_post_hook(bucket)
+                )
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the wrapped module."""
+        return self.module(*args, **kwargs)
+
+    def _make_backward_post_hook(
+        self, bucket: ParamAndGradBucket
+    ) -> Callable[[Tensor], None]:
+        """Return what autograd calls each time a gradient has been added to `.grad`."""
+
+        def hook(param: Tensor) -> None:
+            if not self.is_last_microbatch:
+                return
+            if self.num_params_ready == 0:  # the first of this backward
+                Variable._execution_engine.queue_callback(self.finish_grad_sync)
+            self.num_params_ready += 1
+            assert isinstance(param, nn.Parameter)
+            bucket.register_grad_ready(param)
+            self.start_grad_sync()
+
+        return hook
+
+    def start_grad_sync(self) -> None:
+        """Send the buckets that are full, in bucket order.
+
+        Gradients may arrive in another order on another rank. Collectives have no
+        names: the n-th call here meets the n-th call there, so the order is fixed.
+        """
+        while self.next_bucket < len(self.buckets):
+            bucket = self.buckets[self.next_bucket]
+            if len(bucket.params_ready) < len(bucket.params):
+                return
+            bucket.start_grad_sync(self.group)
+            bucket.issued_after = self.num_params_ready
+            self.next_bucket += 1
+
+    def finish_grad_sync(self) -> None:
+        """Send what is left and wait for all; autograd calls this after backward."""
+        unused = self._find_unused()
+        self.start_grad_sync()
+        for bucket in self.buckets:
+            bucket.finish_grad_sync()
+        for param, grad in unused.items():
+            param.grad = grad
+        self.num_params_ready = self.next_bucket = 0
+
+    # --- 4. unused parameters ---
+
+    def _find_unused(self) -> dict[nn.Parameter, Tensor | None]:
+        """Fill the buckets up; return the gradient that each unused parameter gets.
+
+        Without a gradient here, a parameter gets the mean of the others; without one
+        anywhere, it keeps none, so that the optimizer leaves it alone.
+        """
+        missing: list[tuple[ParamAndGradBucket, nn.Parameter]] = []
+        used: list[int] = []
+        for bucket in self.buckets:
+            for param in bucket.params:
+                used.append(int(param in bucket.params_ready or param.grad is not None))
+                if not used[-1]:
+                    missing.append((bucket, param))
+                    bucket.main_grad[param].zero_()
+        if missing and not self.find_unused_parameters:
+            names = ", ".join(self.param_to_name[param] for _, param in missing)
+            raise RuntimeError(
+                f"{len(missing)} of {len(used)} parameters had no gradient: {names}; "
+                "pass find_unused_parameters=True"
+            )
+        used_anywhere = {}
+        if self.find_unused_parameters:
+            device = self.buckets[0].grad_data.device
+            used_map = torch.tensor(used, dtype=torch.int32, device=device)
+            dist.all_reduce(used_map, group=self.group)
+            params = chain.from_iterable(bucket.params for bucket in self.buckets)
+            used_anywhere = dict(zip(params, used_map.tolist(), strict=True))
+        for bucket in self.buckets:
+            for param in bucket.params:
+                if param not in bucket.params_ready:
+                    bucket.register_grad_ready(param)
+        return {
+            param: bucket.main_grad[param] if used_anywhere[param] else None
+            for bucket, param in missing
+        }
+
+    # --- 5. gradient accumulation ---
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Let gradients add up locally; the first backward outside sends their sum."""
+        self.is_last_microbatch = False
+        try:
+            yield
+        finally:
+            self.is_last_microbatch = True
+
+
+# --- 6. run it ---
+
+
+def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
+    """Train beside the one-process run and show the buckets and what was sent."""
+    config = GPTConfig()
+    reference = reference_run(
+        config, steps=args.steps, batch_size=8 * args.world, chunks=args.world
+    )
+    model = DistributedDataParallel(
+        build_model(config, seed=rank.rank).to(rank.device),  # rank 0's will be kept
+        rank.group,
+        bucket_cap_mb=args.bucket_cap_mb,
+        first_bucket_mb=args.bucket_cap_mb / 4,
+    )
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for step, batch in enumerate(reference.batches):
+        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=args.world)
+        with CollectiveCounter() as sent:
+            optimizer.zero_grad()
+            loss = compute_loss(model(tokens.to(rank.device)), labels.to(rank.device))
+            loss.backward()
+            optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean, group=rank.group)
+        alone = reference.losses[step]
+        rank.say(f"step {step}: loss {mean / args.world:.4f}, one process {alone:.4f}")
+    count = sum(len(bucket.params) for bucket in model.buckets)
+    for i, bucket in enumerate(model.buckets):
+        rank.say(
+            f"bucket {i}: {len(bucket.params)} gradients, {bucket.grad_data.nbytes} "
+            f"bytes, sent when {bucket.issued_after} of {count} gradients were ready"
+        )
+    grad_bytes = sum(bucket.grad_data.nbytes for bucket in model.buckets)
+    rank.say_each(
+        f"holds {sum(p.nbytes for p in model.parameters())} bytes of parameters and "
+        f"{grad_bytes} of gradients; one step sent {sent.counts()}, "
+        f"{sent.payload_bytes()} bytes"
+    )
+    apart = reference.difference(model.module.named_parameters())
+    rank.say(f"largest difference of a parameter from the one process: {apart:.1e}")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the demo on this command line's ranks; return the exit status."""
+    options = {"bucket-cap-mb": (0.1, "bucket size in MiB (default 0.1; upstream 25)")}
+    return launch.main(
+        demo, description="Data parallelism in buckets.", options=options, argv=argv
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

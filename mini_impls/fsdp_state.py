@@ -1,0 +1,328 @@
+"""State of a sharded model: save it from W ranks, load it on any number, clip it.
+
+Works on shards by name, whoever made them: rows [start, stop) of a tensor. Every rank
+writes the rows that it holds and reads the rows that it needs, so that no rank ever
+holds a whole tensor. Files are safetensors and one JSON index.
+
+Follows:
+- pytorch/pytorch: torch/distributed/checkpoint/state_dict_saver.py
+- pytorch/pytorch: torch/distributed/checkpoint/planner_helpers.py (overlapping rows)
+- pytorch/pytorch: torch/distributed/fsdp/fully_sharded_data_parallel.py
+  (`clip_grad_norm_`)
+
+Leaves out:
+- asynchronous saving, copies of one shard on several ranks, random states
+- optimizer state that has neither the shard's shape nor that of a scalar
+- the sharded training itself, but for the shortest one, to have something to save
+"""
+
+import argparse
+import json
+import math
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from mini_impls import launch
+from mini_impls.model import (
+    GPTConfig,
+    build_model,
+    compute_loss,
+    reference_run,
+    shard_batch,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Rows [start, start + len(param)) of a tensor that has `rows` of them."""
+
+    param: nn.Parameter
+    start: int
+    rows: int
+
+    def shape(self) -> list[int]:
+        """Return the shape of the whole tensor."""
+        return [self.rows, *self.param.shape[1:]]
+
+
+def shard_rows(tensor: Tensor, group: dist.ProcessGroup) -> Shard:
+    """Return this rank's rows as a parameter; the last ranks may have fewer or none."""
+    start = min(group.rank() * -(-len(tensor) // group.size()), len(tensor))
+    rows = tensor.detach().chunk(group.size())
+    mine = rows[group.rank()] if group.rank() < len(rows) else tensor.detach()[:0]
+    return Shard(nn.Parameter(mine.clone()), start, len(tensor))
+
+
+# --- 1. clip by the norm of all gradients, which no rank has ---
+
+
+def clip_grad_norm_(
+    shards: Iterable[nn.Parameter],
+    max_norm: float,
+    group: dist.ProcessGroup,
+    *,
+    norm_type: float = 2.0,
+    replicated: Iterable[nn.Parameter] = (),
+) -> Tensor:
+    """Scale all gradients so that their total norm is at most `max_norm`; return it.
+
+    The p-norm of parts is the p-th root of the sum of their p-th powers: each rank
+    sends one number. A replicated gradient is the same everywhere and counts once.
+    """
+    if norm_type <= 0:
+        raise ValueError(f"norm_type must be above 0, got {norm_type}")
+    shards, replicated = list(shards), list(replicated)
+    device = (shards + replicated)[0].device
+    local_sharded_norm = _get_grad_norm(shards, norm_type, device)
+    local_nonsharded_norm = _get_grad_norm(replicated, norm_type, device)
+    if norm_type == math.inf:
+        total_norm = torch.maximum(local_sharded_norm, local_nonsharded_norm)
+        dist.all_reduce(total_norm, op=dist.ReduceOp.MAX, group=group)
+    else:
+        total_norm = local_sharded_norm**norm_type
+        dist.all_reduce(total_norm, group=group)
+        total_norm += local_nonsharded_norm**norm_type
+        total_norm = total_norm ** (1.0 / norm_type)
+    # The margin keeps the scaled norm at or below the bound in spite of rounding.
+    clip_coef = torch.clamp(max_norm / (total_norm + 1e-6), max=1.0)
+    for param in shards + replicated:
+        if param.grad is not None:
+            param.grad *= clip_coef
+    return total_norm
+
+
+def _get_grad_norm(
+    params: list[nn.Parameter], norm_type: float, device: torch.device
+) -> Tensor:
+    grads = [p.grad for p in params if p.grad is not None and p.grad.numel()]
+    if not grads:
+        return torch.zeros((), device=device)
+    vector_norm = torch.linalg.vector_norm
+    norms = [vector_norm(grad, norm_type, dtype=torch.float32) for grad in grads]
+    total: Tensor = vector_norm(torch.stack(norms), norm_type)
+    return total
+
+
+# --- 2. save: each rank its rows, rank 0 the index ---
+
+
+def save_checkpoint(
+    directory: Path,
+    shards: Mapping[str, Shard],
+    optimizer: torch.optim.Optimizer,
+    group: dist.ProcessGroup,
+    *,
+    step: int,
+) -> None:
+    """Write a new directory; it has its name only once all of it is on disk."""
+    aside = directory.with_name(directory.name + ".part")
+    if directory.exists():
+        raise FileExistsError(f"{directory} exists: a checkpoint is never overwritten")
+    if group.rank() == 0:
+        shutil.rmtree(aside, ignore_errors=True)  # of a save that was cut short
+        aside.mkdir(parents=True)
+    # The starts of all ranks for the index; no rank is past this before the directory
+    # is there, nor past the barrier below before all files are.
+    own = torch.tensor([shard.start for shard in shards.values()])
+    starts = own.new_empty(group.size() * len(own))
+    device = next(iter(shards.values())).param.device
+    own, starts = own.to(device), starts.to(device)
+    dist.all_gather_single(starts, own, group=group)
+    name_of: dict[Tensor, str] = {shard.param: n for n, shard in shards.items()}
+    tensors = {name: shard.param.detach() for name, shard in shards.items()}
+    scalars: dict[str, dict[str, float]] = {}
+    for param, state in optimizer.state.items():
+        name = name_of[param]
+        for key, value in state.items():
+            if isinstance(value, Tensor) and value.shape == param.shape:
+                tensors[f"{name}/{key}"] = value
+            elif isinstance(value, Tensor) and value.dim():
+                raise ValueError(
+                    f"state {key} of {name} has shape {tuple(value.shape)}, "
+                    f"its shard {tuple(param.shape)}"
+                )
+            else:  # equal on all ranks: the count of steps
+                scalars.setdefault(name, {})[key] = float(value)
+    file = aside / f"rank-{group.rank():05}.safetensors"
+    save_file({key: t.contiguous() for key, t in tensors.items()}, file)
+    dist.barrier(group)
+    if group.rank() == 0:
+        param_groups = [
+            {**options, "params": [name_of[param] for param in options["params"]]}
+            for options in optimizer.param_groups
+        ]
+        index = {
+            "step": step,
+            "shapes": {name: shard.shape() for name, shard in shards.items()},
+            "starts": dict(
+                zip(shards, starts.view(-1, len(own)).T.tolist(), strict=True)
+            ),
+            "scalars": scalars,
+            "param_groups": param_groups,
+        }
+        (aside / "index.json").write_text(json.dumps(index, indent=1))
+        aside.rename(directory)
+    dist.barrier(group)
+
+
+# --- 3. load: the rows needed here, from whichever files hold them ---
+
+
+def load_checkpoint(
+    directory: Path,
+    shards: Mapping[str, Shard],
+    optimizer: torch.optim.Optimizer,
+) -> int:
+    """Fill shards and optimizer in place and return the step; sends nothing.
+
+    The world that saved may have had another size: rows are what counts.
+    """
+    index = json.loads((directory / "index.json").read_text())
+    saved, wanted = index["shapes"], {name: s.shape() for name, s in shards.items()}
+    if saved != wanted:
+        differ = [
+            f"{name}: {saved.get(name)} saved, {wanted.get(name)} here"
+            for name in sorted(saved.keys() | wanted.keys())
+            if saved.get(name) != wanted.get(name)
+        ]
+        raise ValueError(f"{directory} holds another model: {'; '.join(differ)}")
+    paths = sorted(directory.glob("rank-*.safetensors"))
+    files: list[Any] = [safe_open(path, framework="pt") for path in paths]
+    keys = set(files[0].keys())
+    for name, shard in shards.items():
+        starts = index["starts"][name]
+        shard.param.detach().copy_(_read_rows(files, starts, name, shard))
+        state: dict[str, Any] = {
+            key: torch.tensor(value)
+            for key, value in index["scalars"].get(name, {}).items()
+        }
+        for full_key in sorted(key for key in keys if key.startswith(f"{name}/")):
+            rows = _read_rows(files, starts, full_key, shard)
+            state[full_key.removeprefix(f"{name}/")] = rows.to(shard.param.device)
+        if state:
+            optimizer.state[shard.param] = state
+    for options, loaded in zip(
+        optimizer.param_groups, index["param_groups"], strict=True
+    ):
+        del loaded["params"]
+        tuples = {k: tuple(v) for k, v in loaded.items() if isinstance(v, list)}
+        options.update(loaded | tuples)  # JSON has no tuples, AdamW's betas are one
+    return int(index["step"])
+
+
+def _read_rows(files: list[Any], starts: list[int], key: str, shard: Shard) -> Tensor:
+    """Join the overlaps of [start, stop) with the rows of each file."""
+    start, stop = shard.start, shard.start + len(shard.param)
+    pieces: list[Tensor] = []
+    for file, first in zip(files, starts, strict=True):
+        rows = file.get_slice(key)
+        low = max(start - first, 0)
+        high = min(stop - first, rows.get_shape()[0])
+        if low < high or (start == stop and not pieces):
+            pieces.append(rows[low:high] if low < high else rows[0:0])
+    return torch.cat(pieces)
+
+
+# --- 4. run it: the shortest sharded training, saved and resumed ---
+
+
+def train_step(
+    model: nn.Module,
+    shards: Mapping[str, Shard],
+    optimizer: torch.optim.Optimizer,
+    batch: tuple[Tensor, Tensor],
+    group: dist.ProcessGroup,
+    *,
+    max_norm: float = math.inf,
+) -> tuple[float, float]:
+    """Gather all, run, reduce all; return the mean loss and the norm of gradients."""
+    world_size = group.size()
+    whole = {}
+    for name, shard in shards.items():
+        chunk = -(-shard.rows // world_size)  # all ranks must send equally much
+        padded = shard.param.new_zeros(
+            chunk, *shard.param.shape[1:], requires_grad=False
+        )
+        padded[: len(shard.param)] = shard.param.detach()
+        full = padded.new_empty(world_size * len(padded), *padded.shape[1:])
+        dist.all_gather_single(full, padded, group=group)
+        whole[name] = full[: shard.rows].clone().requires_grad_()
+    tokens, labels = shard_batch(batch, rank=group.rank(), world_size=world_size)
+    loss = compute_loss(functional_call(model, whole, (tokens,)), labels)
+    loss.backward()
+    for name, shard in shards.items():
+        grad = whole[name].grad
+        assert grad is not None
+        chunk = -(-shard.rows // world_size)
+        padded = grad.new_zeros(world_size * chunk, *grad.shape[1:])
+        padded[: len(grad)] = grad / world_size
+        mine = padded.new_empty(chunk, *grad.shape[1:])
+        dist.reduce_scatter_single(mine, padded, group=group)
+        shard.param.grad = mine[: len(shard.param)]
+    norm = clip_grad_norm_([s.param for s in shards.values()], max_norm, group)
+    optimizer.step()
+    mean = loss.detach() / world_size
+    dist.all_reduce(mean, group=group)
+    return mean.item(), norm.item()
+
+
+def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
+    """Train, save half-way, resume from the file, and end where one process ends."""
+    config, group = GPTConfig(), rank.group
+    reference = reference_run(
+        config, steps=args.steps, batch_size=8 * args.world, chunks=args.world
+    )
+    temporary = tempfile.mkdtemp(prefix="fsdp-state-") if rank.rank == 0 else ""
+    paths = [temporary]
+    dist.broadcast_object_list(paths, group_src=0, group=group)
+    directory = Path(paths[0]) / "step"
+    model = build_model(config).to(rank.device)
+    half = args.steps // 2
+    for start, stop, seed in ((0, half, 0), (half, args.steps, 1)):
+        fresh = build_model(config, seed=seed).to(rank.device)
+        shards = {n: shard_rows(p, group) for n, p in fresh.named_parameters()}
+        optimizer = torch.optim.AdamW([s.param for s in shards.values()], lr=3e-3)
+        if start:
+            loaded = load_checkpoint(directory, shards, optimizer)
+            rank.say(f"resumed at step {loaded}")
+        for step in range(start, stop):
+            batch = reference.batches[step]
+            on_device = (batch[0].to(rank.device), batch[1].to(rank.device))
+            loss, norm = train_step(model, shards, optimizer, on_device, group)
+            rank.say(
+                f"step {step}: loss {loss:.4f}, one process "
+                f"{reference.losses[step]:.4f}, norm of all gradients {norm:.4f}"
+            )
+        if not start:
+            save_checkpoint(directory, shards, optimizer, group, step=stop)
+            file = directory / f"rank-{rank.rank:05}.safetensors"
+            rank.say_each(f"wrote {file.stat().st_size} bytes to {file}")
+    alone = dict(reference.model.named_parameters())
+    apart = 0.0
+    for name, shard in shards.items():
+        want = alone[name].detach()[shard.start : shard.start + len(shard.param)]
+        if len(shard.param):
+            apart = max(apart, (shard.param.detach().cpu() - want).abs().max().item())
+    rank.say_each(f"largest difference of a shard from the one process: {apart:.1e}")
+    if temporary:
+        shutil.rmtree(temporary)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the demo on this command line's ranks; return the exit status."""
+    return launch.main(demo, description="Sharded state.", argv=argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,329 @@
+"""Ranks, groups and devices: how a mini starts, and who failed when one does.
+
+`main` is the whole command line of a mini. Under torchrun the process is a rank
+already; otherwise it starts the ranks itself, over a file and the loopback interface,
+so that nothing listens to the outside and nothing outlives the launcher.
+
+Follows:
+- pytorch/pytorch: torch/distributed/elastic/multiprocessing/api.py
+- pytorch/pytorch: torch/distributed/run.py
+
+Leaves out:
+- restarts, log files and rendezvous between machines: that is torchrun's work
+"""
+
+import argparse
+import contextlib
+import ctypes
+import faulthandler
+import json
+import linecache
+import logging
+import multiprocessing
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.elastic.multiprocessing import (
+    DefaultLogsSpecs,
+    PContext,
+    SignalException,
+    start_processes,
+)
+
+PR_SET_PDEATHSIG = 1
+"""Linux prctl: the signal that the kernel sends when the parent dies."""
+
+GRACE_S = 1.0
+"""How long a failed rank lingers, so that neighbours can say where they stand."""
+
+
+class RankFailedError(RuntimeError):
+    """The run ended because a rank failed; the message names the first one."""
+
+
+# --- 1. what a rank knows about itself ---
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """What the function that every process runs gets as its first argument."""
+
+    rank: int
+    world_size: int
+    device: torch.device
+    group: dist.ProcessGroup
+
+    def say(self, text: str) -> None:
+        """Print once, from rank 0."""
+        if self.rank == 0:
+            print(text, flush=True)
+
+    def say_each(self, text: str) -> None:
+        """Print one text from every rank, in rank order."""
+        for rank in range(self.world_size):
+            if rank == self.rank:
+                print(f"[rank {rank}] {text}", flush=True)
+            dist.barrier(self.group)
+
+
+def check_devices(backend: str, world_size: int) -> None:
+    """Raise ValueError where this machine cannot hold that many ranks."""
+    if world_size < 1:
+        raise ValueError(f"world size {world_size} is below 1")
+    gpus = torch.cuda.device_count()
+    if backend == "nccl" and gpus < world_size:
+        raise ValueError(f"NCCL needs a GPU a rank: {world_size} ranks, {gpus} GPUs")
+
+
+# --- 2. inside a rank ---
+
+
+def _with_group(
+    store: dist.Store,
+    rank: int,
+    world_size: int,
+    local_rank: int,
+    backend: str,
+    timeout_s: float,
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+) -> Any:
+    device = torch.device("cpu")
+    if backend == "nccl":
+        device = torch.device("cuda", local_rank)
+        torch.cuda.set_device(device)
+    torch.set_num_threads(1)  # ranks share the cores, and one thread sums in one order
+    dist.init_process_group(
+        backend,
+        store=store,
+        rank=rank,
+        world_size=world_size,
+        timeout=timedelta(seconds=timeout_s),
+        device_id=device if backend == "nccl" else None,
+    )
+    group = dist.group.WORLD
+    assert group is not None
+    value = fn(Rank(rank, world_size, device, group), *args)
+    # A socket closed too soon would fail a neighbour that still reads from it, so wait
+    # for the others; not for ever, since they may need more of a rank that has left.
+    store.set(f"done/{rank}", "")
+    with contextlib.suppress(RuntimeError):
+        store.wait([f"done/{r}" for r in range(world_size)], timedelta(seconds=5))
+    dist.destroy_process_group()
+    return value
+
+
+def die_with_parent(parent_pid: int) -> None:
+    """Have the kernel end this process when its parent ends, even by SIGKILL."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent_pid:  # it died before the line above
+        os._exit(1)
+
+
+def _rank_main(
+    rank: int,
+    world_size: int,
+    backend: str,
+    timeout_s: float,
+    run_dir: Path,
+    parent_pid: int,
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+) -> Any:
+    die_with_parent(parent_pid)
+    # The launcher ends stuck ranks with SIGTERM; each then leaves where it stood.
+    stack = (run_dir / f"{rank}.stack").open("w")
+    faulthandler.register(signal.SIGTERM, stack, all_threads=False, chain=True)
+    store = dist.FileStore(str(run_dir / "store"), world_size)
+    try:
+        value = _with_group(store, rank, world_size, rank, backend, timeout_s, fn, args)
+    except BaseException as error:
+        report = {
+            "time": time.monotonic(),
+            "error": traceback.format_exception_only(error)[-1].strip(),
+            "traceback": traceback.format_exc(),
+        }
+        aside = run_dir / f"{rank}.part"
+        aside.write_text(json.dumps(report))
+        aside.rename(run_dir / f"{rank}.error")
+        time.sleep(GRACE_S)
+        os._exit(1)  # no teardown: it could wait for the very ranks that failed
+    (run_dir / f"{rank}.done").touch()
+    return value
+
+
+# --- 3. the launcher ---
+
+
+def run(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    *,
+    world_size: int,
+    backend: str = "gloo",
+    timeout_s: float = 60.0,
+) -> list[Any]:
+    """Run `fn(Rank, *args)` in `world_size` processes; return what each returned.
+
+    Raises `ValueError` where the world does not fit this machine, `RankFailedError`
+    where a rank raised, died, left early or waited past `timeout_s`, and
+    `SignalException` where this process was told to end and has ended its ranks.
+    """
+    check_devices(backend, world_size)
+    for name in ("torch.distributed.elastic", "torch.multiprocessing.spawn"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # `_explain` says it once
+    env = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
+    common = (world_size, backend, timeout_s)
+    handlers = {
+        s: signal.getsignal(s)
+        for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+    }
+    with tempfile.TemporaryDirectory(prefix="mini-impls-") as name:
+        run_dir = Path(name)
+        rest = (run_dir, os.getpid(), fn, args)
+        # Ranks inherit the mask: ^C reaches the whole terminal, and only the launcher
+        # may answer it, or every rank prints a traceback of its own.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            ranks = start_processes(
+                name="rank",
+                entrypoint=_rank_main,
+                args={r: (r, *common, *rest) for r in range(world_size)},
+                envs={r: env for r in range(world_size)},
+                logs_specs=DefaultLogsSpecs(log_dir=str(run_dir / "logs")),
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        try:
+            return _wait(ranks, run_dir, world_size)
+        except SignalException:
+            ranks.close(signal.SIGKILL, timeout=5)
+            raise
+        finally:
+            for signum, handler in handlers.items():
+                signal.signal(signum, handler)
+
+
+def _wait(ranks: PContext, run_dir: Path, world_size: int) -> list[Any]:
+    pids = ranks.pids()
+    while True:
+        running = {p.pid for p in multiprocessing.active_children()}
+        result = ranks.wait(timeout=0)  # once a rank fails, this ends the others
+        if result is not None and not result.is_failed():
+            return [result.return_values[r] for r in range(world_size)]
+        if result is not None:
+            codes = {r: f.exitcode for r, f in result.failures.items()}
+            raise RankFailedError(_explain(run_dir, world_size, codes))
+        # Leaving with status 0 before the work is done is no failure to elastic.
+        for r, pid in pids.items():
+            if pid not in running and not (run_dir / f"{r}.done").exists():
+                ranks.close(signal.SIGTERM, timeout=2)
+                raise RankFailedError(_explain(run_dir, world_size, {r: 0}))
+        time.sleep(0.05)
+
+
+def _explain(run_dir: Path, world_size: int, codes: Mapping[int, int]) -> str:
+    """Name the first rank that failed and its own error, then who was missing."""
+    reports = {
+        r: json.loads(path.read_text())
+        for r in range(world_size)
+        if (path := run_dir / f"{r}.error").exists()
+    }
+    for rank, code in codes.items():
+        if rank not in reports:  # it died without a word: neighbours only felt it
+            how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+            return f"rank {rank} failed first: it ended by {how} before it was done"
+    first = min(reports, key=lambda r: float(reports[r]["time"]))
+    lines = [f"rank {first} failed first: {reports[first]['error']}"]
+    if re.search("timed out|closed by peer|reset by peer", lines[0], re.IGNORECASE):
+        for rank in sorted(set(range(world_size)) - set(reports)):
+            lines.append(_where(run_dir, rank))
+    return "\n".join([*lines, reports[first]["traceback"].rstrip()])
+
+
+def _where(run_dir: Path, rank: int) -> str:
+    if (run_dir / f"{rank}.done").exists():
+        return f"rank {rank} is missing: it had already returned"
+    stack = (run_dir / f"{rank}.stack").read_text()
+    frames = re.findall(r'File "(.+)", line (\d+) in (\S+)', stack)
+    if not frames:
+        return f"rank {rank} is missing: where it stood is unknown"
+    path, line, function = frames[0]
+    code = linecache.getline(path, int(line)).strip()
+    waits = "torch/distributed/" in path or ".wait(" in code
+    state = "waits as well" if waits else "is missing"
+    return f"rank {rank} {state}: it stands at {path}:{line} in {function}: {code}"
+
+
+# --- 4. the command line of every mini ---
+
+
+def main(
+    demo: Callable[[Rank, argparse.Namespace], None],
+    *,
+    description: str,
+    check: Callable[[argparse.Namespace], None] | None = None,
+    options: Mapping[str, tuple[Any, str]] | None = None,
+    argv: list[str] | None = None,
+) -> int:
+    """Parse, check, run `demo(rank, args)` on every rank; return the exit status.
+
+    `options` maps the name of an extra `--option` to its default and its help; `check`
+    raises ValueError for a combination that cannot run, before any process starts.
+    """
+    under_torchrun = "TORCHELASTIC_RUN_ID" in os.environ
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--world", type=int, help="number of ranks (default 2)")
+    parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
+    parser.add_argument("--steps", type=int, default=10, help="default %(default)s")
+    parser.add_argument(
+        "--timeout", type=float, default=60.0, help="seconds a collective may take"
+    )
+    for name, (default, text) in (options or {}).items():
+        parser.add_argument(f"--{name}", type=type(default), default=default, help=text)
+    args = parser.parse_args(argv)
+    try:
+        if under_torchrun:
+            launched = int(os.environ["WORLD_SIZE"])
+            if args.world not in (None, launched):
+                raise ValueError(f"--world {args.world} under torchrun with {launched}")
+            args.world = launched
+            check_devices(args.backend, int(os.environ["LOCAL_WORLD_SIZE"]))
+        elif args.world is None:
+            args.world = 2
+        if check is not None:
+            check(args)
+        if not under_torchrun:
+            run(
+                demo,
+                (args,),
+                world_size=args.world,
+                backend=args.backend,
+                timeout_s=args.timeout,
+            )
+            return 0
+    except (ValueError, RankFailedError) as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 1
+    except SignalException as error:
+        return 128 + error.sigval
+    die_with_parent(os.getppid())
+    store, rank, world_size = next(dist.rendezvous("env://"))
+    local_rank = int(os.environ["LOCAL_RANK"])
+    _with_group(
+        store, rank, world_size, local_rank, args.backend, args.timeout, demo, (args,)
+    )
+    return 0

@@ -1,0 +1,423 @@
+"""Pipeline parallelism: each rank holds some layers and hands activations on.
+
+One executor runs any schedule: `schedules.py` says in which order a rank takes its
+forwards and backwards and where it sends and receives; here these steps are carried
+out. Between two steps all transfers are posted together, an activation is freed as soon
+as it is sent, and gradients add up over the microbatches in the order of one process.
+
+Follows:
+- NVIDIA/Megatron-LM: megatron/core/pipeline_parallel/schedules.py
+- NVIDIA/Megatron-LM: megatron/core/pipeline_parallel/p2p_communication.py
+- NVIDIA/Megatron-LM: megatron/core/distributed/finalize_model_grads.py
+
+Leaves out:
+- dropout (its streams would have to follow the microbatches), forward-only runs
+- tensors whose shape changes from one microbatch to the next
+- data parallelism around it: holding back the gradients' all-reduce until the end
+"""
+
+import argparse
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from mini_impls import launch, model
+from mini_impls.launch import Rank
+from mini_impls.model import GPT, Batch, GPTConfig
+from mini_impls.schedules import (
+    Exchange,
+    Step,
+    Transfer,
+    add_send_recv,
+    draw,
+    get_orders,
+    get_peak_in_flight,
+    get_timeline,
+)
+from mini_impls.traffic import CollectiveCounter
+
+# Dimension letters: B sequences of a microbatch, T tokens, D hidden, V vocabulary.
+# p ranks, v model chunks a rank, m microbatches, as in `schedules.py`.
+
+# --- 1. the stages of a model ---
+
+
+class PipelineStage(nn.Module):
+    """Some consecutive layers; the first stage has the embedding, the last the head."""
+
+    def __init__(self, gpt: GPT, stage: int, num_stages: int) -> None:
+        super().__init__()
+        self.pre_process, self.post_process = stage == 0, stage == num_stages - 1
+        per_stage = len(gpt.layers) // num_stages
+        first = stage * per_stage
+        # A ModuleDict keeps the names that the layers have in the full model.
+        self.layers = nn.ModuleDict(
+            {str(i): gpt.layers[i] for i in range(first, first + per_stage)}
+        )
+        if self.pre_process:
+            self.embedding = gpt.embedding
+        if self.post_process:
+            self.final_layernorm = gpt.final_layernorm
+            self.output_layer = gpt.output_layer
+
+    def forward(self, input_tensor: Tensor) -> Tensor:
+        """Map tokens (B, T) or hidden states (B, T, D) to hidden states or logits."""
+        hidden = self.embedding(input_tensor) if self.pre_process else input_tensor
+        for layer in self.layers.values():
+            hidden = layer(hidden)
+        if self.post_process:
+            hidden = self.output_layer(self.final_layernorm(hidden))
+        output: Tensor = hidden
+        return output
+
+
+def split_model(
+    gpt: GPT, rank: int, world_size: int, num_model_chunks: int = 1
+) -> dict[int, PipelineStage]:
+    """Return the stages of one rank: rank, p + rank, 2p + rank, ..."""
+    num_stages = world_size * num_model_chunks
+    check_sizes(gpt.config, num_stages)
+    return {
+        stage: PipelineStage(gpt, stage, num_stages)
+        for stage in range(rank, num_stages, world_size)
+    }
+
+
+def check_sizes(config: GPTConfig, num_stages: int) -> None:
+    """Raise ValueError where the model cannot be cut into that many stages."""
+    if config.num_layers % num_stages:
+        raise ValueError(
+            f"{config.num_layers} layers cannot be cut into {num_stages} equal stages"
+        )
+    if config.hidden_dropout:
+        raise ValueError(f"hidden_dropout must be 0 here, not {config.hidden_dropout}")
+
+
+# --- 2. activations, freed once sent ---
+
+
+def deallocate_output_tensor(out: Tensor) -> None:
+    """Let go of the data of an output that was sent; its graph is still needed."""
+    assert out._base is None, "a view would keep the data of its base"
+    out.data = torch.empty((1,), device=out.device, dtype=out.dtype)
+
+
+def custom_backward(output: Tensor, grad_output: Tensor) -> None:
+    """Run backward from an output whose data is gone.
+
+    `Tensor.backward` would compare shapes with what is left of the output; the engine
+    itself goes by the shape that the graph has noted.
+    """
+    assert output.numel() == 1, "its data should have been let go of"
+    torch.autograd.Variable._execution_engine.run_backward(
+        tensors=(output,),
+        grad_tensors=(grad_output,),
+        keep_graph=False,
+        create_graph=False,
+        inputs=(),
+        allow_unreachable=True,
+        accumulate_grad=True,
+    )
+
+
+# --- 3. one executor for every schedule ---
+
+
+class PipelineExecutor:
+    """Carries out one rank's plan: forward steps, backward steps, exchanges."""
+
+    def __init__(
+        self,
+        stages: Mapping[int, PipelineStage],
+        tensor_shape: tuple[int, int, int],
+        group: dist.ProcessGroup,
+        *,
+        overlap: bool = False,
+    ) -> None:
+        self.stages, self.tensor_shape = stages, tensor_shape  # (B, T, D)
+        self.group, self.overlap = group, overlap
+        self.like = next(p for stage in stages.values() for p in stage.parameters())
+        self.peak_in_flight = 0
+        # What a backward needs, by its forward step.
+        self.input_tensors: dict[Step, Tensor] = {}
+        self.output_tensors: dict[Step, Tensor] = {}
+        # What is to be sent and what was received, by the step that made it.
+        self.made: dict[Step, Tensor] = {}
+        self.received: dict[Step, Tensor] = {}
+        # Overlapped: what nobody has waited for yet. A send keeps its tensor alive.
+        self.recv_reqs: dict[Step, dist.Work] = {}
+        self.send_reqs: list[tuple[dist.Work, Tensor]] = []
+
+    def run(
+        self, plan: Sequence[Step | Exchange], batches: Sequence[Batch]
+    ) -> list[float]:
+        """Run all microbatches; return their losses where the last stage is."""
+        losses: list[Tensor] = []
+        for item in plan:
+            if isinstance(item, tuple):
+                self.communicate(item)
+            elif item.kind == "F":
+                self.forward_step(item, batches, losses)
+            else:
+                self.backward_step(item)
+        self.wait_for_sends()
+        assert not (self.output_tensors or self.made or self.received)
+        return [loss.item() for loss in losses]
+
+    def forward_step(
+        self, step: Step, batches: Sequence[Batch], losses: list[Tensor]
+    ) -> None:
+        """Run a microbatch through a stage; keep what its backward needs."""
+        stage = self.stages[step.stage]
+        tokens, labels = batches[step.microbatch_id]
+        if stage.pre_process:
+            input_tensor = tokens
+        else:
+            input_tensor = self.take(Step("F", step.microbatch_id, step.stage - 1))
+            input_tensor.requires_grad_()  # a leaf, whose gradient is what goes back
+        output_tensor = stage(input_tensor)
+        if stage.post_process:
+            loss = model.compute_loss(output_tensor, labels)
+            losses.append(loss.detach())
+            output_tensor = loss / len(batches)
+        else:
+            # The alias has the data until it is sent; the original has the graph.
+            self.hand_over(step, output_tensor.detach())
+            deallocate_output_tensor(output_tensor)
+        self.input_tensors[step] = input_tensor
+        self.output_tensors[step] = output_tensor
+        self.peak_in_flight = max(self.peak_in_flight, len(self.output_tensors))
+
+    def backward_step(self, step: Step) -> None:
+        """Run a microbatch back; gradients add up in the stage's parameters."""
+        stage = self.stages[step.stage]
+        forward = Step("F", step.microbatch_id, step.stage)
+        input_tensor = self.input_tensors.pop(forward)
+        output_tensor = self.output_tensors.pop(forward)
+        if stage.post_process:
+            output_tensor.backward()
+        else:
+            behind = Step("B", step.microbatch_id, step.stage + 1)
+            custom_backward(output_tensor, self.take(behind))
+        if not stage.pre_process:
+            assert input_tensor.grad is not None
+            self.hand_over(step, input_tensor.grad)
+
+    # --- 4. sends and receives ---
+
+    def hand_over(self, step: Step, tensor: Tensor) -> None:
+        """Keep what a step made for its exchange, or for a next stage on this rank."""
+        taken_by = step.stage + (1 if step.kind == "F" else -1)
+        kept = self.received if taken_by in self.stages else self.made
+        kept[step] = tensor.contiguous()
+
+    def take(self, made_by: Step) -> Tensor:
+        """Return what a step of another stage made, once it is here."""
+        if made_by in self.recv_reqs:
+            self.recv_reqs.pop(made_by).wait()
+        return self.received.pop(made_by)
+
+    def get_tensor(self, transfer: Transfer) -> Tensor:
+        """Return what is to be sent, or a buffer for what is to be received."""
+        if transfer.action == "send":
+            return self.made.pop(transfer.made_by)
+        buffer = torch.empty(
+            self.tensor_shape, dtype=self.like.dtype, device=self.like.device
+        )
+        self.received[transfer.made_by] = buffer
+        return buffer
+
+    def communicate(self, exchange: Exchange) -> None:
+        """Post all transfers between two steps as one batch, and wait for all of them.
+
+        A send may wait for its receive: two ranks that both send first, and receive
+        then, would wait for ever.
+        """
+        if self.overlap:
+            self.communicate_overlapped(exchange)
+            return
+        isend, irecv, group = dist.isend, dist.irecv, self.group
+        ops = [
+            dist.P2POp(
+                isend if transfer.action == "send" else irecv,
+                self.get_tensor(transfer),
+                group=group,
+                group_peer=transfer.peer,
+            )
+            for transfer in exchange
+        ]
+        for req in dist.batch_isend_irecv(ops):
+            req.wait()
+
+    def communicate_overlapped(self, exchange: Exchange) -> None:
+        """Post each transfer; wait for a receive when a step needs it, for a send now.
+
+        There is something to hide only where a message comes before its step's turn,
+        as between the chunks of an interleaved schedule.
+        """
+        self.wait_for_sends()
+        for transfer in exchange:
+            tensor = self.get_tensor(transfer)
+            if transfer.action == "send":
+                req = dist.isend(tensor, group=self.group, group_dst=transfer.peer)
+                assert req is not None
+                self.send_reqs.append((req, tensor))
+            else:
+                req = dist.irecv(tensor, group=self.group, group_src=transfer.peer)
+                assert req is not None
+                self.recv_reqs[transfer.made_by] = req
+
+    def wait_for_sends(self) -> None:
+        """Wait for the sends of the last exchange, and let go of what they sent."""
+        for req, _ in self.send_reqs:
+            req.wait()
+        self.send_reqs.clear()
+
+
+# --- 5. training ---
+
+
+def allreduce_word_embedding_grads(
+    stages: Mapping[int, PipelineStage], embd_group: dist.ProcessGroup
+) -> None:
+    """Add up the gradients of the weight that first and last stage have a copy of.
+
+    For the group of these two ranks alone; equal gradients keep the copies equal.
+    """
+    for stage in stages.values():
+        weight = None
+        if stage.pre_process:
+            weight = stage.embedding.word_embeddings.weight
+        elif stage.post_process:
+            weight = stage.output_layer.weight
+        if weight is not None:
+            assert weight.grad is not None
+            dist.all_reduce(weight.grad, group=embd_group)
+
+
+def train(
+    executor: PipelineExecutor,
+    plan: Sequence[Step | Exchange],
+    optimizer: torch.optim.Optimizer,
+    batches: Iterable[Batch],
+    num_microbatches: int,
+    embd_group: dist.ProcessGroup | None = None,
+) -> list[float]:
+    """Train this rank's stages in place; return the losses where the last stage is."""
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        microbatches = [
+            model.shard_batch(batch, rank=i, world_size=num_microbatches)
+            for i in range(num_microbatches)
+        ]
+        parts = executor.run(plan, microbatches)
+        if embd_group is not None:
+            allreduce_word_embedding_grads(executor.stages, embd_group)
+        optimizer.step()
+        if parts:
+            losses.append(sum(parts) / num_microbatches)
+    return losses
+
+
+def get_traffic(
+    tensor_shape: tuple[int, int, int], num_microbatches: int, rank: Rank, chunks: int
+) -> dict[str, int]:
+    """Payload bytes of each operation in one step of one rank, in fp32."""
+    if rank.world_size == 1:
+        return {}
+    # Each chunk sends a microbatch on and a gradient back; the ends have one neighbour.
+    ends = (rank.rank == 0) + (rank.rank == rank.world_size - 1)
+    messages = num_microbatches * (2 * chunks - ends)
+    payload_bytes = messages * 4 * math.prod(tensor_shape)
+    return {"send": payload_bytes, "recv": payload_bytes}
+
+
+# --- 6. run it ---
+
+
+def demo(rank: Rank, args: argparse.Namespace) -> None:
+    """Train on all ranks, say what they hold and send, compare with one process."""
+    config = GPTConfig(num_layers=args.layers)
+    orders = get_orders(args.schedule, rank.world_size, args.microbatches, args.chunks)
+    plan = add_send_recv(orders)[rank.rank]
+    batches = []
+    for step in range(args.steps):
+        tokens, labels = model.make_batch(
+            config, step=step, batch_size=2 * args.microbatches
+        )
+        batches.append((tokens.to(rank.device), labels.to(rank.device)))
+    reference = model.build_model(config).to(rank.device)
+    gpt = model.build_model(config).to(rank.device)
+    stages = split_model(gpt, rank.rank, rank.world_size, args.chunks)
+    tensor_shape = (2, config.max_sequence_length, config.hidden_size)
+    # 1F1B takes each message the moment it is there: nothing could be overlapped.
+    overlap = args.schedule == "interleaved"
+    executor = PipelineExecutor(stages, tensor_shape, rank.group, overlap=overlap)
+
+    rank.say(draw(get_timeline(orders), rank.world_size))
+    names = [f"{stage}: {len(s.layers)} layers" for stage, s in stages.items()]
+    params = nn.ModuleList(stages.values())
+    held = sum(param.numel() for param in params.parameters())
+    rank.say_each(f"holds stage {', '.join(names)}; {held:,} parameters")
+
+    optimizer = torch.optim.AdamW(params.parameters(), lr=1e-3)
+    with CollectiveCounter() as sent:
+        losses = train(executor, plan, optimizer, batches[:1], args.microbatches)
+    formula = get_traffic(tensor_shape, args.microbatches, rank, args.chunks)
+    counts, payload = sent.counts(), sent.payload_bytes()
+    traffic = [
+        f"{counts[op]} {op}, {payload[op]:,} bytes (formula {formula.get(op, 0):,})"
+        for op in sorted(counts)
+    ]
+    rank.say_each(
+        f"one step: {'; '.join(traffic)}; at most {executor.peak_in_flight} "
+        f"activations held (schedule: {get_peak_in_flight(orders[rank.rank])})"
+    )
+    losses += train(executor, plan, optimizer, batches[1:], args.microbatches)
+
+    optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-3)
+    expected = model.train_one_process(
+        reference, optimizer, batches, chunks=args.microbatches
+    )
+    full = dict(reference.named_parameters())
+    parameter = max(
+        (param - full[name]).abs().max().item()
+        for stage in stages.values()
+        for name, param in stage.named_parameters()
+    )
+    text = f"largest difference from one process: parameter {parameter:.1e}"
+    if losses:
+        loss = max(abs(a - b) for a, b in zip(losses, expected, strict=True))
+        text += f", loss {loss:.1e}; loss: " + " ".join(f"{x:.4f}" for x in losses)
+    rank.say_each(text)
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raise ValueError where schedule, layers and ranks do not fit."""
+    get_orders(args.schedule, args.world, args.microbatches, args.chunks)
+    check_sizes(GPTConfig(num_layers=args.layers), args.world * args.chunks)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the demo."""
+    options = {
+        "schedule": ("1f1b", "gpipe, 1f1b (default) or interleaved"),
+        "microbatches": (4, "microbatches a step (default 4)"),
+        "chunks": (1, "model chunks a rank, for interleaved (default 1)"),
+        "layers": (4, "layers of the model (default 4)"),
+    }
+    return launch.main(
+        demo,
+        description="pipeline parallelism beside one process",
+        check=check,
+        options=options,
+        argv=argv,
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

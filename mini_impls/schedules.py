@@ -1,0 +1,350 @@
+"""Orders of work for a pipeline: GPipe, 1F1B and interleaved 1F1B, with no torch.
+
+A pipeline of p ranks cuts the model into p * v stages: rank r holds v model chunks, the
+stages r, p + r, 2p + r, ... Each of m microbatches goes forward through all stages and
+back again. A schedule says in which order one rank takes its forwards and backwards;
+from the orders of all ranks follow the times (who waits for whom), the bubble, the
+activations held, and the sends and receives.
+
+Follows:
+    NVIDIA/Megatron-LM: megatron/core/pipeline_parallel/schedules.py
+    pytorch/pytorch: torch/distributed/pipelining/schedules.py
+
+Leaves out:
+    - zero-bubble schedules, which split a backward into input and weight halves
+    - forward-only runs, stages of unequal cost, the time that a message takes
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from typing import Literal
+
+# --- 1. the words of a schedule -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One forward (F) or backward (B) of one microbatch through one stage."""
+
+    kind: Literal["F", "B"]
+    microbatch_id: int
+    stage: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One end of a message: the activation, or the gradient, that a step made."""
+
+    action: Literal["send", "recv"]
+    made_by: Step
+    peer: int
+
+
+Exchange = tuple[Transfer, ...]
+"""The transfers between two steps of a rank, in the order in which they are posted."""
+
+Timeline = dict[Step, tuple[int, int]]
+"""When each step of every rank starts and ends."""
+
+
+# --- 2. how many forwards before the first backward -----------------------------------
+
+
+def get_pp_rank_microbatches(
+    num_microbatches: int,
+    num_model_chunks: int,
+    microbatch_group_size_per_vp_stage: int,
+    *,
+    pipeline_parallel_size: int,
+    pipeline_parallel_rank: int,
+) -> tuple[int, bool, int, int]:
+    """Total steps each way; whether all are warm-up; warm-up steps; remaining steps."""
+    total_num_microbatches = num_microbatches * num_model_chunks
+    num_warmup_microbatches = pipeline_parallel_size - pipeline_parallel_rank - 1
+    if num_model_chunks > 1:
+        # Twice: forwards also fill the time in which the first backward travels back.
+        # (With one chunk that would save no time and hold more activations.) And that
+        # backward starts at the last chunk, once a group has passed all the others.
+        num_warmup_microbatches *= 2
+        num_warmup_microbatches += (
+            num_model_chunks - 1
+        ) * microbatch_group_size_per_vp_stage
+    num_warmup_microbatches = min(num_warmup_microbatches, total_num_microbatches)
+    num_microbatches_remaining = total_num_microbatches - num_warmup_microbatches
+    return (
+        total_num_microbatches,
+        num_microbatches_remaining == 0,
+        num_warmup_microbatches,
+        num_microbatches_remaining,
+    )
+
+
+def get_schedule_table(
+    num_microbatches: int,
+    num_model_chunks: int,
+    microbatch_group_size_per_vp_stage: int,
+) -> list[tuple[int, int]]:
+    """(microbatch_id, model_chunk_id) of each virtual microbatch, in forward order.
+
+    Five microbatches, two chunks, groups of three:
+        virtual_microbatch_id | 0 1 2 3 4 5 6 7 8 9
+        microbatch_id         | 0 1 2 0 1 2 3 4 3 4
+        model_chunk_id        | 0 0 0 1 1 1 0 0 1 1
+    """
+    size = microbatch_group_size_per_vp_stage
+    return [
+        (microbatch_id, model_chunk_id)
+        for first in range(0, num_microbatches, size)
+        for model_chunk_id in range(num_model_chunks)
+        for microbatch_id in range(first, min(first + size, num_microbatches))
+    ]
+
+
+# --- 3. the schedules: what one rank does, in order -----------------------------------
+
+
+def gpipe(rank: int, world_size: int, num_microbatches: int) -> Iterator[Step]:
+    """All forwards, then all backwards; the activations of all microbatches are held.
+
+    rank 0 | F0 F1 F2 .  .  B0 B1 B2
+    rank 1 | .  F0 F1 F2 B0 B1 B2 .
+    """
+    for i in range(num_microbatches):
+        yield Step("F", i, stage=rank)
+    for i in range(num_microbatches):
+        yield Step("B", i, stage=rank)
+
+
+def one_f_one_b(rank: int, world_size: int, num_microbatches: int) -> Iterator[Step]:
+    """One forward and one backward in turn: the same bubble, fewer activations held.
+
+    rank 0 | F0 F1 .  B0 F2 B1 .  B2
+    rank 1 | .  F0 B0 F1 B1 F2 B2 .
+    """
+    total, _, num_warmup_microbatches, num_microbatches_remaining = (
+        get_pp_rank_microbatches(
+            num_microbatches,
+            num_model_chunks=1,
+            microbatch_group_size_per_vp_stage=1,
+            pipeline_parallel_size=world_size,
+            pipeline_parallel_rank=rank,
+        )
+    )
+    for i in range(num_warmup_microbatches):
+        yield Step("F", i, stage=rank)
+    for i in range(num_microbatches_remaining):
+        yield Step("F", i + num_warmup_microbatches, stage=rank)
+        yield Step("B", i, stage=rank)
+    for i in range(num_microbatches_remaining, total):
+        yield Step("B", i, stage=rank)
+
+
+def interleaved(
+    rank: int, world_size: int, num_microbatches: int, num_model_chunks: int
+) -> Iterator[Step]:
+    """1F1B over v chunks a rank (a, b, ..): a v-th of the bubble, v times the messages.
+
+    rank 0 | F0a F1a F0b F1b .   B0b .   B1b B0a B1a
+    rank 1 | .   F0a F1a F0b B0b F1b B1b B0a B1a .
+    """
+    total, _, num_warmup_microbatches, num_microbatches_remaining = (
+        get_pp_rank_microbatches(
+            num_microbatches,
+            num_model_chunks,
+            microbatch_group_size_per_vp_stage=world_size,
+            pipeline_parallel_size=world_size,
+            pipeline_parallel_rank=rank,
+        )
+    )
+    schedule_table = get_schedule_table(num_microbatches, num_model_chunks, world_size)
+
+    def forward(virtual_microbatch_id: int) -> Step:
+        microbatch_id, model_chunk_id = schedule_table[virtual_microbatch_id]
+        return Step("F", microbatch_id, model_chunk_id * world_size + rank)
+
+    def backward(virtual_microbatch_id: int) -> Step:
+        microbatch_id, model_chunk_id = schedule_table[virtual_microbatch_id]
+        model_chunk_id = num_model_chunks - model_chunk_id - 1
+        return Step("B", microbatch_id, model_chunk_id * world_size + rank)
+
+    for k in range(num_warmup_microbatches):
+        yield forward(k)
+    for k in range(num_microbatches_remaining):
+        yield forward(k + num_warmup_microbatches)
+        yield backward(k)
+    for k in range(num_microbatches_remaining, total):
+        yield backward(k)
+
+
+SCHEDULES = ("gpipe", "1f1b", "interleaved")
+
+
+def get_orders(
+    schedule: str, world_size: int, num_microbatches: int, num_model_chunks: int = 1
+) -> list[list[Step]]:
+    """Return the order of every rank; ValueError where the schedule does not fit."""
+    sizes = (world_size, num_microbatches, num_model_chunks)
+    if schedule not in SCHEDULES:
+        raise ValueError(f"schedule {schedule!r} is none of {', '.join(SCHEDULES)}")
+    if min(sizes) < 1:
+        raise ValueError(f"ranks, microbatches and chunks must be at least 1: {sizes}")
+    if schedule == "interleaved":
+        # A short last group would leave holes that no other work can fill.
+        if num_microbatches % world_size:
+            raise ValueError(
+                "interleaved 1F1B takes microbatches in groups of the pipeline size: "
+                f"{num_microbatches} is not a multiple of {world_size}"
+            )
+        return [list(interleaved(rank, *sizes)) for rank in range(world_size)]
+    if num_model_chunks != 1:
+        raise ValueError(f"{schedule} takes 1 chunk a rank, not {num_model_chunks}")
+    one = gpipe if schedule == "gpipe" else one_f_one_b
+    return [list(one(r, world_size, num_microbatches)) for r in range(world_size)]
+
+
+# --- 4. times, bubble and memory, from what waits for what ----------------------------
+
+
+def get_inputs(step: Step, num_stages: int) -> list[Step]:
+    """Return the steps whose results this one needs."""
+    if step.kind == "F":
+        before = Step("F", step.microbatch_id, step.stage - 1)
+        return [before] if step.stage > 0 else []
+    own = Step("F", step.microbatch_id, step.stage)
+    behind = Step("B", step.microbatch_id, step.stage + 1)
+    return [own, behind] if step.stage < num_stages - 1 else [own]
+
+
+def get_timeline(
+    orders: Sequence[Sequence[Step]], forward_cost: int = 1, backward_cost: int = 1
+) -> Timeline:
+    """Every step as early as its rank's order and its inputs allow."""
+    num_stages = 1 + max(step.stage for order in orders for step in order)
+    todo = [deque(order) for order in orders]
+    free = [0] * len(orders)
+    timeline: Timeline = {}
+    while any(todo):
+        left = sum(map(len, todo))
+        for rank, steps in enumerate(todo):
+            while steps:
+                inputs = get_inputs(steps[0], num_stages)
+                if not all(step in timeline for step in inputs):
+                    break
+                step = steps.popleft()
+                start = max([free[rank], *(timeline[needed][1] for needed in inputs)])
+                free[rank] = start + (
+                    forward_cost if step.kind == "F" else backward_cost
+                )
+                timeline[step] = start, free[rank]
+        if sum(map(len, todo)) == left:
+            stuck = {rank: steps[0] for rank, steps in enumerate(todo) if steps}
+            raise ValueError(f"each waits for a step that cannot come: {stuck}")
+    return timeline
+
+
+def get_bubble(timeline: Timeline, world_size: int) -> tuple[Fraction, Fraction]:
+    """Idle time of a rank, over its busy time (ideal) and over all time (total).
+
+    Where only the ramps at both ends are lost, the first is (p - 1) / (v * m).
+    """
+    total = max(end for _, end in timeline.values())
+    busy = Fraction(sum(end - start for start, end in timeline.values()), world_size)
+    return (total - busy) / busy, (total - busy) / total
+
+
+def get_peak_in_flight(order: Sequence[Step]) -> int:
+    """Most forwards at once whose backward is still to come: activations of a chunk."""
+    return max(accumulate(1 if step.kind == "F" else -1 for step in order))
+
+
+# --- 5. sends and receives: one order of messages that every rank keeps ---------------
+
+
+def add_send_recv(orders: Sequence[Sequence[Step]]) -> list[list[Step | Exchange]]:
+    """Put transfers into the orders; those with no step between are one exchange.
+
+    A message belongs to the moment when its sender ends the step, and every rank posts
+    its ends of messages in the order of those moments. So the earliest message that is
+    not through has both ends posted, and no ring of ranks can wait for each other; and
+    the n-th send to a peer is what that peer's n-th receive takes, without tags.
+    """
+    timeline, world_size = get_timeline(orders), len(orders)
+    num_stages = 1 + max(step.stage for step in timeline)
+    transfers: list[deque[tuple[int, Transfer]]] = [deque() for _ in orders]
+    for step in sorted(timeline, key=lambda step: (timeline[step][1], step.stage)):
+        end = timeline[step][1]
+        taken_by = step.stage + (1 if step.kind == "F" else -1)
+        rank, peer = step.stage % world_size, taken_by % world_size
+        # A pipeline of one rank hands over from chunk to chunk in memory.
+        if 0 <= taken_by < num_stages and peer != rank:
+            transfers[rank].append((end, Transfer("send", step, peer)))
+            transfers[peer].append((end, Transfer("recv", step, rank)))
+
+    plans: list[list[Step | Exchange]] = []
+    for order, coming in zip(orders, transfers, strict=True):
+        plan: list[Step | Exchange] = []
+        for step in order:
+            exchange: list[Transfer] = []
+            while coming and coming[0][0] <= timeline[step][0]:
+                exchange.append(coming.popleft()[1])
+            plan += [tuple(exchange), step] if exchange else [step]
+        plan += [tuple(transfer for _, transfer in coming)] if coming else []
+        plans.append(plan)
+    return plans
+
+
+# --- 6. on paper ----------------------------------------------------------------------
+
+
+def draw(timeline: Timeline, world_size: int) -> str:
+    """One line a rank, one column a unit of time: `F3b` is microbatch 3, chunk b."""
+    grid = [["."] * max(end for _, end in timeline.values()) for _ in range(world_size)]
+    chunked = max(step.stage for step in timeline) >= world_size
+    for step, (start, end) in timeline.items():
+        model_chunk_id, rank = divmod(step.stage, world_size)
+        letter = chr(ord("a") + model_chunk_id) if chunked else ""
+        cell = f"{step.kind}{step.microbatch_id}{letter}"
+        grid[rank][start:end] = [cell] * (end - start)
+    width = max(len(cell) for cells in grid for cell in cells)
+    lines = (" ".join(cell.ljust(width) for cell in cells) for cells in grid)
+    return "\n".join(
+        f"rank {rank} | {line}".rstrip() for rank, line in enumerate(lines)
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the three schedules of one pipeline, with bubble and memory."""
+    parser = argparse.ArgumentParser(prog="python -m mini_impls.schedules")
+    parser.add_argument("--world", type=int, default=4, help="ranks (p)")
+    parser.add_argument("--microbatches", type=int, default=8, help="(m)")
+    parser.add_argument("--chunks", type=int, default=2, help="model chunks a rank (v)")
+    parser.add_argument("--backward-cost", type=int, default=1, help="a forward is 1")
+    args = parser.parse_args(argv)
+    for schedule in SCHEDULES:
+        v = args.chunks if schedule == "interleaved" else 1
+        try:
+            orders = get_orders(schedule, args.world, args.microbatches, v)
+        except ValueError as error:
+            print(f"{parser.prog}: {error}", file=sys.stderr)
+            return 1
+        timeline = get_timeline(orders, backward_cost=args.backward_cost)
+        ideal, total = get_bubble(timeline, args.world)
+        formula = (args.world - 1) / (v * args.microbatches)
+        print(f"{schedule}: p={args.world} m={args.microbatches} v={v}")
+        print(draw(timeline, args.world))
+        print(f"  bubble of ideal time {float(ideal):.2%}, (p-1)/(v*m) = {formula:.2%}")
+        print(f"  bubble of all time   {float(total):.2%}")
+        print(f"  most activations held, each of 1/{v} of a rank's layers:", end=" ")
+        print(*map(get_peak_in_flight, orders), end="\n\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

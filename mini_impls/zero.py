@@ -1,0 +1,342 @@
+"""ZeRO: stop keeping the same optimizer state, gradients and parameters on every rank.
+
+Every parameter has an owner. Stage 1: only the owner keeps its optimizer state and
+updates it. Stage 2: only the owner keeps its gradient. Stage 3: only the owner keeps
+the parameter itself, and the others borrow it while a module runs.
+
+Follows:
+- pytorch/pytorch: torch/distributed/optim/zero_redundancy_optimizer.py (stage 1)
+- ZeRO (arXiv 1910.02054), sections 5 and 7 (stages 2 and 3, and what they send)
+
+Leaves out:
+- parameters cut across ranks (here one has one owner): `fsdp.py` cuts, and prefetches
+- parameters that some ranks do not use, or use in another order
+- state dictionaries of the whole optimizer, optimizers that look across parameters
+"""
+
+import argparse
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.autograd import Variable
+
+from mini_impls import launch
+from mini_impls.model import (
+    GPTConfig,
+    build_model,
+    compute_loss,
+    reference_run,
+    shard_batch,
+)
+from mini_impls.traffic import CollectiveCounter
+
+Params = Iterable[nn.Parameter] | Iterable[dict[str, Any]]
+"""What a torch optimizer takes: parameters, or groups of them with options."""
+
+
+# --- 1. stage 1: the optimizer state ---
+
+
+class ZeroStage1:
+    """Any `torch.optim` class, each rank running it on the parameters that it owns."""
+
+    def __init__(
+        self,
+        params: Params,
+        optimizer_class: Callable[..., torch.optim.Optimizer],
+        group: dist.ProcessGroup,
+        *,
+        gradients: Literal["all_reduce", "reduce"] = "all_reduce",
+        **defaults: Any,
+    ) -> None:
+        self.group = group
+        self.rank, self.world_size = group.rank(), group.size()
+        self.gradients = gradients
+        # An optimizer has no state before its first step, so this one costs nothing;
+        # it fills in the defaults of every group, and schedulers may change them there.
+        self.param_groups = optimizer_class(params, **defaults).param_groups
+        self.params: list[nn.Parameter] = [
+            param
+            for param_group in self.param_groups
+            for param in param_group["params"]
+        ]
+        if len(self.params) < self.world_size:
+            raise ValueError(
+                f"{len(self.params)} parameters cannot have {self.world_size} owners"
+            )
+        self.param_to_rank = self._partition_parameters()
+        self.optim = optimizer_class(
+            [
+                {**param_group, "params": self._owned(param_group["params"])}
+                for param_group in self.param_groups
+            ],
+            **defaults,
+        )
+
+    def _partition_parameters(self) -> dict[nn.Parameter, int]:
+        """Give each parameter, the largest first, to the rank with least so far."""
+        param_to_rank = {}
+        sizes = [0] * self.world_size
+        for param_group in self.param_groups:
+            for param in sorted(param_group["params"], key=Tensor.numel, reverse=True):
+                rank = sizes.index(min(sizes))
+                param_to_rank[param] = rank
+                sizes[rank] += param.numel()
+        return param_to_rank
+
+    def _owned(self, params: Iterable[nn.Parameter]) -> list[nn.Parameter]:
+        return [param for param in params if self.param_to_rank[param] == self.rank]
+
+    def step(self) -> None:
+        """Average the gradients, update the owned parameters, share them."""
+        self._sync_gradients()
+        self._local_step()
+        self._sync_params()
+
+    def _sync_gradients(self) -> None:
+        # With `all_reduce`, as data parallelism does, everyone gets a mean that only
+        # the owner reads, and the broadcast after it makes 1.5 times the bytes. Sent
+        # to the owner alone, both together are the bytes of one all-reduce.
+        for param in self.params:
+            if param.grad is not None:
+                param.grad /= self.world_size
+                if self.gradients == "all_reduce":
+                    dist.all_reduce(param.grad, group=self.group)
+                else:
+                    owner = self.param_to_rank[param]
+                    dist.reduce(param.grad, group_dst=owner, group=self.group)
+
+    def _local_step(self) -> None:
+        # A scheduler has changed the exposed groups; the local optimizer must follow.
+        pairs = zip(self.param_groups, self.optim.param_groups, strict=True)
+        for exposed, local in pairs:
+            local.update({key: exposed[key] for key in exposed if key != "params"})
+        self.optim.step()
+
+    def _sync_params(self) -> None:
+        handles = [
+            dist.broadcast(
+                param.detach(),
+                group_src=self.param_to_rank[param],
+                group=self.group,
+                async_op=True,
+            )
+            for param in self.params
+        ]
+        for handle in handles:
+            handle.wait()
+
+    def zero_grad(self) -> None:
+        """Drop all gradients."""
+        for param in self.params:
+            param.grad = None
+
+    def bytes_held(self) -> dict[str, int]:
+        """Return this rank's bytes of parameters, gradients and optimizer state."""
+        grads = [param.grad for param in self.params if param.grad is not None]
+        state = [t for s in self.optim.state.values() for t in s.values()]
+        return {
+            "parameters": sum(p.untyped_storage().nbytes() for p in self.params),
+            "gradients": sum(grad.nbytes for grad in grads),
+            "optimizer state": sum(t.nbytes for t in state if isinstance(t, Tensor)),
+        }
+
+    def full_parameters(self) -> dict[nn.Parameter, Tensor]:
+        """Return a copy of every parameter; all ranks must call it."""
+        return {param: param.detach().clone() for param in self.params}
+
+
+# --- 2. stage 2: the gradients, reduced and dropped while backward goes on ---
+
+
+class ZeroStage2(ZeroStage1):
+    """Stage 1, and a gradient leaves for its owner as soon as it is computed."""
+
+    def __init__(
+        self,
+        params: Params,
+        optimizer_class: Callable[..., torch.optim.Optimizer],
+        group: dist.ProcessGroup,
+        **defaults: Any,
+    ) -> None:
+        super().__init__(params, optimizer_class, group, gradients="reduce", **defaults)
+        self.main_grad: dict[nn.Parameter, Tensor] = {}
+        """Mean gradients of the owned parameters, added up over microbatches."""
+        self._in_flight: tuple[nn.Parameter, Tensor, dist.Work] | None = None
+        for param in self.params:
+            if param.requires_grad:
+                param.register_post_accumulate_grad_hook(self._reduce_gradient)
+
+    def _reduce_gradient(self, param: Tensor) -> None:
+        assert isinstance(param, nn.Parameter) and param.grad is not None
+        grad, param.grad = param.grad, None
+        grad /= self.world_size
+        owner = self.param_to_rank[param]
+        handle = dist.reduce(grad, group_dst=owner, group=self.group, async_op=True)
+        # One reduction travels while the next gradient is computed. Were none waited
+        # for, all gradients would be alive at once, which is what stage 2 is to avoid.
+        self._finish_reduction()
+        self._in_flight = (param, grad, handle)
+
+    def _finish_reduction(self) -> None:
+        if self._in_flight is None:
+            return
+        param, grad, handle = self._in_flight
+        handle.wait()
+        if self.param_to_rank[param] == self.rank:
+            accumulated = self.main_grad.get(param)
+            self.main_grad[param] = grad if accumulated is None else accumulated + grad
+        self._in_flight = None
+
+    def _sync_gradients(self) -> None:
+        self._finish_reduction()
+        for param, grad in self.main_grad.items():
+            param.grad = grad
+        self.main_grad = {}
+
+
+# --- 3. stage 3: the parameters, borrowed for as long as a module runs ---
+
+
+class ZeroStage3(ZeroStage2):
+    """Stage 2, and only the owner keeps a parameter between two uses of its module."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        params: Params,
+        optimizer_class: Callable[..., torch.optim.Optimizer],
+        group: dist.ProcessGroup,
+        **defaults: Any,
+    ) -> None:
+        super().__init__(params, optimizer_class, group, **defaults)
+        self.unsharded = set(self.params)
+        self._callback_queued = False
+        for param in self.params:
+            self._reshard(param)
+        for submodule in module.modules():
+            if list(submodule.parameters(recurse=False)):
+                submodule.register_forward_pre_hook(self._pre_forward)
+                submodule.register_forward_hook(self._post_forward)
+
+    def _unshard(self, params: Iterable[nn.Parameter]) -> None:
+        handles = []
+        for param in params:
+            if param in self.unsharded or param not in self.param_to_rank:
+                continue
+            owner = self.param_to_rank[param]
+            if owner != self.rank:
+                param.untyped_storage().resize_(param.nbytes)
+            # `.data`: autograd must not take this for a change of what it saved
+            handle = dist.broadcast(
+                param.data, group_src=owner, group=self.group, async_op=True
+            )
+            handles.append(handle)
+            self.unsharded.add(param)
+        for handle in handles:
+            handle.wait()
+
+    def _reshard(self, param: nn.Parameter) -> None:
+        # The tensor stays, its memory goes: what autograd saved in forward refers to
+        # this storage and finds it filled again in backward.
+        if param in self.unsharded:
+            self.unsharded.discard(param)
+            if self.param_to_rank[param] != self.rank:
+                param.untyped_storage().resize_(0)
+
+    def _pre_forward(self, module: nn.Module, *unused: Any) -> None:
+        self._unshard(module.parameters(recurse=False))
+
+    def _post_forward(self, module: nn.Module, args: Any, output: Tensor) -> None:
+        for param in module.parameters(recurse=False):
+            self._reshard(param)
+        if output.requires_grad:  # its gradient comes first: before the module's own
+            output.register_hook(lambda grad: self._pre_backward(module))
+
+    def _pre_backward(self, module: nn.Module) -> None:
+        if not self._callback_queued:
+            self._callback_queued = True
+            Variable._execution_engine.queue_callback(self._post_backward)
+        self._unshard(module.parameters(recurse=False))
+
+    def _reduce_gradient(self, param: Tensor) -> None:
+        super()._reduce_gradient(param)
+        assert isinstance(param, nn.Parameter)
+        self._reshard(param)
+
+    def _post_backward(self) -> None:
+        """Catch what no gradient has resharded: frozen parameters."""
+        self._callback_queued = False
+        for param in list(self.unsharded):
+            self._reshard(param)
+
+    def _sync_params(self) -> None:
+        """Do nothing: whoever needs a parameter next borrows it from its owner."""
+
+    def full_parameters(self) -> dict[nn.Parameter, Tensor]:
+        """Return a copy of every parameter; all ranks must call it."""
+        self._unshard(self.params)
+        copies = super().full_parameters()
+        for param in self.params:
+            self._reshard(param)
+        return copies
+
+
+# --- 4. run it ---
+
+
+def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
+    """Train with every stage; show what is held, what was sent and that all agree."""
+    config = GPTConfig()
+    reference = reference_run(
+        config, steps=args.steps, batch_size=4 * args.world, chunks=args.world
+    )
+    for name in ("1 with all_reduce", "1 with reduce", "2", "3"):
+        model = build_model(config).to(rank.device)
+        names = {param: name for name, param in model.named_parameters()}
+        adamw, params = torch.optim.AdamW, list(model.parameters())
+        optimizer: ZeroStage1
+        match name:
+            case "2":
+                optimizer = ZeroStage2(params, adamw, rank.group, lr=3e-3)
+            case "3":
+                optimizer = ZeroStage3(model, params, adamw, rank.group, lr=3e-3)
+            case "1 with reduce":
+                optimizer = ZeroStage1(
+                    params, adamw, rank.group, gradients="reduce", lr=3e-3
+                )
+            case _:
+                optimizer = ZeroStage1(params, adamw, rank.group, lr=3e-3)
+        losses = []
+        for batch in reference.batches:
+            tokens, labels = shard_batch(batch, rank=rank.rank, world_size=args.world)
+            with CollectiveCounter() as sent:
+                optimizer.zero_grad()
+                logits = model(tokens.to(rank.device))
+                loss = compute_loss(logits, labels.to(rank.device))
+                loss.backward()
+                optimizer.step()
+            mean = loss.detach()
+            dist.all_reduce(mean, group=rank.group)
+            losses.append(mean.item() / args.world)
+        rank.say(
+            f"stage {name}: loss {losses[0]:.4f} -> {losses[-1]:.4f}, "
+            f"one process {reference.losses[0]:.4f} -> {reference.losses[-1]:.4f}; "
+            f"one step sent {sent.payload_bytes()} bytes"
+        )
+        rank.say_each(f"holds {optimizer.bytes_held()} bytes")
+        full = optimizer.full_parameters()
+        apart = reference.difference((names[p], full[p]) for p in full)
+        rank.say(f"largest difference of a parameter from the one process: {apart:.1e}")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the demo on this command line's ranks; return the exit status."""
+    return launch.main(demo, description="ZeRO, stages 1 to 3.", argv=argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

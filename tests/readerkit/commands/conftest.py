@@ -1,0 +1,36 @@
+"""A small book on a small upstream, for the tests of commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import Result, SampleBook, make_book, run
+
+
+class Desk:
+    """A book, and a short way to run a command on it."""
+
+    def __init__(self, book: SampleBook, capsys: pytest.CaptureFixture[str]) -> None:
+        self.book = book
+        self._capsys = capsys
+
+    def run(self, *arguments: str) -> Result:
+        return run(self._capsys, *arguments, "--book", str(self.book.root))
+
+    def lock(self) -> Path:
+        return self.book.path("sample.lock")
+
+
+@pytest.fixture
+def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Desk:
+    """The sample book, its upstream not fetched yet."""
+    return Desk(make_book(tmp_path), capsys)
+
+
+@pytest.fixture
+def locked(desk: Desk) -> Desk:
+    """The sample book, fetched, with its anchors locked."""
+    assert desk.run("annotate", "--update-lock").code == 0
+    return desk
