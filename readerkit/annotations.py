@@ -139,38 +139,28 @@ class Reference:
     place: Place
 
 
-def parse_annotations(
-    document: YamlFile, upstream: str, *, mine: bool = False
-) -> list[Annotation]:
-    """Return the annotations of a file that fits its schema.
+def parse_annotation(
+    document: YamlFile, index: int, upstream: str, *, mine: bool = False
+) -> Annotation:
+    """Return an entry that fits its schema as an annotation.
 
     Raises:
-        ContentError: every anchor of the file that contradicts itself.
+        ContentError: an anchor that contradicts itself.
     """
-    faults: list[Fault] = []
-    annotations = []
-    for index, entry in enumerate(document.value or ()):
-        anchor = _anchor(entry["at"], document, (index, "at"), faults)
-        if anchor is None:
-            continue
-        given = {name: entry[name].strip() for name in TEXT_FIELDS if name in entry}
-        annotations.append(
-            Annotation(
-                id=entry["id"],
-                upstream=upstream,
-                anchor=anchor,
-                kind=entry["kind"],
-                title=entry["title"],
-                place=_place(document, (index,)),
-                references=_citations(entry),
-                concepts=tuple(entry["concepts"]),
-                mine=mine,
-                **given,
-            )
-        )
-    if faults:
-        raise ContentError(faults)
-    return annotations
+    entry = document.value[index]
+    given = {name: entry[name].strip() for name in TEXT_FIELDS if name in entry}
+    return Annotation(
+        id=entry["id"],
+        upstream=upstream,
+        anchor=_anchor(entry["at"], document, (index, "at")),
+        kind=entry["kind"],
+        title=entry["title"],
+        place=_place(document, (index,)),
+        references=_citations(entry),
+        concepts=tuple(entry["concepts"]),
+        mine=mine,
+        **given,
+    )
 
 
 def parse_mirror(document: YamlFile) -> Mirror:
@@ -187,9 +177,11 @@ def parse_mirror(document: YamlFile) -> Mirror:
         anchors = []
         for number, at in enumerate(entry.get("mini", ())):
             where = (*path, "mini", number)
-            anchor = _anchor(at, document, where, faults)
-            if anchor is not None:
+            try:
+                anchor = _anchor(at, document, where)
                 anchors.append((anchor, _place(document, where)))
+            except ContentError as error:
+                faults += error.faults
         sections.append(
             MirrorSection(
                 title=entry["title"],
@@ -217,30 +209,25 @@ def parse_mirror(document: YamlFile) -> Mirror:
     )
 
 
-def parse_concepts(document: YamlFile) -> list[Concept]:
-    """Return the concepts of a file that fits its schema."""
-    return [
-        Concept(
-            entry["id"],
-            entry["title"],
-            entry["summary"].strip(),
-            entry["pressure"],
-            entry["layer"],
-            tuple(entry.get("requires", ())),
-            tuple(entry.get("recurs", ())),
-            _citations(entry),
-            _place(document, (index,)),
-        )
-        for index, entry in enumerate(document.value or ())
-    ]
+def parse_concept(document: YamlFile, index: int) -> Concept:
+    """Return an entry that fits its schema as a concept."""
+    entry = document.value[index]
+    return Concept(
+        entry["id"],
+        entry["title"],
+        entry["summary"].strip(),
+        entry["pressure"],
+        entry["layer"],
+        tuple(entry.get("requires", ())),
+        tuple(entry.get("recurs", ())),
+        _citations(entry),
+        _place(document, (index,)),
+    )
 
 
-def parse_references(document: YamlFile) -> list[Reference]:
-    """Return the references of a file that fits its schema."""
-    return [
-        Reference(**entry, place=_place(document, (index,)))
-        for index, entry in enumerate(document.value or ())
-    ]
+def parse_reference(document: YamlFile, index: int) -> Reference:
+    """Return an entry that fits its schema as a reference."""
+    return Reference(**document.value[index], place=_place(document, (index,)))
 
 
 def _citations(entry: Mapping[str, Any]) -> tuple[Citation, ...]:
@@ -251,11 +238,8 @@ def _place(document: YamlFile, path: Path) -> Place:
     return Place(document.file, *document.mark(path))
 
 
-def _anchor(
-    value: Mapping[str, Any], document: YamlFile, path: Path, faults: list[Fault]
-) -> Anchor | None:
+def _anchor(value: Mapping[str, Any], document: YamlFile, path: Path) -> Anchor:
     try:
         return Anchor.parse(value)
     except AnchorError as error:
-        faults.append(document.fault(path, f"anchor: {error}"))
-        return None
+        raise ContentError([document.fault(path, f"anchor: {error}")]) from None

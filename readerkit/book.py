@@ -7,10 +7,10 @@ every file at once. ``resolve_notes`` adds the lines. Neither touches a disk.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
-from typing import Literal
+from typing import Any, Literal
 
 from readerkit.anchors import Anchor, SourceFile, Span, fingerprint, resolve
 from readerkit.annotations import (
@@ -20,10 +20,10 @@ from readerkit.annotations import (
     Mirror,
     Place,
     Reference,
-    parse_annotations,
-    parse_concepts,
+    parse_annotation,
+    parse_concept,
     parse_mirror,
-    parse_references,
+    parse_reference,
 )
 from readerkit.document import Kind, YamlFile
 from readerkit.errors import AnchorError, ContentError, Fault
@@ -99,14 +99,14 @@ class Note:
 
 
 Read = Callable[[BookFile, Kind], YamlFile]
-"""Turns the bytes of a file into a document that fits the schema of its kind."""
+"""Turns the bytes of a file into a document held against the schema of its kind."""
 
 
 def read_strictly(file: BookFile, kind: Kind) -> YamlFile:
     """Return a file's document, parsed and held against its schema.
 
     Raises:
-        ContentError: every fault of the file.
+        ContentError: a file that is no YAML.
     """
     from readerkit.schema import read_document  # brings the parser and the validator
 
@@ -139,11 +139,15 @@ class _Reader:
     concepts: list[Concept] = field(default_factory=list)
     references: list[Reference] = field(default_factory=list)
     translated: list[tuple[str, YamlFile]] = field(default_factory=list)
+    unread: set[Kind] = field(default_factory=set)
+    """Kinds of files of which one could not be read: what it names is not known."""
+    refused: set[str] = field(default_factory=set)
+    """Ids of entries with faults: they exist, but are in none of the lists above."""
 
     def book(self) -> Book:
         translations: dict[str, dict[str, dict[str, str]]] = {}
         for language, document in self.translated:
-            translations.setdefault(language, {}).update(document.value or {})
+            translations.setdefault(language, {}).update(document.value)
         return Book(
             self.upstreams,
             self.locks,
@@ -174,53 +178,80 @@ class _Reader:
         self.locks[name] = lock
 
     def _read_yaml(self, file: BookFile) -> None:
-        kind = _kind(file.path)
-        document = self.read_file(file, kind)
-        if document.value is None and kind != "mirror":
-            return
-        if kind == "annotations":
-            upstream = file.path.split("/")[1]
-            self.annotations += parse_annotations(document, upstream, mine=file.mine)
-        elif kind == "translation":
-            self.translated.append((file.path.split(".")[-2], document))
+        kind = _kind(file)
+        try:
+            document = self.read_file(file, kind)
+        except ContentError:
+            self.unread.add(kind)
+            raise
+        self.faults += document.faults
+        if None in document.broken:
+            self.unread.add(kind)
         elif kind == "mirror":
-            self.mirrors.append(parse_mirror(document))
-        elif kind == "concepts":
-            self.concepts += parse_concepts(document)
-        elif kind == "references":
-            self.references += parse_references(document)
+            if not document.broken:
+                self.mirrors.append(parse_mirror(document))
+        elif kind == "translation":
+            texts = (document.value or {}).items()
+            sound = {key: text for key, text in texts if key not in document.broken}
+            language = file.path.split(".")[-2]
+            self.translated.append((language, replace(document, value=sound)))
         else:
-            parsed = map(Upstream.parse, document.value)
-            self.upstreams.update({upstream.name: upstream for upstream in parsed})
+            for index, entry in enumerate(document.value or ()):
+                if index in document.broken:
+                    self.refused |= _names(entry)
+                else:
+                    self._read_entry(file, kind, document, index)
+
+    def _read_entry(
+        self, file: BookFile, kind: Kind, document: YamlFile, index: int
+    ) -> None:
+        entry = document.value[index]
+        try:
+            if kind == "annotations":
+                upstream = file.path.split("/")[1]
+                self.annotations.append(
+                    parse_annotation(document, index, upstream, mine=file.mine)
+                )
+            elif kind == "concepts":
+                self.concepts.append(parse_concept(document, index))
+            elif kind == "references":
+                self.references.append(parse_reference(document, index))
+            elif entry["name"] in self.upstreams:
+                got = f"'{entry['name']}'"
+                fault = document.fault(
+                    (index,), "a duplicate upstream", got, "each once"
+                )
+                self.faults.append(fault)
+            else:
+                self.upstreams[entry["name"]] = Upstream.parse(entry)
+        except ContentError as error:
+            self.faults += error.faults
+            self.refused |= _names(entry)
 
     # --- links between files ---
 
     def check_links(self) -> None:
         """Check what one file alone cannot tell: ids, references, concepts, cycles."""
-        ids = {entry.id for entry in self.annotations}
-        concepts = {entry.id for entry in self.concepts}
         self._check_unique((a.id, a.place) for a in self.annotations)
         self._check_unique((m.id, m.place) for m in self.mirrors)
         self._check_unique((c.id, c.place) for c in self.concepts)
         self._check_unique((r.key, r.place) for r in self.references)
+        concepts = _Names("concept", "concepts", {c.id for c in self.concepts})
+        works = _Names("reference", "references", {r.key for r in self.references})
+        notes = _Names("annotation", "annotations", {a.id for a in self.annotations})
         for annotation in self.annotations:
             self._check_upstream(annotation)
-            self._check_names(
-                annotation.concepts, concepts, "concept", annotation.place
-            )
-            self._check_citations(annotation.references, annotation.place)
+            self._check_names(annotation.concepts, concepts, annotation.place)
+            self._check_citations(annotation.references, works, annotation.place)
         for concept in self.concepts:
-            self._check_names(concept.requires, concepts, "concept", concept.place)
-            self._check_names(concept.recurs, concepts, "concept", concept.place)
-            self._check_citations(concept.references, concept.place)
+            self._check_names(concept.requires, concepts, concept.place)
+            self._check_names(concept.recurs, concepts, concept.place)
+            self._check_citations(concept.references, works, concept.place)
         for mirror in self.mirrors:
-            self._check_names(mirror.concepts, concepts, "concept", mirror.place)
+            self._check_names(mirror.concepts, concepts, mirror.place)
             for section in mirror.sections:
-                self._check_names(section.upstream, ids, "annotation", section.place)
-        for _, document in self.translated:
-            for key in document.value or {}:
-                place = Place(document.file, *document.key_mark((key,)))
-                self._check_names([key], ids, "annotation", place)
+                self._check_names(section.upstream, notes, section.place)
+        self._check_translations(notes)
         self._check_cycles()
 
     def _check_unique(self, named: Iterable[tuple[str, Place]]) -> None:
@@ -233,26 +264,41 @@ class _Reader:
             first.setdefault(name, place)
 
     def _check_upstream(self, annotation: Annotation) -> None:
-        if annotation.upstream not in self.upstreams:
+        known = {*self.upstreams, *self.refused}
+        if annotation.upstream not in known and "upstreams" not in self.unread:
             got = f"folder '{annotation.upstream}'"
             expected = "one of " + ", ".join(self.upstreams)
             self.faults.append(
                 annotation.place.fault("unknown upstream", got, expected)
             )
 
-    def _check_names(
-        self, names: Iterable[str], known: Iterable[str], what: str, place: Place
-    ) -> None:
+    def _check_names(self, names: Iterable[str], known: _Names, place: Place) -> None:
+        if known.kind in self.unread:
+            return
         for name in names:
-            if name not in known:
-                got = f"'{name}'{_hint(name, known)}"
-                expected = f"a known {what}"
-                self.faults.append(place.fault(f"unknown {what}", got, expected))
+            if name not in known.names and name not in self.refused:
+                got = f"'{name}'{_hint(name, known.names)}"
+                expected = f"a known {known.what}"
+                self.faults.append(place.fault(f"unknown {known.what}", got, expected))
 
-    def _check_citations(self, citations: Iterable[Citation], place: Place) -> None:
+    def _check_translations(self, notes: _Names) -> None:
+        first: dict[tuple[str, str], Place] = {}
+        for language, document in self.translated:
+            for key in document.value:
+                place = Place(document.file, *document.key_mark((key,)))
+                self._check_names([key], notes, place)
+                known = first.setdefault((language, key), place)
+                if known is not place:
+                    got = f"'{key}', first at {known.file}:{known.line}"
+                    fault = place.fault("a duplicate translation", got, "each id once")
+                    self.faults.append(fault)
+
+    def _check_citations(
+        self, citations: Iterable[Citation], known: _Names, place: Place
+    ) -> None:
         works = {work.key: work for work in self.references}
         for citation in citations:
-            self._check_names([citation.key], works, "reference", place)
+            self._check_names([citation.key], known, place)
             work = works.get(citation.key)
             if work and citation.section and citation.section not in work.sections:
                 got = f"'{citation.section}' of {citation.key}"
@@ -272,9 +318,26 @@ class _Reader:
             self.faults.append(fault)
 
 
-def _kind(path: str) -> Kind:
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The names that something may be called by."""
+
+    what: str
+    kind: Kind
+    """The kind of file that gives these names."""
+    names: Set[str]
+
+
+def _names(entry: Any) -> set[str]:
+    """Return what an entry with faults is called, as far as it says so."""
+    given = entry if isinstance(entry, dict) else {}
+    names = (given.get(key) for key in ("id", "key", "name"))
+    return {name for name in names if isinstance(name, str)}
+
+
+def _kind(file: BookFile) -> Kind:
     """Tell what a file is from where it stands."""
-    parts = path.split("/")
+    parts = file.path.split("/")
     if parts[-1].count(".") > 1:
         return "translation"
     if len(parts) == 3:
@@ -286,7 +349,9 @@ def _kind(path: str) -> Kind:
     }
     if parts[-1] not in kinds:
         expected = f"{', '.join(kinds)}, <upstream>/<topic>.yaml or mirrors/<idea>.yaml"
-        raise ContentError([Fault(path, 1, 1, "a file nobody reads", "", expected)])
+        raise ContentError(
+            [Fault(file.name, 1, 1, "a file nobody reads", "", expected)]
+        )
     return kinds[parts[-1]]
 
 

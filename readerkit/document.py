@@ -23,8 +23,8 @@ Mark = tuple[int, int]
 class YamlFile:
     """One document: its plain value, and the marks of its values and keys.
 
-    ``faults`` are the things that a data file must not hold; where one stands, the
-    value holds a stand-in, so that the rest can still be checked.
+    ``faults`` are the things that such a file must not hold; where one stands, the
+    value may hold a stand-in, so that the rest can still be checked.
     """
 
     file: str
@@ -32,6 +32,8 @@ class YamlFile:
     value_marks: dict[Path, Mark] = field(default_factory=dict)
     key_marks: dict[Path, Mark] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
+    broken: set[str | int | None] = field(default_factory=set)
+    """Top-level keys or positions whose values do not fit; None: nothing does."""
 
     def mark(self, path: Path) -> Mark:
         """Return where the value at ``path`` stands, or its nearest parent."""
@@ -48,7 +50,7 @@ class YamlFile:
         return Fault(self.file, *self.mark(path), what, got, expected)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return what ``from_plain`` reads: the value, and the marks of collections.
+        """Return what ``from_plain`` reads: the value, and marks of entries.
 
         A scalar's mark is left out: in a file without faults nobody asks for it.
         """
@@ -57,13 +59,21 @@ class YamlFile:
             for path, mark in self.value_marks.items()
             if isinstance(self._at(path), (dict, list))
         ]
-        return {"value": self.value, "marks": marks}
+        keys = [
+            [list(path), *mark]
+            for path, mark in self.key_marks.items()
+            if len(path) == 1
+        ]
+        return {"value": self.value, "marks": marks, "keys": keys}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any], file: str) -> YamlFile:
         """Return the document that ``to_plain`` described."""
-        marks = {tuple(path): (line, column) for path, line, column in plain["marks"]}
-        return cls(file, plain["value"], marks)
+        marks, keys = (
+            {tuple(path): (line, column) for path, line, column in plain[name]}
+            for name in ("marks", "keys")
+        )
+        return cls(file, plain["value"], marks, keys)
 
     def _at(self, path: Path) -> Any:
         value = self.value

@@ -81,13 +81,14 @@ def _git(
     repository: Path | None,
     *arguments: str,
     stdin: bytes = b"",
-    seconds: float = TRANSFER_SECONDS,
+    seconds: float | None = None,
 ) -> bytes:
     """Run git and return its output.
 
     Raises:
-        SourceError: git is missing, failed (its own last line), or did not end in time.
+        SourceError: git is missing, failed (its own words), or did not end in time.
     """
+    limit = TRANSFER_SECONDS if seconds is None else seconds
     settings = [
         part for key, value in _SETTINGS.items() for part in ("-c", f"{key}={value}")
     ]
@@ -107,10 +108,10 @@ def _git(
         except OSError as error:
             raise SourceError(f"git cannot be run: {error.strerror}") from None
         try:
-            output, said = process.communicate(timeout=seconds)
+            output, said = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             raise SourceError(
-                f"git {arguments[0]}: no answer within {seconds:g} s"
+                f"git {arguments[0]}: no answer within {limit:g} s"
             ) from None
         finally:
             if process.poll() is None:  # out of time, or interrupted
@@ -173,9 +174,12 @@ def tree(repository: Path, commit: str) -> dict[str, str]:
 
 
 def read_blobs(repository: Path, blobs: Iterable[str]) -> dict[str, bytes]:
-    """Return the bytes of blobs that are there, unverified, by id.
+    """Return the bytes of fetched blobs, unverified, by id; no other object's.
 
     Altered objects come back with exit code 0 from git: the caller hashes what it got.
+
+    Raises:
+        SourceError: a blob that was not fetched; it is not fetched now either.
     """
     ids = "".join(f"{blob}\n" for blob in blobs).encode()
     output = _git(repository, "cat-file", "--batch", stdin=ids)

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema_rs
 
 from readerkit.document import Kind, YamlFile
-from readerkit.errors import ContentError, Fault
+from readerkit.errors import Fault
 from readerkit.yaml_tree import parse_yaml
 
 ANNOTATION_KINDS = ("citation", "note", "pitfall")
@@ -239,22 +239,29 @@ def _with_choices(node: Any, choices: dict[str, list[str]]) -> Any:
 
 
 def read_document(data: bytes, file: str, kind: Kind) -> YamlFile:
-    """Return the document in ``data``, which fits the schema of its kind.
+    """Return the document in ``data``; what does not fit its schema is in its faults.
 
     Raises:
-        ContentError: every fault of the file.
+        ContentError: a file that is no YAML.
     """
     document = parse_yaml(data, file)
-    faults = [*document.faults, *faults_of(document, kind)]
-    if faults:
-        raise ContentError(faults)
+    if document.value is None and kind != "mirror":  # a list with nothing in it yet
+        return document
+    # Where a key or a value was refused already, its stand-in is no second fault.
+    refused = {(fault.line, fault.column) for fault in document.faults}
+    for error in _validator(kind).iter_errors(document.value):
+        found = _faults(error, document, kind)
+        document.faults += [f for f in found if (f.line, f.column) not in refused]
+        document.broken.add(_entry_of(error))
     return document
 
 
-def faults_of(document: YamlFile, kind: Kind) -> list[Fault]:
-    """Return everything in ``document`` that its schema does not allow."""
-    errors = _validator(kind).iter_errors(document.value)
-    return [fault for error in errors for fault in _faults(error, document, kind)]
+def _entry_of(error: Any) -> str | int | None:
+    """Return the top-level key or position that a validator's error is about."""
+    if error.instance_path:
+        entry: str | int = error.instance_path[0]
+        return entry
+    return error.kind.error.instance if error.kind.name == "propertyNames" else None
 
 
 @lru_cache

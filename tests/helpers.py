@@ -210,8 +210,8 @@ CONCEPTS = """\
 """
 ANNOTATIONS = """\
 - id: close
-  at:
-    {file: lib/linear.py, symbol: Linear.forward, code: "if self.sequence_parallel: ..."}
+  at: {file: lib/linear.py, symbol: Linear.forward,
+       code: "if self.sequence_parallel: ..."}
   kind: citation
   title: The closing collective
   decision: One switch picks it.

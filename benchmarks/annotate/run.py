@@ -19,6 +19,7 @@ from pathlib import Path
 import tree_sitter
 
 from readerkit.anchors import Anchor, SourceFile, resolve
+from readerkit.anchors.pattern import compile_pattern
 from readerkit.anchors.source import PYTHON
 from readerkit.commands.library import open_library
 from readerkit.errors import AnchorError
@@ -61,14 +62,14 @@ def main() -> None:
     compare(
         "warm `readerkit annotate megatron`",
         "python start, YAML load, parse of the annotated files",
-        process("-m", "readerkit", "annotate", "megatron"),
+        script("annotate", "megatron"),
         process("-c", PEER, *yaml_files, *scratch),
     )
     for option in ("--help", "--version"):
         compare(
             f"`readerkit {option}`",
             '`python -c "import click"`',
-            process("-m", "readerkit", option),
+            script(option),
             process("-c", "import click"),
         )
 
@@ -94,6 +95,11 @@ def main() -> None:
 
 def process(*arguments: str) -> Callable[[], object]:
     command = [sys.executable, *arguments]
+    return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def script(*arguments: str) -> Callable[[], object]:
+    command = [str(Path(sys.executable).with_name("readerkit")), *arguments]
     return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
@@ -142,6 +148,7 @@ def parse_all(files: dict[str, bytes]) -> None:
 
 
 def resolve_all(files: dict[str, bytes], anchors: list[Anchor]) -> None:
+    compile_pattern.cache_clear()  # a first run knows no pattern yet
     by_file: dict[str, list[Anchor]] = {}
     for anchor in anchors:
         by_file.setdefault(anchor.file, []).append(anchor)

@@ -31,8 +31,10 @@ class Memo:
     def read(self, file: BookFile, kind: Kind) -> YamlFile:
         """Return the document of a file, from memory where its bytes are the same.
 
+        Only a document without faults is remembered.
+
         Raises:
-            ContentError: every fault of the file.
+            ContentError: a file that is no YAML.
         """
         head = f"{__version__} {kind} ".encode()
         key = hashlib.sha256(head + file.data).hexdigest()
@@ -41,8 +43,9 @@ class Memo:
             document = YamlFile.from_plain(plain, file.name)
         except (TypeError, KeyError, ValueError):
             document = read_strictly(file, kind)
-            plain = document.to_plain()
-        self._used[key] = plain
+            plain = None if document.faults else document.to_plain()
+        if plain is not None:
+            self._used[key] = plain
         return document
 
     def save(self) -> None:

@@ -152,8 +152,8 @@ def _paragraphs(
         "decision": "Decided",
         "alternative": "Instead of",
         "why": "Why",
-        "cost": "Cost",
         "text": "",
+        "cost": "Cost",
     }
     for name, label in labels.items():
         value: str = getattr(annotation, name)

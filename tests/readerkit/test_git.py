@@ -1,4 +1,5 @@
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from readerkit import git
 from readerkit.errors import SourceError
 from readerkit.upstreams.store import blob_id
 from tests.helpers import git as run_git
-from tests.helpers import make_repository, run_process, write_files
+from tests.helpers import make_repository, write_files
 from tests.readerkit.upstreams.servers import (
     deaf_server,
     git_server,
@@ -23,7 +24,8 @@ FILES = {
     "lib/b/c.py": b"y = 2\r\nz = '\xff'\r\n",
     "lib/subst.py": "commit = '$Format:%H$'\n",
     "lib/empty.py": "",
-    "lib/mit leer\t\"ü\"\n.py": "odd = 'name'\n",
+    "lib/large.py": random.Random(1).randbytes(10_000).hex(),
+    'lib/mit leer\t"ü"\n.py': "odd = 'name'\n",
     "docs/large.txt": "outside of what is included\n" * 5000,
     ".gitattributes": "*.py text eol=crlf\nlib/subst.py export-subst\n",
     "LICENSE": "Do as you like.\n",
@@ -56,7 +58,9 @@ def served(tmp_path_factory) -> Path:
         ).stdout.decode()
         info = f"100644,{id_.strip()},{path}"
         run_git(repository, "update-index", "--add", "--cacheinfo", info)
-    run_git(repository, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},sub")
+    run_git(
+        repository, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},sub"
+    )
     run_git(repository, "commit", "--quiet", "--message=second")
     run_git(repository, "tag", "v1")
     return parent
@@ -120,9 +124,10 @@ def test_only_the_pinned_commit_and_the_asked_blobs_arrive(
 def test_blobs_come_in_one_connection(served, commit, repository):
     with git_server(served) as server:
         fetch_included(repository, server.url(), commit)
-        assert server.connections == 3  # the tag, the commit with its trees, the blobs
-        git.read_blobs(repository, git.tree(repository, commit).values())
+        # The tag, the commit with its trees, the blobs.
         assert server.connections == 3
+        large = len(content("lib/large.py")) // 2
+        assert server.sent[0] + server.sent[1] < large < server.sent[2]
 
 
 def test_nothing_but_objects_is_left_in_the_repository(served, commit, repository):
@@ -211,16 +216,19 @@ def test_tree_keeps_names_that_are_not_utf8(repository, tmp_path):
     assert git.tree(repository, commit) == {"lib/\udcff.py": blob_id(b"x")}
 
 
-def test_missing_blobs_are_left_out_and_never_asked_for(served, commit, repository):
+def test_blob_that_was_not_fetched_is_an_error_and_is_never_asked_for(
+    served, commit, repository
+):
     with git_server(served) as server:
         git.create_repository(repository, server.url())
         git.fetch_commit(repository, commit)
         there = blob_id(content("lib/a.py"))
         git.fetch_blobs(repository, [there])
-        before = server.connections
-        asked = [blob_id(content("LICENSE")), there, "0" * 40]
-        assert git.read_blobs(repository, asked) == {there: content("lib/a.py")}
-        assert server.connections == before
+        asked = blob_id(content("LICENSE"))
+        with pytest.raises(SourceError, match=rf"^git cat-file: fatal: .*{asked}"):
+            git.read_blobs(repository, [there, asked])
+        assert server.connections == 2
+    assert git.read_blobs(repository, [there]) == {there: content("lib/a.py")}
 
 
 def test_what_is_not_a_blob_is_left_out(served, commit, repository):
@@ -253,7 +261,7 @@ def test_missing_blob_is_an_error(served, commit, repository):
         pytest.param(2, 0, id="before-the-commit"),
         pytest.param(2, 400, id="in-the-commit"),
         pytest.param(3, 0, id="before-the-blobs"),
-        pytest.param(3, 400, id="in-the-blobs"),
+        pytest.param(3, 4000, id="in-the-blobs"),
     ],
 )
 def test_dropped_connection_is_an_error(
@@ -307,10 +315,11 @@ def helpers_of(repository: Path) -> list[str]:
 
 
 def test_transfer_has_a_time_limit_too(served, commit, repository, monkeypatch):
+    monkeypatch.setattr(git, "TRANSFER_SECONDS", 0.5)
     with git_server(served, {1: 300}, hold=True) as server:
         git.create_repository(repository, server.url())
-        with pytest.raises(SourceError, match=r"^git fetch: no answer within 0.2 s$"):
-            git.fetch_commit(repository, commit, seconds=0.2)
+        with pytest.raises(SourceError, match=r"^git fetch: no answer within 0.5 s$"):
+            git.fetch_commit(repository, commit)
 
 
 # --- git itself ---
@@ -383,12 +392,8 @@ TRAPS = [
         "file",
         id="config-parameters",
     ),
-    pytest.param(
-        {"GIT_CONFIG_GLOBAL": "{home}/other"}, "", "file", id="config-global"
-    ),
-    pytest.param(
-        {"GIT_CONFIG_SYSTEM": "{home}/other"}, "", "file", id="config-system"
-    ),
+    pytest.param({"GIT_CONFIG_GLOBAL": "{home}/other"}, "", "file", id="config-global"),
+    pytest.param({"GIT_CONFIG_SYSTEM": "{home}/other"}, "", "file", id="config-system"),
     pytest.param({"XDG_CONFIG_HOME": "{home}/xdg"}, "", "file", id="config-xdg"),
     pytest.param({"GIT_EXEC_PATH": "{home}/exec"}, "", "file", id="exec-path"),
     pytest.param({"GIT_PROXY_COMMAND": "{script}"}, "", "git", id="proxy-command"),
@@ -455,6 +460,19 @@ path = {home}/other
 """Nothing falls into these today: plain git does not either."""
 
 
+@pytest.fixture(scope="module")
+def daemon(served):
+    with git_server(served) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def locked_web():
+    """A web server that asks everyone for a password."""
+    with http_server({}, status=401) as server:
+        yield server
+
+
 @pytest.fixture
 def trap(request, tmp_path, monkeypatch) -> Path:
     """Lay a trap in the caller's home and variables; return its marker file."""
@@ -494,7 +512,10 @@ def fall_into(folder: Path, url: str) -> None:
         ["-C", str(folder), "fetch", "--quiet", "--depth=1", "origin", "v1:refs/x"],
     ):
         subprocess.run(
-            ["git", *command], stdin=subprocess.DEVNULL, capture_output=True, check=False
+            ["git", *command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
         )
 
 
@@ -507,66 +528,57 @@ def fall_into(folder: Path, url: str) -> None:
     indirect=["trap"],
 )
 def test_nothing_of_the_caller_runs(
-    trap, transport, served, commit, repository, tmp_path, monkeypatch
+    trap,
+    transport,
+    served,
+    daemon,
+    locked_web,
+    commit,
+    repository,
+    tmp_path,
+    monkeypatch,
 ):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with git_server(served) as server, http_server({}, status=401) as web:
-        url = {
-            "file": (served / "sample").as_uri(),
-            "none": (served / "sample").as_uri(),
-            "git": server.url(),
-            "http": f"{web.url}/sample",
-            "ssh": "ssh://127.0.0.1/sample",
-            "ext": f"ext::touch {trap}",
-        }[transport]
-        if transport != "none":
-            fall_into(tmp_path / "plain", url)
-            assert trap.exists(), "this trap catches nobody: the test proves nothing"
-            trap.unlink()
-        before = dict(os.environ)
-        if transport in ("http", "ssh", "ext"):
-            with pytest.raises(SourceError):
-                fetch_included(repository, url, commit)
-        else:
-            files = fetch_included(repository, url, commit)
-            assert files == {path: content(path) for path in INCLUDED}
+    url = {
+        "file": (served / "sample").as_uri(),
+        "none": (served / "sample").as_uri(),
+        "git": daemon.url(),
+        "http": f"{locked_web.url}/sample",
+        "ssh": "ssh://127.0.0.1/sample",
+        "ext": f"ext::touch {trap}",
+    }[transport]
+    if transport != "none":
+        fall_into(tmp_path / "plain", url)
+        assert trap.exists(), "this trap catches nobody: the test proves nothing"
+        trap.unlink()
+    before = dict(os.environ)
+    if transport in ("http", "ssh", "ext"):
+        with pytest.raises(SourceError):
+            fetch_included(repository, url, commit)
+    else:
+        files = fetch_included(repository, url, commit)
+        assert files == {path: content(path) for path in INCLUDED}
     assert not trap.exists()
     assert not (repository / "hooks").exists()
     assert dict(os.environ) == before
 
 
-@pytest.mark.parametrize(
-    "variable",
-    [
-        "GIT_DIR",
-        "GIT_COMMON_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_NAMESPACE",
-        "GIT_SHALLOW_FILE",
-        "GIT_GRAFT_FILE",
-        "GIT_REPLACE_REF_BASE",
-        "GIT_DEFAULT_HASH",
-        "GIT_PROTOCOL",
-        "GIT_CEILING_DIRECTORIES",
-    ],
-)
 def test_no_variable_of_the_caller_leads_elsewhere(
-    variable, served, commit, repository, tmp_path, monkeypatch
+    served, commit, repository, tmp_path, monkeypatch
 ):
     victim = tmp_path / "victim"
     make_repository(victim, {"mine.py": "mine = 1\n"})
     monkeypatch.chdir(victim)
     before = snapshot(victim)
-    special = {"GIT_DEFAULT_HASH": "sha256", "GIT_PROTOCOL": "version=0"}
-    value = special.get(variable, str(victim / ".git"))
-    monkeypatch.setenv(variable, value)
+    names = "DIR COMMON_DIR WORK_TREE INDEX_FILE OBJECT_DIRECTORY NAMESPACE"
+    names += " ALTERNATE_OBJECT_DIRECTORIES SHALLOW_FILE GRAFT_FILE REPLACE_REF_BASE"
+    variables = {f"GIT_{name}": str(victim / ".git") for name in names.split()}
+    variables |= {"GIT_DEFAULT_HASH": "sha256", "GIT_PROTOCOL": "version=0"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     files = fetch_included(repository, (served / "sample").as_uri(), commit)
     assert files == {path: content(path) for path in INCLUDED}
-    assert os.environ[variable] == value
-    monkeypatch.delenv(variable)
+    assert {name: os.environ[name] for name in variables} == variables
     assert snapshot(victim) == before
     assert commit in objects(repository)
 
@@ -580,9 +592,6 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 def test_program_that_a_variable_names_does_not_run_at_import(tmp_path):
     write_files(tmp_path, {"evil": f"#!/bin/sh\ntouch '{tmp_path}/marker'\n"})
     (tmp_path / "evil").chmod(0o755)
-    code = "import readerkit.git"
-    if "control" in code:
-        raise AssertionError
     for module, ran in (("git", True), ("readerkit.git", False)):
         subprocess.run(
             [sys.executable, "-c", f"import {module}"],
@@ -592,11 +601,3 @@ def test_program_that_a_variable_names_does_not_run_at_import(tmp_path):
         )
         assert (tmp_path / "marker").exists() is ran
         (tmp_path / "marker").unlink(missing_ok=True)
-
-
-def test_git_is_not_imported_to_show_help():
-    code = "import sys, readerkit.cli; print('git' in sys.modules)"
-    done = run_process("--help")
-    assert done.code == 0
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert answer.stdout == "False\n"
