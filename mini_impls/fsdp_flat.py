@@ -137,9 +137,6 @@ class FlatParamHandle:
 
     def pre_forward(self, module: nn.Module, args: Any) -> None:
         """Gather, and give the module its weights."""
-        # A gradient of the shard's size cannot be added to one of the whole size.
-        if self.flat_param.grad is not None:
-            self._saved_grad_shard, self.flat_param.grad = self.flat_param.grad, None
         self.unshard()
         self.wait_for_unshard()
         self.use_unsharded_views()
@@ -158,6 +155,7 @@ class FlatParamHandle:
         self.state.queue_post_backward_final_callback()
         self.unshard()
         self.wait_for_unshard()
+        self.prepare_gradient_for_backward()
         if self._post_forward_index:
             self.state.exec_order[self._post_forward_index - 1].unshard()
 
@@ -174,6 +172,11 @@ class FlatParamHandle:
         if self._saved_grad_shard is not None:
             sharded_grad += self._saved_grad_shard
         self._saved_grad_shard = sharded_grad
+
+    def prepare_gradient_for_backward(self) -> None:
+        """Put the gradient of earlier microbatches by: it has the size of a shard."""
+        if self.flat_param.grad is not None:
+            self._saved_grad_shard, self.flat_param.grad = self.flat_param.grad, None
 
     def prepare_gradient_for_optim(self) -> None:
         """Hand the shard's gradient to the optimizer."""

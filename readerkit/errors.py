@@ -14,6 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+MAX_SHOWN_FAULTS = 100
+"""More than anyone mends at once; a file made to hurt has a hundred thousand."""
+
 
 class ReaderkitError(Exception):
     """Printed as one message; the command exits with 1."""
@@ -46,7 +49,11 @@ class ContentError(ReaderkitError):
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(sorted(faults))
-        super().__init__("\n".join(str(fault) for fault in self.faults))
+        rows = [str(fault) for fault in self.faults[:MAX_SHOWN_FAULTS]]
+        more = len(self.faults) - MAX_SHOWN_FAULTS
+        if more > 0:
+            rows.append(f"and {more:,} more")
+        super().__init__("\n".join(rows))
 
 
 class AnchorError(ReaderkitError):

@@ -125,7 +125,9 @@ def _git(
 
 def _reason(said: bytes, status: int) -> str:
     """Return the one line of git's own words that says what went wrong."""
-    lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines()]
+    # A line that ends with a colon has its reason on the next one.
+    text = said.decode("utf-8", "replace").replace(":\n", ": ")
+    lines = [line.strip() for line in text.splitlines()]
     telling = [line for line in lines if line.startswith(("fatal:", "error:"))]
     return next(iter([*telling, *filter(None, lines)]), f"exit code {status}")
 

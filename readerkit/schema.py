@@ -31,6 +31,7 @@ LAYERS = (
 PHASES = ("setup", "forward", "backward", "optimizer")
 OPERATIONS = (
     "all_reduce",
+    "reduce",
     "all_gather",
     "reduce_scatter",
     "broadcast",

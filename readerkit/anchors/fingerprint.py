@@ -7,6 +7,7 @@ fingerprints of its lines, of its neighbours and of its symbol.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tree_sitter import Node
@@ -16,6 +17,7 @@ from readerkit.anchors.source import SourceFile
 
 NEIGHBOUR_LINES = 3
 _OPAQUE = {"string_content"}
+_OPEN, _CLOSE = b"\1", b"\2"  # no token holds these
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,11 @@ def fingerprint(span: Span, source: SourceFile) -> Fingerprint:
     symbol = source.symbol_around(span.first, span.last)
     symbol_tokens = _tokens_by_line(source, symbol.first, symbol.last) if symbol else {}
     return Fingerprint(
-        code=_digest(inside),
+        code=_digest([_code_tokens(span, source)]),
         lines=tuple(_digest([line])[:8] if line else "" for line in inside),
         before=_digest(before[-NEIGHBOUR_LINES:]),
         after=_digest(after[:NEIGHBOUR_LINES]),
-        symbol=_digest([symbol_tokens[n] for n in sorted(symbol_tokens)]),
+        symbol=_digest([[t for n in sorted(symbol_tokens) for t in symbol_tokens[n]]]),
     )
 
 
@@ -61,6 +63,31 @@ def _digest(lines: list[list[bytes]]) -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
+def _code_tokens(span: Span, source: SourceFile) -> list[bytes]:
+    """Return the tokens of a span, wherever its lines break.
+
+    Blocks that open inside it are marked at both ends: indentation is syntax without a
+    text of its own, and a statement that leaves its ``if`` has changed.
+    """
+    tokens: list[bytes] = []
+    for step, node in _steps(source.root, span.first - 1, span.last - 1):
+        if step:
+            if node.start_point[0] >= span.first:
+                tokens.append(_OPEN if step > 0 else _CLOSE)
+            continue
+        row = node.start_point[0] + 1
+        parts = source.data[node.start_byte : node.end_byte].split(b"\n")
+        tokens += [
+            part.strip()
+            for offset, part in enumerate(parts)
+            if span.first <= row + offset <= span.last and part.strip()
+        ]
+    # What follows the span, a comment say, decides whether its last blocks end there.
+    while tokens and tokens[-1] == _CLOSE:
+        tokens.pop()
+    return tokens
+
+
 def _tokens_by_line(
     source: SourceFile, first: int, last: int
 ) -> dict[int, list[bytes]]:
@@ -69,7 +96,9 @@ def _tokens_by_line(
     A token of several lines (a docstring) gives each of its lines a part.
     """
     tokens: dict[int, list[bytes]] = {}
-    for leaf in _leaves(source.root, first - 1, last - 1):
+    for step, leaf in _steps(source.root, first - 1, last - 1):
+        if step:
+            continue
         row = leaf.start_point[0] + 1
         text = source.data[leaf.start_byte : leaf.end_byte]
         for offset, part in enumerate(text.split(b"\n")):
@@ -78,20 +107,28 @@ def _tokens_by_line(
     return tokens
 
 
-def _leaves(root: Node, first_row: int, last_row: int) -> list[Node]:
-    """Return the leaves that touch rows of a range, comments left out."""
-    leaves: list[Node] = []
+def _steps(root: Node, first_row: int, last_row: int) -> Iterator[tuple[int, Node]]:
+    """Walk what touches rows of a range, comments left out.
+
+    Yields:
+        0 and a leaf; 1 and a block that the walk enters, -1 and one that it leaves.
+    """
     cursor = root.walk()
     while True:
         node = cursor.node
         assert node is not None  # a cursor stands on a node
         if node.start_point[0] > last_row:
-            return leaves
+            return
         touches = node.end_point[0] >= first_row and node.type != "comment"
         if touches and node.type not in _OPAQUE and cursor.goto_first_child():
+            if node.type == "block":
+                yield 1, node
             continue
         if touches and node.end_byte > node.start_byte:
-            leaves.append(node)
+            yield 0, node
         while not cursor.goto_next_sibling():
             if not cursor.goto_parent():
-                return leaves
+                return
+            parent = cursor.node
+            if parent is not None and parent.type == "block":
+                yield -1, parent

@@ -1,66 +1,112 @@
 """Code patterns: a few tokens of Python in which ``...`` stands for anything.
 
-A pattern is parsed with the language's own grammar after ``...`` became a placeholder
-(a gap), and compared node by node. White space, comments and separating commas do not
-count. A gap stands for one node, or for any number of them where nodes come in a list
-(arguments, elements, statements of a body).
+A pattern is one expression, one statement, or the header of a compound statement
+(``def f(...):``, ``elif x:``, ``except E:``, ``case 1:``), which stands for the lines
+up to its colon; a decorator may stand alone or before a header. It is parsed with the
+language's own grammar after ``...`` became a placeholder (a gap), and compared node by
+node with the source.
+
+**What a pattern writes must be there, and what it does not write must not**:
+``raise E(...)`` is no ``raise E(...) from e``, ``with f():`` no ``with f() as g:``,
+``class A:`` no ``class A(B):``, ``def f():`` no ``async def f():``, and the order of
+keyword arguments counts. Left out of this, because two people write it differently and
+mean the same:
+
+- white space, line breaks, comments, a comma at the end;
+- parentheses that only group (``x = (\\n    y\\n)``) or only hold lines together
+  (``from a import (b)``), and the kind of quotes around a string;
+- type annotations and type parameters, where the pattern writes none: ``x = ...``
+  finds ``x: int = 3``, ``def f(a, b=...):`` finds ``def f(a: int, b: str = "") -> T:``.
+
+**A gap** stands for one node; where nodes come in a list (arguments, parameters,
+elements, entries, names, decorators, cases, statements of a body, operands of a chain
+of operators) for any number of them, none included: ``f(..., b)`` finds ``f(b)``, and
+``a or ...`` finds ``a or b or c``. ``(...)``, ``[...]`` and ``{...}`` stand for
+whatever is in such brackets. A body that is a gap (``if x: ...``, ``try: ...``) takes
+the clauses behind it along. Dots inside a string stay dots, also in the braces of an
+f-string.
+
+**Readings.** ``group=...`` is first read as a statement. Only where no such statement
+stands in the scope it is read as a keyword argument, an entry of a dictionary
+(``key: ...``) or a parameter: the pieces that have lines of their own in formatted
+code. Of matches that contain each other in one chain of operators, the longest counts.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
-from tree_sitter import Node, Parser
+from tree_sitter import Node
 
-from readerkit.anchors.source import PYTHON
+from readerkit.anchors.shape import (
+    UNCOUNTED,
+    Leaf,
+    Shape,
+    header,
+    leaf_text,
+    leaves,
+    parts,
+    read_pieces,
+    read_statement,
+    ungrouped,
+)
 from readerkit.anchors.tree import last_row, occurrences
 from readerkit.errors import AnchorError
 
-MAX_PATTERN_BYTES = 2_000
 TELLING_LENGTH = 6
 MAX_DEPTH = 1_000
 """Levels of nesting that a search descends before it gives up on a place."""
 
-_GAP = "__gap_0f3b__"
-_GAP_BYTES = _GAP.encode()
-_PARSER = Parser(PYTHON)
 _WORD = frozenset(
     bytes([byte])
     for byte in range(256)
     if byte >= 128 or chr(byte).isalnum() or byte == 95
 )
-# A string first, so that three dots inside one stay three dots.
-_STRING_OR_DOTS = re.compile(
-    r"""('''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|\#[^\n]*)|(\.\.\.)""",
-    re.DOTALL,
-)
-_SKIPPED = {"comment", "line_continuation", ","}
 _LISTS = {
     "argument_list",
     "assert_statement",
+    "binary_operator",
     "block",
+    "boolean_operator",
+    "case_clause",
+    "class_pattern",
+    "comparison_operator",
+    "decorated_definition",
     "delete_statement",
+    "dict_pattern",
     "dictionary",
     "expression_list",
+    "future_import_statement",
+    "global_statement",
     "import_from_statement",
     "import_statement",
+    "lambda",
     "lambda_parameters",
     "list",
     "list_pattern",
+    "match_statement",
+    "nonlocal_statement",
     "parameters",
     "pattern_list",
     "raise_statement",
     "set",
+    "slice",
     "subscript",
     "tuple",
     "tuple_pattern",
     "type_parameter",
+    "union_pattern",
     "with_clause",
 }
-_BRACKETS = {("(", ")"), ("[", "]"), ("{", "}")}
+_ANNOTATED = {
+    "assignment",
+    "class_definition",
+    "default_parameter",
+    "function_definition",
+}
+_PARAMETERS = {"identifier", "list_splat_pattern", "dictionary_splat_pattern"}
 _TRAILING_CLAUSES = {
     "elif_clause",
     "else_clause",
@@ -68,45 +114,6 @@ _TRAILING_CLAUSES = {
     "except_group_clause",
     "finally_clause",
 }
-# Headers that are statements only behind another one: (what stands before, indent).
-_FRAMES = {
-    "elif": (f"if {_GAP}:\n {_GAP}\n", ""),
-    "else": (f"if {_GAP}:\n {_GAP}\n", ""),
-    "except": (f"try:\n {_GAP}\n", ""),
-    "finally": (f"try:\n {_GAP}\n", ""),
-    "case": (f"match {_GAP}:\n", " "),
-}
-
-
-@dataclass(slots=True)
-class _Shape:
-    """A pattern's node."""
-
-    kind: str
-    text: bytes | None
-    """Of a leaf with a text of its own; None where the kind says it all."""
-    children: list[_Shape]
-    is_gap: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Needle:
-    """The text of one leaf of a pattern, which can be looked up as bytes."""
-
-    text: bytes
-    depth: int
-    """How many levels below the pattern's top it stands."""
-    is_word: bool
-
-    def positions(self, source: bytes, start: int, end: int) -> Iterator[int]:
-        """Yield where the text stands and is not a piece of a longer name."""
-        size = len(self.text)
-        for at in occurrences(self.text, source, start, end):
-            if not self.is_word or (
-                source[at - 1 : at] not in _WORD
-                and source[at + size : at + size + 1] not in _WORD
-            ):
-                yield at
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,136 +139,108 @@ class Pattern:
     """A compiled pattern.
 
     Raises:
-        AnchorError: text that is not one expression, statement or header.
+        AnchorError: text that is not one expression, statement, header or piece of a
+            list; or that says nothing.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        if len(text.encode()) > MAX_PATTERN_BYTES:
+        statement = read_statement(text)
+        self._statement = _with_needles([statement] if statement else [])
+        if statement is None and not self._pieces:
             raise AnchorError(
-                f"pattern is too long: got {len(text):,} characters, expected a few "
-                f"tokens (at most {MAX_PATTERN_BYTES:,} bytes)"
+                f"pattern {text!r} is not one expression, statement or header of "
+                "Python (a range of several has 'from' and 'to')"
             )
-        stripped = text.strip()
-        self.is_header = stripped.endswith(":")
-        leaves: list[_Needle] = []
-        top = _parse(stripped, self.is_header)
-        self._shape = _shape(top, 0, leaves, self.is_header)
-        if not leaves:
+        if statement is not None and not self._statement:
             raise AnchorError(f"pattern {text!r} matches everything: add a name to it")
-        self._needle = _rarest(leaves)
 
-    def find(self, scope: Node, source: bytes) -> list[Match]:
-        """Return every match inside ``scope``, in source order, the scope included.
+    @cached_property
+    def _pieces(self) -> list[tuple[Shape, Leaf]]:
+        return _with_needles(read_pieces(self.text))
 
-        A rare text of the pattern is looked up as bytes; only where it stands is
-        the tree compared, from the ancestor as far above it as in the pattern.
+    def find(
+        self, scopes: Sequence[Node], source: bytes, begin: int = 0
+    ) -> list[Match]:
+        """Return every match inside ``scopes``, in source order, the scopes included.
+
+        A match begins at byte ``begin`` or behind it.
         """
-        start, end = scope.start_byte, scope.end_byte
-        size, depth, kind = len(self._needle.text), self._needle.depth, self._shape.kind
-        found: dict[tuple[int, int], Match] = {}
-        for position in self._needle.positions(source, start, end):
-            node = _ancestor_of_leaf(scope, position, size, depth)
-            if node is not None and node.type == kind:
-                key = (node.start_byte, node.end_byte)
-                if key not in found and self._matches(node):
-                    found[key] = self._match(node)
-        return [found[key] for key in sorted(found)]
-
-    def _matches(self, node: Node) -> bool:
-        children = _significant(node)
-        if self.is_header:
-            children = _header(children)
-        return _same_children(self._shape, children)
-
-    def _match(self, node: Node) -> Match:
-        last = last_row(node)
-        if self.is_header:
-            last = _header(_significant(node))[-1].end_point[0]
-        return Match(node, node.start_point[0] + 1, last + 1)
-
-
-def _parse(text: str, is_header: bool) -> Node:
-    """Return the pattern's own node, below module and statement wrappers."""
-    code = _STRING_OR_DOTS.sub(lambda m: m[1] or f" {_GAP} ", text).strip()
-    word = re.match(r"[a-z]+", code)
-    frame, indent = _FRAMES.get(word[0] if word else "", ("", ""))
-    body = f" {_GAP}" if is_header else ""
-    root = _PARSER.parse(f"{frame}{indent}{code}{body}\n".encode()).root_node
-    statements = _significant(root)
-    if root.has_error or len(statements) != 1:
-        raise AnchorError(
-            f"pattern {text!r} is not one expression, statement or header of Python"
+        return _find_all(self._statement, scopes, source, begin) or _find_all(
+            self._pieces, scopes, source, begin
         )
-    node = statements[0]
-    if frame:
-        node = _significant(node)[-1]
-        if node.type == "block":  # a case clause stands in a match statement's block
-            node = _significant(node)[-1]
-    elif is_header and node.type == "decorated_definition":
-        node = _significant(node)[-1]
-    if node.type == "expression_statement":
-        inner = _significant(node)
-        if len(inner) == 1:
-            node = inner[0]
-    return node
 
 
-def _significant(node: Node) -> list[Node]:
-    return [child for child in node.children if child.type not in _SKIPPED]
+def _with_needles(shapes: list[Shape]) -> list[tuple[Shape, Leaf]]:
+    return [(shape, _rarest(found)) for shape in shapes if (found := leaves(shape))]
 
 
-def _header(children: list[Node]) -> list[Node]:
-    """Return the children of a compound statement up to the colon of its header."""
-    for index, child in enumerate(children):
-        if child.type == ":":
-            return children[: index + 1]
-    return children
+def _find_all(
+    shapes: list[tuple[Shape, Leaf]],
+    scopes: Sequence[Node],
+    source: bytes,
+    begin: int,
+) -> list[Match]:
+    found: dict[tuple[int, int], Match] = {}
+    for shape, needle in shapes:
+        for scope in scopes:
+            for node in _find(shape, needle, scope, source, begin):
+                found[node.start_byte, node.end_byte] = _match(shape, node)
+    return [found[key] for key in sorted(found)]
 
 
-def _shape(
-    node: Node, depth: int, leaves: list[_Needle], is_header: bool = False
-) -> _Shape:
-    """Return a pattern's shape and collect the texts of its leaves.
+def _find(
+    shape: Shape, needle: Leaf, scope: Node, source: bytes, begin: int
+) -> Iterator[Node]:
+    """Yield the nodes of a scope that are like a shape.
 
-    The recursion is bounded by the pattern's size.
+    A rare text of the pattern is looked up as bytes; only where it stands is the tree
+    compared, from the ancestor as far above it as in the pattern.
     """
-    kind = node.type
-    children = [] if kind == "string_content" else _significant(node)
-    if is_header:
-        children = _header(children)
-    if not children:
-        return _leaf(node, depth, leaves)
-    shapes = [_shape(child, depth + 1, leaves) for child in children]
-    if len(shapes) == 1 and shapes[0].is_gap:
-        return shapes[0]
-    return _Shape(kind, None, shapes)
+    compared: dict[tuple[int, int], bool] = {}
+    start = max(scope.start_byte, begin)
+    for position in _positions(needle.text, source, start, scope.end_byte):
+        longest = None
+        for node in _ancestors(scope, position, len(needle.text), needle.depth):
+            if not _is_kind(shape, node) or node.start_byte < begin:
+                continue
+            key = (node.start_byte, node.end_byte)
+            if key not in compared:
+                compared[key] = _same_children(shape, node) if shape.children else True
+            if compared[key]:
+                longest = node
+        if longest is not None:
+            yield longest
 
 
-def _leaf(node: Node, depth: int, leaves: list[_Needle]) -> _Shape:
-    text = node.text or b""
-    if text == _GAP_BYTES:
-        return _Shape("gap", None, [], is_gap=True)
-    # In a string's text an escape is a node of its own: no leaf holds all of it.
-    if text and (node.type != "string_content" or b"\\" not in text):
-        is_word = text[:1] in _WORD and text[-1:] in _WORD
-        leaves.append(_Needle(text, depth, is_word))
-    return _Shape(node.type, text if node.is_named else None, [])
+def _positions(text: bytes, source: bytes, start: int, end: int) -> Iterator[int]:
+    """Yield where a text stands and is not a piece of a longer name."""
+    size = len(text)
+    starts_word, ends_word = text[:1] in _WORD, text[-1:] in _WORD
+    for at in occurrences(text, source, start, end):
+        if not (starts_word and source[at - 1 : at] in _WORD) and not (
+            ends_word and source[at + size : at + size + 1] in _WORD
+        ):
+            yield at
 
 
-def _rarest(leaves: list[_Needle]) -> _Needle:
+def _rarest(found: list[Leaf]) -> Leaf:
     """Return the leaf that is likely to stand in the fewest places.
 
     The last name of a chain tells most: of ``torch.distributed.all_reduce`` the last.
     """
-    for leaf in reversed(leaves):
-        if leaf.is_word and len(leaf.text) >= TELLING_LENGTH:
-            return leaf
-    return max(leaves, key=lambda leaf: (leaf.is_word, len(leaf.text)))
+    words = [leaf for leaf in found if leaf.text[-1:] in _WORD]
+    telling = [leaf for leaf in words if len(leaf.text) >= TELLING_LENGTH]
+    if telling:
+        return telling[-1]
+    return max(words or found, key=lambda leaf: len(leaf.text))
 
 
-def _ancestor_of_leaf(scope: Node, start: int, size: int, height: int) -> Node | None:
-    """Return the node ``height`` levels above the leaf at ``start``, if any."""
+def _ancestors(scope: Node, start: int, size: int, height: int) -> list[Node]:
+    """Return the nodes ``height`` counted levels above the leaf at ``start``.
+
+    There are several where levels that do not count follow each other.
+    """
     cursor = scope.walk()
     levels = 0
     while cursor.goto_first_child_for_byte(start) is not None:
@@ -272,55 +251,98 @@ def _ancestor_of_leaf(scope: Node, start: int, size: int, height: int) -> Node |
                 f"code nested deeper than {MAX_DEPTH:,} levels at or after line {row}: "
                 "expected source that a person wrote; anchor another place"
             )
-    leaf = cursor.node
-    if leaf is None or leaf.start_byte != start or leaf.end_byte != start + size:
-        return None
-    if height > levels:
-        return None
-    for _ in range(height):
-        cursor.goto_parent()
-    return cursor.node
+    node = cursor.node
+    if node is None or node.start_byte != start or node.end_byte != start + size:
+        return []
+    while height:
+        if not cursor.goto_parent():
+            return []
+        node = cursor.node
+        assert node is not None  # a cursor stands on a node
+        height -= node.type not in UNCOUNTED
+    found = [node]
+    while cursor.goto_parent():
+        node = cursor.node
+        assert node is not None
+        if node.type not in UNCOUNTED:
+            break
+        found.append(node)
+    return found
 
 
-def _same(shape: _Shape, node: Node) -> bool:
-    if shape.is_gap:
-        return True
-    if shape.children:
-        if shape.kind != node.type and not _is_bracketed_gap(shape):
-            return False
-        return _same_children(shape, _significant(node))
-    if shape.kind != node.type:
-        return False
-    return shape.text is None or shape.text == node.text
+def _match(shape: Shape, node: Node) -> Match:
+    last = last_row(node)
+    inner = node
+    if shape.kind == "decorated_definition":
+        shape, inner = shape.children[-1], parts(node)[-1]
+    if shape.is_header:
+        last = header(parts(inner))[-1].end_point[0]
+    return Match(node, node.start_point[0] + 1, last + 1)
 
 
-def _is_bracketed_gap(shape: _Shape) -> bool:
-    """Tell ``(...)``, ``[...]``, ``{...}``: they match whatever has such brackets."""
-    inner = shape.children
-    return (
-        len(inner) == 3
-        and inner[1].is_gap
-        and (inner[0].kind, inner[2].kind) in _BRACKETS
+# --- comparing ---
+
+
+def _is_kind(shape: Shape, node: Node) -> bool:
+    return shape.kind == node.type or (
+        shape.kind == "default_parameter" and node.type == "typed_default_parameter"
     )
 
 
-def _same_children(shape: _Shape, nodes: list[Node]) -> bool:
-    shapes = shape.children
-    if not shapes:
-        return not nodes
-    if _is_bracketed_gap(shape):
-        ends = len(nodes) >= 2
-        return ends and _same(shapes[0], nodes[0]) and _same(shapes[2], nodes[-1])
+def _same(shape: Shape, node: Node) -> bool:
+    if shape.is_gap:
+        return True
+    if shape.is_bracketed_gap:
+        return _has_brackets(shape, node)
+    if node.type != shape.kind:
+        node = ungrouped(node)
+        if node.type == "typed_parameter" and shape.kind in _PARAMETERS:
+            node = node.children[0]
+        if not _is_kind(shape, node):
+            return False
+    if shape.children:
+        return _same_children(shape, node)
+    return shape.text is None or shape.text == leaf_text(node)
+
+
+def _has_brackets(shape: Shape, node: Node) -> bool:
+    ends = node.children[:1] + node.children[-1:]
+    return [end.type for end in ends] == [shape.children[i].kind for i in (0, 2)]
+
+
+def _same_children(shape: Shape, node: Node) -> bool:
+    if shape.is_bracketed_gap:
+        return _has_brackets(shape, node)
+    shapes, nodes = shape.children, parts(node)
+    if shape.is_header:
+        nodes = header(nodes)
+    if shape.kind in _ANNOTATED:
+        nodes = _without_annotations(shape, nodes)
     if shapes[-1].is_gap and shape.kind.endswith(("_statement", "_definition")):
         # A body that may be anything takes the clauses behind it along.
         while len(nodes) > len(shapes) and nodes[-1].type in _TRAILING_CLAUSES:
             nodes = nodes[:-1]
-    if shape.kind not in _LISTS or not any(s.is_gap for s in shapes):
+    if not shape.has_gap or shape.kind not in _LISTS:
         return len(shapes) == len(nodes) and all(map(_same, shapes, nodes))
     return _same_list(shapes, nodes)
 
 
-def _same_list(shapes: list[_Shape], nodes: list[Node]) -> bool:
+def _without_annotations(shape: Shape, nodes: list[Node]) -> list[Node]:
+    """Return the parts without the types that a pattern does not write."""
+    has_type = shape.has_child("type") or shape.has_child("->")
+    if shape.kind == "assignment":
+        has_type = shape.has_child(":")
+    has_parameters = shape.has_child("type_parameter")
+    kept: list[Node] = []
+    for node in nodes:
+        if node.type == "type" and not has_type:
+            kept.pop()  # the colon or arrow before it
+        elif node.type != "type_parameter" or has_parameters:
+            kept.append(node)
+    return kept
+
+
+def _same_list(shapes: Sequence[Shape], nodes: list[Node]) -> bool:
     """Compare a list whose gaps take any number of nodes, as ``*`` does in a glob."""
     s = n = 0
     retry: tuple[int, int] | None = None

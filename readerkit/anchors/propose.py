@@ -234,7 +234,8 @@ def _join(parts: Iterable[str]) -> str:
         is_suffix = part[0] in "([." and not part.startswith("...")
         after_name = text[-1:].isidentifier() or text[-1:] in (")", "]")
         tight = (
-            (text.endswith(_NO_SPACE_AFTER) and not text.endswith("..."))
+            # Behind a space, @ multiplies.
+            (text.endswith(_NO_SPACE_AFTER) and not text.endswith(("...", " @")))
             or part.startswith(_NO_SPACE_BEFORE)
             or (is_suffix and after_name and not iskeyword(text.split()[-1]))
         )

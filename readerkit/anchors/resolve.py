@@ -84,7 +84,7 @@ def _pattern(
     symbol: str | None,
 ) -> Match:
     pattern = compile_pattern(text)
-    matches = [m for scope in scopes for m in pattern.find(scope, source.data)]
+    matches = pattern.find(scopes, source.data)
     where = f" in {symbol}" if symbol else ""
     if not matches:
         raise AnchorError(
@@ -113,11 +113,7 @@ def _end_of_range(
     scope = next(
         s for s in scopes if s.start_byte <= start.node.start_byte < s.end_byte
     )
-    matches = [
-        match
-        for match in pattern.find(scope, source.data)
-        if match.node.start_byte >= start.node.start_byte
-    ]
+    matches = pattern.find([scope], source.data, start.node.start_byte)
     if not matches:
         raise AnchorError(
             f"{source.path}: no match for {text!r} at or after line {start.first}, "

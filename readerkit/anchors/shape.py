@@ -7,7 +7,9 @@ the parts of a node that count at all, for patterns and source alike.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from tree_sitter import Node, Parser
 
@@ -29,6 +31,8 @@ left, parentheses may only group, a parameter may have an annotation."""
 _GAP = "__gap_0f3b__"
 _REST = "__rest_0f3b__"
 """A gap where the grammar wants more than a name: an entry, a case."""
+_GAP_BYTES, _REST_BYTES = _GAP.encode(), _REST.encode()
+_WITH_REST = {"case_clause", "dictionary_splat"}
 _PARSER = Parser(PYTHON)
 # Strings, comments and the dots of a relative import first: their dots stay dots.
 _STRING = r"""'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*\""""
@@ -72,7 +76,7 @@ _PIECES = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True)  # not frozen: that makes each one three times as slow
 class Shape:
     """A pattern's node."""
 
@@ -81,20 +85,19 @@ class Shape:
     """Of a leaf with a text of its own; None where the kind says it all."""
     children: tuple[Shape, ...] = ()
     is_gap: bool = False
+    has_gap: bool = False
+    """Whether a gap is among its children."""
+    is_bracketed_gap: bool = False
+    """Whether it is ``(...)``, ``[...]`` or ``{...}``: any content matches."""
     is_header: bool = False
     """Whether it ends with the colon of a compound statement's header."""
-    is_annotated: bool = False
-    """Whether it writes a type annotation, which then counts."""
 
-    @property
-    def is_bracketed_gap(self) -> bool:
-        """Tell ``(...)``, ``[...]``, ``{...}``: they match whatever has such brackets."""
-        inner = self.children
-        return (
-            len(inner) == 3
-            and inner[1].is_gap
-            and (inner[0].kind, inner[2].kind) in _BRACKETS
-        )
+    def has_child(self, kind: str) -> bool:
+        """Tell whether a child is of a kind."""
+        return any(child.kind == kind for child in self.children)
+
+
+_ANYTHING = Shape("gap", is_gap=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,33 +109,33 @@ class Leaf:
     """How many counted levels below the shape's top it stands, the top included."""
 
 
-def read_pattern(text: str) -> list[list[Shape]]:
-    """Return what a pattern can be read as, the first choice first.
+def read_statement(text: str) -> Shape | None:
+    """Return an expression, a statement or a header; None for text that is neither."""
+    code = _with_gaps(text)
+    is_header = code.endswith(":")
+    node = _statement(code, is_header)
+    if node is None:
+        return None
+    return _header_shape(node) if is_header else _shape(node)
 
-    The first choice is an expression, a statement or a header; the second, a piece of
-    a list: a keyword argument, an entry of a dictionary, a parameter.
 
-    Raises:
-        AnchorError: text that is none of these.
+def read_pieces(text: str) -> list[Shape]:
+    """Return the pieces of lists that a text can be.
+
+    A keyword argument, an entry of a dictionary, a parameter.
     """
+    code = _with_gaps(text)
+    pieces = (_piece(code, *frame) for frame in _PIECES)
+    return [_shape(piece) for piece in pieces if piece is not None]
+
+
+def _with_gaps(text: str) -> str:
     if len(text.encode()) > MAX_PATTERN_BYTES:
         raise AnchorError(
             f"pattern is too long: got {len(text):,} characters, expected a few "
             f"tokens (at most {MAX_PATTERN_BYTES:,} bytes)"
         )
-    code = _TOKEN.sub(_replace, text).strip()
-    is_header = code.endswith(":")
-    node = _statement(code, is_header)
-    choices = [] if node is None else [[_shape(node, is_header=is_header)]]
-    if not is_header:
-        pieces = (_piece(code, *frame) for frame in _PIECES)
-        choices.append([_shape(piece) for piece in pieces if piece is not None])
-    if not any(choices):
-        raise AnchorError(
-            f"pattern {text!r} is not one expression, statement or header of Python"
-            " (a range of several has 'from' and 'to')"
-        )
-    return [choice for choice in choices if choice]
+    return _TOKEN.sub(_replace, text).strip()
 
 
 def _replace(match: re.Match[str]) -> str:
@@ -152,7 +155,7 @@ def _statement(code: str, is_header: bool) -> Node | None:
     word = re.match(r"[a-z]+", code)
     frame, indent = _FRAMES.get(word[0] if word else "", ("", ""))
     body = f" {_GAP}" if is_header else ""
-    for whole in (f"{frame}{indent}{code}{body}", *_spellings(code)):
+    for whole in chain([f"{frame}{indent}{code}{body}"], _spellings(code)):
         statements = _parse(whole)
         if len(statements) == 1:
             break
@@ -163,8 +166,11 @@ def _statement(code: str, is_header: bool) -> Node | None:
         node = parts(node)[-1]
         if node.type == "block":  # a case clause stands in a match statement's block
             node = parts(node)[-1]
-    elif node.type == "decorated_definition" and _DECORATED in whole:
-        node = parts(node)[0]
+    elif whole.endswith(_DECORATED):
+        decorators = parts(node)[:-1]
+        if len(decorators) != 1:
+            return None
+        node = decorators[0]
     if node.type == "expression_statement":
         inner = parts(node)
         if len(inner) == 1:
@@ -175,16 +181,14 @@ def _statement(code: str, is_header: bool) -> Node | None:
 _DECORATED = f"\ndef {_REST}(): {_GAP}"
 
 
-def _spellings(code: str) -> list[str]:
-    """Return other ways to write a pattern, for where the grammar refuses a gap."""
-    entries = _with_rest(code)
-    case = f"\n case {_REST}: {_GAP}"
+def _spellings(code: str) -> Iterator[str]:
+    """Yield other ways to write a pattern, for where the grammar refuses a gap."""
+    yield _with_rest(code)
     head = code.removesuffix(_GAP).rstrip()
-    return [
-        *([entries] if entries != code else []),
-        *([head + case] if code.startswith("match") and head.endswith(":") else []),
-        *([code + _DECORATED] if code.startswith("@") and "\n" not in code else []),
-    ]
+    if code.startswith("match") and head.endswith(":"):
+        yield f"{head}\n case {_REST}: {_GAP}"
+    if code.startswith("@"):
+        yield code + _DECORATED
 
 
 def _with_rest(code: str) -> str:
@@ -211,7 +215,10 @@ def _piece(
     statements = _parse(f"{before}{code}{behind}")
     lists = [node for node in _below(statements) if node.type == within]
     pieces = [node for node in lists[0].children if node.is_named] if lists else []
-    return pieces[0] if len(pieces) == 1 and pieces[0].type in kinds else None
+    if len(pieces) != 1 or pieces[0].type not in kinds:
+        return None
+    is_all = (pieces[0].text or b"").decode() == code.rstrip(", \n")
+    return pieces[0] if is_all else None
 
 
 def _below(nodes: list[Node]) -> list[Node]:
@@ -245,7 +252,7 @@ def _chain(node: Node) -> list[Node]:
     level = None
     while node.type in _CHAINS:
         children = [child for child in node.children if child.type not in _SKIPPED]
-        operator = children[1].type if len(children) == 3 else ""
+        operator = children[1].type
         if level not in (None, _LEVEL_OF.get(operator, operator)):
             break
         level = _LEVEL_OF.get(operator, operator)
@@ -281,58 +288,65 @@ def leaf_text(node: Node) -> bytes:
 # --- shapes ---
 
 
-def _shape(node: Node, *, is_header: bool = False, depth: int = 0) -> Shape:
+def _shape(node: Node, depth: int = 0) -> Shape:
+    if not node.child_count:
+        return _leaf(node)
     if depth > MAX_PATTERN_DEPTH:
         raise AnchorError(
             f"pattern is nested deeper than {MAX_PATTERN_DEPTH} levels: "
             "expected a few tokens"
         )
     kind = node.type
-    if kind == "parenthesized_expression" and (node.text or b"").strip(b"() \n"):
-        inner = ungrouped(node)
-        if inner.text != _GAP.encode():
-            return _shape(inner, depth=depth)
-    children = [] if kind == "string_content" else parts(node)
-    if not children:
+    if kind == "string_content":
         return _leaf(node)
-    is_decorated = kind == "decorated_definition"
-    if is_header and not is_decorated:
-        children = header(children)
-    shapes = tuple(
-        _shape(
-            child,
-            is_header=is_header and is_decorated and child is children[-1],
-            depth=depth + 1,
-        )
-        for child in children
-    )
-    if is_decorated:
-        shapes = tuple(map(_gap_for_decorators, shapes))
-    if _stands_for_anything(kind, shapes):
-        return Shape("gap", is_gap=True)
-    return Shape(
-        kind,
-        children=shapes,
-        is_header=is_header and not is_decorated,
-        is_annotated=any(child.type == "type" for child in children),
-    )
+    if kind == "parenthesized_expression" and ungrouped(node).text != _GAP_BYTES:
+        return _shape(ungrouped(node), depth)
+    children = parts(node)
+    if kind in _WITH_REST and children[1].text == _REST_BYTES:
+        return _ANYTHING
+    return _parent(kind, [_shape(child, depth + 1) for child in children])
 
 
-def _stands_for_anything(kind: str, shapes: tuple[Shape, ...]) -> bool:
-    """Tell whether a node is only a wrapper of a gap."""
-    if len(shapes) == 1:
-        return shapes[0].is_gap
-    is_rest = len(shapes) > 1 and shapes[1].text == _REST.encode()
-    return is_rest and kind in ("dictionary_splat", "case_clause")
+def _header_shape(node: Node) -> Shape:
+    """Return the shape of a compound statement up to its colon, decorators included."""
+    *others, last = parts(node)
+    if node.type == "decorated_definition":
+        return _parent(node.type, [*map(_shape, others), _header_shape(last)])
+    shape = _parent(node.type, [_shape(child) for child in header([*others, last])])
+    return replace(shape, is_header=True)
 
 
-def _gap_for_decorators(shape: Shape) -> Shape:
-    is_gap = shape.kind == "decorator" and shape.children[1].is_gap
-    return Shape("gap", is_gap=True) if is_gap else shape
+def _parent(kind: str, shapes: list[Shape]) -> Shape:
+    if kind == "decorated_definition":
+        shapes = [_ANYTHING if _is_any_decorator(shape) else shape for shape in shapes]
+    gaps = [shape.is_gap for shape in shapes]
+    if gaps == [True]:  # only a wrapper
+        return _ANYTHING
+    ends = (shapes[0].kind, shapes[-1].kind)
+    is_bracketed_gap = gaps == [False, True, False] and ends in _BRACKETS
+    return Shape(kind, None, tuple(shapes), False, True in gaps, is_bracketed_gap)
+
+
+def _is_any_decorator(shape: Shape) -> bool:
+    return shape.kind == "decorator" and shape.children[1].is_gap
 
 
 def _leaf(node: Node) -> Shape:
-    if node.text == _GAP.encode():
-        return Shape("gap", is_gap=True)
+    text = leaf_text(node)
+    if text == _GAP_BYTES:
+        return _ANYTHING
     has_text = node.is_named and node.type != "string_end"
-    return Shape(node.type, leaf_text(node) if has_text else None)
+    return Shape(node.type, text if has_text else None)
+
+
+def leaves(shape: Shape, depth: int = 0) -> list[Leaf]:
+    """Return the leaves whose text can be looked up, in order."""
+    if shape.children:
+        depth += shape.kind not in UNCOUNTED
+        return [leaf for child in shape.children for leaf in leaves(child, depth)]
+    # A word of the grammar has its text as its kind. No leaf in the source holds all
+    # of a string with escapes, and quotes or the space of ``not in`` can be others.
+    text = shape.kind.encode() if shape.text is None else shape.text
+    is_content = shape.kind == "string_content"
+    unsure = b"\\" in text if is_content else b" " in text or "string_" in shape.kind
+    return [] if shape.is_gap or unsure or not text else [Leaf(text, depth)]

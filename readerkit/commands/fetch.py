@@ -79,14 +79,16 @@ def fetch(
 def _fetch(
     library: Library, upstream: Upstream, order: Sequence[str], quiet: bool
 ) -> dict[str, Any]:
+    from readerkit.commands.library import note_progress
+    from readerkit.render.visible import visible
     from readerkit.upstreams.fetch import fetch, missing_files
 
     lock = library.lock(upstream)
     missing = len(missing_files(lock, library.store))
-    report = _silent if quiet else click.echo
+    report = note_progress if quiet else _say
     came_from = fetch(upstream, lock, library.store, sources=order, report=report)
     if not missing and not quiet:
-        origin = f", first from {came_from.origin}" if came_from else ""
+        origin = f", first from {visible(came_from.origin)}" if came_from else ""
         click.echo(f"{upstream.name}: {len(lock.files)} files in the cache{origin}")
     if not quiet:
         click.echo(
@@ -105,13 +107,13 @@ def _fetch(
 def _update_lock(
     library: Library, upstream: Upstream, source: str | None, quiet: bool
 ) -> dict[str, Any]:
-    from readerkit.commands.library import save_lock
+    from readerkit.commands.library import note_progress, save_lock
     from readerkit.upstreams import Lock
     from readerkit.upstreams.fetch import list_files
 
     # Only git ties bytes to a commit by itself, so it is asked first.
     order = (source,) if source else ("git", "installed", "package")
-    report = _silent if quiet else click.echo
+    report = note_progress if quiet else _say
     files = list_files(upstream, library.store, sources=order, report=report)
     before = library.book.locks.get(upstream.name, Lock(""))
     written = save_lock(
@@ -124,5 +126,12 @@ def _update_lock(
     return {"upstream": upstream.name, "commit": upstream.commit, "files": len(files)}
 
 
-def _silent(line: str) -> None:
-    """Report nothing: with --json only JSON is printed."""
+def _say(line: str) -> None:
+    """Print what came of it; what is only under way is for a terminal."""
+    from readerkit.commands.library import note_progress
+    from readerkit.render.visible import visible
+
+    if line.endswith("…"):
+        note_progress(line)
+    else:
+        click.echo(visible(line))

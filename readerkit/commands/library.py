@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ import click
 from readerkit.book import Book, BookFile, Sources, parse_book
 from readerkit.commands.memo import Memo
 from readerkit.errors import ReaderkitError
+from readerkit.render.visible import visible
 from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.folder import files_below
 from readerkit.upstreams.provenance import Provenance, read_provenance
@@ -24,12 +26,12 @@ PACKAGE = Path(__file__).resolve().parent.parent
 def note_progress(line: str) -> None:
     """Show progress: on stderr, and only to a person."""
     if sys.stderr.isatty():
-        click.echo(click.style(line, dim=True), err=True)
+        click.echo(click.style(visible(line), dim=True), err=True)
 
 
 def warn(line: str) -> None:
     """Say on stderr what the reader must know, whoever listens."""
-    click.echo(f"readerkit: {line}", err=True)
+    click.echo(f"readerkit: {visible(line)}", err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +194,14 @@ def _own_folder(variable: str, kind: str) -> Path:
     import platformdirs
 
     find: Callable[[str], Path] = getattr(platformdirs, kind)
-    folder = find("readerkit")
-    if not folder.is_absolute():  # no HOME, and no entry in the user database
-        raise ReaderkitError(
-            f"this user has no home folder: set {variable} to a folder for readerkit"
-        )
-    return folder
+    # No HOME, and no entry in the user database: a relative path, or an error.
+    with contextlib.suppress(RuntimeError):
+        folder = find("readerkit")
+        if folder.is_absolute():
+            return folder
+    raise ReaderkitError(
+        f"this user has no home folder: set {variable} to a folder for readerkit"
+    )
 
 
 def save_lock(library: Library, upstream: str, lock: Lock) -> list[Path]:

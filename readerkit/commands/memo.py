@@ -1,7 +1,7 @@
 """Remembers files that were parsed and found in order, so that reading again is quick.
 
-One JSON file in the cache, keyed by what was read: kind, bytes, and the version of this
-toolkit. Whatever is wrong with it, the files are parsed anew.
+One file in the cache: a digest, then JSON keyed by what was read (kind, bytes, and the
+version of this toolkit). Whatever is wrong with it, the files are parsed anew.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ class Memo:
     """The parsed files of one book."""
 
     def __init__(self, cache: Path, book: Path) -> None:
-        name = hashlib.sha256(str(book).encode()).hexdigest()[:16]
-        self._path = cache / "parsed" / f"{name}.json"
+        name = hashlib.sha256(os.fsencode(book)).hexdigest()[:16]
+        self._path = cache / "parsed" / f"{name}.parsed"
         self._known = self._load()
         self._used: dict[str, Any] = {}
 
@@ -51,12 +52,20 @@ class Memo:
     def save(self) -> None:
         """Keep what this run used; without a writable cache nothing is kept."""
         if self._used.keys() != self._known.keys():
+            body = json.dumps(self._used).encode()
             with contextlib.suppress(StoreError):
-                write_atomically(self._path, json.dumps(self._used).encode())
+                write_atomically(self._path, _digest(body) + b"\n" + body)
 
     def _load(self) -> dict[str, Any]:
         try:
-            known = json.loads(self._path.read_bytes())
-        except (OSError, ValueError):
+            digest, _, body = self._path.read_bytes().partition(b"\n")
+            if digest != _digest(body):
+                return {}
+            known: dict[str, Any] = json.loads(body)
+        except (OSError, ValueError, RecursionError):
             return {}
-        return known if isinstance(known, dict) else {}
+        return known
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()

@@ -209,7 +209,8 @@ def _edit(entry: str, span: Span, source: SourceFile, library: Library) -> _Draf
         *lines,
         "",
     ]
-    text = "\n".join(head) + "\n" + entry
+    # A path that is not UTF-8 is shown as well as it can be.
+    text = ("\n".join(head) + "\n" + entry).encode("utf-8", "replace").decode()
     file = Path(tempfile.mkdtemp(prefix="readerkit-")) / "note.yaml"
     draft = _Draft(file, text, 1)
     write_atomically(file, text.encode())

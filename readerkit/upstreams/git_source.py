@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
@@ -18,36 +19,51 @@ def serve_git(
 ) -> Served:
     """Return files of the pinned commit, fetched into a bare repository in ``cache``.
 
+    The repository is of this fetch alone: the git of a reader that was killed may live
+    on, and hold its own locks where it was sent.
+
     Raises:
         MovedTagError: the tag points at another commit than the pin.
         SourceError: no server, no such commit, a transfer that broke off.
     """
     url = url or upstream.url
-    repository = cache / f"{upstream.name}.git"
-    # A killed fetch may have left git's own locks, or half a repository.
-    shutil.rmtree(repository, ignore_errors=True)
+    for left in cache.glob(f"{upstream.name}-*.git"):
+        shutil.rmtree(left, ignore_errors=True)
     try:
-        git.create_repository(repository, url)
-    except (OSError, SourceError) as error:
-        raise SourceError(f"cannot make {repository}: {error}") from None
-    if upstream.tag:
-        _check_tag(upstream, git.remote_tag(repository, upstream.tag))
-    try:
-        git.fetch_commit(repository, upstream.commit)
-        tree = git.tree(repository, upstream.commit)
-        wanted = _select(upstream, tree, paths)
-        files = _read(repository, wanted)
-    except SourceError:
-        # A transfer that broke off may leave a repository that git cannot repair.
-        shutil.rmtree(repository, ignore_errors=True)
-        raise
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            prefix=f"{upstream.name}-",
+            suffix=".git",
+            dir=cache,
+            ignore_cleanup_errors=True,
+        ) as repository:
+            files = _fetch(upstream, paths, Path(repository), url)
+    except OSError as error:
+        raise SourceError(
+            f"cannot make a repository in {cache}: {error.strerror or error}"
+        ) from None
     licence_path = upstream.licence.path if upstream.licence else ""
     return Served(
         f"git {url} at {upstream.commit[:12]}",
-        {path: data for path, data in files.items() if path != licence_path},
+        {
+            path: data
+            for path, data in files.items()
+            if path != licence_path or upstream.includes(path)
+        },
         licence=files.get(licence_path),
         proves_commit=True,
     )
+
+
+def _fetch(
+    upstream: Upstream, paths: Collection[str] | None, repository: Path, url: str
+) -> dict[str, bytes]:
+    git.create_repository(repository, url)
+    if upstream.tag:
+        _check_tag(upstream, git.remote_tag(repository, upstream.tag))
+    git.fetch_commit(repository, upstream.commit)
+    tree = git.tree(repository, upstream.commit)
+    return _read(repository, _select(upstream, tree, paths))
 
 
 def _check_tag(upstream: Upstream, commit: str) -> None:

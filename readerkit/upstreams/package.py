@@ -69,13 +69,13 @@ def _select(
         )
         if not (is_wanted or is_licence):
             continue
-        data = stream.read(MAX_MEMBER_BYTES + 1)
-        if max(size, len(data)) > MAX_MEMBER_BYTES:
+        if size > MAX_MEMBER_BYTES:
             raise SourceError(
-                f"{path} in {archive} is too large: "
-                f"got {max(size, len(data)):,} bytes, "
+                f"{path} in {archive} is too large: got {size:,} bytes, "
                 f"expected at most {MAX_MEMBER_BYTES:,}"
             )
+        # Bounded: one that claims less than it holds is not decompressed as a whole.
+        data = stream.read(MAX_MEMBER_BYTES + 1)
         if is_wanted:
             files[path] = data
         else:
@@ -119,8 +119,10 @@ def _pip(command: list[str]) -> str:
         return done.stdout
     errors = [line for line in done.stderr.splitlines() if "ERROR" in line]
     lines = errors or done.stderr.strip().splitlines() or ["no message"]
-    if any("No module named pip" in line for line in done.stderr.splitlines()):
+    if "No module named pip" in done.stderr:
         lines = ["pip is not installed beside readerkit"]
+    elif "after connection broken by" in done.stderr:
+        lines = ["the package index cannot be reached"]  # pip: "No matching ..."
     raise SourceError(f"pip: {lines[-1].removeprefix('ERROR: ')}")
 
 
