@@ -11,9 +11,10 @@ from pathlib import Path
 
 import click
 
-from readerkit.book import Book, BookFile, Sources, parse_book
+from readerkit.book import Book, Sources
 from readerkit.commands.memo import Memo
 from readerkit.errors import ReaderkitError
+from readerkit.reading import BookFile, parse_book
 from readerkit.render.visible import visible
 from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.folder import files_below

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from readerkit import __version__
-from readerkit.book import BookFile, read_strictly
 from readerkit.document import Kind, YamlFile
 from readerkit.errors import StoreError
+from readerkit.reading import BookFile, read_strictly
 from readerkit.upstreams.store import write_atomically
 
 

@@ -60,7 +60,7 @@ def note(
     \b
     Example:
         readerkit note megatron/core/tensor_parallel/layers.py:1289-1292
-        readerkit note layers.py:1286-1294 --id tp-my-close --kind note
+        readerkit note tensor_parallel/layers.py:1286-1294 --kind note
     """
     from readerkit.anchors.propose import propose
     from readerkit.commands.library import open_library

@@ -10,7 +10,7 @@ import click
 from readerkit.commands.options import book_option
 
 
-@click.command()
+@click.command(short_help="Mark notes as reviewed against the code as it is now.")
 @click.argument("note_ids", metavar="ID...", nargs=-1, required=True)
 @book_option
 def review(note_ids: tuple[str, ...], book: Path | None) -> None:

@@ -94,7 +94,8 @@ def _folded(line: Text, width: int) -> Text:
         cuts.append(start)
         room = width - indent
     first, *rest = line.divide(cuts)
-    return Text("\n").join([first, *(Text(" " * indent) + part for part in rest)])
+    parts = (part[len(part) - len(part.plain.lstrip()) :] for part in rest)
+    return Text("\n").join([first, *(Text(" " * indent) + part for part in parts)])
 
 
 def note_view(

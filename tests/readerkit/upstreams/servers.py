@@ -83,8 +83,10 @@ class GitServer:
                     break
                 self.sent[number - 1] += len(data)
                 client.sendall(data)
+            # A close alone would wait for the other thread's read.
             for end in (client, ours):
-                end.shutdown(socket.SHUT_RDWR)
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
         daemon.wait(10)
 
 

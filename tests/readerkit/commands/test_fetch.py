@@ -1,0 +1,486 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from readerkit.upstreams.store import BlobStore, blob_id
+from tests.helpers import (
+    SAMPLE,
+    git,
+    make_book,
+    run,
+    run_on_terminal,
+    run_process,
+    write_files,
+)
+from tests.readerkit.commands.disk import run_on_full_disk
+from tests.readerkit.upstreams.servers import git_server
+
+BLOB = blob_id(SAMPLE.encode())
+
+
+@pytest.fixture
+def cache(tmp_path) -> Path:
+    return tmp_path / "cache"
+
+
+def blobs(cache: Path) -> list[Path]:
+    return [path for path in (cache / "blobs").rglob("*") if path.is_file()]
+
+
+def unreachable(book, port: int) -> None:
+    """Make the book's upstream one that nobody serves."""
+    path = book.path("upstreams.yaml")
+    url = book.repository.as_uri()
+    path.write_text(path.read_text().replace(url, f"git://127.0.0.1:{port}/sample"))
+
+
+# --- what served, and what did not ---
+
+
+def test_output_says_which_source_served_and_why_others_did_not(desk):
+    done = desk.run("fetch", "sample")
+    commit, place = desk.book.commit[:12], desk.book.repository.as_uri()
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "sample: not from installed: no installed package carries these files",
+        f"sample: 1 files from git {place} at {commit}",
+        f"sample: all 1 files are those of v1, commit {commit}",
+    ]
+
+
+def test_second_run_needs_neither_git_nor_a_server(desk, monkeypatch):
+    desk.run("fetch")
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = desk.run("fetch")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("sample: 1 files in the cache, first from git file://")
+    assert "not from" not in done.out
+
+
+def test_progress_is_for_a_terminal_alone(desk):
+    at = ("--book", str(desk.book.root))
+    assert "trying git …" in run_on_terminal(100, "fetch", *at)
+    (desk.book.root.parent / "cache").rename(desk.book.root.parent / "old")
+    done = run_process("fetch", *at)
+    assert (done.code, done.err) == (0, "")
+    assert "trying" not in done.out
+
+
+def test_json_says_how_many_files_came_and_from_where(desk):
+    for fetched in (1, 0):
+        done = desk.run("fetch", "--json")
+        [result] = json.loads(done.out)
+        assert result["upstream"] == "sample"
+        assert result["commit"] == desk.book.commit
+        assert (result["files"], result["fetched"]) == (1, fetched)
+        assert result["came_from"]["source"] == "git"
+        assert done.err == ""
+
+
+def test_named_source_is_the_only_one_tried(desk):
+    done = desk.run("fetch", "--source", "package")
+    assert done.code == 1
+    assert "package: it has no package" in done.err
+    assert "git" not in done.out
+
+
+def test_folder_serves_the_same_bytes(desk, tmp_path, cache):
+    folder = write_files(tmp_path / "copy", {"lib/linear.py": SAMPLE})
+    done = desk.run("fetch", "--source", str(folder))
+    assert done.code == 0
+    assert f"1 files from folder {folder}" in done.out
+    assert BlobStore(cache).read(BLOB) == SAMPLE.encode()
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        pytest.param(
+            {"lib/linear.py": SAMPLE + "\n"},
+            "1 of 1 files of folder .* differ from the lock, lib/linear.py first: "
+            f"got blob [0-9a-f]{{40}}, expected {BLOB}",
+            id="other-bytes",
+        ),
+        pytest.param(
+            {"lib/linear.py": SAMPLE.replace("\n", "\r\n")},
+            "differ from the lock",
+            id="line-ends",
+        ),
+        pytest.param(
+            {"README": "empty"},
+            "cannot read lib/linear.py in .*: No such",
+            id="missing",
+        ),
+        pytest.param(
+            {"lib/linear.py": b"#" * 5_000_000},
+            "lib/linear.py is too large: got 5,000,000 bytes",
+            id="too-large",
+        ),
+    ],
+)
+def test_folder_with_other_bytes_is_refused_whole(
+    files, message, desk, tmp_path, cache
+):
+    folder = write_files(tmp_path / "copy", files)
+    done = desk.run("fetch", "--source", str(folder))
+    assert done.code == 1
+    assert re.search(message, done.err)
+    assert blobs(cache) == []
+
+
+def test_folder_whose_file_is_a_link_out_of_it_is_refused(desk, tmp_path, cache):
+    outside = write_files(tmp_path / "outside", {"linear.py": SAMPLE})
+    folder = write_files(tmp_path / "copy", {"lib/other.py": ""})
+    (folder / "lib" / "linear.py").symlink_to(outside / "linear.py")
+    done = desk.run("fetch", "--source", str(folder))
+    assert done.code == 1
+    assert f"lib/linear.py leads outside {folder} through a link" in done.err
+    assert blobs(cache) == []
+
+
+# --- wrong use ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["other"], "unknown upstream: got 'other', expected one of sample"),
+        (
+            ["--source", "nowhere"],
+            "--source: got 'nowhere', expected git, installed, package "
+            "or the path of a folder that exists",
+        ),
+    ],
+    ids=["upstream", "source"],
+)
+def test_a_wrong_name_is_one_line_with_the_right_ones(arguments, message, desk):
+    done = desk.run("fetch", *arguments)
+    assert (done.code, done.out, done.err) == (1, "", f"readerkit: {message}\n")
+
+
+def test_folder_upstream_is_not_fetched(tmp_path, capsys):
+    book = make_book(tmp_path)
+    path = book.path("upstreams.yaml")
+    minis = {"name": "minis", "title": "Minis", "folder": "m", "include": ["m/*.py"]}
+    path.write_text(json.dumps([*json.loads(path.read_text()), minis]))
+    done = run(capsys, "fetch", "minis", "--book", str(book.root))
+    assert (done.code, done.out) == (1, "")
+    assert "minis is a folder of this book" in done.err
+    assert run(capsys, "fetch", "--book", str(book.root)).code == 0
+
+
+# --- nothing to fetch from ---
+
+
+@pytest.mark.parametrize("command", ["fetch", "annotate"])
+def test_no_network_and_nothing_cached_says_what_was_tried_and_what_to_do(
+    command, desk, free_port, cache
+):
+    unreachable(desk.book, free_port)
+    done = desk.run(command, "sample")
+    assert done.code == 1
+    head, *rows, mend = done.err.splitlines()
+    assert head.startswith("readerkit: sample: 1 files are not in the cache and no ")
+    assert [row.split(":")[0].strip() for row in rows] == [
+        "installed",
+        "git",
+        "package",
+    ]
+    assert "Connection refused" in rows[1]
+    assert mend.strip().startswith("to mend it: connect to a network and run")
+    assert "readerkit fetch sample --source PATH" in mend
+    assert blobs(cache) == []
+
+
+def test_without_a_network_what_is_cached_still_reads(desk, free_port):
+    assert desk.run("fetch").code == 0
+    unreachable(desk.book, free_port)
+    assert desk.run("annotate").code == 0
+    assert desk.run("fetch").code == 0
+
+
+def test_missing_git_is_one_of_the_reasons(desk, monkeypatch, cache):
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = desk.run("fetch")
+    assert done.code == 1
+    assert re.search(r"git: .*git is not installed, or not on PATH$", done.err, re.M)
+    assert blobs(cache) == []
+
+
+def test_missing_git_does_not_keep_a_process_from_starting(desk):
+    at = ("--book", str(desk.book.root))
+    done = run_process("annotate", *at, environment={"PATH": "/nowhere"})
+    assert done.code == 1
+    assert "git is not installed, or not on PATH" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_moved_tag_shows_both_commits_and_no_other_source_is_tried(desk):
+    repository, old = desk.book.repository, desk.book.commit
+    write_files(repository, {"lib/linear.py": SAMPLE + "# more\n"})
+    git(repository, "commit", "--all", "--quiet", "--message=next")
+    git(repository, "tag", "--force", "--annotate", "--message=moved", "v1")
+    new = git(repository, "rev-parse", "HEAD")
+    done = desk.run("fetch")
+    assert done.code == 1
+    assert f"has moved: got {new}, expected {old}" in done.err
+    assert "from package" not in done.out
+
+
+# --- a lock that does not fit ---
+
+
+def set_blob(value: object):
+    def change(text: str) -> str:
+        data = json.loads(text)
+        data["files"]["lib/linear.py"] = value
+        return json.dumps(data)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(
+            lambda text: text.replace('"commit": "', '"commit": "f00d'),
+            r"annotations/sample\.lock: got the lock of f00d\w+, expected one of the "
+            r"pinned commit \w{40}; make it with readerkit fetch sample --update-lock",
+            id="of-another-commit",
+        ),
+        pytest.param(
+            set_blob("00" * 20),
+            rf"lib/linear\.py first: got blob {BLOB}, expected {'00' * 20}",
+            id="of-another-blob",
+        ),
+        pytest.param(
+            set_blob(BLOB[:12]),
+            r"sample\.lock:1:1: not a readable lock: .*blob id of lib/linear\.py",
+            id="short-blob-id",
+        ),
+        pytest.param(set_blob(5), r"sample\.lock:1:1: not a readable", id="number"),
+        pytest.param(set_blob(None), r"sample\.lock:1:1: not a readable", id="null"),
+        pytest.param(
+            lambda text: text[:80], r"sample\.lock:\d+:1: not a", id="cut-off"
+        ),
+        pytest.param(
+            lambda text: text.replace('"files"', "<<<<<<< HEAD\n"),
+            r"sample\.lock:4:1: not a readable lock",
+            id="merge-conflict",
+        ),
+        pytest.param(lambda text: "[" * 100_000, r"not a readable lock", id="deep"),
+        pytest.param(lambda text: "[]", r"not a readable lock", id="list"),
+        pytest.param(
+            lambda text: text.replace('"format": 1', '"format": 2'),
+            r"a lock of another version: got format 2, expected 1",
+            id="of-another-version",
+        ),
+        pytest.param(lambda text: "", r"not a readable lock", id="empty"),
+    ],
+)
+@pytest.mark.parametrize("command", ["fetch", "annotate"])
+def test_lock_that_does_not_fit_is_one_message(command, change, message, desk, cache):
+    desk.lock().write_text(change(desk.lock().read_text()))
+    done = desk.run(command, "sample")
+    assert done.code == 1
+    assert re.search(message, done.err)
+    assert "Traceback" not in done.err
+    assert blobs(cache) == []
+
+
+def test_missing_lock_says_how_to_make_one(desk):
+    desk.lock().unlink()
+    done = desk.run("annotate")
+    assert done.code == 1
+    assert "got no lock, expected one of the pinned commit" in done.err
+    assert desk.run("fetch", "--update-lock").code == 0
+    assert desk.run("annotate").code == 0
+
+
+@pytest.mark.parametrize("up", ["..", "aa/../../..", "/"])
+def test_lock_reaches_no_file_outside_the_cache(up, desk, tmp_path):
+    victim = tmp_path / "victim.txt"
+    victim.write_text("mine")
+    path = f"{up}/{victim.name}" if up != "/" else f"..{victim}"
+    desk.lock().write_text(set_blob(path)(desk.lock().read_text()))
+    for command in ("annotate", "fetch"):
+        assert desk.run(command).code == 1
+    assert victim.read_text() == "mine"
+
+
+# --- a new lock ---
+
+
+def test_update_lock_follows_the_pin_and_keeps_the_anchors(locked):
+    book = locked.book
+    anchors = json.loads(locked.lock().read_text())["anchors"]
+    more = SAMPLE + "\n\ndef more():\n    pass\n"
+    write_files(book.repository, {"lib/linear.py": more, "lib/new.py": "x = 1\n"})
+    git(book.repository, "add", "--all")
+    git(book.repository, "commit", "--quiet", "--message=next")
+    git(book.repository, "tag", "--force", "--annotate", "--message=next", "v1")
+    commit = git(book.repository, "rev-parse", "HEAD")
+    path = book.path("upstreams.yaml")
+    path.write_text(path.read_text().replace(book.commit, commit))
+    assert locked.run("annotate").code == 1
+    done = locked.run("fetch", "sample", "--update-lock")
+    assert done.code == 0
+    assert f"sample: wrote {locked.lock()}" in done.out
+    assert "sample: locked 2 files" in done.out
+    lock = json.loads(locked.lock().read_text())
+    assert lock["commit"] == commit
+    assert lock["files"] == {
+        "lib/linear.py": blob_id(more.encode()),
+        "lib/new.py": blob_id(b"x = 1\n"),
+    }
+    assert lock["anchors"] == anchors
+    assert locked.run("annotate", "--check").code == 1
+    result = json.loads(locked.run("fetch", "--update-lock", "--json").out)
+    assert result == [{"upstream": "sample", "commit": commit, "files": 2}]
+
+
+@pytest.mark.parametrize("commit", ["main", "v1", "0" * 39, "G" * 40, "0" * 64])
+def test_pin_is_a_full_commit_id_or_nothing(commit, desk):
+    path = desk.book.path("upstreams.yaml")
+    path.write_text(path.read_text().replace(desk.book.commit, commit))
+    done = desk.run("fetch", "--update-lock")
+    assert (done.code, done.out) == (1, "")
+    assert "annotations/upstreams.yaml:1:" in done.err
+    assert "'commit'" in done.err
+
+
+# --- a cache that is damaged, full, or not there ---
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(
+            lambda data: data[:9] + bytes([data[9] ^ 1]) + data[10:], id="bit"
+        ),
+        pytest.param(lambda data: data[:-1], id="cut-off"),
+        pytest.param(lambda data: b"", id="empty"),
+    ],
+)
+@pytest.mark.parametrize("command", ["annotate", "fetch"])
+def test_damaged_cache_is_fetched_again_and_said(command, damage, desk, cache):
+    desk.run("fetch")
+    [blob] = blobs(cache)
+    blob.write_bytes(damage(SAMPLE.encode()))
+    done = desk.run(command)
+    assert done.code == 0
+    if command == "annotate":
+        assert done.err == (
+            "readerkit: the cached copy of lib/linear.py was altered; "
+            "fetching it again\n"
+        )
+    else:
+        assert "sample: 1 files from git" in done.out
+    assert blob.read_bytes() == SAMPLE.encode()
+    assert desk.run("annotate").err == ""
+
+
+def test_damaged_cache_without_a_network_is_an_error(desk, cache, free_port):
+    desk.run("fetch")
+    [blob] = blobs(cache)
+    blob.write_bytes(b"def step(): pass\n")
+    unreachable(desk.book, free_port)
+    done = desk.run("annotate")
+    assert (done.code, done.out) == (1, "")
+    assert "the cached copy of lib/linear.py was altered" in done.err
+    assert "no source could serve them" in done.err
+
+
+@pytest.mark.parametrize("source", ["git", "folder"])
+def test_full_disk_is_one_message_and_leaves_no_half_blob(source, tmp_path, cache):
+    # Does not compress, so that git's packs do not fit either.
+    noise = "".join(f"# {blob_id(str(n).encode())}\n" for n in range(8_000))
+    small = {f"lib/a{n}.py": f"x = {n}\n" for n in range(3)}
+    book = make_book(tmp_path, files={**small, "lib/z.py": noise})
+    arguments = ["fetch", "--book", str(book.root)]
+    if source == "folder":
+        (book.repository / ".git").rename(tmp_path / "no-repository")
+        arguments += ["--source", str(book.repository)]
+    done, left = run_on_full_disk(cache, *arguments)
+    assert done.code == 1
+    assert re.search(r"No space left on device|File too large", done.err)
+    assert "Traceback" not in done.err
+    if source == "folder":
+        assert f"cannot write {cache}" in done.err
+        assert "READERKIT_CACHE" in done.err
+    for path, blob in left.items():
+        assert ".aside-" not in path
+        if "/blobs/" in path:
+            assert path.endswith(f"/blobs/{blob[:2]}/{blob[2:]}")
+
+
+def test_full_disk_leaves_the_old_lock_whole(locked, tmp_path):
+    book = locked.book
+    many = {f"lib/{'long-name-' * 15}{n}.py": "" for n in range(500)}
+    write_files(book.repository, many)
+    git(book.repository, "add", "--all")
+    git(book.repository, "commit", "--quiet", "--message=next")
+    git(book.repository, "tag", "--force", "--annotate", "--message=next", "v1")
+    commit = git(book.repository, "rev-parse", "HEAD")
+    path = book.path("upstreams.yaml")
+    path.write_text(path.read_text().replace(book.commit, commit))
+    disk = tmp_path / "disk"
+    old = git(book.root, "hash-object", "--no-filters", str(locked.lock()))
+    arguments = ("fetch", "--update-lock", "--book", str(disk))
+    done, left = run_on_full_disk(disk, *arguments, files=book.root)
+    assert done.code == 1
+    assert f"cannot write {disk}/annotations/sample.lock" in done.err
+    assert left[f"{disk}/annotations/sample.lock"] == old
+    assert not any(".aside-" in path for path in left)
+
+
+@pytest.mark.parametrize("place", ["/dev/null/cache", "/proc/cache"])
+def test_cache_that_cannot_be_made_is_one_message(place, desk, monkeypatch):
+    monkeypatch.setenv("READERKIT_CACHE", place)
+    done = desk.run("fetch")
+    assert done.code == 1
+    assert re.search(rf"cannot (use the cache|read) {place}", done.err)
+    assert "set READERKIT_CACHE to a" in done.err
+
+
+# --- interrupted, and at the same time ---
+
+
+def test_interrupt_in_the_middle_of_a_fetch_exits_with_130(tmp_path, cache):
+    noise = "".join(f"# {blob_id(str(n).encode())}\n" for n in range(8_000))
+    with git_server(tmp_path / "served", limits={3: 20_000}, hold=True) as server:
+        book = make_book(tmp_path, files={"lib/z.py": noise}, url=server.url())
+        command = [sys.executable, "-m", "readerkit", "fetch", "--book", str(book.root)]
+        with subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            assert server.stalled.wait(30)
+            os.killpg(process.pid, signal.SIGINT)  # what ^C in a terminal does
+            _, err = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert err.strip() == "readerkit: interrupted"
+        assert blobs(cache) == []
+        server.limits.clear()
+        done = run_process("fetch", "--book", str(book.root))
+        assert done.code == 0
+        assert "sample: 2 files from git" in done.out
+
+
+def test_two_fetches_at_once_both_end_well(desk, cache):
+    command = [sys.executable, "-m", "readerkit", "fetch", "--json"]
+    command += ["--book", str(desk.book.root)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    results = [json.loads(process.communicate(timeout=60)[0])[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert {result["files"] for result in results} == {1}
+    assert [path.read_text() for path in blobs(cache)] == [SAMPLE]

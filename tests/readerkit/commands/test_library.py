@@ -1,0 +1,287 @@
+import json
+import os
+import pwd
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from readerkit.commands.library import cache_folder, data_folder, open_library
+from readerkit.errors import ReaderkitError
+from tests.helpers import ANNOTATIONS, make_book, run, run_process, write_files
+
+OWN = ANNOTATIONS.replace("id: close", "id: own-close").replace(
+    "id: whole-step", "id: own-step"
+)
+FOLDERS = [
+    pytest.param(cache_folder, "READERKIT_CACHE", ".cache", id="cache"),
+    pytest.param(data_folder, "READERKIT_DATA", ".local/share", id="data"),
+]
+
+
+# --- where things are kept ---
+
+
+@pytest.mark.parametrize(("folder", "variable", "below"), FOLDERS)
+def test_folder_is_what_its_variable_says(
+    folder, variable, below, monkeypatch, tmp_path
+):
+    monkeypatch.setenv(variable, str(tmp_path / "here"))
+    assert folder() == tmp_path / "here"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(variable, "here")
+    assert folder() == tmp_path / "here"
+
+
+@pytest.mark.parametrize(("folder", "variable", "below"), FOLDERS)
+def test_folder_follows_the_desktop_convention(
+    folder, variable, below, monkeypatch, tmp_path
+):
+    monkeypatch.delenv(variable)
+    for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert folder() == tmp_path / below / "readerkit"
+
+
+@pytest.mark.parametrize(("folder", "variable", "below"), FOLDERS)
+def test_without_home_the_user_database_knows(folder, variable, below, monkeypatch):
+    for name in (variable, "HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    assert folder() == home / below / "readerkit"
+
+
+# In a user namespace, as somebody else, or with a user database that knows nobody.
+_AS_STRANGER = """\
+if unshare --map-user=54321 --map-group=54321 true 2>/dev/null; then
+  exec unshare --map-user=54321 --map-group=54321 "$@"
+elif setpriv --reuid=54321 --regid=54321 --clear-groups "$1" -c "" 2>/dev/null; then
+  exec setpriv --reuid=54321 --regid=54321 --clear-groups "$@"
+else
+  PYTHONPATH="$0" exec "$@"
+fi
+"""
+_NOBODY_KNOWN = """\
+import pwd
+def getpwuid(uid):
+    raise KeyError(uid)
+pwd.getpwuid = getpwuid
+"""
+
+
+@pytest.fixture
+def as_stranger():
+    """A folder that every user can reach, and how to run as one without a name."""
+    with tempfile.TemporaryDirectory(prefix="readerkit-test-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        write_files(folder / "path", {"sitecustomize.py": _NOBODY_KNOWN})
+        yield folder, ("sh", "-c", _AS_STRANGER, str(folder / "path"))
+
+
+def test_user_without_a_home_is_told_which_variables_to_set(as_stranger, capsys):
+    folder, prefix = as_stranger
+    book = make_book(folder)
+    source = (book.repository / "lib" / "linear.py").read_bytes()
+    write_files(folder / "copy", {"lib/linear.py": source})
+    for name in ("cache", "data"):
+        (folder / name).mkdir()
+        (folder / name).chmod(0o777)
+    given: dict[str, str | None] = dict.fromkeys(
+        ("HOME", "READERKIT_CACHE", "READERKIT_DATA", "XDG_CACHE_HOME", "XDG_DATA_HOME")
+    )
+    given["READERKIT_BOOK"] = str(book.root)
+    for variable, name in (("READERKIT_DATA", "data"), ("READERKIT_CACHE", "cache")):
+        done = run_process("annotate", environment=given, prefix=prefix)
+        assert (done.code, done.out) == (1, "")
+        assert done.err == (
+            f"readerkit: this user has no home folder: set {variable} to a folder for "
+            "readerkit\n"
+        )
+        given[variable] = str(folder / name)
+    fetch = ("fetch", "--source", str(folder / "copy"))
+    assert run_process(*fetch, environment=given, prefix=prefix).code == 0
+    done = run_process("annotate", environment=given, prefix=prefix)
+    assert (done.code, done.err) == (0, "")
+
+
+def test_missing_home_is_no_matter_where_the_variables_are_set(desk):
+    nothing = {"HOME": None, "XDG_CACHE_HOME": None, "XDG_DATA_HOME": None}
+    at = ("--book", str(desk.book.root))
+    for command in ("fetch", "annotate"):
+        done = run_process(command, *at, environment=nothing)
+        assert (done.code, done.err) == (0, "")
+
+
+# --- which book ---
+
+
+def test_variable_names_the_book(tmp_path, capsys, monkeypatch):
+    book = make_book(tmp_path)
+    monkeypatch.setenv("READERKIT_BOOK", str(book.root))
+    assert "close" in run(capsys, "annotate").out
+
+
+def test_option_goes_before_the_variable(tmp_path, capsys, monkeypatch):
+    book = make_book(tmp_path)
+    monkeypatch.setenv("READERKIT_BOOK", str(tmp_path))
+    assert run(capsys, "annotate", "--book", str(book.root)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("folder", "code", "message"),
+    [
+        (
+            "empty",
+            1,
+            r"/empty: got a folder without annotations/upstreams\.yaml, expected a",
+        ),
+        ("nowhere", 2, r"Directory '.*/nowhere' does not exist"),
+        ("file", 2, r"Directory '.*/file' is a file"),
+    ],
+)
+def test_folder_that_is_no_book_is_refused(folder, code, message, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    done = run(capsys, "annotate", "--book", str(tmp_path / folder))
+    assert (done.code, done.out) == (code, "")
+    assert re.search(message, done.err)
+
+
+def test_book_given_relatively_is_found_again_elsewhere(tmp_path, monkeypatch):
+    make_book(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    library = open_library(Path("book"))
+    monkeypatch.chdir("/")
+    assert library.root == tmp_path / "book"
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        pytest.param(
+            {"stray.yaml": "- {}\n"},
+            r"annotations/stray\.yaml:1:1: a file nobody reads: expected concepts",
+            id="stray-file",
+        ),
+        pytest.param(
+            {"other/linear.yaml": OWN},
+            r"annotations/other/linear\.yaml:1:3: unknown upstream: got folder "
+            r"'other', expected one of sample",
+            id="folder-of-no-upstream",
+        ),
+        pytest.param(
+            {"sample/linear.xx.yaml/": ""},
+            r"linear\.xx\.yaml: cannot be read",
+            id="folder",
+        ),
+    ],
+)
+def test_what_is_no_part_of_a_book_is_said(files, message, tmp_path, capsys):
+    book = make_book(tmp_path)
+    for name, text in files.items():
+        path = book.path(name)
+        if name.endswith("/"):
+            path.mkdir(parents=True)
+        else:
+            write_files(book.root / "annotations", {name: text})
+    done = run(capsys, "annotate", "--book", str(book.root))
+    assert (done.code, done.out) == (1, "")
+    assert re.search(message, done.err)
+
+
+# --- the reader's own overlay ---
+
+
+@pytest.fixture
+def overlay(tmp_path) -> Path:
+    return tmp_path / "data" / "book" / "annotations"
+
+
+def test_own_notes_stand_beside_those_of_the_book(desk, overlay):
+    write_files(overlay, {"sample/mine.yaml": OWN})
+    notes = json.loads(desk.run("annotate", "--json").out)
+    assert [note["id"] for note in notes] == [
+        "close",
+        "own-close",
+        "own-step",
+        "whole-step",
+    ]
+    assert notes[1]["written_at"] == f"{overlay}/sample/mine.yaml:1"
+
+
+def test_faults_of_own_notes_name_the_whole_path(desk, overlay):
+    write_files(overlay, {"sample/mine.yaml": ANNOTATIONS})
+    done = desk.run("annotate")
+    assert done.code == 1
+    assert (
+        f"{overlay}/sample/mine.yaml:1:3: a duplicate id: got 'close', first at "
+        "annotations/sample/linear.yaml:1"
+    ) in done.err
+
+
+def test_update_lock_writes_each_part_where_it_belongs(desk, overlay):
+    write_files(overlay, {"sample/mine.yaml": OWN})
+    done = desk.run("annotate", "--update-lock")
+    assert done.out.splitlines() == [
+        f"wrote {desk.lock()}",
+        f"wrote {overlay / 'sample.lock'}",
+        "sample: 4 anchors locked",
+    ]
+    book = json.loads(desk.lock().read_text())
+    mine = json.loads((overlay / "sample.lock").read_text())
+    assert set(book["anchors"]) == {"close", "whole-step"}
+    assert set(mine["anchors"]) == {"own-close", "own-step"}
+    assert list(book["files"]) == ["lib/linear.py"]
+    assert mine["files"] == {}
+    # Without the overlay the book is whole.
+    (overlay.parent).rename(overlay.parent.parent / "away")
+    assert desk.run("annotate", "--check").code == 0
+
+
+# --- what it never does ---
+
+
+def test_reading_a_book_writes_nothing_into_it(desk):
+    def tree():
+        return {p: p.stat().st_mtime_ns for p in desk.book.root.rglob("*")}
+
+    before = tree()
+    for arguments in (["annotate"], ["annotate", "close"], ["annotate", "--check"]):
+        desk.run(*arguments)
+    assert tree() == before
+
+
+def test_altered_bytes_right_after_a_fetch_are_a_disk_error(desk, tmp_path):
+    library = open_library(desk.book.root)
+    upstream = library.upstream("sample")
+    [blob] = library.lock(upstream).files.values()
+    # A folder in the place of the blob: nothing can be kept there.
+    library.store.path(blob).mkdir(parents=True)
+    with pytest.raises(ReaderkitError, match=r"cannot read .*READERKIT_CACHE"):
+        library.sources(upstream).file("lib/linear.py")
+
+
+def test_cache_that_cannot_be_written_still_reads_what_is_there(desk, tmp_path):
+    desk.run("fetch")
+    # The parsed book cannot be kept where a file stands in the way of its folder.
+    (tmp_path / "cache" / "parsed").rename(tmp_path / "away")
+    (tmp_path / "cache" / "parsed").touch()
+    done = desk.run("annotate")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_library_opens_without_git_torch_or_a_network():
+    code = (
+        "import sys; from readerkit.commands.library import open_library; "
+        "open_library(); print({'git', 'torch', 'requests', 'pip'} & "
+        "set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"

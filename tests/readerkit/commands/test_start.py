@@ -1,0 +1,64 @@
+import re
+import shlex
+
+import pytest
+
+from tests.helpers import ANNOTATIONS, make_book, run
+
+FIRST = ANNOTATIONS.replace("id: close", "id: tp-row-forward")
+
+
+def test_first_stop_shows_real_lines_the_note_and_the_proof(real_cache, capsys):
+    done = run(capsys, "start")
+    assert (done.code, done.err) == (0, "")
+    assert re.search(r"^\d+ +elif self\.sequence_parallel:", done.out, re.MULTILINE)
+    for words in (
+        "Which collective closes the layer?",
+        "Decided",
+        "Instead of",
+        "Cost",
+    ):
+        assert words in done.out
+    assert "/blob/55ac7082517c3878ae653c07c09c534b8aed49f6/megatron/core/" in done.out
+
+
+def test_every_command_it_points_to_works(real_cache, capsys):
+    out = run(capsys, "start").out
+    _, _, after = out.partition("Where to go from here:")
+    commands = re.findall(r"^  readerkit ([a-z0-9 -]+?)(?:  .*)?$", after, re.MULTILINE)
+    assert len(commands) >= 3
+    for command in commands:
+        assert run(capsys, *shlex.split(command)).code == 0, command
+
+
+def test_question_comes_before_the_answer(tmp_path, capsys):
+    book = make_book(tmp_path, annotations=FIRST)
+    out = run(capsys, "start", "--book", str(book.root)).out
+    order = [
+        "Which collective",
+        "Linear.forward",
+        "Decided",
+        "pinned  Sample",
+        "Where to go",
+    ]
+    assert sorted(order, key=out.index) == order
+
+
+def test_without_source_there_is_one_message_and_no_half_page(
+    tmp_path, capsys, free_port
+):
+    url = f"git://127.0.0.1:{free_port}/sample"
+    book = make_book(tmp_path, annotations=FIRST, url=url)
+    done = run(capsys, "start", "--book", str(book.root))
+    assert (done.code, done.out) == (1, "")
+    assert "no source could serve them" in done.err
+
+
+@pytest.mark.parametrize("annotations", ["", ANNOTATIONS], ids=["empty", "other"])
+def test_book_without_a_first_stop_says_so(annotations, tmp_path, capsys):
+    book = make_book(tmp_path, annotations=annotations)
+    done = run(capsys, "start", "--book", str(book.root))
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "readerkit: this book has no note 'tp-row-forward' to start from\n"
+    )

@@ -1,0 +1,120 @@
+import re
+
+import click
+import pytest
+
+from readerkit.anchors import Anchor, Span
+from readerkit.annotations import Annotation, Place
+from readerkit.book import Note
+from readerkit.render.table import legend, note_table
+
+
+def note(name="a-note", path="lib/a.py", first=1, last=9, state="reviewed", **more):
+    minis = more.pop("minis", ())
+    symbol = more.pop("symbol", "Class.method")
+    annotation = Annotation(
+        id=name,
+        upstream="sample",
+        anchor=Anchor(path, symbol=symbol),
+        kind=more.pop("kind", "note"),
+        title=more.pop("title", "A title"),
+        place=Place("file.yaml", 1, 1),
+    )
+    return Note(annotation, Span(path, first, last), symbol, state, minis)
+
+
+NOTES = [
+    note("first", minis=("ddp", "zero"), kind="citation"),
+    note("second-one", first=20, last=300, symbol="f", state="changed"),
+    note("third", path="lib/b.py", title="Something longer", state="unlocked"),
+]
+
+
+def lines(notes, width) -> list[str]:
+    return click.unstyle(note_table(notes, width)).split("\n")
+
+
+def test_table_is_grouped_by_file_and_aligned():
+    assert lines(NOTES, None) == [
+        "lib/a.py",
+        "  first       citation  Class.method  lib/a.py:1-9     A title           "
+        "ddp, zero",
+        "! second-one  note      f             lib/a.py:20-300  A title           -",
+        "",
+        "lib/b.py",
+        "* third       note      Class.method  lib/b.py:1-9     Something longer  -",
+    ]
+
+
+def test_narrow_table_has_place_and_title_on_lines_of_their_own():
+    assert lines(NOTES, 60) == [
+        "lib/a.py",
+        "  first       citation  Class.method",
+        "    lib/a.py:1-9  ddp, zero",
+        "    A title",
+        "! second-one  note      f",
+        "    lib/a.py:20-300",
+        "    A title",
+        "",
+        "lib/b.py",
+        "* third       note      Class.method",
+        "    lib/b.py:1-9",
+        "    Something longer",
+    ]
+
+
+@pytest.mark.parametrize("width", [*range(1, 130, 4), None])
+def test_table_is_wide_exactly_where_every_line_fits(width):
+    longest = max(map(len, lines(NOTES, None)))
+    is_wide = len(lines(NOTES, width)) == len(lines(NOTES, None))
+    assert is_wide == (width is None or width >= longest)
+
+
+def test_no_notes_make_an_empty_table():
+    assert note_table([], 80) == ""
+    assert legend([]) == []
+
+
+def test_same_file_twice_in_a_row_is_one_group():
+    assert lines(NOTES, None).count("lib/a.py") == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "mark", "words"),
+    [
+        ("reviewed", " ", None),
+        ("unreviewed", "?", "readerkit review ID"),
+        ("changed", "!", "its code changed since its review"),
+        ("unlocked", "*", "readerkit annotate --update-lock"),
+    ],
+)
+def test_each_state_has_its_mark_and_the_legend_explains_those_shown(
+    state, mark, words
+):
+    shown = [note(state=state), note(state="reviewed")]
+    assert lines(shown, None)[1].startswith(f"{mark} a-note")
+    explained = legend(shown)
+    assert len(explained) == (words is not None)
+    if words:
+        assert explained[0].startswith(f"{mark} ")
+        assert words in explained[0]
+
+
+def test_hostile_names_stay_on_their_line_and_are_spelt_out():
+    hostile = note(
+        path="lib/\u202ea.py",
+        symbol="f\x1b[2J",
+        title="one\ntwo\x9b",
+        minis=("m\u200b",),
+    )
+    for width in (None, 40):
+        table = click.unstyle(note_table([hostile], width))
+        assert not re.search("[\x1b\x9b\u202e\u200b]", table)
+        for words in (
+            "lib/<U+202E>a.py",
+            "f<U+001B>[2J",
+            "one two<U+009B>",
+            "m<U+200B>",
+        ):
+            assert words in table
+    assert len(note_table([hostile], None).split("\n")) == 2

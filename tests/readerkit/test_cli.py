@@ -1,0 +1,225 @@
+import json
+import re
+import shlex
+import subprocess
+import sys
+
+import click
+import pytest
+
+import readerkit
+from readerkit.cli import cli
+from readerkit.errors import ReaderkitError
+from tests.helpers import ROOT, run, run_process
+
+COMMANDS = sorted(cli.commands)
+README = (ROOT / "README.md").read_text()
+
+USAGE = """\
+Usage: readerkit fail [OPTIONS]
+Try 'readerkit fail --help' for help.
+
+"""
+HEAVY = {
+    "git",
+    "jinja2",
+    "jsonschema_rs",
+    "numpy",
+    "pypi_simple",
+    "requests",
+    "rich",
+    "torch",
+    "tree_sitter",
+    "yaml",
+}
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Add a subcommand that ends with an exception."""
+
+    def add(error: BaseException) -> None:
+        def fail() -> None:
+            raise error
+
+        monkeypatch.setitem(cli.commands, "fail", click.Command("fail", callback=fail))
+
+    return add
+
+
+# --- how a command ends ---
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        pytest.param(
+            ReaderkitError("the file is not there"),
+            1,
+            "readerkit: the file is not there\n",
+            id="mistake",
+        ),
+        pytest.param(
+            OSError(28, "No space left on device", "/here"),
+            1,
+            "readerkit: cannot write /here: No space left on device\n",
+            id="full-disk",
+        ),
+        pytest.param(
+            click.UsageError("no such thing"), 2, "Error: no such thing\n", id="usage"
+        ),
+        pytest.param(
+            KeyboardInterrupt(), 130, "\nreaderkit: interrupted\n", id="interrupt"
+        ),
+        pytest.param(click.Abort(), 130, "readerkit: interrupted\n", id="abort"),
+        pytest.param(click.exceptions.Exit(7), 7, "", id="code-of-its-own"),
+    ],
+)
+def test_failure_is_one_message_and_a_code(error, code, message, failing, capsys):
+    failing(error)
+    done = run(capsys, "fail")
+    assert (done.code, done.out) == (code, "")
+    assert done.err.removeprefix(USAGE) == message
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("oops"), FileNotFoundError(2, "No such file", "/here")]
+)
+def test_a_bug_is_a_traceback_and_says_so(error, failing, capsys):
+    failing(error)
+    done = run(capsys, "fail")
+    assert (done.code, done.out) == (3, "")
+    assert done.err.startswith("Traceback (most recent call last):")
+    assert f"{type(error).__name__}: " in done.err
+    assert done.err.endswith(
+        "readerkit: this is a bug: please report it with the lines above\n"
+    )
+
+
+def test_nothing_in_a_message_reaches_the_terminal_as_an_order(failing, capsys):
+    failing(ReaderkitError("one\x1b]0;title\x07\u202etwo"))
+    assert run(capsys, "fail").err == (
+        "readerkit: one<U+001B>]0;title<U+0007><U+202E>two\n"
+    )
+
+
+def test_success_is_zero(capsys, real_cache):
+    assert run(capsys, "annotate", "megatron").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Usage: readerkit"),
+        (["anotate"], "No such command 'anotate'"),
+        (["--loud"], "No such option '--loud'"),
+        (["annotate", "--loud"], "No such option '--loud'"),
+        (["review"], "Missing argument"),
+    ],
+)
+def test_wrong_use_is_two_and_goes_to_stderr(arguments, message, capsys):
+    done = run(capsys, *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+# --- help and version ---
+
+
+def test_version_is_the_package_version(capsys):
+    done = run(capsys, "--version")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"readerkit, version {readerkit.__version__}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example_of_itself(name, capsys):
+    done = run(capsys, name, "--help")
+    assert (done.code, done.err) == (0, "")
+    assert run(capsys, name, "-h").out == done.out
+    _, _, example = done.out.partition("  Example:\n")
+    assert example.startswith(f"      readerkit {name}")
+    command = cli.commands[name]
+    for option in command.params:
+        if isinstance(option, click.Option):
+            assert option.help, option.name
+
+
+def test_list_of_commands_cuts_no_sentence(capsys):
+    out = run(capsys, "--help").out
+    _, _, listed = out.partition("Commands:\n")
+    assert [line.split()[0] for line in listed.splitlines()] == COMMANDS
+    assert "..." not in listed
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_stands_in_the_readme(name):
+    assert re.search(rf"\breaderkit {name}\b", README)
+
+
+def examples(text: str) -> list[str]:
+    """Return the commands of a help text or of the README that only read."""
+    found = re.findall(r"^[ $]*readerkit ((?:[^#\n]|\S#)+)", text, re.MULTILINE)
+    commands = [command.strip() for command in found]
+    return [
+        command + (" --print" if command.startswith("note ") else "")
+        for command in commands
+        if command.split()[0] in ("annotate", "start", "note", "fetch")
+        and "~" not in command
+    ]
+
+
+HELP = "\n".join(command.help or "" for command in cli.commands.values())
+
+
+@pytest.mark.parametrize("command", sorted({*examples(HELP), *examples(README)}))
+def test_what_help_and_readme_say_to_type_works(command, real_cache, capsys):
+    done = run(capsys, *shlex.split(command))
+    assert (done.code, done.err) == (0, "")
+
+
+# --- starting up ---
+
+
+def imported(*arguments: str) -> set[str]:
+    """Return the top-level modules that a run of the command brings in."""
+    code = (
+        "import sys, json\nfrom readerkit.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], *[[name, "--help"] for name in COMMANDS], ["--wrong"]],
+    ids=" ".join,
+)
+def test_help_and_version_import_nothing_heavy(arguments):
+    assert imported(*arguments) & HEAVY == set()
+
+
+def test_reading_from_the_cache_imports_no_git_and_no_network(real_cache):
+    run_process("annotate", "megatron")
+    needless = HEAVY - {"tree_sitter"}
+    assert imported("annotate", "megatron") & needless == set()
+    needless.discard("rich")
+    assert imported("annotate", "megatron", "tp-row-forward") & needless == set()
+
+
+def test_torch_is_imported_by_no_command(real_cache):
+    for arguments in (["start"], ["annotate", "--check"], ["fetch", "pytorch"]):
+        assert "torch" not in imported(*arguments)
+
+
+def test_module_and_function_are_the_same_command(capsys):
+    assert run_process("--help").out == run(capsys, "--help").out

@@ -1,0 +1,213 @@
+"""Imports point one way; what each layer may touch. Read from the source, with ast."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import ROOT
+
+PACKAGE = ROOT / "readerkit"
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(
+        ".__init__"
+    ): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+
+# cli -> commands -> render -> book -> the rest -> git -> errors; and among the rest,
+# who may know whom. A part is a module of readerkit or one of its packages.
+BELOW: dict[str, set[str]] = {
+    "errors": set(),
+    "git": {"errors"},
+    "document": {"errors"},
+    "anchors": {"errors"},
+    "yaml_tree": {"document", "errors"},
+    "schema": {"document", "yaml_tree", "errors"},
+    "annotations": {"anchors", "document", "errors"},
+    "upstreams": {"anchors", "git", "errors"},
+    "book": {"anchors", "annotations", "errors", "upstreams"},
+    "reading": {"annotations", "book", "document", "errors", "schema", "upstreams"},
+    "render": {"anchors", "annotations", "book", "upstreams"},
+    "commands": {
+        "anchors",
+        "annotations",
+        "book",
+        "document",
+        "errors",
+        "reading",
+        "render",
+        "schema",
+        "upstreams",
+    },
+    "cli": {"commands", "errors", "render"},
+    "__main__": {"cli"},
+}
+# Third parties that one place of the package alone may import.
+ONLY_IN = {
+    "tree_sitter": "anchors",
+    "tree_sitter_python": "anchors",
+    "git": "git",
+    "jsonschema_rs": "schema",
+    "rich": "render",
+    "filelock": "upstreams",
+    "pypi_simple": "upstreams",
+    "platformdirs": "commands",
+}
+PURE = [
+    "anchors",
+    "annotations",
+    "book",
+    "document",
+    "reading",
+    "render",
+    "schema",
+    "yaml_tree",
+]
+OUTSIDE = {
+    "io",
+    "os",
+    "pathlib",
+    "shutil",
+    "socket",
+    "subprocess",
+    "tempfile",
+    "urllib",
+}
+
+
+def imports(path: Path, *, top_level: bool = False) -> Iterator[str]:
+    """Yield what a module imports, by full name; types alone do not count."""
+    tree = ast.parse(path.read_bytes())
+    typing_only = {
+        id(node)
+        for branch in ast.walk(tree)
+        if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING"
+        for statement in branch.body
+        for node in ast.walk(statement)
+    }
+    nodes = tree.body if top_level else ast.walk(tree)
+    for node in nodes:
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in MODULES else str(node.module)
+
+
+def part(module: str) -> str:
+    """Return the part of readerkit that a module belongs to; '' for the package."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def test_every_part_has_its_place_in_the_layers():
+    assert {part(module) for module in MODULES} - {""} == set(BELOW)
+
+
+def test_the_table_of_layers_is_acyclic():
+    TopologicalSorter(BELOW).prepare()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_down(module):
+    mine = part(module)
+    known = {name for name in imports(MODULES[module]) if name.startswith("readerkit")}
+    others = {part(name) for name in known} - {mine, ""}
+    assert others <= BELOW.get(mine, set())
+
+
+def test_modules_import_one_another_without_a_cycle():
+    graph = {
+        module: {name for name in imports(path) if name in MODULES and name != module}
+        for module, path in MODULES.items()
+    }
+    # A package's own file gathers what its modules offer: it stands above them.
+    for module, known in graph.items():
+        known -= {name for name in known if module.startswith(name + ".")}
+    TopologicalSorter(graph).prepare()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_readerkit_never_imports_torch_or_an_upstream(module):
+    tops = {name.split(".")[0] for name in imports(MODULES[module])}
+    assert not tops & {"torch", "numpy", "megatron", "deepspeed"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_of_the_minis_only_the_schedules_are_imported(module):
+    minis = {name for name in imports(MODULES[module]) if name.startswith("mini_impls")}
+    assert minis <= {"mini_impls.schedules"}
+
+
+@pytest.mark.parametrize(("library", "place"), ONLY_IN.items())
+def test_library_has_one_importer(library, place):
+    importers = {
+        part(module)
+        for module, path in MODULES.items()
+        if library in {name.split(".")[0] for name in imports(path)}
+    }
+    assert importers == {place}
+
+
+@pytest.mark.parametrize(
+    "module", [module for module in MODULES if part(module) in PURE]
+)
+def test_what_stands_between_the_edges_touches_no_disk_and_no_process(module):
+    tops = {name.split(".")[0] for name in imports(MODULES[module])}
+    assert not tops & OUTSIDE
+    calls = {
+        ast.unparse(node.func)
+        for node in ast.walk(ast.parse(MODULES[module].read_bytes()))
+        if isinstance(node, ast.Call)
+    }
+    assert not calls & {"open", "print", "input", "eval", "exec", "__import__"}
+
+
+def calls(module: str) -> set[str]:
+    tree = ast.parse(MODULES[module].read_bytes())
+    return {
+        ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)
+    }
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_only_commands_print_and_only_cli_exits(module):
+    said = calls(module) & {"print", "click.echo", "click.secho", "sys.stdout.write"}
+    assert not said or part(module) in ("commands", "cli")
+    assert not calls(module) & {"sys.exit", "os._exit", "exit", "quit"} or (
+        part(module) == "cli"
+    )
+
+
+@pytest.mark.parametrize(
+    "module", [module for module in MODULES if part(module) != "commands"]
+)
+def test_no_import_hides_in_a_function_to_dodge_a_cycle(module):
+    path = MODULES[module]
+    late = set(imports(path)) - set(imports(path, top_level=True))
+    ours = {name for name in late if name.startswith("readerkit")}
+    # Late for the sake of start-up: the parser, git and the widths of letters.
+    assert ours <= {
+        "readerkit.schema",
+        "readerkit.yaml_tree",
+        "readerkit.upstreams.git_source",
+        "readerkit.render.visible",
+    }
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_module_says_what_it_is_for(module):
+    assert ast.get_docstring(ast.parse(MODULES[module].read_bytes()))
+
+
+def test_errors_import_nothing_of_the_package():
+    names = set(imports(MODULES["readerkit.errors"]))
+    assert not {name for name in names if name.startswith("readerkit")}

@@ -1,0 +1,248 @@
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from readerkit.errors import SourceError
+from readerkit.upstreams import Upstream
+from readerkit.upstreams.folder import files_below, folder_source
+from readerkit.upstreams.served import MAX_MEMBER_BYTES
+from readerkit.upstreams.upstream import Licence
+from tests.helpers import git, make_repository, write_files
+
+FILES = {
+    "lib/a.py": b"x = 1\r\n",
+    "lib/b/c.py": b"\xff\x00",
+    "lib/b/d.txt": b"not included\n",
+    "other/e.py": b"not included\n",
+    "LICENSE": b"Do as you like.\n",
+}
+INCLUDED = {"lib/a.py": FILES["lib/a.py"], "lib/b/c.py": FILES["lib/b/c.py"]}
+UPSTREAM = Upstream(
+    name="sample",
+    title="Sample",
+    include=("lib/**/*.py",),
+    licence=Licence("MIT", "LICENSE", "Nobody"),
+    tag="v1",
+    commit="f" * 40,
+)
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    return write_files(tmp_path / "root", FILES)
+
+
+@pytest.fixture
+def cache(tmp_path) -> Path:
+    return tmp_path / "cache" / "git"
+
+
+# --- a directory ---
+
+
+def test_included_files_are_served_as_they_are(root, cache):
+    served = folder_source(root, cache)(UPSTREAM, None)
+    assert served.files == INCLUDED
+    assert served.licence == FILES["LICENSE"]
+    assert served.origin == f"folder {root}"
+    assert not served.proves_commit
+    assert not cache.exists()
+
+
+def test_only_asked_files_are_read(root, cache):
+    (root / "lib" / "b" / "c.py").unlink()
+    served = folder_source(root, cache)(UPSTREAM, ["lib/a.py"])
+    assert served.files == {"lib/a.py": FILES["lib/a.py"]}
+
+
+@pytest.mark.parametrize(
+    "include, expected",
+    [
+        pytest.param(["lib/*.py"], ["lib/a.py"], id="one-folder"),
+        pytest.param(["lib/b/c.py"], ["lib/b/c.py"], id="one-file"),
+        pytest.param(["lib/b/c.py", "lib/**/*.py"], list(INCLUDED), id="twice"),
+        pytest.param(["**/c.py"], ["lib/b/c.py"], id="any-folder"),
+        pytest.param(["*/a.py"], ["lib/a.py"], id="any-top-folder"),
+        pytest.param(["LICENSE"], ["LICENSE"], id="file-at-the-top"),
+        pytest.param(["l?b/*.py"], ["lib/a.py"], id="question-mark"),
+        pytest.param(["nowhere/*.py"], [], id="no-such-folder"),
+        pytest.param(["/lib/*.py"], [], id="absolute"),
+    ],
+)
+def test_globs_find_what_they_include(include, expected, root):
+    upstream = replace(UPSTREAM, include=tuple(include))
+    assert sorted(files_below(root, upstream, None)) == sorted(expected)
+
+
+def test_folder_of_a_build_is_no_repository(root, cache):
+    (root / "objects").mkdir()
+    assert folder_source(root, cache)(UPSTREAM, None).files == INCLUDED
+
+
+def test_folder_without_a_licence_serves(root, cache):
+    (root / "LICENSE").unlink()
+    served = folder_source(root, cache)(UPSTREAM, None)
+    assert served.files == INCLUDED
+    assert served.licence is None
+
+
+def test_link_inside_the_folder_is_followed(root, cache):
+    (root / "lib" / "link.py").symlink_to("a.py")
+    served = folder_source(root, cache)(UPSTREAM, None)
+    assert served.files["lib/link.py"] == FILES["lib/a.py"]
+
+
+def test_root_may_itself_be_a_link(root, cache, tmp_path):
+    (tmp_path / "link").symlink_to(root)
+    assert folder_source(tmp_path / "link", cache)(UPSTREAM, None).files == INCLUDED
+
+
+def link_out(root: Path) -> str:
+    (root.parent / "secret.py").write_text("secret = 1\n")
+    (root / "lib" / "out.py").symlink_to(root.parent / "secret.py")
+    return "lib/out.py"
+
+
+def folder_link_out(root: Path) -> str:
+    write_files(root.parent / "elsewhere", {"secret.py": "secret = 1\n"})
+    (root / "lib" / "out").symlink_to(root.parent / "elsewhere")
+    return "lib/out/secret.py"
+
+
+def link_to_nothing(root: Path) -> str:
+    (root / "lib" / "nothing.py").symlink_to("gone.py")
+    return "lib/nothing.py"
+
+
+def link_to_itself(root: Path) -> str:
+    (root / "lib" / "loop.py").symlink_to("loop.py")
+    return "lib/loop.py"
+
+
+def named_pipe(root: Path) -> str:
+    os.mkfifo(root / "lib" / "pipe.py")
+    return "lib/pipe.py"
+
+
+def large_file(root: Path) -> str:
+    with (root / "lib" / "large.py").open("wb") as file:
+        file.truncate(MAX_MEMBER_BYTES + 1)
+    return "lib/large.py"
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        pytest.param(link_out, "leads outside", id="link-out"),
+        pytest.param(folder_link_out, "leads outside", id="folder-link-out"),
+        pytest.param(lambda root: "../secret.py", "leads outside", id="dots"),
+        pytest.param(lambda root: "/etc/passwd", "leads outside", id="absolute"),
+        pytest.param(lambda root: "lib/gone.py", "No such file", id="missing"),
+        pytest.param(lambda root: "lib/b", "not a regular file", id="folder"),
+        pytest.param(lambda root: "lib/a.py/x", "Not a directory", id="below-a-file"),
+        pytest.param(lambda root: "lib/\0.py", "null byte", id="zero-byte"),
+        pytest.param(lambda root: "x" * 5000, "name too long", id="long-name"),
+        pytest.param(link_to_nothing, "No such file", id="link-to-nothing"),
+        pytest.param(link_to_itself, "loop|symbolic links", id="link-to-itself"),
+        pytest.param(named_pipe, "not a regular file", id="named-pipe"),
+        pytest.param(large_file, "4,000,001 bytes, expected at", id="too-large"),
+    ],
+)
+def test_path_that_is_no_file_of_the_folder_is_an_error(make, message, root):
+    path = make(root)
+    with pytest.raises(SourceError, match=message) as caught:
+        files_below(root, UPSTREAM, ["lib/a.py", path])
+    assert path in str(caught.value)
+    assert "secret = 1" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret", "/etc/passwd", "lib", "link", "pipe"], ids=lambda path: path
+)
+def test_licence_outside_the_folder_is_not_read(path, root, cache):
+    (root.parent / "secret").write_text("secret")
+    (root / "link").symlink_to("../secret")
+    os.mkfifo(root / "pipe")
+    upstream = replace(UPSTREAM, licence=Licence("MIT", path, "Nobody"))
+    assert folder_source(root, cache)(upstream, None).licence is None
+
+
+def test_missing_folder_is_an_error(tmp_path, cache):
+    with pytest.raises(SourceError, match="gone is not a folder"):
+        folder_source(tmp_path / "gone", cache)(UPSTREAM, None)
+
+
+# --- a local git repository ---
+
+
+@pytest.fixture
+def checkout(tmp_path) -> Path:
+    root = tmp_path / "checkout"
+    make_repository(root, FILES)
+    return root
+
+
+def pinned(checkout: Path) -> Upstream:
+    return replace(UPSTREAM, commit=git(checkout, "rev-parse", "v1^{commit}"))
+
+
+def test_pinned_commit_of_a_repository_is_served_and_not_its_work_tree(checkout, cache):
+    upstream = pinned(checkout)
+    (checkout / "lib" / "a.py").write_text("edited = 1\n")
+    (checkout / "lib" / "b" / "c.py").unlink()
+    write_files(checkout, {"lib/new.py": "untracked = 1\n", "LICENSE": "Mine.\n"})
+    served = folder_source(checkout, cache)(upstream, None)
+    assert served.files == INCLUDED
+    assert served.licence == FILES["LICENSE"]
+    assert served.proves_commit
+    assert checkout.as_uri() in served.origin
+
+
+def test_line_ends_that_a_work_tree_changed_do_not_matter(tmp_path, cache):
+    root = tmp_path / "checkout"
+    make_repository(root, {**FILES, "lib/a.py": "x = 1\n"})
+    upstream = pinned(root)
+    write_files(root, {".gitattributes": "*.py text eol=crlf\n"})
+    (root / "lib" / "a.py").unlink()
+    git(root, "checkout", "--", "lib/a.py")
+    assert (root / "lib" / "a.py").read_bytes() == b"x = 1\r\n"
+    served = folder_source(root, cache)(upstream, None)
+    assert served.files["lib/a.py"] == b"x = 1\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("clone --bare {checkout} {copy}", id="bare"),
+        pytest.param(
+            "clone --depth=1 --branch=v1 file://{checkout} {copy}", id="shallow"
+        ),
+        pytest.param("-C {checkout} worktree add {copy} v1", id="work-tree"),
+        pytest.param("clone --no-checkout {checkout} {copy}", id="nothing-checked-out"),
+    ],
+)
+def test_every_shape_of_repository_serves(command, checkout, cache, tmp_path):
+    copy = tmp_path / "co py"
+    filled = [part.format(checkout=checkout, copy=copy) for part in command.split(" ")]
+    git(tmp_path, "-c", "advice.detachedHead=false", *filled)
+    assert folder_source(copy, cache)(pinned(checkout), None).files == INCLUDED
+
+
+def test_repository_without_the_commit_is_an_error(checkout, cache):
+    with pytest.raises(SourceError, match=r"tag v1 of .* has moved|not our ref"):
+        folder_source(checkout, cache)(UPSTREAM, None)
+
+
+def test_repository_is_left_as_it_was(checkout, cache):
+    def state() -> dict[str, bytes]:
+        return {
+            str(path): path.read_bytes()
+            for path in checkout.rglob("*")
+            if path.is_file()
+        }
+
+    before = state()
+    folder_source(checkout, cache)(pinned(checkout), None)
+    assert state() == before
