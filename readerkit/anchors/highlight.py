@@ -11,6 +11,10 @@ from tree_sitter import Query, QueryCursor
 from readerkit.anchors.source import PYTHON, SourceFile
 
 
+MAX_LINE_BYTES = 5_000
+"""A query over one endless line takes minutes: lines are then shown without marks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """A stretch of one line, and what it is."""
@@ -35,6 +39,8 @@ def highlight(source: SourceFile, first: int, last: int) -> list[Mark]:
     Where two patterns of the query name one node, the later pattern rules, as the
     grammar's authors mean it.
     """
+    if any(len(line) > MAX_LINE_BYTES for line in source.raw_lines[first - 1 : last]):
+        return []
     cursor = QueryCursor(_query())
     cursor.set_point_range((first - 1, 0), (last, 0))
     kinds: dict[tuple[int, int], tuple[int, str]] = {}

@@ -52,12 +52,12 @@ from readerkit.anchors.shape import (
     read_statement,
     ungrouped,
 )
-from readerkit.anchors.tree import last_row, occurrences
+from readerkit.anchors.tree import check_depth, last_row, occurrences
 from readerkit.errors import AnchorError
 
 TELLING_LENGTH = 6
-MAX_DEPTH = 1_000
-"""Levels of nesting that a search descends before it gives up on a place."""
+MAX_PLACES = 2_000
+"""Places of a pattern's rarest word that are looked at in one scope."""
 
 _WORD = frozenset(
     bytes([byte])
@@ -199,7 +199,13 @@ def _find(
     """
     compared: dict[tuple[int, int], bool] = {}
     start = max(scope.start_byte, begin)
-    for position in _positions(needle.text, source, start, scope.end_byte):
+    positions = _positions(needle.text, source, start, scope.end_byte)
+    for count, position in enumerate(positions):
+        if count == MAX_PLACES:
+            raise AnchorError(
+                f"{needle.text.decode()!r} stands in over {MAX_PLACES:,} places here: "
+                "name the symbol around the one that is meant"
+            )
         longest = None
         for node in _ancestors(scope, position, len(needle.text), needle.depth):
             if not _is_kind(shape, node) or node.start_byte < begin:
@@ -245,12 +251,7 @@ def _ancestors(scope: Node, start: int, size: int, height: int) -> list[Node]:
     levels = 0
     while cursor.goto_first_child_for_byte(start) is not None:
         levels += 1
-        if levels > MAX_DEPTH:
-            row = scope.start_point[0] + 1
-            raise AnchorError(
-                f"code nested deeper than {MAX_DEPTH:,} levels at or after line {row}: "
-                "expected source that a person wrote; anchor another place"
-            )
+        check_depth(scope, levels)
     node = cursor.node
     if node is None or node.start_byte != start or node.end_byte != start + size:
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tree_sitter import Node, Query, QueryCursor, QueryError
 
@@ -12,10 +12,11 @@ from readerkit.anchors.anchor import Anchor, Span
 from readerkit.anchors.pattern import Match, compile_pattern
 from readerkit.anchors.source import PYTHON, SourceFile
 from readerkit.anchors.symbols import Symbol
-from readerkit.anchors.tree import last_row
+from readerkit.anchors.tree import check_whole_depth, last_row
 from readerkit.errors import AnchorError
 
 MAX_CANDIDATES = 8
+MAX_QUERY_BYTES = 2_000
 MAX_QUERY_MATCHES = 10_000
 
 _Place = TypeVar("_Place", Symbol, Match)
@@ -88,10 +89,10 @@ def _pattern(
     where = f" in {symbol}" if symbol else ""
     if not matches:
         raise AnchorError(
-            f"{source.path}: no match for {text!r}{where}",
+            f"{source.path}: no match for {_shorten(text)!r}{where}",
             _near_lines(text, scopes, source),
         )
-    return _pick(matches, nth, f"{text!r}{where}", source)
+    return _pick(matches, nth, f"{_shorten(text)!r}{where}", source)
 
 
 def _near_lines(text: str, scopes: Sequence[Node], source: SourceFile) -> list[str]:
@@ -116,31 +117,53 @@ def _end_of_range(
     matches = pattern.find([scope], source.data, start.node.start_byte)
     if not matches:
         raise AnchorError(
-            f"{source.path}: no match for {text!r} at or after line {start.first}, "
+            f"{source.path}: no match for {_shorten(text)!r} at or after line "
+            f"{start.first}, "
             "where the range begins",
             _near_lines(text, [scope], source),
         )
-    what = f"{text!r} after line {start.first}"
+    what = f"{_shorten(text)!r} after line {start.first}"
     return _pick(matches, anchor.to_nth, what, source, key="to_nth")
 
 
 def _query(text: str, scopes: Sequence[Node]) -> list[Match]:
+    size = len(text.encode())
+    if size > MAX_QUERY_BYTES:
+        raise AnchorError(
+            f"query is too long: got {size:,} bytes, expected at most "
+            f"{MAX_QUERY_BYTES:,}"
+        )
     try:
         query = Query(PYTHON, text)
     except QueryError as error:
         raise AnchorError(f"query is not valid: {error}") from None
+    names = [query.capture_name(index) for index in range(query.capture_count)]
+    if "anchor" not in names:
+        got = ", ".join(f"@{name}" for name in names) or "no capture"
+        raise AnchorError(f"query names no node: got {got}, expected @anchor")
     nodes: list[Node] = []
     for scope in scopes:
+        check_whole_depth(scope)
         cursor = QueryCursor(query, match_limit=MAX_QUERY_MATCHES)
-        nodes += cursor.captures(scope).get("anchor", [])
+        nodes += cursor.captures(scope, _refuse_predicate).get("anchor", [])
         if cursor.did_exceed_match_limit:
             raise AnchorError(f"query has over {MAX_QUERY_MATCHES:,} matches")
     if not nodes:
-        raise AnchorError(
-            "query matched nothing: expected one node captured as @anchor"
-        )
+        raise AnchorError("query matched nothing: expected one node as @anchor")
     nodes.sort(key=lambda node: (node.start_byte, node.end_byte))
     return [Match(n, n.start_point[0] + 1, last_row(n) + 1) for n in nodes]
+
+
+def _refuse_predicate(name: str, *_: Any) -> bool:
+    """Refuse a predicate that tree-sitter does not know and would take as true.
+
+    Raises:
+        AnchorError: always.
+    """
+    known = "#eq?, #match?, #any-of? and their #not- and #any- forms"
+    raise AnchorError(
+        f"query is not valid: unknown predicate #{name}, expected {known}"
+    )
 
 
 def _pick(

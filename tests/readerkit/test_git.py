@@ -1,5 +1,6 @@
 import os
 import random
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -308,8 +309,7 @@ def error_of(call) -> BaseException:
 def only_git(folder: Path) -> Path:
     """Return a folder for PATH with git in it and nothing else."""
     folder.mkdir()
-    found = subprocess.run(["which", "git"], capture_output=True, check=True, text=True)
-    (folder / "git").symlink_to(found.stdout.strip())
+    (folder / "git").symlink_to(shutil.which("git"))
     return folder
 
 
@@ -383,6 +383,8 @@ TRAPS = [
     pytest.param({"GIT_SSH_COMMAND": "touch '{marker}'; false"}, "", "ssh", id="ssh"),
     pytest.param({"GIT_SSH": "{script}"}, "", "ssh", id="ssh-program"),
     pytest.param({}, "[core]\nsshCommand = {script}\n", "ssh", id="gitconfig-ssh"),
+    # The real ssh would obey ~/.ssh/config, which may name commands.
+    pytest.param({"PATH": "{home}/bin:{path}"}, "", "ssh", id="ssh-on-path"),
     pytest.param(
         {"GIT_ALLOW_PROTOCOL": "ext"}, "", "ext", id="protocol-that-runs-commands"
     ),
@@ -493,12 +495,14 @@ def trap(request, tmp_path, monkeypatch) -> Path:
     home, marker = tmp_path / "home", tmp_path / "marker"
     script = f"#!/bin/sh\ntouch '{marker}'\nexec git-upload-pack \"$@\"\n"
     names = {"home": home, "marker": marker, "script": home / "script"}
+    names["path"] = os.environ["PATH"]
     other = f'[remote "origin"]\nuploadpack = {home}/script\n'
     hook = f"#!/bin/sh\ntouch '{marker}'\n"
     write_files(
         home,
         {
             "script": script,
+            "bin/ssh": script,
             "other": other,
             "xdg/git/config": other,
             "exec/git-upload-pack": hook,
@@ -506,7 +510,7 @@ def trap(request, tmp_path, monkeypatch) -> Path:
             ".gitconfig": config.format(**names),
         },
     )
-    for name in ("script", "exec/git-upload-pack"):
+    for name in ("script", "bin/ssh", "exec/git-upload-pack"):
         (home / name).chmod(0o755)
     (home / "template/hooks/reference-transaction").chmod(0o755)
     monkeypatch.setenv("HOME", str(home))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -80,9 +81,14 @@ OUTSIDE = {
 }
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_bytes())
+
+
 def imports(path: Path, *, top_level: bool = False) -> Iterator[str]:
     """Yield what a module imports, by full name; types alone do not count."""
-    tree = ast.parse(path.read_bytes())
+    tree = parsed(path)
     typing_only = {
         id(node)
         for branch in ast.walk(tree)
@@ -101,6 +107,14 @@ def imports(path: Path, *, top_level: bool = False) -> Iterator[str]:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
                 yield whole if whole in MODULES else str(node.module)
+
+
+def calls(module: str) -> set[str]:
+    return {
+        ast.unparse(node.func)
+        for node in ast.walk(parsed(MODULES[module]))
+        if isinstance(node, ast.Call)
+    }
 
 
 def part(module: str) -> str:
@@ -163,19 +177,8 @@ def test_library_has_one_importer(library, place):
 def test_what_stands_between_the_edges_touches_no_disk_and_no_process(module):
     tops = {name.split(".")[0] for name in imports(MODULES[module])}
     assert not tops & OUTSIDE
-    calls = {
-        ast.unparse(node.func)
-        for node in ast.walk(ast.parse(MODULES[module].read_bytes()))
-        if isinstance(node, ast.Call)
-    }
-    assert not calls & {"open", "print", "input", "eval", "exec", "__import__"}
-
-
-def calls(module: str) -> set[str]:
-    tree = ast.parse(MODULES[module].read_bytes())
-    return {
-        ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)
-    }
+    hidden = {"open", "print", "input", "eval", "exec", "__import__"}
+    assert not calls(module) & hidden
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -205,7 +208,7 @@ def test_no_import_hides_in_a_function_to_dodge_a_cycle(module):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_module_says_what_it_is_for(module):
-    assert ast.get_docstring(ast.parse(MODULES[module].read_bytes()))
+    assert ast.get_docstring(parsed(MODULES[module]))
 
 
 def test_errors_import_nothing_of_the_package():

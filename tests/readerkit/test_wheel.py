@@ -37,7 +37,7 @@ def installed(wheel, tmp_path_factory) -> Path:
         [sys.executable, "-m", "venv", "--without-pip", str(root)], check=True
     )
     pip = [sys.executable, "-m", "pip", "--python", str(root / "bin" / "python")]
-    pip += ["--disable-pip-version-check", "install", "--quiet", "--no-input"]
+    pip += ["--disable-pip-version-check", "install", "--no-input", "--no-compile"]
     subprocess.run([*pip, str(wheel)], check=True, capture_output=True, timeout=300)
     return root / "bin" / "readerkit"
 
@@ -108,7 +108,8 @@ def test_no_file_of_the_checkout_is_opened(installed, elsewhere, real_cache):
         "sys.addaudithook(lambda event, args: opened.append(str(args[0]))"
         " if event == 'open' else None)\n"
         "from readerkit.cli import main\n"
-        "try:\n    main(['start'])\nexcept SystemExit as ended:\n    code = ended.code\n"
+        "try:\n    main(['start'])\nexcept SystemExit as ended:\n"
+        "    code = ended.code\n"
         "print('\\n'.join(opened), file=sys.stderr)\nsys.exit(code)\n"
     )
     done = run_installed(installed.parent / "python", elsewhere, "-c", code)

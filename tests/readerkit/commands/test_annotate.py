@@ -507,9 +507,9 @@ MERGES = "a: &a {x: 1}\n" + "".join(
         pytest.param("x" * 1_100_000, r"yaml:1:1: file is too large", id="too-large"),
     ],
 )
-def test_hostile_yaml_is_one_message_with_its_place(data, message, tmp_path):
+def test_hostile_yaml_is_one_message_with_its_place(data, message, tmp_path, capsys):
     book = make_book(tmp_path, more={"sample/bomb.yaml": data})
-    done = run_process("annotate", "--book", str(book.root), timeout=20)
+    done = run(capsys, "annotate", "--book", str(book.root))
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("readerkit: annotations/sample/bomb.yaml:")
     assert re.search(message, done.err)
@@ -573,7 +573,7 @@ def test_a_line_of_a_megabyte_is_cut_when_it_is_shown(tmp_path):
 def test_a_file_of_five_megabytes_in_one_line_is_skipped_and_said(tmp_path):
     book = make_book(
         tmp_path,
-        files={"lib/big.py": b"x = [" + b"1," * 2_500_000 + b"]\n"},
+        files={"lib/big.py": b"x = '" + b"1," * 2_500_000 + b"'\n"},
         annotations=ANNOTATIONS + a_note("{file: lib/big.py, symbol: f}", name="big"),
     )
     done = run_process("annotate", "--book", str(book.root), timeout=30)
@@ -642,7 +642,7 @@ def test_hostile_text_in_an_error_is_spelt_out(tmp_path, capsys):
 # --- terminals, pipes and locales ---
 
 
-@pytest.mark.parametrize("columns", [20, 60, 100])
+@pytest.mark.parametrize("columns", [20, 60])
 def test_narrow_terminal_gets_a_note_on_several_lines(columns, locked):
     at = ("--book", str(locked.book.root))
     lines = ANSI.sub("", run_on_terminal(columns, "annotate", "sample", *at)).split(
@@ -656,7 +656,7 @@ def test_narrow_terminal_gets_a_note_on_several_lines(columns, locked):
         "? whole-step  note      step",
         "    lib/linear.py:21-24",
         "    One step",
-    ] or columns >= len(lines[1])
+    ]
 
 
 def test_wide_terminal_gets_a_note_on_one_line(locked):
@@ -669,7 +669,7 @@ def test_wide_terminal_gets_a_note_on_one_line(locked):
     assert max(map(len, lines[:3])) <= 120
 
 
-@pytest.mark.parametrize("columns", [24, 60, 80, 200])
+@pytest.mark.parametrize("columns", [24, 80, 200])
 def test_no_line_of_a_note_is_wider_than_the_terminal(columns, locked):
     at = ("--book", str(locked.book.root))
     shown = ANSI.sub("", run_on_terminal(columns, "annotate", "close", *at))
@@ -697,18 +697,21 @@ def shell(command: str, environment=None):
     )
 
 
+# More than a pipe holds, so that its reader is gone before all is written.
 MANY = "".join(
-    a_note("{file: lib/linear.py, symbol: step}", name=f"many-{number}")
-    for number in range(1_500)
+    a_note("{file: lib/linear.py, symbol: step}", f"many-{number}", title="T" * 80)
+    for number in range(500)
 )
+LONG = a_note("{file: lib/linear.py, symbol: step}", "long", text="Words. " * 15_000)
 
 
-@pytest.mark.parametrize("reader", ["head -1", "true"])
 @pytest.mark.parametrize(
-    "what", ["--json", "", "many-1"], ids=["json", "table", "note"]
+    ("what", "reader"),
+    [("--json", "head -1"), ("", "head -1"), ("", "true"), ("long", "head -1")],
+    ids=["json", "table", "table-unread", "note"],
 )
-def test_closed_pipe_ends_quietly(reader, what, tmp_path, capsys):
-    book = make_book(tmp_path, annotations=MANY)
+def test_closed_pipe_ends_quietly(what, reader, tmp_path, capsys):
+    book = make_book(tmp_path, annotations=MANY + LONG)
     at = f"--book {shlex.quote(str(book.root))}"
     run(capsys, "fetch", "--book", str(book.root))
     done = shell(f"readerkit annotate {what} {at} | {reader}")

@@ -452,6 +452,8 @@ def test_killed_fetch_looks_unfinished_and_the_next_one_succeeds(
         assert "sample: 21 files from git " in result.out
         assert result.code == 0
         assert missing_files(lock, store) == []
+        if "git" in killed:
+            assert files_below(store.root / "git") == []
 
 
 def children_of(pid: int) -> list[int]:
