@@ -30,6 +30,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +196,9 @@ def run(
         run_dir = Path(name)
         rest = (run_dir, os.getpid(), fn, args)
         # Ranks inherit the mask: ^C reaches the whole terminal, and only the launcher
-        # may answer it, or every rank prints a traceback of its own.
+        # may answer it, or every rank prints a traceback of its own. The tracker
+        # would unblock it if it were started by the first rank.
+        resource_tracker.ensure_running()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             ranks = start_processes(

@@ -100,7 +100,7 @@ class ZeroStage1:
         # With `all_reduce`, as data parallelism does, everyone gets a mean that only
         # the owner reads, and the broadcast after it makes 1.5 times the bytes. Sent
         # to the owner alone, both together are the bytes of one all-reduce.
-        for param in self.params:
+        for param in reversed(self.params):
             if param.grad is not None:
                 param.grad /= self.world_size
                 if self.gradients == "all_reduce":
@@ -119,12 +119,11 @@ class ZeroStage1:
     def _sync_params(self) -> None:
         handles = [
             dist.broadcast(
-                param.detach(),
-                group_src=self.param_to_rank[param],
-                group=self.group,
-                async_op=True,
+                param.detach(), group_src=rank, group=self.group, async_op=True
             )
-            for param in self.params
+            for rank in range(self.world_size)
+            for param, owner in self.param_to_rank.items()
+            if owner == rank
         ]
         for handle in handles:
             handle.wait()
@@ -333,9 +332,16 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
         rank.say(f"largest difference of a parameter from the one process: {apart:.1e}")
 
 
+def check(args: argparse.Namespace) -> None:
+    """Refuse a world in which some rank would own nothing."""
+    count = len(list(build_model(GPTConfig()).parameters()))
+    if args.world > count:
+        raise ValueError(f"{count} parameters cannot have {args.world} owners")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the demo on this command line's ranks; return the exit status."""
-    return launch.main(demo, description="ZeRO, stages 1 to 3.", argv=argv)
+    return launch.main(demo, description="ZeRO, stages 1 to 3.", check=check, argv=argv)
 
 
 if __name__ == "__main__":

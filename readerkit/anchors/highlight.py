@@ -10,7 +10,6 @@ from tree_sitter import Query, QueryCursor
 
 from readerkit.anchors.source import PYTHON, SourceFile
 
-
 MAX_LINE_BYTES = 5_000
 """A query over one endless line takes minutes: lines are then shown without marks."""
 

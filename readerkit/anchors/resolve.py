@@ -141,29 +141,25 @@ def _query(text: str, scopes: Sequence[Node]) -> list[Match]:
     if "anchor" not in names:
         got = ", ".join(f"@{name}" for name in names) or "no capture"
         raise AnchorError(f"query names no node: got {got}, expected @anchor")
+    unknown: list[str] = []
+
+    def refuse(name: str, *_: Any) -> bool:
+        unknown.append(name)  # tree-sitter takes what it does not know as true
+        return False
+
     nodes: list[Node] = []
     for scope in scopes:
         check_whole_depth(scope)
         cursor = QueryCursor(query, match_limit=MAX_QUERY_MATCHES)
-        nodes += cursor.captures(scope, _refuse_predicate).get("anchor", [])
+        nodes += cursor.captures(scope, refuse).get("anchor", [])
         if cursor.did_exceed_match_limit:
             raise AnchorError(f"query has over {MAX_QUERY_MATCHES:,} matches")
+    if unknown:
+        raise AnchorError(f"query is not valid: unknown predicate #{unknown[0]}")
     if not nodes:
         raise AnchorError("query matched nothing: expected one node as @anchor")
     nodes.sort(key=lambda node: (node.start_byte, node.end_byte))
     return [Match(n, n.start_point[0] + 1, last_row(n) + 1) for n in nodes]
-
-
-def _refuse_predicate(name: str, *_: Any) -> bool:
-    """Refuse a predicate that tree-sitter does not know and would take as true.
-
-    Raises:
-        AnchorError: always.
-    """
-    known = "#eq?, #match?, #any-of? and their #not- and #any- forms"
-    raise AnchorError(
-        f"query is not valid: unknown predicate #{name}, expected {known}"
-    )
 
 
 def _pick(

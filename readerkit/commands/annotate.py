@@ -175,9 +175,9 @@ def _show_one(
         library.upstream(upstream)
     annotation = library.book.annotations.get(note_id)
     if annotation is None or (upstream and annotation.upstream != upstream):
-        near = difflib.get_close_matches(
-            note_id, library.book.annotations, n=3, cutoff=0.5
-        )
+        known = library.book.annotations.values()
+        ids = [note.id for note in known if upstream in (None, note.upstream)]
+        near = difflib.get_close_matches(note_id, ids, n=3, cutoff=0.6)
         hint = (
             f"did you mean {' or '.join(near)}?"
             if near

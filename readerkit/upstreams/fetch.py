@@ -159,12 +159,12 @@ def _nothing_served(upstream: Upstream, tried: list[str], missing: int) -> str:
     rows = "\n".join(f"    {row}" for row in tried)
     package = upstream.package
     hint = (
-        f"pip install {package.name}=={package.version}, or "
+        f"pip install {package.name}=={package.version}, "
         if upstream.installed and package
         else ""
     )
     return (
         f"{upstream.name}: {what}no source could serve them:\n{rows}\n"
         f"  to mend it: connect to a network and run readerkit fetch {upstream.name}, "
-        f"{hint}name a checkout: readerkit fetch {upstream.name} --source PATH"
+        f"{hint}or name a checkout: readerkit fetch {upstream.name} --source PATH"
     )

@@ -1,0 +1,135 @@
+"""Ranks that stay alive between tests: one process group serves a whole session."""
+
+import multiprocessing
+import os
+import pickle
+import shutil
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from mini_impls.launch import Rank, die_with_parent
+
+# One clean process imports torch once and every rank is forked from it: a quick start
+# without forking pytest, whose autograd threads would not survive it. Optimizers and
+# dispatch modes import torch._dynamo at first use: seconds, if every rank does it.
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["torch.distributed", "torch._dynamo"])
+
+
+class RankFailure(AssertionError):
+    """A rank raised; the message is the first failed rank's traceback."""
+
+
+def _serve(rank: int, world_size: int, store_path: str, calls: Connection) -> None:
+    die_with_parent(os.getppid())
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "gloo",
+        store=dist.FileStore(store_path, world_size),
+        rank=rank,
+        world_size=world_size,
+        timeout=timedelta(seconds=20),
+    )
+    group = dist.group.WORLD
+    assert group is not None
+    while True:
+        try:
+            fn, args = pickle.loads(calls.recv_bytes())
+        except EOFError:
+            os._exit(0)  # the session is over
+        try:
+            torch.manual_seed(0)
+            value = fn(Rank(rank, world_size, torch.device("cpu"), group), *args)
+            answer = pickle.dumps((True, value))
+        except BaseException:
+            answer = pickle.dumps((False, (time.monotonic(), traceback.format_exc())))
+        calls.send_bytes(answer)
+
+
+class RankPool:
+    """`world_size` processes with a gloo group, started at the first `run`."""
+
+    def __init__(self, world_size: int) -> None:
+        self.world_size = world_size
+        self._processes: list[Any] = []
+        self._calls: list[Connection] = []
+
+    def run(
+        self, fn: Callable[..., Any], *args: Any, timeout_s: float = 30.0
+    ) -> list[Any]:
+        """Return what `fn(Rank, *args)` returned on each rank.
+
+        A failure ends the pool, since its neighbours may be stuck in a collective; the
+        next `run` starts a new one.
+        """
+        if not self._processes:
+            self._start()
+        message = pickle.dumps((fn, args))
+        for calls in self._calls:
+            calls.send_bytes(message)
+        values: dict[int, Any] = {}
+        failures: list[tuple[float, int, str]] = []
+        deadline = time.monotonic() + timeout_s
+        waiting = {calls: rank for rank, calls in enumerate(self._calls)}
+        while waiting:
+            # Once one has failed, the others get a moment to say what they saw.
+            limit = 0.5 if failures else deadline - time.monotonic()
+            ready = wait(list(waiting), max(0.0, limit))
+            if not ready:
+                break
+            for calls in ready:
+                assert isinstance(calls, Connection)
+                rank = waiting.pop(calls)
+                try:
+                    ok, value = pickle.loads(calls.recv_bytes())
+                except EOFError:
+                    ok, value = False, (0.0, "the process died")
+                if ok:
+                    values[rank] = value
+                else:
+                    failures.append((value[0], rank, value[1]))
+        if failures or waiting:
+            self.close()
+        if failures:
+            _, rank, text = min(failures)
+            raise RankFailure(f"rank {rank} of {self.world_size}: {text}")
+        if waiting:
+            missing = sorted(waiting.values())
+            raise RankFailure(f"ranks {missing} gave no answer in {timeout_s} s")
+        return [values[rank] for rank in range(self.world_size)]
+
+    def _start(self) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="mini-impls-pool-"))
+        path = self._directory / "store"
+        for rank in range(self.world_size):
+            ours, theirs = _CONTEXT.Pipe()
+            process = _CONTEXT.Process(
+                target=_serve,
+                args=(rank, self.world_size, str(path), theirs),
+                daemon=True,
+            )
+            process.start()
+            theirs.close()
+            self._processes.append(process)
+            self._calls.append(ours)
+
+    def close(self) -> None:
+        """End the processes."""
+        for calls in self._calls:
+            calls.close()
+        for process in self._processes:
+            process.kill()
+            process.join(5)
+        if self._processes:
+            shutil.rmtree(self._directory)
+        self._processes, self._calls = [], []

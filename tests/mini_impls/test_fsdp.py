@@ -1,0 +1,414 @@
+"""Sharded training equals one process; memory and traffic are what they should be."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from mini_impls.fsdp import fully_shard
+from mini_impls.model import (
+    GPTConfig,
+    build_model,
+    compute_loss,
+    make_batch,
+    shard_batch,
+    train_one_process,
+)
+from mini_impls.traffic import CollectiveCounter
+
+CONFIG = GPTConfig(hidden_size=32, ffn_hidden_size=64)
+TIED = replace(CONFIG, share_embeddings_and_output_weights=True)
+STEPS = 10
+LAYERS = ["layers.0", "layers.1"]
+ALL = ["", *LAYERS]
+
+
+def sgd(model):
+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+
+def batches(world_size, steps=STEPS):
+    return [make_batch(CONFIG, step=i, batch_size=2 * world_size) for i in range(steps)]
+
+
+def rows_of(tensor, rank, world_size):
+    """Return the rows that `rank` keeps, fewer or none on the last ranks."""
+    rows = -(-len(tensor) // world_size)
+    return tensor[rank * rows : (rank + 1) * rows]
+
+
+def alone(config, world_size, steps=STEPS):
+    model = build_model(config)
+    losses = train_one_process(
+        model, sgd(model), batches(world_size, steps), chunks=world_size
+    )
+    return losses, model
+
+
+def train(rank, config, modules, options, steps=STEPS):
+    model = build_model(config)
+    state = fully_shard(model, rank.group, modules=modules, **options)
+    optimizer, losses = sgd(model), []
+    for batch in batches(rank.world_size, steps):
+        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=rank.world_size)
+        with CollectiveCounter() as sent:
+            optimizer.zero_grad()
+            loss = compute_loss(model(tokens), labels)
+            loss.backward()
+            optimizer.step()
+        total = loss.detach().double()
+        dist.all_reduce(total, group=rank.group)
+        losses.append(total.item() / rank.world_size)
+    named = dict(model.named_parameters())
+    shards = {name: p.detach() for name, p in named.items()}
+    grads = {name: p.grad for name, p in named.items()}
+    whole = [p for g in state.param_groups.values() for p in g.fsdp_params]
+    still_held = sum(p.all_gather_output.untyped_storage().nbytes() for p in whole)
+    full = state.full_parameters(model)
+    return losses, shards, grads, full, sent.calls, still_held
+
+
+def assert_close(got, want, world_size, name):
+    if world_size == 2:  # one addition commutes
+        assert torch.equal(got, want), name
+    else:  # gloo adds four terms in an order of its own
+        torch.testing.assert_close(got, want, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("config", "modules", "options"),
+    [
+        pytest.param(CONFIG, ALL, {}, id="defaults"),
+        pytest.param(TIED, ALL, {}, id="tied"),
+        pytest.param(CONFIG, ALL, {"reshard_after_forward": False}, id="kept"),
+        pytest.param(CONFIG, ALL, {"prefetch": False}, id="plain"),
+        pytest.param(CONFIG, [""], {}, id="one group"),
+        pytest.param(CONFIG, ["embedding", *LAYERS, "output_layer"], {}, id="no root"),
+        pytest.param(TIED, LAYERS, {}, id="rest replicated"),
+        pytest.param(CONFIG, ["", "layers.0", "layers.0.mlp"], {}, id="nested"),
+    ],
+)
+def test_equals_the_one_process_run(pool, config, modules, options):
+    w = pool.world_size
+    want_losses, model = alone(config, w)
+    want = dict(model.named_parameters())
+    answers = pool.run(train, config, modules, options)
+    for rank, (losses, shards, grads, full, _, still_held) in enumerate(answers):
+        assert losses == pytest.approx(want_losses, rel=1e-12 if w == 2 else 1e-5)
+        assert full.keys() == model.state_dict().keys()
+        for name, p in want.items():
+            assert_close(full[name], p, w, name)
+            sharded = "" in modules or any(name.startswith(m + ".") for m in modules)
+            mine = rows_of(p, rank, w) if sharded else p
+            assert_close(shards[name], mine, w, name)
+            grad = rows_of(p.grad, rank, w) if sharded else p.grad
+            assert_close(grads[name], grad, w, name)
+            if not sharded:
+                assert torch.equal(grads[name], answers[0][2][name])
+        assert still_held == 0, "whole parameters outlived the step"
+
+
+# --- what is sent ---
+
+
+def sizes(world_size, config=CONFIG):
+    """Return padded bytes of the root and of a layer."""
+    model = build_model(config)
+
+    def padded(params):
+        return sum(
+            -(-len(p) // world_size) * world_size * p[0].numel() * 4 for p in params
+        )
+
+    layer = padded(model.layers[0].parameters())
+    rest = [p for n, p in model.named_parameters() if not n.startswith("layers.")]
+    return padded(rest), layer
+
+
+@pytest.mark.parametrize("prefetch", [True, False])
+def test_one_step_sends_these_in_this_order(pool, prefetch):
+    root, layer = sizes(pool.world_size)
+    ag, rs = "all_gather", "reduce_scatter"
+    forward = [(ag, root), (ag, layer), (ag, layer)]
+    backward = {
+        # layer 1, and layer 0 ahead of time, while layer 1 computes
+        True: [(ag, layer), (ag, layer), (rs, layer), (rs, layer), (rs, root)],
+        False: [(ag, layer), (rs, layer), (ag, layer), (rs, layer), (rs, root)],
+    }
+    for *_, calls, _ in pool.run(train, CONFIG, ALL, {"prefetch": prefetch}, 1):
+        got = [(call.op, call.payload_bytes) for call in calls]
+        assert got == forward + backward[prefetch]
+
+
+def test_kept_parameters_are_gathered_once(pool2):
+    root, layer = sizes(2)
+    options = {"reshard_after_forward": False}
+    *_, calls, _ = pool2.run(train, CONFIG, ALL, options, 1)[0]
+    gathered = [call.payload_bytes for call in calls if call.op == "all_gather"]
+    assert gathered == [root, layer, layer]
+
+
+def test_replicated_rest_is_all_reduced(pool2):
+    root, _ = sizes(2)
+    *_, calls, _ = pool2.run(train, CONFIG, LAYERS, {}, 1)[0]
+    reduced = [call.payload_bytes for call in calls if call.op == "all_reduce"]
+    assert sum(reduced) == root
+    assert [c.op for c in calls].count("all_gather") == 4
+
+
+def events(rank, prefetch):
+    """Return gathers, and starts and ends of the layers, in order of one forward."""
+    log = []
+    model = build_model(CONFIG)
+    for i, layer in enumerate(model.layers):
+        layer.mlp.register_forward_hook(lambda *_, i=i: log.append(f"ran {i}"))
+    state = fully_shard(model, rank.group, modules=ALL, prefetch=prefetch)
+    for name, group in state.param_groups.items():
+
+        def unshard(name=name, group=group, real=group.unshard):
+            if group._all_gather_result is None and not group.is_unsharded:
+                log.append(f"gather {name or 'root'}")
+            real()
+
+        group.unshard = unshard
+    model(make_batch(CONFIG, step=0, batch_size=2)[0])
+    return log
+
+
+def test_the_next_gather_starts_before_the_layer_runs(pool2):
+    assert pool2.run(events, True)[0] == [
+        "gather root",
+        "gather layers.0",
+        "gather layers.1",
+        "ran 0",
+        "ran 1",
+    ]
+    assert pool2.run(events, False)[0] == [
+        "gather root",
+        "gather layers.0",
+        "ran 0",
+        "gather layers.1",
+        "ran 1",
+    ]
+
+
+# --- what is held ---
+
+
+def watch(rank, config, options):
+    """Return the most bytes of whole parameters alive at any layer of one step."""
+    model = build_model(config)
+    modules = ["", *(f"layers.{i}" for i in range(config.num_layers))]
+    state = fully_shard(model, rank.group, modules=modules, **options)
+    whole = [p for g in state.param_groups.values() for p in g.fsdp_params]
+    most = 0
+
+    def look(*_):
+        nonlocal most
+        held = sum(p.all_gather_output.untyped_storage().nbytes() for p in whole)
+        most = max(most, held)
+
+    for layer in model.layers:
+        layer.mlp.register_forward_hook(look)
+    for p in whole:
+        p.unsharded_param.register_post_accumulate_grad_hook(look)
+    tokens, labels = make_batch(config, step=0, batch_size=2)
+    compute_loss(model(tokens), labels).backward()
+    return most, sum(p.nbytes for p in model.parameters())
+
+
+def test_memory_falls_while_the_step_runs(pool2):
+    config = replace(CONFIG, num_layers=6)
+    root, layer = sizes(2, config)
+    for options, want in [
+        ({"prefetch": False}, root + layer),
+        ({}, root + layer),  # what is gathered ahead waits in the gather's own buffer
+        ({"reshard_after_forward": False}, root + 6 * layer),
+    ]:
+        for most, held in pool2.run(watch, config, options):
+            assert most == want
+            assert held == (root + 6 * layer) / 2
+
+
+# --- dtypes ---
+
+
+def mixed(rank, reduce_dtype):
+    model = build_model(CONFIG)
+    fully_shard(
+        model,
+        rank.group,
+        modules=ALL,
+        compute_dtype=torch.bfloat16,
+        reduce_dtype=reduce_dtype,
+    )
+    tokens, labels = shard_batch(
+        batches(rank.world_size)[0], rank=rank.rank, world_size=rank.world_size
+    )
+    with CollectiveCounter() as sent:
+        compute_loss(model(tokens), labels).backward()
+    grads = {name: p.grad for name, p in model.named_parameters()}
+    return grads, {p.dtype for p in model.parameters()}, sent.calls
+
+
+@pytest.mark.parametrize("reduce_dtype", [torch.float32, None])
+def test_compute_in_bf16_reduce_in_another_dtype(pool2, reduce_dtype):
+    per_rank = []
+    for rank in range(2):
+        model = build_model(CONFIG).bfloat16()
+        tokens, labels = shard_batch(batches(2)[0], rank=rank, world_size=2)
+        compute_loss(model(tokens), labels).backward()
+        per_rank.append({name: p.grad for name, p in model.named_parameters()})
+    used = reduce_dtype or torch.bfloat16
+    for rank, (grads, dtypes, calls) in enumerate(pool2.run(mixed, reduce_dtype)):
+        assert dtypes == {torch.float32}
+        for call in calls:
+            assert call.dtype == (torch.bfloat16 if call.op == "all_gather" else used)
+        for name, grad in grads.items():
+            a, b = (rows_of(g[name], rank, 2).to(used) for g in per_rank)
+            assert grad.dtype == torch.float32
+            assert torch.equal(grad, ((a + b) / 2).float()), name
+
+
+def mixed_with_replicated_head(rank):
+    options = {"compute_dtype": torch.bfloat16, "output_dtype": torch.float32}
+    losses, *_ = train(rank, CONFIG, LAYERS, options, 3)
+    return losses
+
+
+def test_output_dtype_hands_fp32_to_what_is_not_sharded(pool2):
+    want, _ = alone(CONFIG, 2, 3)
+    for losses in pool2.run(mixed_with_replicated_head):
+        assert losses == pytest.approx(want, rel=1e-2)  # bf16 has 8 bits
+        assert losses != want
+
+
+# --- awkward models ---
+
+
+class Odd(nn.Module):
+    """Few rows, a frozen weight, a branch not always taken, a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.first = nn.Linear(3, 5)
+        self.first.bias.requires_grad_(False)
+        self.branch = nn.Linear(5, 5)
+        self.last = nn.Linear(5, 1)
+        self.register_buffer("scale", torch.tensor(2.0))
+
+    def forward(self, x, take):
+        x = self.first(x)
+        if take:
+            x = self.branch(x)
+        return self.last(x) * self.scale
+
+
+STEPS_OF_ODD = 3
+
+
+class FakeGroup:
+    """What sharding asks a group for before anything is sent."""
+
+    def rank(self):
+        return 0
+
+    def size(self):
+        return 2
+
+
+def odd(rank):
+    model = Odd()
+    state = fully_shard(model, rank.group, modules=["", "first", "branch", "last"])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(STEPS_OF_ODD):
+        optimizer.zero_grad()
+        for take in (True, False):
+            model(torch.full((2, 3), rank.rank + 1.0), take).sum().backward()
+        optimizer.step()
+    shapes = {name: tuple(p.shape) for name, p in model.named_parameters()}
+    return state.full_parameters(model), shapes
+
+
+def test_uneven_rows_frozen_weights_and_a_branch(pool):
+    """The branch is gathered ahead and then not used: the next step must not."""
+    w = pool.world_size
+    model = Odd()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(STEPS_OF_ODD):
+        optimizer.zero_grad()
+        for take in (True, False):
+            for rank in range(w):
+                (model(torch.full((2, 3), rank + 1.0), take).sum() / w).backward()
+        optimizer.step()
+    for rank, (full, shapes) in enumerate(pool.run(odd)):
+        for name, tensor in model.state_dict().items():
+            torch.testing.assert_close(full[name], tensor)
+        assert shapes["first.weight"] == tuple(
+            rows_of(model.first.weight, rank, w).shape
+        )
+        assert shapes["last.weight"] == ((1, 5) if rank == 0 else (0, 5))
+
+
+def accumulate(rank):
+    model = build_model(CONFIG)
+    state = fully_shard(model, rank.group, modules=ALL)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    batch = make_batch(CONFIG, step=0, batch_size=4 * rank.world_size)
+    for half in range(2):
+        part = half * rank.world_size + rank.rank
+        tokens, labels = shard_batch(batch, rank=part, world_size=2 * rank.world_size)
+        (compute_loss(model(tokens), labels) / 2).backward()
+    optimizer.step()
+    with torch.no_grad():
+        before = compute_loss(model(batch[0]), batch[1]).item()
+        held = [g.is_unsharded for g in state.param_groups.values()]
+    return state.full_parameters(model), before, held
+
+
+def test_microbatches_add_up_and_evaluation_leaves_nothing_behind(pool2):
+    model = build_model(CONFIG)
+    batch = make_batch(CONFIG, step=0, batch_size=8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    train_one_process(model, optimizer, [batch], chunks=4)
+    loss = compute_loss(model(batch[0]), batch[1]).item()
+    for full, evaluated, held in pool2.run(accumulate):
+        assert evaluated == pytest.approx(loss, rel=1e-5)
+        assert held == [False] * 3
+        for name, p in model.named_parameters():
+            # four terms in another order, once
+            torch.testing.assert_close(full[name], p, rtol=1e-5, atol=1e-7)
+
+
+class Scalar(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = nn.Parameter(torch.tensor(1.0))
+
+
+class TwoTypes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(2, 2)
+        self.b = nn.Linear(2, 2, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("model", "modules", "message"),
+    [
+        (Scalar(), [""], "gain has 0 dimensions; sharding needs 1"),
+        (TwoTypes(), [""], "a group must have 1 dtype, got 2"),
+        (build_model(CONFIG), ["layers.7"], "1 of 1 modules unknown: .*layers.7"),
+        (
+            build_model(TIED),
+            ["embedding", "output_layer"],
+            r"tied .*word_embeddings.weight.* lie in 2 groups",
+        ),
+    ],
+)
+def test_what_cannot_be_sharded_is_named(model, modules, message):
+    with pytest.raises(ValueError, match=message):
+        fully_shard(model, FakeGroup(), modules=modules)

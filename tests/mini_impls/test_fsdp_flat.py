@@ -1,0 +1,269 @@
+"""Flat parameters: equal to one process, cut anywhere, whole only while in use."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from mini_impls.fsdp_flat import fully_shard_flat
+from mini_impls.model import (
+    GPTConfig,
+    build_model,
+    compute_loss,
+    make_batch,
+    shard_batch,
+    train_one_process,
+)
+from mini_impls.traffic import CollectiveCounter
+
+# 33 and 67: no parameter's size divides by two or four
+CONFIG = GPTConfig(hidden_size=36, ffn_hidden_size=67, vocab_size=33)
+TIED = replace(CONFIG, share_embeddings_and_output_weights=True)
+LAYERS = ["layers.0", "layers.1"]
+STEPS = 10
+
+
+def sgd(model):
+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+
+def batches(world_size, steps=STEPS):
+    return [make_batch(CONFIG, step=i, batch_size=2 * world_size) for i in range(steps)]
+
+
+def train(rank, config, modules, optimizer_class, defaults, steps=STEPS):
+    model = build_model(config)
+    state = fully_shard_flat(model, rank.group, modules=modules)
+    optimizer, losses = optimizer_class(model.parameters(), **defaults), []
+    for batch in batches(rank.world_size, steps):
+        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=rank.world_size)
+        with CollectiveCounter() as sent:
+            optimizer.zero_grad()
+            loss = compute_loss(model(tokens), labels)
+            loss.backward()
+            optimizer.step()
+        total = loss.detach().double()
+        dist.all_reduce(total, group=rank.group)
+        losses.append(total.item() / rank.world_size)
+    handles = {
+        name: (
+            handle.sharded_size,
+            handle.unpadded_size,
+            handle.flat_param.grad,
+            handle._full_param_padded.untyped_storage().nbytes(),
+            {i.fqn: i.place for i in handle.param_infos},
+        )
+        for name, handle in state.handles.items()
+    }
+    return losses, state.full_parameters(), handles, sent.calls
+
+
+SGD = (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9})
+
+
+@pytest.mark.parametrize(
+    ("config", "modules", "optimizer"),
+    [
+        pytest.param(CONFIG, LAYERS, SGD, id="layers"),
+        pytest.param(TIED, LAYERS, SGD, id="tied"),
+        pytest.param(CONFIG, [], SGD, id="root alone"),
+        pytest.param(CONFIG, [*LAYERS, "layers.0.mlp"], SGD, id="nested"),
+        # an optimizer that treats elements alike does not mind the cuts
+        pytest.param(CONFIG, LAYERS, (torch.optim.Adam, {"eps": 1e-3}), id="adam"),
+    ],
+)
+def test_equals_the_one_process_run(pool, config, modules, optimizer):
+    w = pool.world_size
+    model = build_model(config)
+    alone = optimizer[0](model.parameters(), **optimizer[1])
+    want_losses = train_one_process(model, alone, batches(w), chunks=w)
+    want = dict(model.named_parameters(remove_duplicate=False))
+    answers = pool.run(train, config, modules, *optimizer)
+    for losses, full, _, _ in answers:
+        assert losses == pytest.approx(want_losses, rel=1e-12 if w == 2 else 1e-5)
+        assert full.keys() == want.keys()
+        for name, p in want.items():
+            if w == 2:  # one addition commutes, and dividing by two loses nothing
+                assert torch.equal(full[name], p), name
+            else:  # gloo adds four terms in an order of its own
+                torch.testing.assert_close(full[name], p, rtol=1e-3, atol=1e-5)
+    for name, (_, unpadded, _, _, places) in answers[0][2].items():
+        flat = torch.cat([answers[r][2][name][2] for r in range(w)])[:unpadded]
+        names = {place: fqn for fqn, place in reversed(places.items())}
+        grads = [want[names[i]].grad.flatten() for i in range(len(names))]
+        torch.testing.assert_close(
+            flat,
+            torch.cat(grads),
+            rtol=0 if w == 2 else 1e-3,
+            atol=0 if w == 2 else 1e-5,
+        )
+        assert all(answers[r][2][name][3] == 0 for r in range(w)), "still whole"
+
+
+def test_one_step_sends_these_in_this_order(pool):
+    w = pool.world_size
+    _, _, handles, calls = pool.run(train, CONFIG, LAYERS, *SGD, 1)[0]
+    size = {name: 4 * w * sharded for name, (sharded, *_) in handles.items()}
+    count = {name: unpadded for name, (_, unpadded, *_) in handles.items()}
+    model = build_model(CONFIG)
+    layer = sum(p.numel() for p in model.layers[0].parameters())
+    rest = sum(p.numel() for p in model.parameters()) - 2 * layer
+    assert count == {"": rest, "layers.0": layer, "layers.1": layer}
+    for name, numel in count.items():
+        assert size[name] == 4 * w * -(-numel // w)
+    ag, rs = "all_gather", "reduce_scatter"
+    assert [(call.op, call.payload_bytes) for call in calls] == [
+        (ag, size[""]),
+        (ag, size["layers.0"]),
+        (ag, size["layers.1"]),
+        (ag, size["layers.1"]),
+        (ag, size["layers.0"]),  # ahead of time, while layer 1 computes
+        (rs, size["layers.1"]),
+        (rs, size["layers.0"]),
+        (rs, size[""]),
+    ]
+
+
+def watch(rank):
+    """Return the most whole bytes alive at any layer, and what stays afterwards."""
+    model = build_model(replace(CONFIG, num_layers=6))
+    names = [f"layers.{i}" for i in range(6)]
+    state = fully_shard_flat(model, rank.group, modules=names)
+    most = 0
+
+    def look(*_):
+        nonlocal most
+        most = max(
+            most,
+            sum(
+                h._full_param_padded.untyped_storage().nbytes()
+                for h in state.handles.values()
+            ),
+        )
+
+    for layer in model.layers:
+        layer.mlp.register_forward_hook(look)
+    for handle in state.handles.values():
+        handle.flat_param.register_post_accumulate_grad_hook(look)
+    tokens, labels = make_batch(CONFIG, step=0, batch_size=2)
+    compute_loss(model(tokens), labels).backward()
+    whole = {n: h._full_param_padded.nbytes for n, h in state.handles.items()}
+    return most, whole, sum(p.nbytes for p in model.parameters())
+
+
+def test_memory_falls_while_the_step_runs(pool2):
+    for most, whole, held in pool2.run(watch):
+        # one order in all processes, whose sets of names are ordered differently
+        assert list(whole) == [*(f"layers.{i}" for i in range(6)), ""]
+        # the layer that runs and the one gathered ahead of it
+        assert most <= whole[""] + 2 * whole["layers.0"]
+        assert held == sum(whole.values()) / 2
+
+
+def accumulate(rank):
+    model = build_model(CONFIG)
+    state = fully_shard_flat(model, rank.group, modules=LAYERS)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    batch = make_batch(CONFIG, step=0, batch_size=4 * rank.world_size)
+    for half in range(2):
+        part = half * rank.world_size + rank.rank
+        tokens, labels = shard_batch(batch, rank=part, world_size=2 * rank.world_size)
+        (compute_loss(model(tokens), labels) / 2).backward()
+    with torch.no_grad():  # must neither lose the gradient nor keep stale weights
+        before = compute_loss(model(batch[0]), batch[1]).item()
+    optimizer.step()
+    with torch.no_grad():
+        after = compute_loss(model(batch[0]), batch[1]).item()
+    return state.full_parameters(), before, after
+
+
+def test_microbatches_add_up_and_evaluation_between_changes_nothing(pool2):
+    model = build_model(CONFIG)
+    batch = make_batch(CONFIG, step=0, batch_size=8)
+    want_before = compute_loss(model(batch[0]), batch[1]).item()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    train_one_process(model, optimizer, [batch], chunks=4)
+    want_after = compute_loss(model(batch[0]), batch[1]).item()
+    for full, before, after in pool2.run(accumulate):
+        assert before == pytest.approx(want_before, rel=1e-5)
+        assert after == pytest.approx(want_after, rel=1e-5)
+        for name, p in model.named_parameters():
+            # four terms in another order, once
+            torch.testing.assert_close(full[name], p, rtol=1e-5, atol=1e-7)
+
+
+class Branch(nn.Module):
+    """A part that not every microbatch uses."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.first = nn.Linear(3, 3)
+        self.branch = nn.Linear(3, 3)
+        self.last = nn.Linear(3, 3)
+
+    def forward(self, x, take):
+        x = self.first(x)
+        y = self.branch(x)  # without `take` it has no part in the loss
+        return self.last(x + y if take else x)
+
+
+def branches(rank):
+    model = Branch()
+    state = fully_shard_flat(model, rank.group, modules=["first", "branch", "last"])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        for take in (True, False):
+            model(torch.full((2, 3), rank.rank + 1.0), take).sum().backward()
+        optimizer.step()
+    return state.full_parameters()
+
+
+def test_what_was_gathered_ahead_in_vain_is_not_stale(pool2):
+    model = Branch()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        for take in (True, False):
+            for rank in range(2):
+                (model(torch.full((2, 3), rank + 1.0), take).sum() / 2).backward()
+        optimizer.step()
+    for full in pool2.run(branches):
+        for name, p in model.named_parameters():
+            torch.testing.assert_close(full[name], p)
+
+
+class FakeGroup:
+    """What sharding asks a group for before anything is sent."""
+
+    def rank(self):
+        return 0
+
+    def size(self):
+        return 2
+
+
+def half_frozen():
+    model = nn.Linear(2, 2)
+    model.bias.requires_grad_(False)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "modules", "message"),
+    [
+        (half_frozen(), [], "one flat parameter cannot be 2: "),
+        (build_model(CONFIG), ["nowhere"], "1 of 1 modules unknown: .*nowhere"),
+        (
+            build_model(TIED),
+            ["embedding", "output_layer"],
+            "embedding.word_embeddings.weight is tied to one of 'output_layer'",
+        ),
+    ],
+)
+def test_what_cannot_be_flattened_is_named(model, modules, message):
+    with pytest.raises(ValueError, match=message):
+        fully_shard_flat(model, FakeGroup(), modules=modules)

@@ -1,0 +1,181 @@
+"""Starting ranks, and saying who failed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from mini_impls import launch
+from mini_impls.launch import RankFailedError
+from mini_impls.traffic import CollectiveCounter
+
+ROOT = Path(__file__).parents[2]
+
+
+def sum_of_ranks(rank, extra):
+    total = torch.tensor([rank.rank + extra])
+    dist.all_reduce(total, group=rank.group)
+    return rank.rank, int(total), os.environ["GLOO_SOCKET_IFNAME"], os.getppid()
+
+
+def test_run_returns_each_ranks_value_and_restores_the_signals():
+    before = signal.getsignal(signal.SIGINT)
+    values = launch.run(sum_of_ranks, (10,), world_size=2)
+    assert values == [(r, 21, "lo", os.getpid()) for r in range(2)]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def misbehave(rank, how, clock):
+    if rank.rank == 1:
+        clock.write_text(str(time.monotonic()))
+        if how == "raise":
+            raise ValueError("9 heads are not divisible by 2")
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if how == "exit":
+            os._exit(0)
+        time.sleep(30)
+    dist.all_reduce(torch.ones(1), group=rank.group)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("raise", r"rank 1 failed first: ValueError: 9 heads are not divisible by 2"),
+        ("kill", r"rank 1 failed first: it ended by SIGKILL before it was done"),
+        ("exit", r"rank 1 failed first: it ended by exit status 0 before it was done"),
+        (
+            "hang",
+            r"(?s)rank 0 failed first: .*[Tt]imed out.*"
+            r"rank 1 is missing: it stands at .*in misbehave: time.sleep\(30\)",
+        ),
+    ],
+)
+def test_first_failed_rank_is_named_with_its_own_error(tmp_path, how, message):
+    clock = tmp_path / "clock"
+    with pytest.raises(RankFailedError, match=message):
+        launch.run(misbehave, (how, clock), world_size=2, timeout_s=1.0)
+    assert time.monotonic() - float(clock.read_text()) < 10
+
+
+SCRIPT = """
+import os, signal, time
+from mini_impls import launch
+def demo(rank, args):
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    rank.say_each(f"blocked {signal.SIGINT in blocked} pid {os.getpid()}")
+    time.sleep(60)
+if __name__ == "__main__":
+    raise SystemExit(launch.main(demo, description="sleeps"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("signum", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)]
+)
+def test_no_rank_outlives_its_launcher(tmp_path, signum, status):
+    script = tmp_path / "sleeper.py"
+    script.write_text(SCRIPT)
+    with subprocess.Popen(
+        [sys.executable, script],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        lines = [process.stdout.readline().split() for _ in range(2)]
+        assert [line[3] for line in lines] == ["True", "True"], "^C is the launcher's"
+        pids = [int(line[-1]) for line in lines]
+        if signum == signal.SIGINT:  # what a terminal does: the whole group gets it
+            os.killpg(process.pid, signum)
+        else:
+            process.send_signal(signum)
+        assert process.wait(10) == status
+        deadline = time.monotonic() + 5
+        while any(Path(f"/proc/{pid}").exists() for pid in pids):
+            assert time.monotonic() < deadline, "a rank is still there"
+            time.sleep(0.05)
+        if signum == signal.SIGINT:
+            assert process.stderr.read() == ""
+
+
+def never(rank, args):
+    raise AssertionError("no process may start")
+
+
+def refuse(args):
+    raise ValueError(f"4 heads are not divisible by {args.world}")
+
+
+@pytest.mark.parametrize(
+    ("argv", "options", "message"),
+    [
+        (["--world", "3"], {"check": refuse}, "4 heads are not divisible by 3"),
+        (["--world", "0"], {}, "world size 0 is below 1"),
+        pytest.param(
+            ["--backend", "nccl", "--world", "64"],
+            {},
+            "NCCL needs a GPU a rank: 64 ranks",
+            id="more ranks than GPUs",
+        ),
+    ],
+)
+def test_world_that_does_not_fit_is_one_line(capfd, argv, options, message):
+    assert launch.main(never, description="never", argv=argv, **options) == 1
+    captured = capfd.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_under_torchrun_the_environment_wins(monkeypatch, capfd):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert launch.main(never, description="never", argv=["--world", "2"]) == 1
+    assert "--world 2 under torchrun with 4" in capfd.readouterr().err
+
+
+def count_everything(rank):
+    w, group = rank.world_size, rank.group
+    with CollectiveCounter() as sent:
+        small, large = torch.ones(3), torch.ones(3 * w)
+        dist.all_reduce(small, group=group)
+        dist.all_gather_single(large, small, group=group)
+        dist.reduce_scatter_single(small, large, group=group)
+        dist.broadcast(small, src=0, group=group)
+        dist.all_to_all_single(torch.empty(w), torch.ones(w), group=group)
+        dist.all_gather(list(large.chunk(w)), small, group=group)
+        peer = (rank.rank + 1) % w
+        work = dist.isend(small.double(), peer, group=group)
+        dist.recv(torch.empty(3).double(), (rank.rank - 1) % w, group=group)
+        work.wait()
+    return sent.counts(), sent.payload_bytes()
+
+
+def test_counter_sees_every_call_and_its_payload(pool):
+    w = pool.world_size
+    for counts, payload in pool.run(count_everything):
+        assert counts == {
+            "all_reduce": 1,
+            "all_gather": 2,
+            "reduce_scatter": 1,
+            "broadcast": 1,
+            "all_to_all": 1,
+            "send": 1,
+            "recv": 1,
+        }
+        assert payload == {
+            "all_reduce": 12,
+            "all_gather": 2 * 12 * w,
+            "reduce_scatter": 12 * w,
+            "broadcast": 12,
+            "all_to_all": 4 * w,
+            "send": 24,
+            "recv": 24,
+        }

@@ -1,0 +1,304 @@
+"""ZeRO equals plain training; each stage keeps and sends what it says."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import RankFailure
+from torch import nn
+
+from mini_impls.model import (
+    GPTConfig,
+    build_model,
+    compute_loss,
+    make_batch,
+    shard_batch,
+    train_one_process,
+)
+from mini_impls.traffic import CollectiveCounter
+from mini_impls.zero import ZeroStage1, ZeroStage2, ZeroStage3
+
+CONFIG = GPTConfig(num_layers=1, hidden_size=32, ffn_hidden_size=128)
+DEEP = GPTConfig(num_layers=4)
+TIED = replace(CONFIG, share_embeddings_and_output_weights=True)
+STEPS = 10
+STAGES = ["1 all_reduce", "1 reduce", "2", "3"]
+
+
+def batches(config, world_size, steps=STEPS):
+    return [make_batch(config, step=i, batch_size=2 * world_size) for i in range(steps)]
+
+
+def make(stage, model, params, optimizer_class, group, **defaults):
+    if stage == "2":
+        return ZeroStage2(params, optimizer_class, group, **defaults)
+    if stage == "3":
+        return ZeroStage3(model, params, optimizer_class, group, **defaults)
+    gradients = stage.split()[1]
+    return ZeroStage1(params, optimizer_class, group, gradients=gradients, **defaults)
+
+
+def grouped(model):
+    """Two parameter groups, as most trainings have them."""
+    decay = [p for p in model.parameters() if p.dim() > 1]
+    rest = [p for p in model.parameters() if p.dim() == 1]
+    return [{"params": decay, "weight_decay": 0.1}, {"params": rest, "lr": 0.02}]
+
+
+def train(rank, config, stage, optimizer_class, defaults, groups=False, steps=STEPS):
+    model = build_model(config)
+    params = grouped(model) if groups else list(model.parameters())
+    optimizer = make(stage, model, params, optimizer_class, rank.group, **defaults)
+    names = {param: name for name, param in model.named_parameters()}
+    losses = []
+    for batch in batches(config, rank.world_size, steps):
+        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=rank.world_size)
+        with CollectiveCounter() as sent:
+            optimizer.zero_grad()
+            loss = compute_loss(model(tokens), labels)
+            loss.backward()
+            optimizer.step()
+        total = loss.detach().double()
+        dist.all_reduce(total, group=rank.group)
+        losses.append(total.item() / rank.world_size)
+    held = optimizer.bytes_held()
+    owned = sum(p.nbytes for p, r in optimizer.param_to_rank.items() if r == rank.rank)
+    grads = {
+        names[p]: p.grad
+        for p in optimizer.params
+        if p.grad is not None and optimizer.param_to_rank[p] == rank.rank
+    }
+    full = {names[p]: t for p, t in optimizer.full_parameters().items()}
+    after = optimizer.bytes_held()
+    assert after == held, "full_parameters leaves everything as it was"
+    return losses, full, grads, held, owned, sent.counts(), sent.payload_bytes()
+
+
+def alone(config, world_size, optimizer_class, defaults, groups=False, steps=STEPS):
+    model = build_model(config)
+    params = grouped(model) if groups else list(model.parameters())
+    losses = train_one_process(
+        model,
+        optimizer_class(params, **defaults),
+        batches(config, world_size, steps),
+        chunks=world_size,
+    )
+    return losses, model
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Runs of `train` with SGD that more than one test looks at."""
+    runs = {}
+
+    def get(pool, config, stage):
+        key = (pool.world_size, config, stage)
+        if key not in runs:
+            runs[key] = pool.run(train, config, stage, *SGD)
+        return runs[key]
+
+    return get
+
+
+SGD = (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9})
+
+
+@pytest.mark.parametrize("config", [CONFIG, TIED], ids=["untied", "tied"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_equals_the_one_process_run(pool, trained, stage, config):
+    w = pool.world_size
+    want_losses, model = alone(config, w, *SGD)
+    want = dict(model.named_parameters())
+    seen = set()
+    for losses, full, grads, *_ in trained(pool, config, stage):
+        assert losses == pytest.approx(want_losses, rel=1e-12 if w == 2 else 1e-5)
+        assert full.keys() == want.keys()
+        for name, p in want.items():
+            if w == 2:  # one addition commutes
+                assert torch.equal(full[name], p)
+            else:  # gloo adds four terms in an order of its own
+                torch.testing.assert_close(full[name], p, rtol=1e-3, atol=1e-5)
+        for name, grad in grads.items():
+            torch.testing.assert_close(
+                grad,
+                want[name].grad,
+                rtol=0 if w == 2 else 1e-3,
+                atol=0 if w == 2 else 1e-5,
+            )
+        seen |= grads.keys()
+    assert seen == want.keys(), "together the owners hold every gradient"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_bytes_sent_are_the_formula(pool, trained, stage):
+    count = len(list(build_model(CONFIG).parameters()))
+    psi = sum(p.nbytes for p in build_model(CONFIG).parameters())
+    *_, counts, payload = trained(pool, CONFIG, stage)[0]
+    want = {
+        "1 all_reduce": ({"all_reduce": 1, "broadcast": 1}, 1.5),
+        "1 reduce": ({"reduce": 1, "broadcast": 1}, 1.0),
+        "2": ({"reduce": 1, "broadcast": 1}, 1.0),
+        # before forward and before backward
+        "3": ({"reduce": 1, "broadcast": 2}, 1.5),
+    }[stage]
+    assert counts == {op: n * count for op, n in want[0].items()}
+    assert payload == {op: n * psi for op, n in want[0].items()}
+    # On the wire of a ring an all-reduce is a reduce and a broadcast: 2 psi.
+    wire = sum((2 if op == "all_reduce" else 1) * n for op, n in payload.items())
+    assert wire / (2 * psi) == want[1]
+
+
+def test_a_tied_weight_is_borrowed_once_for_both_ends_of_backward(pool, trained):
+    count = len(list(build_model(TIED).parameters()))
+    *_, counts, _ = trained(pool, TIED, "3")[0]
+    # In forward it is given back between the embedding and the output layer; in
+    # backward its gradient is whole only after both.
+    assert counts == {"broadcast": 2 * count + 1, "reduce": count}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_each_stage_holds_what_it_says(pool, trained, stage):
+    psi = sum(p.nbytes for p in build_model(CONFIG).parameters())
+    total = 0
+    for *_, held, owned, _, _ in trained(pool, CONFIG, stage):
+        assert held == {
+            "parameters": owned if stage == "3" else psi,
+            "gradients": owned if stage in "23" else psi,
+            "optimizer state": owned,  # momentum: one value a parameter
+        }
+        # the greedy partition is even to within the largest parameter
+        assert (
+            owned
+            <= psi / pool.world_size + 4 * CONFIG.hidden_size * CONFIG.ffn_hidden_size
+        )
+        total += owned
+    assert total == psi
+
+
+@pytest.mark.parametrize(
+    ("optimizer_class", "defaults"),
+    [
+        (torch.optim.AdamW, {"lr": 1e-3}),
+        (torch.optim.Adam, {"lr": 1e-3, "amsgrad": True}),
+        (torch.optim.Adagrad, {"lr": 1e-2}),
+        (torch.optim.RMSprop, {"lr": 1e-3, "centered": True}),
+        (torch.optim.Adafactor, {"lr": 1e-2}),  # looks at rows and columns
+        (torch.optim.Rprop, {"lr": 1e-3}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+@pytest.mark.parametrize("stage", ["1 all_reduce", "3"])
+def test_any_optimizer_with_parameter_groups(pool2, stage, optimizer_class, defaults):
+    want_losses, model = alone(CONFIG, 2, optimizer_class, defaults, True, 4)
+    answers = pool2.run(train, CONFIG, stage, optimizer_class, defaults, True, 4)
+    for losses, full, *_ in answers:
+        assert losses == pytest.approx(want_losses, rel=1e-12)
+        for name, p in model.named_parameters():
+            assert torch.equal(full[name], p)
+
+
+def scheduled(rank):
+    model = build_model(CONFIG)
+    optimizer = ZeroStage1(model.parameters(), torch.optim.SGD, rank.group, lr=1.0)
+    optimizer.param_groups[0]["lr"] = 0.0
+    before = optimizer.full_parameters()
+    compute_loss(
+        model(*make_batch(CONFIG, step=0, batch_size=2)[:1]),
+        torch.zeros(2, CONFIG.max_sequence_length, dtype=torch.int64),
+    ).backward()
+    optimizer.step()
+    return all(torch.equal(p, before[p]) for p in optimizer.params)
+
+
+def test_a_changed_learning_rate_reaches_the_local_optimizer(pool2):
+    assert pool2.run(scheduled) == [True, True]
+
+
+def accumulate(rank, stage):
+    model = build_model(CONFIG)
+    optimizer = make(
+        stage, model, list(model.parameters()), torch.optim.SGD, rank.group, lr=0.1
+    )
+    names = {param: name for name, param in model.named_parameters()}
+    batch = make_batch(CONFIG, step=0, batch_size=4 * rank.world_size)
+    optimizer.zero_grad()
+    for half in range(2):
+        part = half * rank.world_size + rank.rank
+        tokens, labels = shard_batch(batch, rank=part, world_size=2 * rank.world_size)
+        (compute_loss(model(tokens), labels) / 2).backward()
+    optimizer.step()
+    return {names[p]: t for p, t in optimizer.full_parameters().items()}
+
+
+@pytest.mark.parametrize("stage", ["1 reduce", "2", "3"])
+def test_microbatches_add_up(pool2, stage):
+    model = build_model(CONFIG)
+    train_one_process(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        [make_batch(CONFIG, step=0, batch_size=8)],
+        chunks=4,
+    )
+    for full in pool2.run(accumulate, stage):
+        for name, p in model.named_parameters():
+            # four terms in another order, once
+            torch.testing.assert_close(full[name], p, rtol=1e-5, atol=1e-7)
+
+
+def watch(rank, stage):
+    """Return the most parameter and gradient bytes alive at any module of one step."""
+    model = build_model(DEEP)
+    optimizer = make(
+        stage, model, list(model.parameters()), torch.optim.SGD, rank.group, lr=0.1
+    )
+    frozen = model.layers[1].mlp.linear_fc1.bias
+    frozen.requires_grad_(False)
+    most = {"parameters": 0, "gradients": 0}
+
+    def look(*_):
+        held = optimizer.bytes_held()
+        reduced = getattr(optimizer, "main_grad", {})
+        held["gradients"] += sum(g.nbytes for g in reduced.values())
+        for key in most:
+            most[key] = max(most[key], held[key])
+
+    for module in model.modules():
+        if list(module.parameters(recurse=False)):
+            module.register_forward_pre_hook(look)
+    for p in model.parameters():
+        if p.requires_grad:
+            p.register_post_accumulate_grad_hook(look)
+    tokens, labels = make_batch(DEEP, step=0, batch_size=2)
+    compute_loss(model(tokens), labels).backward()
+    look()
+    owned = sum(p.nbytes for p, r in optimizer.param_to_rank.items() if r == rank.rank)
+    after = optimizer.bytes_held()["parameters"]
+    return most, owned, after
+
+
+def test_memory_falls_while_the_step_runs(pool4):
+    model = build_model(DEEP)
+    psi = sum(p.nbytes for p in model.parameters())
+    largest = max(
+        sum(p.nbytes for p in m.parameters(recurse=False)) for m in model.modules()
+    )
+    for most, owned, after in pool4.run(watch, "3"):
+        # the module that runs, and the one whose gradients are being added
+        assert most["parameters"] <= owned + 2 * largest < psi * 0.5
+        assert most["gradients"] <= owned + largest
+        assert after == owned, "the frozen parameter is given back too"
+    for most, owned, _ in pool4.run(watch, "2"):
+        assert most["parameters"] == psi
+        assert most["gradients"] <= owned + largest
+    for most, *_ in pool4.run(watch, "1 reduce"):
+        assert most["gradients"] > 0.9 * psi  # all but the frozen one
+
+
+def too_few(rank):
+    ZeroStage1(nn.Linear(2, 2).parameters(), torch.optim.SGD, rank.group, lr=0.1)
+
+
+def test_more_ranks_than_parameters_is_refused(pool4):
+    with pytest.raises(RankFailure, match="2 parameters cannot have 4 owners"):
+        pool4.run(too_few)
