@@ -18,6 +18,8 @@ from readerkit.errors import AnchorError
 MAX_PATTERN = 160
 """Characters: an anchor is an address, not a quotation."""
 MAX_TRIES = 400
+MAX_NAME_PARTS = 20
+"""Dotted names are kept whole up to here, however little else is."""
 _SKIPPED = {"comment", "line_continuation"}
 _DOCSTRING = "(expression_statement (string) @anchor)"
 
@@ -218,7 +220,8 @@ def _render(node: Node, source: SourceFile, depth: int) -> str:
     bracketed = (first, last) in {("(", ")"), ("[", "]"), ("{", "}")}
     if bracketed and depth <= 2 and node.type != "parenthesized_expression":
         return f"{first}...{last}"
-    if depth <= 0 and node.type not in ("attribute", "dotted_name"):
+    is_name = node.type in ("attribute", "dotted_name")
+    if depth <= 0 and not (is_name and depth > -MAX_NAME_PARTS):
         return "..."
     return _join(_render(child, source, depth - 1) for child in children)
 

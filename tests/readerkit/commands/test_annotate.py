@@ -531,18 +531,19 @@ def test_every_fault_of_every_file_comes_at_once(tmp_path, capsys):
 
 # --- source from anyone ---
 
+# Over many lines: one line as long as these would be skipped for its length.
 DEEP = [
-    pytest.param(b"x = " + b"(" * 50_000 + b"1" + b")" * 50_000, id="brackets"),
-    pytest.param(b"x = " + b"not " * 50_000 + b"1", id="operators"),
-    pytest.param(b"x = a" + b".b" * 50_000, id="attributes"),
+    pytest.param(b"x = " + b"(\n" * 50_000 + b"1" + b")\n" * 50_000, id="brackets"),
+    pytest.param(b"x = (" + b"not\n" * 50_000 + b"1)\n", id="operators"),
+    pytest.param(b"x = (a" + b"\n.b" * 50_000 + b")\n", id="attributes"),
 ]
 
 
-@pytest.mark.parametrize("line", DEEP)
-def test_source_nested_50000_deep_is_read_like_any_other(line, tmp_path):
+@pytest.mark.parametrize("code", DEEP)
+def test_source_nested_50000_deep_is_read_like_any_other(code, tmp_path):
     book = make_book(
         tmp_path,
-        files={"lib/deep.py": b"def step():\n    pass\n" + line + b"\n"},
+        files={"lib/deep.py": b"def step():\n    pass\n" + code},
         annotations=a_note("{file: lib/deep.py, symbol: step}")
         + a_note('{file: lib/deep.py, code: "y = ..."}', name="missing"),
     )
@@ -557,8 +558,8 @@ def test_source_nested_50000_deep_is_read_like_any_other(line, tmp_path):
     assert "lib/deep.py:1-2  step" in shown.out
 
 
-def test_a_line_of_a_megabyte_is_cut_when_it_is_shown(tmp_path):
-    line = b'x = "' + b"a" * 900_000 + b'"\n'
+def test_a_line_too_long_to_read_is_cut_when_it_is_shown(tmp_path):
+    line = b'x = "' + b"a" * 90_000 + b'"\n'
     book = make_book(
         tmp_path,
         files={"lib/big.py": line},
@@ -566,21 +567,33 @@ def test_a_line_of_a_megabyte_is_cut_when_it_is_shown(tmp_path):
     )
     done = run_process("annotate", "big", "--book", str(book.root), timeout=30)
     assert (done.code, done.err) == (0, "")
-    assert "898,006 more characters" in " ".join(done.out.split())
+    assert "88,006 more characters" in " ".join(done.out.split())
     assert len(done.out) < 10_000
 
 
-def test_a_file_of_five_megabytes_in_one_line_is_skipped_and_said(tmp_path):
+@pytest.mark.parametrize(
+    ("size", "reason"),
+    [
+        (
+            5_000_000,
+            "got 5,000,007 bytes, expected at most 2,000,000 for a source file",
+        ),
+        (1_000_000, "got a line of 1,000,006 bytes, expected at most 100,000"),
+    ],
+    ids=["five-megabytes", "one-megabyte"],
+)
+def test_a_file_of_one_huge_line_is_skipped_and_said(size, reason, tmp_path):
     book = make_book(
         tmp_path,
-        files={"lib/big.py": b"x = '" + b"1," * 2_500_000 + b"'\n"},
+        files={"lib/big.py": b"x = '" + b"1," * (size // 2) + b"'\n"},
         annotations=ANNOTATIONS + a_note("{file: lib/big.py, symbol: f}", name="big"),
     )
     done = run_process("annotate", "--book", str(book.root), timeout=30)
     assert (done.code, done.out) == (1, "")
+    line = ANNOTATIONS.count("\n") + 1
     assert done.err == (
-        "readerkit: annotations/sample/linear.yaml:18:3: big: lib/big.py: skipped: "
-        "got 5,000,007 bytes, expected at most 2,000,000 for a source file\n"
+        f"readerkit: annotations/sample/linear.yaml:{line}:3: big: lib/big.py: "
+        f"skipped: {reason}\n"
     )
     # Notes on other files do not need it.
     shown = run_process("annotate", "close", "--book", str(book.root), timeout=30)

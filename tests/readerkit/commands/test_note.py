@@ -140,6 +140,27 @@ def test_code_with_quotes_controls_and_emoji_survives_yaml(tmp_path, capsys, edi
     assert (note["first"], note["last"]) == (2, 2)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(
+            "x = (" + "(\n" * 50_000 + "1" + ")\n" * 50_000 + ")", id="brackets"
+        ),
+        pytest.param("x = (a" + "\n.b" * 50_000 + ")", id="attributes"),
+        pytest.param("x = (" + "not\n" * 50_000 + "1)", id="operators"),
+    ],
+)
+def test_proposal_in_code_nested_50000_deep_ends(code, tmp_path):
+    book = make_book(tmp_path, files={"lib/deep.py": f"{code}\ny = 1\n"})
+    lines = code.count("\n") + 1
+    for place in (f"1-{lines}", "300", f"{lines + 1}"):
+        done = run_process(
+            "note", f"deep.py:{place}", "--print", "--book", str(book.root), timeout=20
+        )
+        assert done.code == (1 if place == "300" else 0)
+        assert "Traceback" not in done.err
+
+
 # --- a note that is taken ---
 
 
