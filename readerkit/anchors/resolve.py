@@ -143,8 +143,8 @@ def _query(text: str, scopes: Sequence[Node]) -> list[Match]:
         raise AnchorError(f"query names no node: got {got}, expected @anchor")
     unknown: list[str] = []
 
-    def refuse(name: str, *_: Any) -> bool:
-        unknown.append(name)  # tree-sitter takes what it does not know as true
+    def refuse(predicate: str, args: Any, pattern_index: int, captures: Any) -> bool:
+        unknown.append(predicate)  # without this hook it would count as true
         return False
 
     nodes: list[Node] = []

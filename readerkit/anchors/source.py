@@ -13,7 +13,7 @@ from readerkit.errors import AnchorError
 PYTHON = tree_sitter.Language(tree_sitter_python.language())
 
 MAX_BYTES = 2_000_000
-MAX_LINE_BYTES = 100_000
+MAX_LINE_BYTES = 200_000
 """A tree costs about 200 times its source: one line of 5 MB takes nearly 1 GB. Columns
 of a long line are counted anew at each step: one of 1 MB takes minutes to search."""
 

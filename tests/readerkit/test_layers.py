@@ -27,6 +27,7 @@ BELOW: dict[str, set[str]] = {
     "git": {"errors"},
     "document": {"errors"},
     "anchors": {"errors"},
+    "records": {"errors"},
     "yaml_tree": {"document", "errors"},
     "schema": {"document", "yaml_tree", "errors"},
     "annotations": {"anchors", "document", "errors"},

@@ -1,0 +1,62 @@
+"""`python -m mini_impls.compare NAME`: a mini beside its upstream."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from torch.distributed.elastic.multiprocessing import SignalException
+
+from mini_impls.compare.known import COMPARISONS, find
+from mini_impls.compare.run import compare
+from mini_impls.compare.show import render
+from mini_impls.launch import RankFailedError
+from readerkit.commands.library import open_library
+from readerkit.errors import ReaderkitError
+from readerkit.upstreams.store import write_atomically
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Compare, print, save; return 0 where all agrees or is explained, 1 otherwise."""
+    names = "\n".join(f"  {c.mini} --upstream {c.upstream}" for c in COMPARISONS)
+    parser = argparse.ArgumentParser(
+        prog="python -m mini_impls.compare",
+        description="Run a mini beside its upstream on the same work.",
+        epilog=f"comparisons:\n{names}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("mini", help="the mini's module: ddp, fsdp, ...")
+    parser.add_argument("--upstream", help="what it is held against (default: first)")
+    parser.add_argument("--world", type=int, default=2, help="ranks (default 2)")
+    parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
+    parser.add_argument("--steps", type=int, default=12, help="default %(default)s")
+    parser.add_argument(
+        "--timeout", type=float, default=60.0, help="seconds a collective may take"
+    )
+    parser.add_argument("--json", action="store_true", help="print the record only")
+    parser.add_argument("--save", type=Path, metavar="DIR", help="write the record")
+    args = parser.parse_args(argv)
+    try:
+        comparison = find(args.mini, args.upstream)
+        record = compare(
+            open_library(),
+            comparison,
+            world_size=args.world,
+            backend=args.backend,
+            steps=args.steps,
+            timeout_s=args.timeout,
+        )
+        if args.save is not None:
+            path = args.save / f"{comparison.name}.json"
+            write_atomically(path, record.to_text().encode())
+            print(f"wrote {path}", file=sys.stderr)
+    except (ValueError, ReaderkitError, RankFailedError) as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 1
+    except SignalException as error:
+        return 128 + error.sigval
+    print(record.to_text() if args.json else render(record), end="\n")
+    return 0 if record.agrees else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

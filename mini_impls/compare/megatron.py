@@ -1,0 +1,36 @@
+"""Starts Megatron in a rank: its own groups, for one kind of parallelism."""
+
+from importlib import import_module
+from typing import Any
+
+from mini_impls.launch import Rank
+
+
+def start(
+    rank: Rank, *, tensor: int = 1, pipeline: int = 1, chunks: int | None = None
+) -> dict[str, str]:
+    """Make Megatron's process groups; return the name of each and what it is for.
+
+    The directory that `upstream_files.write_megatron` wrote must be on `sys.path`.
+    """
+    parallel_state: Any = import_module("megatron.core.parallel_state")
+    parallel_state.initialize_model_parallel(
+        tensor_model_parallel_size=tensor,
+        pipeline_model_parallel_size=pipeline,
+        virtual_pipeline_model_parallel_size=chunks,
+        create_gloo_process_groups=False,
+    )
+    made = {
+        "dp": (
+            parallel_state.get_data_parallel_group(),
+            parallel_state.get_data_parallel_group(with_context_parallel=True),
+        ),
+        "tp": (parallel_state.get_tensor_model_parallel_group(),),
+        "pp": (parallel_state.get_pipeline_model_parallel_group(),),
+    }
+    return {
+        group.group_name: label
+        for label, groups in made.items()
+        for group in groups
+        if group.size() > 1
+    }

@@ -1,0 +1,105 @@
+"""Counts tensor bytes: what is held between steps, and the most that lives within one.
+
+Process memory cannot tell two sides apart that run in one process, and keeps what
+malloc keeps; tensors can be counted one storage at a time.
+"""
+
+import weakref
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from mini_impls.compare.trace import OPS
+from readerkit.records import Phase
+
+
+def storages(tensors: Iterable[Tensor]) -> dict[int, torch.UntypedStorage]:
+    """Return the memory behind tensors, each piece once."""
+    found = {}
+    for tensor in tensors:
+        local = getattr(tensor, "_local_tensor", tensor)  # of a DTensor: what is here
+        storage = local.untyped_storage()
+        found[storage._cdata] = storage
+    return found
+
+
+def held_bytes(tensors: Iterable[Tensor]) -> int:
+    """Return the bytes of memory behind tensors; shared memory counts once."""
+    return sum(storage.nbytes() for storage in storages(tensors).values())
+
+
+class PeakMemory(TorchDispatchMode):
+    """Follows live tensor bytes inside `with`, by category.
+
+    `held` names what lives before the step. What the step makes is filed under the
+    phase that made it, or as `communication` once a collective takes or gives it.
+    """
+
+    def __init__(self, held: Mapping[str, Iterable[Tensor]]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.phase: Phase = "forward"
+        self.peak = 0
+        self.peak_phase: Phase = "forward"
+        self.peak_categories: dict[str, int] = {}
+        self._live: dict[int, tuple[weakref.ref[Any], str]] = {}
+        for category, tensors in held.items():
+            for storage in storages(tensors).values():
+                self._follow(storage, category)
+
+    def set_phase(self, phase: Phase, tensor: Tensor | None = None) -> None:
+        """Enter a phase."""
+        if tensor is None:
+            self.phase = phase
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Let the call pass and look at what it made."""
+        if any(kind not in (Tensor, torch.nn.Parameter) for kind in types):
+            return NotImplemented
+        result = func(*args, **(kwargs or {}))
+        name = func.__name__.split(".")[0]
+        sent = func.namespace in ("c10d", "_c10d_functional") and name in OPS
+        category = "communication" if sent else f"made in {self.phase}"
+        for tensor in _all_tensors((args, result) if sent else result):
+            self._follow(tensor.untyped_storage(), category, move=sent)
+        self._measure()
+        return result
+
+    def _follow(
+        self, storage: torch.UntypedStorage, category: str, move: bool = False
+    ) -> None:
+        key = storage._cdata
+        known = self._live.get(key)
+        alive = known is not None and known[0]() is not None
+        if known is not None and alive and not (move and known[1].startswith("made")):
+            return
+        self._live[key] = weakref.ref(storage), category
+
+    def _measure(self) -> None:
+        sizes: Counter[str] = Counter()
+        for key, (reference, category) in list(self._live.items()):
+            storage = reference()
+            if storage is None:
+                del self._live[key]
+            else:
+                sizes[category] += storage.nbytes()  # anew: storages may be resized
+        if sizes.total() > self.peak:
+            self.peak, self.peak_phase = sizes.total(), self.phase
+            self.peak_categories = {k: v for k, v in sorted(sizes.items()) if v}
+
+
+def _all_tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [tensor for item in value for tensor in _all_tensors(item)]
+    return []

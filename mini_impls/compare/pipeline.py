@@ -1,0 +1,306 @@
+"""The pipeline mini beside torch's and Megatron's schedules.
+
+Both sides run the same stages of the same model; what differs is who orders the steps
+and moves the tensors.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mini_impls import pipeline, schedules
+from mini_impls.compare import pipeline_megatron, pipeline_torch
+from mini_impls.compare.match import Explanation
+from mini_impls.compare.sides import (
+    Comparison,
+    Formula,
+    Formulas,
+    Held,
+    Schedule,
+    SetPhase,
+    Sides,
+    Tolerance,
+    adamw_state,
+    all_bytes,
+    optimizer_state,
+)
+from mini_impls.compare.steps import StepLog
+from mini_impls.launch import Rank
+from mini_impls.model import Batch, GPTConfig, build_model, shard_batch
+from mini_impls.schedules import Step, Transfer
+from readerkit.records import Category, SideName
+
+MICROBATCHES = 4
+CHUNKS = 2
+"""Model chunks a rank of the interleaved schedule."""
+CONFIG = GPTConfig(num_layers=4)
+
+
+class PipelineSide:
+    """A side whose ranks hold stages; only the last knows the loss."""
+
+    def __init__(
+        self,
+        rank: Rank,
+        stages: Mapping[int, nn.Module],
+        log: StepLog,
+        learning_rate: float,
+    ) -> None:
+        self.rank, self.stages, self.log = rank, stages, log
+        self.params = [p for stage in stages.values() for p in stage.parameters()]
+        self.optimizer = torch.optim.AdamW(self.params, learning_rate)
+
+    def step(self, batch: Batch, set_phase: SetPhase) -> float | None:
+        """All microbatches forward and backward, then the update."""
+        self.optimizer.zero_grad()
+        self.log.start(set_phase)
+        losses = self.run(batch)
+        set_phase("optimizer")
+        self.optimizer.step()
+        return sum(losses) / len(losses) if losses else None
+
+    def run(self, batch: Batch) -> list[float]:
+        """Run the schedule; return the microbatches' losses where the last stage is."""
+        raise NotImplementedError
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Return the parameters of this rank's stages."""
+        stages = self.stages.values()
+        return {n: p.detach() for s in stages for n, p in s.named_parameters()}
+
+    def gradients(self) -> dict[str, Tensor]:
+        """Return their gradients."""
+        named = [pair for s in self.stages.values() for pair in s.named_parameters()]
+        return {name: p.grad for name, p in named if p.grad is not None}
+
+    def held(self) -> Held:
+        """Return what belongs to this rank's stages."""
+        return {
+            "parameters": list(self.parameters().values()),
+            "gradients": list(self.gradients().values()),
+            "optimizer state": optimizer_state(self.optimizer),
+        }
+
+    def watched(self) -> Iterable[Tensor]:
+        """Return nothing: no message waits for a gradient of a weight."""
+        return ()
+
+
+# --- the mini ---
+
+
+class LoggedExecutor(pipeline.PipelineExecutor):
+    """The mini's executor, saying what it does when."""
+
+    log: StepLog
+
+    def forward_step(self, step: Step, batches: Any, losses: list[Tensor]) -> None:
+        """Run forward."""
+        with self.log.step("F", step.microbatch_id, step.stage):
+            super().forward_step(step, batches, losses)
+
+    def backward_step(self, step: Step) -> None:
+        """Run backward."""
+        with self.log.step("B", step.microbatch_id, step.stage):
+            super().backward_step(step)
+
+    def get_tensor(self, transfer: Transfer) -> Tensor:
+        """Return a tensor and say whose it is."""
+        tensor = super().get_tensor(transfer)
+        forward = transfer.made_by.kind == "F"
+        self.log.set_phase("forward" if forward else "backward", tensor)
+        return tensor
+
+
+class MiniSide(PipelineSide):
+    """Ours."""
+
+    def __init__(self, schedule: Schedule, rows: int, *args: Any) -> None:
+        super().__init__(*args)
+        orders = schedules.get_orders(
+            schedule.name, self.rank.world_size, schedule.microbatches, schedule.chunks
+        )
+        self.plan = schedules.add_send_recv(orders)[self.rank.rank]
+        self.microbatches = schedule.microbatches
+        shape = (rows, CONFIG.max_sequence_length, CONFIG.hidden_size)
+        stages: Any = self.stages
+        self.executor = LoggedExecutor(
+            stages, shape, self.rank.group, overlap=schedule.chunks > 1
+        )
+        self.executor.log = self.log
+
+    def run(self, batch: Batch) -> list[float]:
+        """Carry out the plan."""
+        return self.executor.run(self.plan, cut(batch, self.microbatches))
+
+
+def cut(batch: Batch, microbatches: int) -> list[Batch]:
+    """Return the microbatches of a batch."""
+    return [
+        shard_batch(batch, rank=i, world_size=microbatches) for i in range(microbatches)
+    ]
+
+
+# --- both ---
+
+
+class TorchSide(PipelineSide):
+    """A schedule of torch.distributed.pipelining."""
+
+    def __init__(self, schedule: Schedule, *args: Any) -> None:
+        super().__init__(*args)
+        self.schedule = pipeline_torch.build_schedule(
+            schedule, self.stages, self.rank, self.log
+        )
+
+    def run(self, batch: Batch) -> list[float]:
+        """Run the schedule."""
+        first, last = 0 in self.stages, self.schedule.num_stages - 1 in self.stages
+        return self.schedule.run(batch, first=first, last=last)
+
+
+class MegatronSide(PipelineSide):
+    """A schedule of Megatron."""
+
+    def __init__(self, schedule: Schedule, rows: int, *args: Any) -> None:
+        super().__init__(*args)
+        self.schedule = pipeline_megatron.MegatronSchedule(
+            schedule, CONFIG, rows, self.stages, self.rank, self.log
+        )
+
+    def run(self, batch: Batch) -> list[float]:
+        """Run the schedule."""
+        return self.schedule.run(cut(batch, self.schedule.microbatches))
+
+
+def build(name: str, chunks: int, rank: Rank, comparison: Comparison) -> Sides:
+    """Return the mini and one upstream's schedule of the same kind."""
+    schedule = Schedule(name, MICROBATCHES, chunks)
+    rows = comparison.rows_per_rank // MICROBATCHES
+    groups: dict[str, str] = {rank.group.group_name: "pp"}
+    if comparison.upstream.startswith("megatron"):
+        groups |= pipeline_megatron.start(rank, chunks)
+
+    def stages() -> dict[int, pipeline.PipelineStage]:
+        gpt = build_model(CONFIG).to(rank.device)
+        return pipeline.split_model(gpt, rank.rank, rank.world_size, chunks)
+
+    logs = [StepLog("mini", rank.rank), StepLog("upstream", rank.rank)]
+    lr = comparison.learning_rate
+    mini = MiniSide(schedule, rows, rank, stages(), logs[0], lr)
+    upstream: PipelineSide
+    if comparison.upstream.startswith("megatron"):
+        upstream = MegatronSide(schedule, rows, rank, stages(), logs[1], lr)
+    else:
+        upstream = TorchSide(schedule, rank, stages(), logs[1], lr)
+    return Sides(
+        mini,
+        upstream,
+        groups,
+        formulas(mini, rows, schedule),
+        schedule,
+        lambda: tuple(logs[0].bars + logs[1].bars),
+    )
+
+
+def formulas(side: PipelineSide, rows: int, schedule: Schedule) -> Formulas:
+    """Return one activation and one gradient a boundary and microbatch."""
+    shape = (rows, CONFIG.max_sequence_length, CONFIG.hidden_size)
+    traffic = pipeline.get_traffic(
+        shape, schedule.microbatches, side.rank, schedule.chunks
+    )
+    text = f"{schedule.microbatches} microbatches x neighbours of each stage x {shape}"
+    sent = {op: Formula(n, text) for op, n in traffic.items()}
+    kept: dict[Category, Formula] = {
+        "parameters": all_bytes(side.params, "parameters of this rank's stages"),
+        "gradients": all_bytes(side.params, "gradients"),
+        "optimizer state": adamw_state(side.params),
+    }
+    payload: Mapping[SideName, Mapping[str, Formula]]
+    payload = {"mini": sent, "upstream": sent}
+    return Formulas(payload, {"mini": kept, "upstream": kept})
+
+
+def check(schedule: str, chunks: int, world_size: int) -> None:
+    """Raise ValueError where schedule, layers and ranks do not fit."""
+    schedules.get_orders(schedule, world_size, MICROBATCHES, chunks)
+    pipeline.check_sizes(CONFIG, world_size * chunks)
+
+
+def tolerance(world_size: int) -> Tolerance:
+    """Return zero: the same products, added in the order of microbatches."""
+    return Tolerance(0.0, "the same steps on the same tensors, whoever orders them")
+
+
+ORDER = (
+    "the mini posts both ends of a message in the order in which senders end their "
+    "steps; upstream posts a receive when its schedule turns to that stage"
+)
+
+
+def comparison(
+    upstream: str, schedule: str, chunks: int, title: str, waits: str
+) -> Comparison:
+    """Return the comparison with one schedule; `waits` says when upstream waits."""
+    megatron = upstream.startswith("megatron")
+    return Comparison(
+        mini="pipeline",
+        upstream=upstream,
+        title=f"the pipeline mini beside {title}",
+        build=partial(build, schedule, chunks),
+        tolerance=tolerance,
+        config=CONFIG,
+        data_parallel=False,
+        microbatches=MICROBATCHES,
+        explanations=(Explanation(waits, waits=True),),
+        explained_order=ORDER,
+        upstreams=("megatron",) if megatron else ("pytorch",),
+        shims=("current_device", "synchronize", "cuda_is_cpu") if megatron else (),
+        check=partial(check, schedule, chunks),
+    )
+
+
+ONE_BY_ONE = "the mini waits for all messages between two steps together; "
+
+COMPARISONS = (
+    comparison(
+        "torch_1f1b",
+        "1f1b",
+        1,
+        "torch's Schedule1F1B",
+        ONE_BY_ONE + "torch waits for a send of the warm-up only before the next one",
+    ),
+    comparison(
+        "torch_gpipe",
+        "gpipe",
+        1,
+        "torch's ScheduleGPipe",
+        ONE_BY_ONE + "torch waits for the sends of a phase at its end",
+    ),
+    comparison(
+        "torch_interleaved",
+        "interleaved",
+        CHUNKS,
+        "torch's ScheduleInterleaved1F1B",
+        "torch waits for its sends at the end of the step, the mini before the next "
+        "exchange; both wait for a receive when a stage needs it",
+    ),
+    comparison(
+        "megatron_1f1b",
+        "1f1b",
+        1,
+        "Megatron's 1F1B",
+        ONE_BY_ONE + "Megatron for those of one call, sends and receives in turn",
+    ),
+    comparison(
+        "megatron_interleaved",
+        "interleaved",
+        CHUNKS,
+        "Megatron's interleaved 1F1B",
+        "Megatron waits for a send before the next in its direction, the mini before "
+        "the next exchange",
+    ),
+)

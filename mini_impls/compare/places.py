@@ -1,0 +1,43 @@
+"""Where a line of code belongs: which upstream, and its path inside the repository."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
+import mini_impls
+
+TORCH_ROOT = Path(torch.__file__).resolve().parent.parent
+MINIS_ROOT = Path(mini_impls.__file__).resolve().parent.parent
+
+PACKAGES = {"minis": "mini_impls", "pytorch": "torch", "megatron": "megatron"}
+"""What is an upstream's own below its root: site-packages holds others too."""
+
+
+class Places:
+    """Turns the file names of frames into (upstream, path in its repository)."""
+
+    def __init__(self, roots: Mapping[str, Path]) -> None:
+        self._prefixes = [
+            (f"{root}/", f"{root}/{PACKAGES[name]}/", name)
+            for name, root in roots.items()
+        ]
+        self._known: dict[str, tuple[str, str] | None] = {}
+
+    def find(self, filename: str) -> tuple[str, str] | None:
+        """Return upstream and path, or None for code of neither."""
+        if filename not in self._known:
+            self._known[filename] = self._search(filename)
+        return self._known[filename]
+
+    def _search(self, filename: str) -> tuple[str, str] | None:
+        for root, package, name in self._prefixes:
+            if filename.startswith(package):
+                return name, filename[len(root) :]
+        return None
+
+
+def get_roots(megatron: Path | None) -> dict[str, Path]:
+    """Return the folder of every upstream, above the paths that anchors use."""
+    roots = {"minis": MINIS_ROOT, "pytorch": TORCH_ROOT}
+    return roots if megatron is None else {"megatron": megatron.resolve(), **roots}

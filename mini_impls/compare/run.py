@@ -1,0 +1,234 @@
+"""Launches a comparison and writes its record."""
+
+import os
+import platform
+import shlex
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from mini_impls import launch
+from mini_impls.compare import judge, shims, upstream_files
+from mini_impls.compare.sides import Comparison
+from mini_impls.compare.upstream_files import UpstreamFiles
+from mini_impls.compare.watch import (
+    MIN_STEPS,
+    SIDES,
+    WARM_UP_STEPS,
+    RankResult,
+    watch,
+)
+from mini_impls.model import build_model, make_batch, train_one_process
+from readerkit.commands.library import Library
+from readerkit.records import Lit, Record, SideName, lines_to_text
+
+
+def check(comparison: Comparison, world_size: int, steps: int) -> None:
+    """Raise ValueError where the comparison does not fit, before anything starts."""
+    if steps < MIN_STEPS:
+        raise ValueError(f"{steps} steps are too few: a comparison needs {MIN_STEPS}")
+    if world_size < 2:
+        raise ValueError(f"a comparison needs at least 2 ranks, not {world_size}")
+    comparison.check(world_size)
+
+
+def compare(
+    library: Library,
+    comparison: Comparison,
+    *,
+    world_size: int,
+    backend: str,
+    steps: int,
+    timeout_s: float = 60.0,
+) -> Record:
+    """Run both sides in one launch and return the record.
+
+    Raises:
+        ValueError: a world that does not fit the comparison or this machine.
+        ReaderkitError: upstream code that is not the pinned one.
+        RankFailedError: a rank that raised, died or waited too long.
+    """
+    check(comparison, world_size, steps)
+    launch.check_devices(backend, world_size)
+    with tempfile.TemporaryDirectory(prefix="readerkit-upstream-") as name:
+        files = {"pytorch": upstream_files.check_torch(library)}
+        directory = None
+        if "megatron" in comparison.upstreams:
+            directory = Path(name)
+            files["megatron"] = upstream_files.write_megatron(library, directory)
+        results: list[RankResult] = launch.run(
+            watch,
+            (comparison.mini, comparison.upstream, steps, directory),
+            world_size=world_size,
+            backend=backend,
+            timeout_s=timeout_s,
+        )
+    noted = {name: files[name] for name in comparison.upstreams}
+    lit = lit_lines(results, noted)
+    events = judge.rank_events(comparison, results)
+    wire_rows = judge.wires(results, backend)
+    losses = one_process_losses(comparison, world_size, steps)
+    return Record(
+        comparison=comparison.name,
+        mini=comparison.mini,
+        upstream=comparison.upstream,
+        made=time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()),
+        command=command(comparison, world_size, backend, steps),
+        world_size=world_size,
+        backend=backend,
+        steps=steps,
+        warm_up_steps=WARM_UP_STEPS,
+        traced_step=WARM_UP_STEPS,
+        pins={name: upstream.commit for name, upstream in noted.items()},
+        blobs=blobs_that_ran(lit, noted),
+        versions=versions(),
+        environment=environment(),
+        work=describe_work(comparison, world_size),
+        shims=shims.describe(comparison.shims if backend == "gloo" else ()),
+        losses=losses_by_side(results),
+        verdicts=judge.verdicts(comparison, results, events, wire_rows, losses),
+        events=events,
+        totals=judge.totals(results),
+        wire=wire_rows,
+        held=judge.held(results),
+        peaks=judge.peaks(results),
+        times=judge.times(results),
+        lit=lit,
+        pipeline=judge.pipeline(results),
+    )
+
+
+def one_process_losses(
+    comparison: Comparison, world_size: int, steps: int
+) -> list[float]:
+    """Return the losses of the same work in this process alone."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as in the ranks: one order of sums
+    try:
+        rows = comparison.rows_per_rank
+        chunks = comparison.microbatches
+        if comparison.data_parallel:
+            rows, chunks = rows * world_size, world_size
+        model = build_model(comparison.config)
+        optimizer = torch.optim.AdamW(model.parameters(), comparison.learning_rate)
+        batches = [
+            make_batch(comparison.config, step=step, batch_size=rows)
+            for step in range(steps)
+        ]
+        return train_one_process(model, optimizer, batches, chunks=chunks)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def losses_by_side(
+    results: Sequence[RankResult],
+) -> dict[SideName, tuple[tuple[float, ...], ...]]:
+    """Return the losses of every rank."""
+    return {
+        side: tuple(dict(judge.sides_of(result))[side].losses for result in results)
+        for side in SIDES
+    }
+
+
+# --- which code ran ---
+
+
+def lit_lines(
+    results: Sequence[RankResult], noted: Mapping[str, UpstreamFiles]
+) -> tuple[Lit, ...]:
+    """Return the lines that ran on any rank, in files that are locked or are minis."""
+    setup: dict[tuple[str, str], set[int]] = {}
+    step: dict[tuple[str, str], set[int]] = {}
+    for result in results:
+        for _, side in judge.sides_of(result):
+            for into, lines in ((setup, side.setup_lines), (step, side.step_lines)):
+                for place, numbers in lines.items():
+                    into.setdefault(place, set()).update(numbers)
+    return tuple(
+        Lit(
+            upstream,
+            path,
+            lines_to_text(setup.get((upstream, path), ())),
+            lines_to_text(step.get((upstream, path), ())),
+        )
+        for upstream, path in sorted({*setup, *step})
+        if upstream == "minis" or path in _locked(noted, upstream)
+    )
+
+
+def _locked(noted: Mapping[str, UpstreamFiles], upstream: str) -> Mapping[str, str]:
+    return noted[upstream].blobs if upstream in noted else {}
+
+
+def blobs_that_ran(
+    lit: Sequence[Lit], noted: Mapping[str, UpstreamFiles]
+) -> dict[str, dict[str, str]]:
+    """Return the id of every file with a line that ran."""
+    blobs: dict[str, dict[str, str]] = {
+        name: {
+            row.path: upstream.blobs[row.path] for row in lit if row.upstream == name
+        }
+        for name, upstream in noted.items()
+    }
+    paths = [row.path for row in lit if row.upstream == "minis"]
+    return {**blobs, "minis": upstream_files.mini_blobs(paths)}
+
+
+# --- where, with what ---
+
+
+def command(comparison: Comparison, world_size: int, backend: str, steps: int) -> str:
+    """Return what makes such a record again."""
+    return shlex.join(
+        [
+            "readerkit",
+            "compare",
+            comparison.mini,
+            *("--upstream", comparison.upstream, "--world", str(world_size)),
+            *("--backend", backend, "--steps", str(steps)),
+        ]
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return what ran it."""
+    return {"python": platform.python_version(), "torch": torch.__version__}
+
+
+def environment() -> dict[str, str]:
+    """Return where it ran."""
+    found = {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": str(len(os.sched_getaffinity(0))),
+        "threads per rank": "1",
+    }
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        rows = cpuinfo.read_text().splitlines()
+        model = next((row for row in rows if row.startswith("model name")), "")
+        found["cpu"] = model.partition(":")[2].strip()
+    if torch.cuda.is_available():
+        found["gpu"] = torch.cuda.get_device_name()
+    return {key: value for key, value in found.items() if value}
+
+
+def describe_work(comparison: Comparison, world_size: int) -> dict[str, int | float]:
+    """Return what was trained: sizes, batch, seeds."""
+    shared = 1 if not comparison.data_parallel else world_size
+    work: dict[str, int | float] = {
+        key: value
+        for key, value in asdict(comparison.config).items()
+        if isinstance(value, int | float)
+    }
+    return {
+        **{key: int(v) if isinstance(v, bool) else v for key, v in work.items()},
+        "batch_size": comparison.rows_per_rank * shared,
+        "microbatches": comparison.microbatches,
+        "learning_rate": comparison.learning_rate,
+        "model_seed": 0,
+        "data_seed": 0,
+    }

@@ -1,0 +1,223 @@
+"""What a comparison is made of: two sides that take the same steps, and what to expect.
+
+A side is a mini or its upstream, ready to train. `mini_impls.compare.ddp` and its
+neighbours build the pairs; `mini_impls.compare.run` trains and watches both.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from mini_impls.compare.match import Explanation
+from mini_impls.launch import Rank
+from mini_impls.model import Batch, GPTConfig, compute_loss, shard_batch
+from readerkit.records import Bar, Category, Phase, SideName
+
+Held = Mapping[Category, list[Tensor]]
+
+
+class SetPhase(Protocol):
+    """Says which phase a step has reached."""
+
+    def __call__(self, phase: Phase, tensor: Tensor | None = None) -> None:
+        """Enter a phase; with a tensor: what is next sent or received in it has it."""
+
+
+class Side(Protocol):
+    """A mini or its upstream, with a model and an optimizer of its own."""
+
+    def step(self, batch: Batch, set_phase: SetPhase) -> float | None:
+        """Train on this rank's part of a batch; return the loss where there is one."""
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Return this rank's view of the parameters; both sides use the same keys."""
+
+    def gradients(self) -> dict[str, Tensor]:
+        """Return the gradients of the last step in the same way."""
+
+    def held(self) -> Held:
+        """Return what is kept between steps."""
+
+    def watched(self) -> Iterable[Tensor]:
+        """Return the leaves whose gradients backward computes, if one can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A number of bytes and how it comes about."""
+
+    bytes: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Formulas:
+    """What one rank should send in a step, and keep between steps."""
+
+    payload: Mapping[SideName, Mapping[str, Formula]]
+    """By operation; one that is not named should not occur."""
+    held: Mapping[SideName, Mapping[Category, Formula]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far two sides may be apart, and why."""
+
+    value: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The order that both sides of a pipeline should keep."""
+
+    name: str
+    microbatches: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Both sides on one rank, built from the same weights."""
+
+    mini: Side
+    upstream: Side
+    groups: Mapping[str, str]
+    """Name of each process group to what it is for."""
+    formulas: Formulas
+    schedule: Schedule | None = None
+    bars: Callable[[], tuple[Bar, ...]] | None = None
+    """What both sides of a pipeline did in their last step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One mini beside one upstream."""
+
+    mini: str
+    upstream: str
+    title: str
+    build: Callable[[Rank, "Comparison"], Sides]
+    tolerance: Callable[[int], Tolerance]
+    """By world size."""
+    one_process_tolerance: Tolerance = Tolerance(
+        2e-4, "one process adds in another order, and AdamW divides by small sums"
+    )
+    config: GPTConfig = field(default_factory=GPTConfig)
+    rows_per_rank: int = 8
+    """Sequences of a batch for each rank; where ranks share them, of all ranks."""
+    data_parallel: bool = True
+    """Whether each rank has rows of its own."""
+    microbatches: int = 1
+    """Parts that a batch is cut into where ranks share it."""
+    learning_rate: float = 3e-3
+    explanations: tuple[Explanation, ...] = ()
+    explained_totals: Mapping[str, str] = field(default_factory=dict)
+    """Operation to the reason why the sides send different bytes with it."""
+    explained_order: str = ""
+    """Why the sides may issue the same calls in another order."""
+    upstreams: tuple[str, ...] = ("pytorch",)
+    """Pinned upstreams whose lines are noted."""
+    shims: tuple[str, ...] = ()
+    check: Callable[[int], None] = lambda world_size: None
+    """Raises ValueError for a world size that does not fit."""
+
+    @property
+    def name(self) -> str:
+        """Return what records and mirrors call it."""
+        return f"{self.mini}_{self.upstream}"
+
+
+def ignore_phase(phase: Phase, tensor: Tensor | None = None) -> None:
+    """Stand in where nobody watches."""
+
+
+# --- data parallelism ---
+
+
+class DataParallelSide:
+    """A side whose ranks train on rows of their own and keep original names."""
+
+    def __init__(
+        self,
+        rank: Rank,
+        model: nn.Module,
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer,
+    ) -> None:
+        self.rank = rank
+        self.model = model
+        """What is called."""
+        self.module = module
+        """What holds the parameters under their original names."""
+        self.optimizer = optimizer
+
+    def step(self, batch: Batch, set_phase: SetPhase) -> float:
+        """Forward, backward, update."""
+        tokens, labels = shard_batch(
+            batch, rank=self.rank.rank, world_size=self.rank.world_size
+        )
+        self.zero_grad()
+        set_phase("forward")
+        loss = compute_loss(self.model(tokens), labels)
+        set_phase("backward")
+        loss.backward()
+        self.finish_gradients()
+        set_phase("optimizer")
+        self.optimizer.step()
+        return loss.item()
+
+    def zero_grad(self) -> None:
+        """Drop the gradients of the step before."""
+        self.optimizer.zero_grad()
+
+    def finish_gradients(self) -> None:
+        """Do what is left to do between backward and the optimizer: here nothing."""
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Return all parameters."""
+        return {name: p.detach() for name, p in self.module.named_parameters()}
+
+    def gradients(self) -> dict[str, Tensor]:
+        """Return all gradients."""
+        named = self.module.named_parameters()
+        return {name: p.grad for name, p in named if p.grad is not None}
+
+    def held(self) -> Held:
+        """Return parameters, gradients and optimizer state."""
+        params = list(self.module.parameters())
+        return {
+            "parameters": [param.detach() for param in params],
+            "gradients": [param.grad for param in params if param.grad is not None],
+            "optimizer state": optimizer_state(self.optimizer),
+        }
+
+    def watched(self) -> list[Tensor]:
+        """Return all parameters that are trained."""
+        return [param for param in self.module.parameters() if param.requires_grad]
+
+
+def optimizer_state(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    """Return the tensors that an optimizer keeps."""
+    states = optimizer.state.values()
+    return [t for state in states for t in state.values() if isinstance(t, Tensor)]
+
+
+def adamw_state(params: Iterable[Tensor]) -> Formula:
+    """Return what AdamW keeps for `params`: two moments, and a step count of each."""
+    params = list(params)
+    numel, itemsize = sum(p.numel() for p in params), 4
+    return Formula(
+        2 * itemsize * numel + 4 * len(params),
+        f"2 moments x {itemsize} B x {numel:,} + a 4 B step count x {len(params)}",
+    )
+
+
+def all_bytes(params: Iterable[Tensor], what: str) -> Formula:
+    """Return the bytes of `params`, whole."""
+    params = list(params)
+    numel = sum(param.numel() for param in params)
+    return Formula(sum(p.nbytes for p in params), f"4 B x {numel:,} {what}")

@@ -1,0 +1,45 @@
+"""Notes when each forward and backward of a pipeline ran."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from torch import Tensor
+
+from mini_impls.compare.sides import SetPhase, ignore_phase
+from readerkit.records import Bar, SideName
+
+
+class StepLog:
+    """The steps of one rank and side, the last time they ran."""
+
+    def __init__(self, side: SideName, rank: int) -> None:
+        self.side: SideName = side
+        self.rank = rank
+        self.bars: list[Bar] = []
+        self.set_phase: SetPhase = ignore_phase
+
+    def start(self, set_phase: SetPhase) -> None:
+        """Begin a step of training."""
+        self.bars.clear()
+        self.set_phase = set_phase
+
+    @contextmanager
+    def step(
+        self, kind: Literal["F", "B"], microbatch: int, stage: int
+    ) -> Iterator[None]:
+        """Note one forward or backward."""
+        self.set_phase("forward" if kind == "F" else "backward")
+        start = time.perf_counter()
+        yield
+        end = time.perf_counter()
+        bar = Bar(self.rank, self.side, kind, microbatch, stage, start, end)
+        self.bars.append(bar)
+
+    def mark(self, forward: Tensor | None, backward: Tensor | None) -> None:
+        """Say of tensors about to be sent or received which phase they are of."""
+        if forward is not None:
+            self.set_phase("forward", forward)
+        if backward is not None:
+            self.set_phase("backward", backward)

@@ -1,0 +1,381 @@
+"""Sees every collective of a step: what, how much, in which order, from which line.
+
+A dispatch mode meets each call on its way into C++, whoever makes it: Python, autograd,
+or the reducer inside torch's DDP. Waits are methods of the work that a call returns,
+and are seen there. Barriers are left out.
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from inspect import CO_OPTIMIZED
+from types import FrameType
+from typing import Any, cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed import _functional_collectives as funcol
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from mini_impls.compare.places import Places
+from readerkit.records import Event, Phase, Site
+
+OPS: Mapping[str, str] = {
+    "allreduce_": "all_reduce",
+    "allreduce_coalesced_": "all_reduce",
+    "all_reduce": "all_reduce",
+    "all_reduce_": "all_reduce",
+    "all_reduce_coalesced": "all_reduce",
+    "allgather_": "all_gather",
+    "_allgather_base_": "all_gather",
+    "allgather_coalesced_": "all_gather",
+    "allgather_into_tensor_coalesced_": "all_gather",
+    "all_gather_into_tensor": "all_gather",
+    "all_gather_into_tensor_out": "all_gather",
+    "all_gather_into_tensor_coalesced": "all_gather",
+    "reduce_scatter_": "reduce_scatter",
+    "_reduce_scatter_base_": "reduce_scatter",
+    "reduce_scatter_tensor_coalesced_": "reduce_scatter",
+    "reduce_scatter_tensor": "reduce_scatter",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter",
+    "broadcast_": "broadcast",
+    "broadcast": "broadcast",
+    "alltoall_": "all_to_all",
+    "alltoall_base_": "all_to_all",
+    "all_to_all_single": "all_to_all",
+    "reduce_": "reduce",
+    "gather_": "gather",
+    "scatter_": "scatter",
+    "send": "send",
+    "recv_": "recv",
+    "recv_any_source_": "recv",
+}
+"""Names below `c10d` and `_c10d_functional`, and the operation that they are."""
+
+PRODUCTS = {"mm", "addmm", "bmm", "baddbmm"}
+
+DISPATCHER = (
+    "torch/_ops.py",
+    "torch/overrides.py",
+    "torch/_compile.py",
+    "torch/_jit_internal.py",
+    "torch/_library/",
+    "torch/utils/_python_dispatch.py",
+    "torch/utils/_contextlib.py",
+    "torch/_dynamo/",
+    "torch/distributed/distributed_c10d.py",
+    "torch/distributed/c10d_logger.py",
+    "torch/distributed/_functional_collectives.py",
+    "mini_impls/compare/",
+)
+"""Frames that only pass a call on."""
+
+ENGINE = ("torch/autograd/", "torch/_tensor.py")
+"""Frames from which a call can only have come through C++: autograd's engine."""
+
+Work: Any = dist.Work
+
+
+@dataclass
+class _Call:
+    """An event in the making."""
+
+    phase: Phase
+    op: str
+    group: str
+    tensors: list[Tensor]
+    payload_bytes: int
+    issue: int
+    site: Site | None
+    peer: int | None
+    reduction: str | None
+    products_before: int
+    gradients_ready: int | None
+    wait: int | None = None
+    wait_site: Site | None = None
+    products_at_wait: int | None = None
+
+    def to_event(self) -> Event:
+        hidden = None
+        if self.products_at_wait is not None:
+            hidden = self.products_at_wait - self.products_before
+        return Event(
+            phase=self.phase,
+            op=self.op,
+            group=self.group,
+            dtype=str(self.tensors[0].dtype).removeprefix("torch."),
+            payload_bytes=self.payload_bytes,
+            issue=self.issue,
+            wait=self.wait,
+            site=self.site,
+            wait_site=self.wait_site,
+            peer=self.peer,
+            reduction=self.reduction,
+            products_before=self.products_before,
+            products_hidden=hidden,
+            gradients_ready=self.gradients_ready,
+        )
+
+
+class CollectiveTrace(TorchDispatchMode):
+    """Records the collectives issued inside `with`; set `phase` as the step goes on."""
+
+    def __init__(self, places: Places, groups: Mapping[str, str]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.places = places
+        self.groups = groups
+        """Name of a process group to what it is for."""
+        self.phase: Phase = "forward"
+        self.gradients_ready: int | None = None
+        self._marks: dict[int, Phase] = {}
+        self._calls: list[_Call] = []
+        self._works: dict[int, tuple[Any, _Call]] = {}
+        self._futures: dict[int, _Call] = {}
+        self._order = 0
+        self._products = 0
+
+    def set_phase(self, phase: Phase, tensor: Tensor | None = None) -> None:
+        """Enter a phase, or say which phase a tensor to be sent or received is of."""
+        if tensor is None:
+            self.phase = phase
+        else:
+            self._marks[_memory(tensor)] = phase
+
+    def events(self) -> tuple[Event, ...]:
+        """Return what was seen, in order of issue."""
+        return tuple(call.to_event() for call in self._calls)
+
+    # --- 1. issues ---
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Note the call and let it pass."""
+        if any(kind not in (Tensor, torch.nn.Parameter) for kind in types):
+            return NotImplemented  # a DTensor: what it does inside comes by here again
+        name = func.__name__.split(".")[0]
+        if func.namespace == "aten" and name in PRODUCTS:
+            self._products += 1
+        if func.namespace == "_c10d_functional" and name == "wait_tensor":
+            self._note_wait(self._futures.pop(_memory(args[0]), None))
+        call = None
+        if func.namespace in ("c10d", "_c10d_functional") and name in OPS:
+            call = self._note_issue(OPS[name], func, args, kwargs or {})
+        result = func(*args, **(kwargs or {}))
+        if call is not None:
+            self._note_result(call, result)
+        return result
+
+    def _note_issue(
+        self, op: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> _Call:
+        named = {
+            argument.name: value
+            for argument, value in zip(func._schema.arguments, args, strict=False)
+        } | kwargs
+        # Input and output are the first two arguments, or there is only one of them.
+        both = [found for arg in args[:2] if (found := _tensors(arg))]
+        tensors = max(both, key=_nbytes)
+        payload = _nbytes(tensors)
+        size = named.get("group_size", 1)
+        if func.namespace == "_c10d_functional" and op == "all_gather":
+            payload *= size  # the output does not exist yet
+        peer = next((named[n] for n in ("dst", "src", "root_rank") if n in named), None)
+        call = _Call(
+            phase=self._phase_of(tensors[0]),
+            op=op,
+            group=self._group_of(named),
+            tensors=tensors,
+            payload_bytes=payload,
+            issue=self._tick(),
+            site=self._site(),
+            peer=peer,
+            reduction=_reduction(named.get("reduce_op")),
+            products_before=self._products,
+            gradients_ready=self.gradients_ready,
+        )
+        self._calls.append(call)
+        return call
+
+    def _note_result(self, call: _Call, result: Any) -> None:
+        last = result[-1] if isinstance(result, tuple) else result
+        if isinstance(last, torch.ScriptObject):
+            work = Work.unbox(last)
+            # Held, so that the work keeps its one Python object, which is waited for.
+            self._works[id(work)] = work, call
+        for tensor in _tensors(result):
+            self._futures[_memory(tensor)] = call
+
+    def _phase_of(self, tensor: Tensor) -> Phase:
+        # One batch of a pipeline's sends and receives may be of both phases.
+        return self._marks.pop(_memory(tensor), self.phase)
+
+    def _group_of(self, named: Mapping[str, Any]) -> str:
+        group = named.get("process_group", named.get("group_name"))
+        if isinstance(group, torch.ScriptObject):
+            group = cast(Any, dist.ProcessGroup).unbox(group)
+        name = getattr(group, "group_name", group)
+        return self.groups.get(name, f"group {name}")
+
+    def _tick(self) -> int:
+        self._order += 1
+        return self._order - 1
+
+    # --- 2. waits ---
+
+    def _note_wait(self, call: _Call | None) -> None:
+        if call is not None and call.wait is None:
+            call.wait = self._tick()
+            call.wait_site = self._site()
+            call.products_at_wait = self._products
+
+    @contextmanager
+    def _seeing_waits(self) -> Iterator[None]:
+        names = ("wait", "block_current_stream")
+        originals = {name: getattr(Work, name) for name in names}
+
+        def noting(original: Any) -> Any:
+            def wait(work: Any, *args: Any, **kwargs: Any) -> Any:
+                self._note_wait(self._works.get(id(work), (None, None))[1])
+                return original(work, *args, **kwargs)
+
+            return wait
+
+        for name, original in originals.items():
+            setattr(Work, name, noting(original))
+        wait_tensor: Any = funcol.wait_tensor
+
+        def noting_wait_tensor(tensor: Tensor) -> Tensor:
+            # Inside a mode's own handler this call would not come by the mode.
+            self._note_wait(self._futures.pop(_memory(tensor), None))
+            waited: Tensor = wait_tensor(tensor)
+            return waited
+
+        funcol.wait_tensor = noting_wait_tensor
+        try:
+            yield
+        finally:
+            funcol.wait_tensor = wait_tensor
+            for name, original in originals.items():
+                setattr(Work, name, original)
+
+    @contextmanager
+    def watching(self, watched: Iterable[Tensor]) -> Iterator[None]:
+        """Trace; count the gradients of `watched` as backward computes them."""
+        handles = []
+        for leaf in watched:
+            self.gradients_ready = 0
+            hook: Any = leaf.register_hook
+            handles.append(hook(self._count_gradient))
+        try:
+            with self._seeing_waits(), self:
+                yield
+        finally:
+            for handle in handles:
+                handle.remove()
+            self._works.clear()
+            self._futures.clear()
+
+    def _count_gradient(self, grad: Tensor) -> None:
+        assert self.gradients_ready is not None
+        self.gradients_ready += 1
+
+    # --- 3. where it came from ---
+
+    def _site(self) -> Site | None:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            place = self.places.find(frame.f_code.co_filename)
+            if place is not None and not place[1].startswith(DISPATCHER):
+                upstream, path = place
+                if upstream == "pytorch" and path.startswith(ENGINE):
+                    return None
+                name = frame.f_code.co_qualname
+                return Site(upstream, path, frame.f_lineno, name)
+            frame = frame.f_back
+        return None
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [tensor for item in value for tensor in _tensors(item)]
+    return []
+
+
+def _nbytes(tensors: list[Tensor]) -> int:
+    return sum(tensor.nbytes for tensor in tensors)
+
+
+def _memory(tensor: Tensor) -> int:
+    elem = getattr(tensor, "elem", tensor)  # what an AsyncCollectiveTensor wraps
+    return int(elem.untyped_storage().data_ptr())
+
+
+def _reduction(value: Any) -> str | None:
+    if isinstance(value, torch.ScriptObject):
+        red_op_type: Any = dist.ReduceOp.RedOpType
+        value = red_op_type(cast(Any, value).op())
+    if value is None:
+        return None
+    return str(value).rsplit(".", 1)[-1].lower()
+
+
+# --- 4. lines that ran ---
+
+
+@dataclass
+class LineTrace:
+    """Notes every line of a function that runs inside `with`, upstream's or a mini's.
+
+    What runs because a module is being imported is no part of the work.
+    """
+
+    places: Places
+    importing: int = 0
+    """Modules whose import is under way."""
+    lines: dict[tuple[str, str], set[int]] = field(
+        default_factory=lambda: defaultdict(set)
+    )
+
+    def __enter__(self) -> "LineTrace":
+        """Start."""
+        sys.settrace(self._enter_frame)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Stop."""
+        sys.settrace(None)
+
+    def _enter_frame(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if frame.f_code.co_name == "<module>":
+            self.importing += 1
+            frame.f_trace_lines = False
+            return self._leave_module
+        if self.importing or not frame.f_code.co_flags & CO_OPTIMIZED:
+            return None  # the second is the body of a class
+        place = self.places.find(frame.f_code.co_filename)
+        if place is None or place[1].startswith("mini_impls/compare/"):
+            return None
+        seen = self.lines[place]
+        seen.add(frame.f_lineno)
+
+        def enter_line(frame: FrameType, event: str, arg: Any) -> Any:
+            if event == "line":
+                seen.add(frame.f_lineno)
+            return enter_line
+
+        return enter_line
+
+    def _leave_module(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if event == "return":
+            self.importing -= 1
+        return self._leave_module

@@ -1,0 +1,219 @@
+"""What every rank does: train both sides on the same batches and watch one step each.
+
+Steps alternate between the sides, so that what the machine does besides falls on both.
+After the warm-up one step is traced for events and lines, one for memory; the others
+are timed.
+"""
+
+import sys
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch.distributed as dist
+from torch import Tensor
+
+from mini_impls.compare import shims
+from mini_impls.compare.known import find
+from mini_impls.compare.memory import PeakMemory, held_bytes
+from mini_impls.compare.places import Places, get_roots
+from mini_impls.compare.sides import (
+    Comparison,
+    Formulas,
+    Schedule,
+    Side,
+    Sides,
+    ignore_phase,
+)
+from mini_impls.compare.trace import CollectiveTrace, LineTrace
+from mini_impls.launch import Rank
+from mini_impls.model import make_batch
+from readerkit.records import Bar, Event, Phase, SideName
+
+WARM_UP_STEPS = 3
+"""Torch's DDP builds its buckets anew after the first step, optimizers their state."""
+MIN_STEPS = WARM_UP_STEPS + 3
+SIDES: tuple[SideName, SideName] = ("mini", "upstream")
+
+Lines = Mapping[tuple[str, str], set[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How far two sets of tensors are apart."""
+
+    mini: float
+    """Largest absolute value."""
+    upstream: float
+    difference: float
+
+
+@dataclass(frozen=True, slots=True)
+class SideResult:
+    """What one side did on one rank."""
+
+    losses: tuple[float, ...]
+    events: tuple[Event, ...]
+    gradients: int | None
+    setup_lines: Lines
+    step_lines: Lines
+    held: Mapping[str, int]
+    peak: int
+    peak_phase: Phase
+    peak_categories: Mapping[str, int]
+    times: tuple[float, ...]
+    wire_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RankResult:
+    """What one rank saw."""
+
+    mini: SideResult
+    upstream: SideResult
+    distances: Mapping[str, Distance]
+    formulas: Formulas
+    schedule: Schedule | None
+    bars: tuple[Bar, ...]
+
+
+def watch(
+    rank: Rank, mini: str, upstream: str, steps: int, megatron: Path | None
+) -> RankResult:
+    """Run one comparison on this rank."""
+    if megatron is not None:
+        sys.dont_write_bytecode = True  # the directory stays what was verified
+        sys.path.insert(0, str(megatron))
+        # It says on import which optional packages it does without.
+        warnings.filterwarnings("ignore", module=r"megatron\.")
+        # It calls collectives by names that torch has renamed since.
+        warnings.filterwarnings("ignore", r".* is deprecated", FutureWarning)
+    comparison = find(mini, upstream)
+    places = Places(get_roots(megatron))
+    watcher = _Watcher(rank, comparison, places)
+    return watcher.run(steps)
+
+
+class _Watcher:
+    def __init__(self, rank: Rank, comparison: Comparison, places: Places) -> None:
+        self.rank, self.comparison, self.places = rank, comparison, places
+        self.setup = LineTrace(places)
+        with self.shims("upstream"), self.setup:
+            self.sides: Sides = comparison.build(rank, comparison)
+        self.losses: dict[str, list[float]] = defaultdict(list)
+        self.times: dict[str, list[float]] = defaultdict(list)
+        self.wire: dict[str, int | None] = {}
+        self.traces: dict[str, CollectiveTrace] = {}
+        self.lines: dict[str, LineTrace] = {}
+        self.peaks: dict[str, PeakMemory] = {}
+
+    def run(self, steps: int) -> RankResult:
+        distances = {"parameters at the start": self.distance("parameters")}
+        for step in range(steps):
+            for name in SIDES if step % 2 == 0 else SIDES[::-1]:
+                self.step(name, step)
+            if step == 0:
+                distances["gradients of the first step"] = self.distance("gradients")
+        distances["gradients of the last step"] = self.distance("gradients")
+        distances["parameters at the end"] = self.distance("parameters")
+        return RankResult(
+            self.result("mini"),
+            self.result("upstream"),
+            distances,
+            self.sides.formulas,
+            self.sides.schedule,
+            self.sides.bars() if self.sides.bars else (),
+        )
+
+    def side(self, name: SideName) -> Side:
+        return self.sides.mini if name == "mini" else self.sides.upstream
+
+    def shims(self, name: SideName) -> AbstractContextManager[None]:
+        names = self.comparison.shims if name == "upstream" else ()
+        return shims.applied(names, self.rank.device)
+
+    def step(self, name: SideName, step: int) -> None:
+        """Take one step and note its loss."""
+        rank, comparison = self.rank, self.comparison
+        rows = comparison.rows_per_rank
+        if comparison.data_parallel:
+            rows *= rank.world_size
+        tokens, labels = make_batch(comparison.config, step=step, batch_size=rows)
+        batch = tokens.to(rank.device), labels.to(rank.device)
+        side = self.side(name)
+        dist.barrier(rank.group)
+        with self.shims(name):
+            if step == WARM_UP_STEPS:
+                loss = self.traced_step(name, side, batch)
+            elif step == WARM_UP_STEPS + 1:
+                held = {key: list(value) for key, value in side.held().items()}
+                self.peaks[name] = peak = PeakMemory(held)  # type: ignore[arg-type]
+                del held
+                with peak:
+                    loss = side.step(batch, peak.set_phase)
+            else:
+                sent, start = sent_bytes(), time.perf_counter()
+                loss = side.step(batch, ignore_phase)
+                elapsed = time.perf_counter() - start
+                if step > WARM_UP_STEPS:
+                    self.times[name].append(elapsed)
+                    after = sent_bytes()
+                    known = after is not None and sent is not None
+                    self.wire[name] = after - sent if known else None  # type: ignore[operator]
+        if loss is not None:
+            self.losses[name].append(loss)
+
+    def traced_step(
+        self, name: SideName, side: Side, batch: tuple[Tensor, Tensor]
+    ) -> float | None:
+        """Take a step with every collective and every line noted."""
+        self.traces[name] = trace = CollectiveTrace(self.places, self.sides.groups)
+        self.lines[name] = LineTrace(self.places)
+        with trace.watching(side.watched()), self.lines[name]:
+            return side.step(batch, trace.set_phase)
+
+    def distance(self, what: str) -> Distance:
+        """Compare both sides' parameters or gradients, name by name."""
+        with self.shims("mini"):
+            ours = getattr(self.sides.mini, what)()
+        with self.shims("upstream"):
+            theirs = getattr(self.sides.upstream, what)()
+        if set(ours) != set(theirs):
+            odd = sorted(set(ours) ^ set(theirs))
+            raise ValueError(f"{len(odd)} {what} are on one side only: {odd}")
+        pairs = [(ours[name], theirs[name]) for name in ours]
+        return Distance(
+            max((a.abs().max().item() for a, _ in pairs), default=0.0),
+            max((b.abs().max().item() for _, b in pairs), default=0.0),
+            max(((a - b).abs().max().item() for a, b in pairs), default=0.0),
+        )
+
+    def result(self, name: SideName) -> SideResult:
+        """Return everything seen of one side."""
+        side, peak = self.side(name), self.peaks[name]
+        return SideResult(
+            losses=tuple(self.losses[name]),
+            events=self.traces[name].events(),
+            gradients=len(list(side.watched())) or None,
+            setup_lines=dict(self.setup.lines),
+            step_lines=dict(self.lines[name].lines),
+            held={what: held_bytes(tensors) for what, tensors in side.held().items()},
+            peak=peak.peak,
+            peak_phase=peak.peak_phase,
+            peak_categories=peak.peak_categories,
+            times=tuple(self.times[name]),
+            wire_bytes=self.wire.get(name),
+        )
+
+
+def sent_bytes() -> int | None:
+    """Return what this process has written so far, sockets included, where known."""
+    counters = Path("/proc/self/io")
+    if not counters.exists():
+        return None
+    rows = dict(row.split(": ") for row in counters.read_text().splitlines())
+    return int(rows["wchar"])

@@ -1,0 +1,32 @@
+"""``readerkit compare``: a mini beside its upstream, on the same work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from readerkit.commands.minis import run_module, spelt_out
+from readerkit.commands.options import book_option
+
+
+@click.command(
+    short_help="A mini beside its upstream: losses, collectives, bytes.",
+    context_settings={"ignore_unknown_options": True},
+)
+@click.argument("mini")
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@book_option
+def compare(mini: str, options: tuple[str, ...], book: Path | None) -> None:
+    """Run MINI and its upstream from the same weights on the same data.
+
+    OPTIONS: --upstream NAME, --world N, --steps N, --timeout SECONDS, --json, and
+    --save DIR; readerkit compare MINI -- --help lists the comparisons. Exit 0 where
+    every line agrees or is explained.
+
+    \b
+    Example:
+        readerkit compare ddp
+        readerkit compare tp --upstream megatron
+    """
+    run_module("mini_impls.compare", [spelt_out(mini, book), *options])

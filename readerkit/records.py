@@ -1,0 +1,420 @@
+"""The record of one comparison: what a mini and its upstream did on the same work.
+
+Pure data: no torch, no mini, no disk. ``mini_impls.compare`` makes records; the book
+reads them, joins their events to anchors and mirrors, and asks whether they are stale.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from readerkit.errors import ContentError, Fault
+
+FORMAT = 1
+
+Phase = Literal["setup", "forward", "backward", "optimizer"]
+SideName = Literal["mini", "upstream"]
+Outcome = Literal["agree", "explained", "differ"]
+"""``explained``: they differ, and the reason is known."""
+State = Literal["matched", "explained", "flagged"]
+Category = Literal["parameters", "gradients", "optimizer state"]
+Number = int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A line that ran."""
+
+    upstream: str
+    """Name in ``upstreams.yaml``: ``megatron``, ``pytorch``, ``minis``."""
+    path: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One collective or point-to-point call of one rank in one step."""
+
+    phase: Phase
+    op: str
+    group: str
+    """What the group is for: ``dp``, ``tp``, ``pp``, ``embd``."""
+    dtype: str
+    payload_bytes: int
+    """Bytes of the whole tensor: what an all-gather returns, a reduce-scatter takes."""
+    issue: int
+    """Place among all issues and waits of the step."""
+    wait: int | None
+    """The same for its wait; None where Python never waits: C++ does."""
+    site: Site | None
+    """None where the call comes from C++."""
+    wait_site: Site | None
+    peer: int | None
+    """Rank in the group: the other end, or the root."""
+    reduction: str | None
+    products_before: int
+    """Matrix products of the step that had run when this was issued."""
+    products_hidden: int | None
+    """Matrix products that ran between issue and wait."""
+    gradients_ready: int | None
+    """Gradients that backward had computed at issue; None where nobody counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One event of the mini beside one of upstream; one of them may be missing."""
+
+    mini: int | None
+    upstream: int | None
+    state: State
+    why: str
+    """Empty where they are equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankEvents:
+    """The step of one rank, both sides aligned."""
+
+    rank: int
+    mini: tuple[Event, ...]
+    upstream: tuple[Event, ...]
+    matches: tuple[Match, ...]
+    gradients: int | None
+    """How many gradients a backward computes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One line that says agree or differ, and by how much."""
+
+    what: str
+    rank: int | None
+    """None where it is about all of them."""
+    mini: Number
+    upstream: Number
+    difference: float
+    tolerance: float
+    state: Outcome
+    reason: str
+    """Why this tolerance, or why they differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """All calls of one operation in the step of one rank."""
+
+    rank: int
+    side: SideName
+    op: str
+    calls: int
+    payload_bytes: int
+    formula_bytes: int | None
+    """What the closed formula says the payload is; None where there is none."""
+    formula: str
+    algorithm_bytes: float
+    """What this rank sends by the textbook: rings, and a tree for a broadcast."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """What the process of one rank wrote to its sockets in one step."""
+
+    rank: int
+    side: SideName
+    bytes: int
+    """Measured by the kernel, with the backend's own headers."""
+    expected_bytes: float
+    """What this backend's algorithms send for the payloads of the step."""
+    formula: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Bytes that one rank keeps between steps."""
+
+    rank: int
+    side: SideName
+    category: Category
+    bytes: int
+    formula_bytes: int | None
+    formula: str
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """Live tensor bytes of one rank at the worst moment of a step."""
+
+    rank: int
+    side: SideName
+    phase: Phase
+    """When it was."""
+    bytes: int
+    categories: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds of each measured step of one rank."""
+
+    rank: int
+    mini: tuple[float, ...]
+    upstream: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """Lines of a file that ran, as ``3-7,9``: while it was set up, and in the step."""
+
+    upstream: str
+    path: str
+    setup: str
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One forward or backward of one microbatch: a bar of a Gantt chart."""
+
+    rank: int
+    side: SideName
+    kind: Literal["F", "B"]
+    microbatch: int
+    stage: int
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """What only pipelines have."""
+
+    schedule: str
+    stages: int
+    microbatches: int
+    chunks: int
+    bubble: Mapping[SideName, float]
+    """Idle over busy time on unit costs, from the order in which each side ran."""
+    formula_bubble: float
+    formula: str
+    bars: tuple[Bar, ...]
+    illustrative: bool
+    """More ranks than cores: the chart shows the order, not the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shim:
+    """What upstream was told so that it runs here, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Everything that one comparison saw."""
+
+    comparison: str
+    mini: str
+    upstream: str
+    """What the mini was held against: ``torch``, ``megatron``, ``fully_shard``."""
+    made: str
+    """Date and time, UTC."""
+    command: str
+    world_size: int
+    backend: str
+    steps: int
+    warm_up_steps: int
+    traced_step: int
+    pins: Mapping[str, str]
+    """Upstream to full commit id."""
+    blobs: Mapping[str, Mapping[str, str]]
+    """Upstream to path to git blob id, of every file that ran; ``minis`` is one."""
+    versions: Mapping[str, str]
+    environment: Mapping[str, str]
+    work: Mapping[str, Number | str]
+    """Model sizes, batch, learning rate, seeds."""
+    shims: tuple[Shim, ...]
+    losses: Mapping[SideName, tuple[tuple[float, ...], ...]]
+    """By rank, then by step; a rank that computes no loss has none."""
+    verdicts: tuple[Verdict, ...]
+    events: tuple[RankEvents, ...]
+    totals: tuple[Total, ...]
+    wire: tuple[Wire, ...]
+    """Empty where the kernel does not tell."""
+    held: tuple[Held, ...]
+    peaks: tuple[Peak, ...]
+    times: tuple[Times, ...]
+    lit: tuple[Lit, ...]
+    pipeline: Pipeline | None
+    format: int = FORMAT
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all is equal or explained: no line differs, no event is flagged."""
+        matches = (match for rank in self.events for match in rank.matches)
+        return all(verdict.state != "differ" for verdict in self.verdicts) and all(
+            match.state != "flagged" for match in matches
+        )
+
+    @classmethod
+    def parse(cls, text: str, file: str) -> Record:
+        """Return the record that ``to_text`` wrote.
+
+        Raises:
+            ContentError: text that is not such a record.
+        """
+        try:
+            data = json.loads(text)
+            if data["format"] != FORMAT:
+                got = f"format {data['format']}"
+                raise ContentError(
+                    [Fault(file, 1, 1, "a record of another version", got, f"{FORMAT}")]
+                )
+            record: Record = _decode(cls, data, "record")
+            return record
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+            got = f"{type(error).__name__}: {error}"
+            expected = f"what readerkit compare --save writes; run {_RERUN} again"
+            raise ContentError(
+                [Fault(file, line, 1, "not a readable record", got, expected)]
+            ) from None
+
+    def to_text(self) -> str:
+        """Return JSON: an event, a total, a file on a line each, made to be diffed."""
+        return _write(asdict(self)) + "\n"
+
+
+_RERUN = "readerkit compare"
+
+
+def stale_reasons(
+    record: Record,
+    pins: Mapping[str, str],
+    blobs: Mapping[str, Mapping[str, str]],
+) -> list[str]:
+    """Return why a record no longer speaks of the code at hand; empty: it does.
+
+    ``pins`` are the commits and ``blobs`` the file ids of today, by upstream; those of
+    ``minis`` are computed from the files as they are.
+    """
+    reasons = [
+        f"{name} was pinned at {commit[:12]}, now at {pins.get(name, 'nothing')[:12]}"
+        for name, commit in sorted(record.pins.items())
+        if pins.get(name) != commit
+    ]
+    for name, files in sorted(record.blobs.items()):
+        today = blobs.get(name, {})
+        for path, blob in sorted(files.items()):
+            if path not in today:
+                reasons.append(f"{path} is gone from {name}")
+            elif today[path] != blob:
+                reasons.append(
+                    f"{path} has changed: was {blob[:12]}, is {today[path][:12]}"
+                )
+    return reasons
+
+
+# --- lines as text ---
+
+
+def lines_to_text(lines: Iterable[int]) -> str:
+    """Return sorted line numbers as ``3-7,9``."""
+    runs: list[list[int]] = []
+    for line in sorted(set(lines)):
+        if runs and line == runs[-1][1] + 1:
+            runs[-1][1] = line
+        else:
+            runs.append([line, line])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def lines_from_text(text: str) -> set[int]:
+    """Return the line numbers that ``lines_to_text`` wrote."""
+    lines: set[int] = set()
+    for run in filter(None, text.split(",")):
+        first, _, last = run.partition("-")
+        lines.update(range(int(first), int(last or first) + 1))
+    return lines
+
+
+# --- JSON ---
+
+_T = TypeVar("_T")
+_WIDTH = 2
+"""Levels that get a line for each entry; deeper ones stay on one line."""
+
+
+def _write(value: Any, level: int = 0) -> str:
+    # Rank by rank, the lists of events are one level deeper than the other tables.
+    nested = isinstance(value, list | tuple | dict) and any(
+        isinstance(entry, list | tuple | dict)
+        for entry in (value.values() if isinstance(value, dict) else value)
+    )
+    if not nested or level > _WIDTH + 1 or (level > _WIDTH and not _is_table(value)):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict):
+        rows = [f"{json.dumps(k)}: {_write(v, level + 1)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(rows) + "\n}"
+    return "[\n" + ",\n".join(_write(entry, level + 1) for entry in value) + "\n]"
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(v, dict) for v in value)
+
+
+def _decode(kind: Any, value: Any, where: str) -> Any:
+    """Build ``kind`` from JSON, by its type hints; ValueError says where it fails."""
+    origin, args = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        return _decode_dataclass(kind, value, where)
+    if origin in (Union, types.UnionType):
+        return _decode_union(args, value, where)
+    if origin is Literal:
+        if value not in args:
+            raise ValueError(f"{where} is {value!r}, not one of {args}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise ValueError(f"{where} is {value!r}, not a list")
+        return tuple(_decode(args[0], v, f"{where}[{i}]") for i, v in enumerate(value))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        if not isinstance(value, dict):
+            raise ValueError(f"{where} is {value!r}, not an object")
+        return {
+            _decode(args[0], k, where): _decode(args[1], v, f"{where}.{k}")
+            for k, v in value.items()
+        }
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise ValueError(f"{where} is {value!r}, not of type {kind.__name__}")
+    return value
+
+
+def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError(f"{where} is {value!r}, not an object")
+    names = {field.name for field in fields(kind)}
+    if wrong := names ^ set(value):
+        raise ValueError(f"{where}: missing or unknown keys {sorted(wrong)}")
+    hints = get_type_hints(kind)
+    return kind(**{n: _decode(hints[n], value[n], f"{where}.{n}") for n in names})
+
+
+def _decode_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
+    if value is None and type(None) in kinds:
+        return None
+    faults = []
+    for kind in kinds:
+        if kind is not type(None):
+            try:
+                return _decode(kind, value, where)
+            except ValueError as error:
+                faults.append(str(error))
+    raise ValueError("; ".join(faults))

@@ -1,0 +1,36 @@
+"""Events for tests, with one line each."""
+
+from dataclasses import replace
+from typing import Any
+
+from readerkit.records import Event
+
+PLAIN = Event(
+    phase="backward",
+    op="all_reduce",
+    group="dp",
+    dtype="float32",
+    payload_bytes=8,
+    issue=0,
+    wait=1,
+    site=None,
+    wait_site=None,
+    peer=None,
+    reduction="sum",
+    products_before=0,
+    products_hidden=0,
+    gradients_ready=None,
+)
+
+
+def event(**changes: Any) -> Event:
+    """Return an all-reduce of 8 bytes with some fields changed."""
+    return replace(PLAIN, **changes)
+
+
+def row(*payloads: int, **changes: Any) -> list[Event]:
+    """Return calls that are waited for at once, of so many bytes."""
+    return [
+        event(payload_bytes=n, issue=2 * i, wait=2 * i + 1, **changes)
+        for i, n in enumerate(payloads)
+    ]

@@ -1,0 +1,41 @@
+"""The command, from its arguments to its exit status; real launches, upstream's too."""
+
+import pytest
+
+from mini_impls.compare.__main__ import main
+from readerkit.records import Record
+
+
+def test_a_mistake_is_one_line_and_status_one(capsys):
+    assert main(["ddp", "--upstream", "nothing"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+
+
+def test_help_names_every_comparison(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "tensor_parallel --upstream megatron" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("upstream", ["torch", "megatron"])
+def test_a_comparison_prints_its_record_and_nothing_else(
+    upstream, capfd, tmp_path, monkeypatch, real_cache
+):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    arguments = ["ddp", "--upstream", upstream, "--steps", "6", "--json"]
+    assert main([*arguments, "--save", str(tmp_path)]) == 0
+    printed = capfd.readouterr().out
+    record = Record.parse(printed, "printed")
+    saved = tmp_path / f"ddp_{upstream}.json"
+    assert Record.parse(saved.read_text(), saved.name) == record
+    assert record.agrees
+    name = "pytorch" if upstream == "torch" else "megatron"
+    assert set(record.pins) == {name}
+    assert record.blobs[name]
+    assert "mini_impls/ddp.py" in record.blobs["minis"]
+    assert [shim.name for shim in record.shims] == (
+        [] if upstream == "torch" else ["current_device"]
+    )

@@ -1,0 +1,156 @@
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from events import event
+
+from readerkit.errors import ContentError
+from readerkit.records import (
+    Bar,
+    Held,
+    Lit,
+    Match,
+    Peak,
+    Pipeline,
+    RankEvents,
+    Record,
+    Shim,
+    Site,
+    Times,
+    Total,
+    Verdict,
+    Wire,
+    lines_from_text,
+    lines_to_text,
+    stale_reasons,
+)
+
+SITE = Site("minis", "mini_impls/ddp.py", 100, "start")
+RECORD = Record(
+    comparison="ddp_torch",
+    mini="ddp",
+    upstream="torch",
+    made="2026-01-01 00:00:00",
+    command="readerkit compare ddp",
+    world_size=2,
+    backend="gloo",
+    steps=12,
+    warm_up_steps=3,
+    traced_step=3,
+    pins={"pytorch": "c" * 40},
+    blobs={
+        "pytorch": {"torch/a.py": "a" * 40},
+        "minis": {"mini_impls/ddp.py": "b" * 40},
+    },
+    versions={"torch": "2"},
+    environment={"cores": "2"},
+    work={"layers": 2, "lr": 1e-3},
+    shims=(Shim("a", "because"),),
+    losses={"mini": ((1.0, 0.5), ()), "upstream": ((1.0, 0.5), ())},
+    verdicts=(Verdict("loss", None, 1.0, 1.0, 0.0, 0.0, "agree", "equal"),),
+    events=(
+        RankEvents(
+            0, (event(site=SITE),), (event(),), (Match(0, 0, "matched", ""),), 29
+        ),
+    ),
+    totals=(Total(0, "mini", "all_reduce", 1, 8, None, "", 8.0),),
+    wire=(Wire(0, "mini", 9, 8.0, "1 all_reduce"),),
+    held=(Held(0, "mini", "parameters", 8, 8, "4 B x 2"),),
+    peaks=(Peak(0, "mini", "backward", 80, {"parameters": 8}),),
+    times=(Times(0, (0.1, 0.2), (0.1, 0.3)),),
+    lit=(Lit("minis", "mini_impls/ddp.py", "1-2", "3,5"),),
+    pipeline=Pipeline(
+        "1f1b",
+        2,
+        4,
+        1,
+        {"mini": 0.25, "upstream": 0.25},
+        0.25,
+        "(p - 1) / m",
+        (Bar(0, "mini", "F", 0, 0, 0.0, 1.0),),
+        False,
+    ),
+)
+
+
+def test_a_record_reads_back_equal():
+    assert Record.parse(RECORD.to_text(), "a.json") == RECORD
+    without = replace(RECORD, pipeline=None)
+    assert Record.parse(without.to_text(), "a.json") == without
+
+
+def test_an_event_has_a_line_of_its_own():
+    lines = RECORD.to_text().splitlines()
+    assert sum('"reduction"' in line for line in lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "named"),
+    [
+        (("events", 0, "mini", 0, "payload_bytes"), "8", "payload_bytes"),
+        (("events", 0, "mini", 0, "phase"), "sideways", "phase"),
+        (("verdicts", 0, "state"), "maybe", "state"),
+        (("world_size",), True, "world_size"),
+        (("pins",), [], "pins"),
+        (("held", 0, "extra"), 1, "extra"),
+        (("format",), 99, "another version"),
+    ],
+)
+def test_what_is_wrong_is_named(path, value, named):
+    data = json.loads(RECORD.to_text())
+    inner = data
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    with pytest.raises(ContentError, match=named):
+        Record.parse(json.dumps(data), "a.json")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"format": 1}', "{"])
+def test_text_that_is_no_record_is_one_clear_error(text):
+    with pytest.raises(ContentError, match=r"a\.json"):
+        Record.parse(text, "a.json")
+
+
+def test_a_record_of_the_code_at_hand_is_not_stale():
+    assert stale_reasons(RECORD, RECORD.pins, RECORD.blobs) == []
+
+
+@pytest.mark.parametrize(
+    ("pins", "changed", "said"),
+    [
+        ({"pytorch": "d" * 40}, {}, "pinned"),
+        ({}, {}, "nothing"),
+        (RECORD.pins, {"pytorch": {"torch/a.py": "d" * 40}}, "torch/a.py has changed"),
+        (RECORD.pins, {"minis": {"mini_impls/ddp.py": "d" * 40}}, "ddp.py has changed"),
+        (RECORD.pins, {"minis": {}}, "is gone"),
+    ],
+)
+def test_a_changed_pin_blob_or_mini_makes_a_record_stale(pins, changed, said):
+    (reason,) = stale_reasons(RECORD, pins, {**RECORD.blobs, **changed})
+    assert said in reason
+
+
+def test_a_record_agrees_only_without_differences_and_flags():
+    assert RECORD.agrees
+    differing = replace(RECORD.verdicts[0], state="differ")
+    assert not replace(RECORD, verdicts=(differing,)).agrees
+    explained = replace(RECORD.verdicts[0], state="explained")
+    assert replace(RECORD, verdicts=(explained,)).agrees
+    flagged = replace(RECORD.events[0], matches=(Match(0, None, "flagged", ""),))
+    assert not replace(RECORD, events=(flagged,)).agrees
+
+
+@pytest.mark.parametrize("lines", [set(), {1}, {1, 2, 3}, {1, 3, 4, 5, 9, 10}])
+def test_lines_survive_as_text(lines):
+    assert lines_from_text(lines_to_text(lines)) == lines
+
+
+def test_the_schema_needs_neither_torch_nor_a_mini():
+    code = (
+        "import sys, readerkit.records; "
+        "assert not {'torch', 'mini_impls'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,58 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from mini_impls import ddp
+from mini_impls.compare import shims
+from mini_impls.compare.upstream_files import mini_blobs, verify
+from readerkit.errors import SourceError
+from readerkit.upstreams import Lock
+from readerkit.upstreams.store import blob_id
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg/a.py").write_bytes(b"a = 1\n")
+    return tmp_path, Lock("c" * 40, {"pkg/a.py": blob_id(b"a = 1\n")})
+
+
+def test_the_locked_files_pass(tree):
+    verify("pkg", *tree)
+
+
+def test_an_altered_file_is_refused_and_named(tree):
+    root, lock = tree
+    (root / "pkg/a.py").write_bytes(b"a = 2\n")
+    with pytest.raises(SourceError, match=r"1 of 1 files differ, first: pkg/a\.py"):
+        verify("pkg", root, lock)
+
+
+def test_a_missing_file_is_refused(tree):
+    root, lock = tree
+    (root / "pkg/a.py").unlink()
+    with pytest.raises(SourceError, match="is missing"):
+        verify("pkg", root, lock)
+
+
+def test_a_mini_has_the_id_that_git_gives_it():
+    (blob,) = mini_blobs(["mini_impls/ddp.py"]).values()
+    assert blob == blob_id(Path(ddp.__file__).read_bytes())
+
+
+def test_shims_hold_inside_only():
+    names = ["current_device", "synchronize", "cuda_is_cpu"]
+    before = torch.cuda.current_device, torch.cuda.synchronize
+    with shims.applied(names, torch.device("cpu")):
+        assert torch.cuda.current_device() == torch.device("cpu")
+        torch.cuda.synchronize()
+        assert torch.zeros(1, device="cuda").device.type == "cpu"
+    assert (torch.cuda.current_device, torch.cuda.synchronize) == before
+    assert [shim.name for shim in shims.describe(names)] == names
+
+
+def test_no_shim_is_applied_on_a_gpu():
+    before = torch.cuda.current_device
+    with shims.applied(["current_device"], torch.device("cuda", 0)):
+        assert torch.cuda.current_device is before
