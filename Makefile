@@ -26,7 +26,8 @@ read: .venv/.toolkit
 	@echo "(. $(BIN)/activate puts readerkit on your PATH)"
 
 test: .venv/.test
-	@$(RUN) fetch
+	@$(RUN) fetch megatron
+	@$(RUN) fetch pytorch
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy

@@ -126,7 +126,7 @@ def resolve_notes(
             continue
         around = sources.file(span.path).symbol_around(span.first, span.last)
         symbol = annotation.anchor.symbol or (around.name if around else "")
-        state = _state(lock.anchors.get(annotation.id), span)
+        state = _state(lock, annotation.id, span, sources)
         minis = book.minis_beside(annotation.id)
         notes.append(Note(annotation, span, symbol, state, minis))
     if faults:
@@ -154,7 +154,8 @@ def lock_notes(lock: Lock, notes: Iterable[Note], sources: Sources) -> Lock:
         known = lock.anchors.get(note.annotation.id)
         marks = fingerprint(note.span, sources.file(note.span.path))
         reviewed = known.reviewed if known else ""
-        anchors[note.annotation.id] = LockedAnchor(note.span, marks, reviewed)
+        blob = lock.files.get(note.span.path, "")
+        anchors[note.annotation.id] = LockedAnchor(note.span, marks, reviewed, blob)
     return lock.with_anchors(anchors)
 
 
@@ -174,9 +175,13 @@ def lock_differences(locked: Lock, now: Lock, commit: str) -> Iterator[str]:
             yield f"{name}: the code at {after.span} is not what was locked"
 
 
-def _state(locked: LockedAnchor | None, span: Span) -> State:
+def _state(lock: Lock, name: str, span: Span, sources: Sources) -> State:
+    locked = lock.anchors.get(name)
     if locked is None or locked.span != span:
         return "unlocked"
     if not locked.reviewed:
         return "unreviewed"
-    return "reviewed" if locked.is_reviewed else "changed"
+    code = locked.fingerprint.code
+    if locked.blob != lock.files.get(span.path):  # the pin moved since
+        code = fingerprint(span, sources.file(span.path)).code
+    return "reviewed" if locked.reviewed == code else "changed"

@@ -259,13 +259,17 @@ class _Reader:
 
     def _check_cycles(self) -> None:
         graph = {concept.id: concept.requires for concept in self.concepts}
-        try:
-            TopologicalSorter(graph).prepare()
-        except CycleError as error:
-            cycle = " -> ".join(reversed(error.args[1]))
-            place = next(c.place for c in self.concepts if c.id == error.args[1][0])
-            fault = place.fault("concepts that require each other", cycle, "no cycle")
+        while True:
+            try:
+                TopologicalSorter(graph).prepare()
+                return
+            except CycleError as error:
+                first, *_ = cycle = error.args[1]
+            place = next(c.place for c in self.concepts if c.id == first)
+            got = " -> ".join(reversed(cycle))
+            fault = place.fault("concepts that require each other", got, "no cycle")
             self.faults.append(fault)
+            graph[first] = ()  # cut here, to find the next one
 
 
 @dataclass(frozen=True, slots=True)

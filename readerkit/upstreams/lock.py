@@ -23,11 +23,8 @@ class LockedAnchor:
     fingerprint: Fingerprint
     reviewed: str = ""
     """The code fingerprint that a person last read the note against; empty: never."""
-
-    @property
-    def is_reviewed(self) -> bool:
-        """Whether the code is still the one that was reviewed."""
-        return self.reviewed == self.fingerprint.code
+    blob: str = ""
+    """Of the file it resolved in: while a file is this blob, nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +101,8 @@ def _anchor(value: Mapping[str, Any]) -> LockedAnchor:
     marks = dict(value["fingerprint"])
     marks["lines"] = tuple(marks["lines"].split(","))
     span = Span(value["path"], *value["span"])
-    return LockedAnchor(span, Fingerprint(**marks), value["reviewed"])
+    blob = value.get("blob", "")
+    return LockedAnchor(span, Fingerprint(**marks), value["reviewed"], blob)
 
 
 def _plain(anchor: LockedAnchor) -> dict[str, Any]:
@@ -113,6 +111,7 @@ def _plain(anchor: LockedAnchor) -> dict[str, Any]:
     span = anchor.span
     return {
         "path": span.path,
+        "blob": anchor.blob,
         "span": [span.first, span.last],
         "fingerprint": marks,
         "reviewed": anchor.reviewed,

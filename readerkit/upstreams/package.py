@@ -15,13 +15,16 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from readerkit.errors import SourceError
 from readerkit.upstreams.served import MAX_MEMBER_BYTES, Served
 from readerkit.upstreams.upstream import Package, Upstream
+
+if TYPE_CHECKING:
+    import requests
 
 DOWNLOAD_SECONDS = 900
 PROBE_SECONDS = 20
@@ -143,10 +146,13 @@ def _download_sdist(package: Package, folder: Path) -> Path:
     )
 
     name, version = package.name, package.version
-    indexes = _index_urls()
+    options = _pip_options()
+    indexes = _index_urls(options)
     problems = [] if indexes else ["pip is configured without a web index"]
     for index in indexes:
-        client = PyPISimple(index) if index else PyPISimple()
+        session = _session(options)
+        given = {"endpoint": index} if index else {}
+        client = PyPISimple(**given, session=session)
         try:
             with client:
                 page = client.get_project_page(name, timeout=PROBE_SECONDS)
@@ -168,25 +174,44 @@ def _download_sdist(package: Package, folder: Path) -> Path:
     raise SourceError(f"no sdist of {name} {version}: {'; '.join(problems)}")
 
 
-def _index_urls() -> list[str]:
-    """Return the indexes that pip is configured with; an empty string is pip's default.
+def _pip_options() -> dict[str, str]:
+    """Return what pip is configured with of that which concerns an index."""
+    names = ("index-url", "extra-index-url", "no-index", "cert", "client-cert", "proxy")
+    options = dict.fromkeys(names, "")
+    for line in _pip([sys.executable, "-m", "pip", "config", "list"]).splitlines():
+        key, equals, value = line.partition("=")
+        option = key.rpartition(".")[2]
+        if equals and option in options:
+            options[option] = str(ast.literal_eval(value))
+    for option in options:
+        variable = f"PIP_{option.upper().replace('-', '_')}"
+        options[option] = os.environ.get(variable, options[option])
+    return options
+
+
+def _index_urls(options: Mapping[str, str]) -> list[str]:
+    """Return the configured indexes; an empty string is pip's default.
 
     Folders (``file://``) are left out: pip serves wheels from them, not this client.
     """
-    listed = _pip([sys.executable, "-m", "pip", "config", "list"])
-    values = {"index-url": "", "extra-index-url": "", "no-index": ""}
-    for line in listed.splitlines():
-        key, equals, value = line.partition("=")
-        option = key.rpartition(".")[2]
-        if equals and option in values:
-            values[option] = str(ast.literal_eval(value))
-    for option in values:
-        variable = f"PIP_{option.upper().replace('-', '_')}"
-        values[option] = os.environ.get(variable, values[option])
-    if values["no-index"].lower() in ("y", "yes", "t", "true", "on", "1"):
+    if options["no-index"].lower() in ("y", "yes", "t", "true", "on", "1"):
         return []
-    urls = [values["index-url"].strip(), *values["extra-index-url"].split()]
+    urls = [options["index-url"].strip(), *options["extra-index-url"].split()]
     return [url for url in urls if not url.startswith("file:")]
+
+
+def _session(options: Mapping[str, str]) -> requests.Session:
+    """Return a session with pip's certificates and proxy."""
+    import requests
+
+    session = requests.Session()
+    if options["cert"]:
+        session.verify = options["cert"]
+    if options["client-cert"]:
+        session.cert = options["client-cert"]
+    if options["proxy"]:
+        session.proxies = dict.fromkeys(("http", "https"), options["proxy"])
+    return session
 
 
 def _sdist_members(archive: Path) -> Iterator[tuple[str, int, IO[bytes]]]:

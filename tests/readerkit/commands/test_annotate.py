@@ -578,7 +578,7 @@ def test_a_line_too_long_to_read_is_cut_when_it_is_shown(tmp_path):
             5_000_000,
             "got 5,000,007 bytes, expected at most 2,000,000 for a source file",
         ),
-        (1_000_000, "got a line of 1,000,006 bytes, expected at most 100,000"),
+        (1_000_000, "got a line of 1,000,006 bytes, expected at most 200,000"),
     ],
     ids=["five-megabytes", "one-megabyte"],
 )
