@@ -171,8 +171,10 @@ def lock_differences(locked: Lock, now: Lock, commit: str) -> Iterator[str]:
             yield f"{name}: in the lock at {before.span}, but no annotation has this id"
         elif before.span != after.span:
             yield f"{name}: the lock says {before.span}, it resolves to {after.span}"
-        elif before.fingerprint != after.fingerprint:
+        elif before.fingerprint.lines != after.fingerprint.lines:
             yield f"{name}: the code at {after.span} is not what was locked"
+        elif before.fingerprint != after.fingerprint:
+            yield f"{name}: the code around {after.span} is not what was locked"
 
 
 def _state(lock: Lock, name: str, span: Span, sources: Sources) -> State:

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from readerkit.document import Kind, YamlFile
+from readerkit.document import Kind, Path, YamlFile
 from readerkit.errors import Fault
 from readerkit.yaml_tree import parse_yaml
 
@@ -41,7 +41,8 @@ OPERATIONS = (
 )
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_TEXT = {"type": "string", "minLength": 1}
+_ANY_LETTER = "\\S"
+_TEXT = {"type": "string", "pattern": _ANY_LETTER}
 ID_PATTERN = "^[a-z0-9]+(-[a-z0-9]+)*$"
 _ID = {"type": "string", "pattern": ID_PATTERN, "maxLength": 60}
 _NAME = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}
@@ -103,7 +104,7 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
                 id={**_ID, "description": "Unique in the book; never changes."},
                 at=_ANCHOR,
                 kind={"enum": list(ANNOTATION_KINDS)},
-                title={"type": "string", "minLength": 1, "maxLength": 80},
+                title={**_TEXT, "maxLength": 80},
                 **_NOTE_TEXTS,
                 references=_CITED,
                 concepts={**_IDS, "minItems": 1},
@@ -251,18 +252,22 @@ def read_document(data: bytes, file: str, kind: Kind) -> YamlFile:
     # Where a key or a value was refused already, its stand-in is no second fault.
     refused = {(fault.line, fault.column) for fault in document.faults}
     for error in _validator(kind).iter_errors(document.value):
-        found = _faults(error, document, kind)
+        path = _path(error, document.value)
+        found = _faults(error, path, document, kind)
         document.faults += [f for f in found if (f.line, f.column) not in refused]
-        document.broken.add(_entry_of(error))
+        is_name = error.kind.name == "propertyNames"
+        whole = error.kind.error.instance if is_name else None
+        document.broken.add(path[0] if path else whole)
     return document
 
 
-def _entry_of(error: Any) -> str | int | None:
-    """Return the top-level key or position that a validator's error is about."""
-    if error.instance_path:
-        entry: str | int = error.instance_path[0]
-        return entry
-    return error.kind.error.instance if error.kind.name == "propertyNames" else None
+def _path(error: Any, value: Any) -> Path:
+    """Return where an error stands; its own path has the key ``'4'`` as a number."""
+    path: Path = ()
+    for step in error.instance_path:
+        key = str(step) if isinstance(value, dict) else step
+        path, value = (*path, key), value[key]
+    return path
 
 
 @lru_cache
@@ -272,7 +277,6 @@ def _validator(kind: Kind) -> Any:
 
 _EXPECTED = {
     "minItems": "at least {} entries",
-    "minLength": "at least {} characters",
     "maxLength": "at most {} characters",
     "minimum": "at least {}",
     "maximum": "at most {}",
@@ -281,9 +285,9 @@ _EXPECTED = {
 }
 
 
-def _faults(error: Any, document: YamlFile, kind: Kind) -> list[Fault]:
+def _faults(error: Any, path: Path, document: YamlFile, kind: Kind) -> list[Fault]:
     """Say a validator's error in the words of the file: what, got, expected."""
-    path, rule, value = tuple(error.instance_path), error.kind.name, error.instance
+    rule, value = error.kind.name, error.instance
     limit: Any = _SCHEMAS[kind]
     for step in error.schema_path:
         limit = limit[step]
@@ -315,6 +319,8 @@ def _faults(error: Any, document: YamlFile, kind: Kind) -> list[Fault]:
         return [document.fault(path, f"wrong type for {name}", _show(value), expected)]
     if rule == "enum":
         expected = "one of " + ", ".join(map(str, limit))
+    elif limit == _ANY_LETTER:
+        expected = "some text"
     else:
         expected = _EXPECTED[rule].format(limit) if rule in _EXPECTED else error.message
     return [document.fault(path, f"wrong value for {name}", _show(value), expected)]

@@ -163,18 +163,18 @@ class _Composer:
         return path
 
     def _key(self, value: Any, container: Any, path: Path, mark: Mark) -> str:
-        if not isinstance(value, str):
+        key = value if isinstance(value, str) else f"\0{mark[0]}:{mark[1]}"
+        if key is not value:
             kind = type(value).__name__
             self._fault(mark, "a key that is not a string", kind, "a string")
-            return f"\0{mark[0]}:{mark[1]}"
-        if value == "<<":
+        if key == "<<":
             self._fault(mark, "a merge key", "'<<'", "the keys themselves")
-        if value in container:
-            first = self.result.key_marks[(*path, value)]
-            got = f"'{value}', first at line {first[0]}"
+        if key in container:
+            first = self.result.key_marks[(*path, key)]
+            got = f"'{key}', first at line {first[0]}"
             self._fault(mark, "a duplicate key", got, "each key once")
-        self.result.key_marks.setdefault((*path, value), mark)
-        return value
+        self.result.key_marks.setdefault((*path, key), mark)
+        return key
 
 
 def _scalar(event: Any) -> Any:

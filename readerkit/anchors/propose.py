@@ -21,6 +21,23 @@ MAX_TRIES = 400
 MAX_NAME_PARTS = 20
 """Dotted names are kept whole up to here, however little else is."""
 _SKIPPED = {"comment", "line_continuation"}
+_COMPOUND = ("_statement", "_clause", "_definition")
+_TIGHT = {
+    "decorator",
+    "default_parameter",
+    "dictionary_splat",
+    "keyword_argument",
+    "list_splat",
+}
+"""Written without spaces between their parts."""
+_EDGES = _TIGHT | {
+    "assignment",
+    "call",
+    "pair",
+    "typed_default_parameter",
+    "typed_parameter",
+}
+"""Beside whole statements, what may begin or end a range: it has a line of its own."""
 _DOCSTRING = "(expression_statement (string) @anchor)"
 
 
@@ -97,8 +114,9 @@ def _candidates(span: Span, source: SourceFile) -> Iterator[Anchor]:
     stops = _best_first(_edges(_nodes_to(root, span.last), source))
     for start, stop in product(starts[:10], stops[:10]):
         yield Anchor(path, symbol=name, start=start, stop=stop)
-    for nth in (None, *range(1, 9)):
-        yield Anchor(path, symbol=name, query=_DOCSTRING, nth=nth)
+    if any(node.type == "string" for node in whole):
+        for nth in (None, *range(1, 41)):
+            yield Anchor(path, symbol=name, query=_DOCSTRING, nth=nth)
     for text, nth in product(patterns[:6], range(1, 9)):
         yield Anchor(path, symbol=name, code=text, nth=nth)
     for start, stop in product(starts[:3], stops[:3]):
@@ -125,10 +143,11 @@ def _best_first(texts: Iterable[str]) -> list[str]:
     return sorted(unique, key=lambda text: (_is_scrap(text), len(text)))
 
 
-def _is_scrap(text: str) -> bool:
+def _is_scrap(text: str) -> tuple[bool, bool]:
     """Tell a bare name, a literal or a piece of an expression: hard to read."""
     keyword = iskeyword(text.split()[0])
-    return (not keyword and not ("(" in text or " = " in text)) or not text[0].isalpha()
+    is_whole = keyword or "(" in text or " = " in text
+    return not is_whole or not text[0].isalpha(), text.startswith("...")
 
 
 def _walk(root: Node, first: int, last: int) -> Iterator[Node]:
@@ -164,12 +183,7 @@ def _nodes_to(root: Node, line: int) -> list[Node]:
 def _edges(nodes: Iterable[Node], source: SourceFile) -> Iterator[str]:
     """Yield patterns that may begin or end a range: statements, headers and calls."""
     for node in nodes:
-        if node.type.endswith(
-            ("_statement", "_clause", "_definition")
-        ) or node.type in (
-            "assignment",
-            "call",
-        ):
+        if node.type.endswith(_COMPOUND) or node.type in _EDGES:
             yield from _headers(node, source)
             yield from _patterns(node, source)
 
@@ -186,18 +200,23 @@ def _patterns(node: Node, source: SourceFile) -> Iterator[str]:
 
 
 def _headers(node: Node, source: SourceFile) -> Iterator[str]:
-    """Yield header patterns of a compound statement."""
+    """Yield header patterns of a compound statement, after its decorators."""
+    header = _header_children(node)
+    decorators = _children(node)[:-1] if node.type == "decorated_definition" else []
     for depth in (0, 1, 2, 3, 5):
-        header = _header_children(node)
         if header:
-            yield _join(_render(child, source, depth) for child in header)
+            lines = [_render(decorator, source, depth) for decorator in decorators]
+            head = _join(_render(child, source, depth) for child in header)
+            yield "\n".join([*lines, head])
 
 
 def _header_children(node: Node) -> list[Node]:
     """Return a compound statement's children up to its colon; others have none."""
-    if not node.type.endswith(("_statement", "_clause", "_definition")):
+    if not node.type.endswith(_COMPOUND):
         return []
     children = _children(node)
+    if node.type == "decorated_definition":
+        return _header_children(children[-1])
     for index, child in enumerate(children):
         if child.type == ":":
             return children[: index + 1]
@@ -216,6 +235,9 @@ def _render(node: Node, source: SourceFile, depth: int) -> str:
         return "..." if node.type == "string" and depth < 3 else text
     if node.type == "block":
         return "..."
+    if node.type == "import_from_statement" and depth <= 2:
+        module = node.child_by_field_name("module_name")
+        return f"from {module and _render(module, source, depth)} import ..."
     first, last = children[0].type, children[-1].type
     bracketed = (first, last) in {("(", ")"), ("[", "]"), ("{", "}")}
     if bracketed and depth <= 2 and node.type != "parenthesized_expression":
@@ -223,7 +245,8 @@ def _render(node: Node, source: SourceFile, depth: int) -> str:
     is_name = node.type in ("attribute", "dotted_name")
     if depth <= 0 and not (is_name and depth > -MAX_NAME_PARTS):
         return "..."
-    return _join(_render(child, source, depth - 1) for child in children)
+    parts = [_render(child, source, depth - 1) for child in children]
+    return "".join(parts) if node.type in _TIGHT else _join(parts)
 
 
 _NO_SPACE_AFTER = ("(", "[", "{", ".", "@", "~")
@@ -240,18 +263,25 @@ def _join(parts: Iterable[str]) -> str:
             # Behind a space, @ multiplies.
             (text.endswith(_NO_SPACE_AFTER) and not text.endswith(("...", " @")))
             or part.startswith(_NO_SPACE_BEFORE)
-            or (is_suffix and after_name and not iskeyword(text.split()[-1]))
+            or (is_suffix and after_name and not _is_keyword(text.split()[-1]))
         )
         text += part if tight or not text else f" {part}"
     return " ".join(text.split())
+
+
+def _is_keyword(word: str) -> bool:
+    return iskeyword(word) or word == "case"
 
 
 def _whole_statements(span: Span, source: SourceFile) -> Span:
     """Return the lines of the statements that ``span`` cuts through."""
     first, last = span.first, span.last
     for node in _walk(source.root, span.first, span.last):
-        parent_is_body = node.type.endswith(("_statement", "_definition"))
         begin, end = _lines(node)
-        if parent_is_body and not any(child.type == "block" for child in node.children):
+        inner = node.children[-1:]
+        if node.type == "decorated_definition" and span.first > _lines(inner[0])[0]:
+            continue
+        is_statement = node.type.endswith(("_statement", "_definition"))
+        if is_statement and not any(child.type == "block" for child in node.children):
             first, last = min(first, begin), max(last, end)
     return Span(span.path, first, last)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from tree_sitter import Node, Parser
 
@@ -32,7 +31,7 @@ _GAP = "__gap_0f3b__"
 _REST = "__rest_0f3b__"
 """A gap where the grammar wants more than a name: an entry, a case."""
 _GAP_BYTES, _REST_BYTES = _GAP.encode(), _REST.encode()
-_WITH_REST = {"case_clause", "dictionary_splat"}
+_WITH_REST = {"case_clause", "dictionary_splat", "splat_pattern"}
 _PARSER = Parser(PYTHON)
 # Strings, comments and the dots of a relative import first: their dots stay dots.
 _STRING = r"""'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*\""""
@@ -141,7 +140,10 @@ def _with_gaps(text: str) -> str:
 def _replace(match: re.Match[str]) -> str:
     if match["kept"]:
         return match["kept"]
-    return f" {_GAP} " if match["dots"] else ""
+    # Indentation stays as it is; ``....f()`` becomes a name and an attribute.
+    before = match.string[: match.start()]
+    space = "" if before[-1:].isspace() else " "
+    return f"{space}{_GAP} " if match["dots"] else ""
 
 
 def _parse(code: str) -> list[Node]:
@@ -154,8 +156,7 @@ def _statement(code: str, is_header: bool) -> Node | None:
     """Return the pattern's own node, below module and statement wrappers."""
     word = re.match(r"[a-z]+", code)
     frame, indent = _FRAMES.get(word[0] if word else "", ("", ""))
-    body = f" {_GAP}" if is_header else ""
-    for whole in chain([f"{frame}{indent}{code}{body}"], _spellings(code)):
+    for whole in _spellings(f"{frame}{indent}", code, is_header):
         statements = _parse(whole)
         if len(statements) == 1:
             break
@@ -181,9 +182,11 @@ def _statement(code: str, is_header: bool) -> Node | None:
 _DECORATED = f"\ndef {_REST}(): {_GAP}"
 
 
-def _spellings(code: str) -> Iterator[str]:
-    """Yield other ways to write a pattern, for where the grammar refuses a gap."""
-    yield _with_rest(code)
+def _spellings(before: str, code: str, is_header: bool) -> Iterator[str]:
+    """Yield a pattern as it is, then in ways that the grammar accepts its gaps."""
+    body = f" {_GAP}" if is_header else ""
+    yield f"{before}{code}{body}"
+    yield f"{before}{_with_rest(code)}{body}"
     head = code.removesuffix(_GAP).rstrip()
     if code.startswith("match") and head.endswith(":"):
         yield f"{head}\n case {_REST}: {_GAP}"

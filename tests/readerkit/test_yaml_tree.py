@@ -1,4 +1,4 @@
-"""Hand-written YAML is plain data: read strictly, refused where it is more than that."""
+"""Hand-written YAML is plain data: read strictly, and refused where it is more."""
 
 from __future__ import annotations
 

@@ -209,13 +209,13 @@ LOCK_EDITS = [
         id="other-file",
     ),
     pytest.param(
-        lambda anchors: anchors["close"]["fingerprint"].update(code="0" * 16),
+        lambda anchors: anchors["close"]["fingerprint"].update(lines="0" * 8),
         "close: the code at lib/linear.py:14-17 is not what was locked",
         id="other-code",
     ),
     pytest.param(
         lambda anchors: anchors["close"]["fingerprint"].update(after="0" * 16),
-        "close: the code at lib/linear.py:14-17 is not what was locked",
+        "close: the code around lib/linear.py:14-17 is not what was locked",
         id="other-neighbours",
     ),
     pytest.param(

@@ -1,0 +1,326 @@
+"""A book is read as a whole: every fault of every file at once, or no book."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+import pytest
+
+from readerkit.anchors import Fingerprint, Span
+from readerkit.errors import ContentError
+from readerkit.reading import BookFile, parse_book
+from readerkit.upstreams import Lock, LockedAnchor
+from tests.helpers import ANNOTATIONS, CONCEPTS, REFERENCES
+
+UPSTREAMS = """\
+- name: sample
+  title: Sample
+  url: https://example.org/sample
+  commit: 0123456789012345678901234567890123456789
+  include: ["lib/**/*.py"]
+  licence: {spdx: MIT, path: LICENSE, holder: Nobody}
+- {name: minis, title: Minis, include: ["*.py"], folder: minis}
+"""
+MIRROR = """\
+id: closing
+title: Closing
+idea: Sum at the end.
+concepts: [all-reduce]
+sections:
+- title: The sum
+  relation: same
+  upstream: [close]
+  mini: [{file: tensor.py, symbol: f}]
+"""
+FILES = {
+    "upstreams.yaml": UPSTREAMS,
+    "references.yaml": REFERENCES,
+    "concepts.yaml": CONCEPTS,
+    "sample/linear.yaml": ANNOTATIONS,
+    "sample/linear.es.yaml": "close: {title: El cierre}\n",
+    "mirrors/closing.yaml": MIRROR,
+}
+
+
+def files(changes: Mapping[str, str | bytes]) -> list[BookFile]:
+    """Return the sample's files with some of them changed or added."""
+    texts = {**FILES, **changes}
+    return [
+        BookFile(
+            f"annotations/{name}", text if isinstance(text, bytes) else text.encode()
+        )
+        for name, text in sorted(texts.items())
+    ]
+
+
+def faults(changes: Mapping[str, str | bytes]) -> list[str]:
+    with pytest.raises(ContentError) as caught:
+        parse_book(files(changes))
+    assert str(caught.value) == "\n".join(map(str, caught.value.faults))
+    return [str(fault).removeprefix("annotations/") for fault in caught.value.faults]
+
+
+def test_book_joins_all_files():
+    book = parse_book(files({}))
+    assert list(book.upstreams) == ["sample", "minis"]
+    assert list(book.annotations) == ["close", "whole-step"]
+    assert list(book.mirrors) == ["closing"]
+    assert list(book.concepts) == ["collectives", "all-reduce"]
+    assert list(book.references) == ["paper"]
+    assert book.translations == {"es": {"close": {"title": "El cierre"}}}
+    assert book.annotations["close"].upstream == "sample"
+    assert book.minis_beside("close") == ("tensor",)
+    assert book.minis_beside("whole-step") == ()
+
+
+def test_empty_files_are_no_faults():
+    empty = dict.fromkeys(FILES, "# nothing yet\n") | {"mirrors/closing.yaml": MIRROR}
+    del empty["mirrors/closing.yaml"]
+    book = parse_book(
+        BookFile(f"annotations/{n}", t.encode()) for n, t in empty.items()
+    )
+    assert (book.annotations, book.concepts, book.upstreams) == ({}, {}, {})
+
+
+def edited(name: str, old: str, new: str) -> dict[str, str]:
+    assert old in FILES[name]
+    return {name: FILES[name].replace(old, new)}
+
+
+NOTE = ANNOTATIONS[ANNOTATIONS.index("- id: whole-step") :]
+FAULTS = {
+    "unknown reference": (
+        edited("sample/linear.yaml", "{key: paper,", "{key: papre,"),
+        ["sample/linear.yaml:1:3: unknown reference: got 'papre' (did you mean "
+         "'paper'?), expected a known reference"],
+    ),
+    "unknown section": (
+        edited("sample/linear.yaml", 'section: "3"', 'section: "4.2"'),
+        ["sample/linear.yaml:1:3: unknown section: got '4.2' of paper, expected one "
+         "of 3, 4.1 (add it to references.yaml)"],
+    ),
+    "unknown concept": (
+        edited("sample/linear.yaml", "[collectives]", "[colectives, all-reduce]"),
+        ["sample/linear.yaml:12:3: unknown concept: got 'colectives' (did you mean "
+         "'collectives'?), expected a known concept"],
+    ),
+    "unknown concept and reference of a concept": (
+        edited(
+            "concepts.yaml",
+            "requires: [collectives]",
+            "requires: [x], recurs: [y], references: [{key: z}]",
+        ),
+        ["concepts.yaml:3:3: unknown concept: got 'x', expected a known concept",
+         "concepts.yaml:3:3: unknown concept: got 'y', expected a known concept",
+         "concepts.yaml:3:3: unknown reference: got 'z', expected a known reference"],
+    ),
+    "unknown annotation in a mirror": (
+        edited("mirrors/closing.yaml", "[close]", "[close, clothe]"),
+        ["mirrors/closing.yaml:6:3: unknown annotation: got 'clothe' (did you mean "
+         "'close'?), expected a known annotation"],
+    ),
+    "unknown concept in a mirror": (
+        edited("mirrors/closing.yaml", "[all-reduce]", "[reduce]"),
+        ["mirrors/closing.yaml:1:1: unknown concept: got 'reduce' (did you mean "
+         "'all-reduce'?), expected a known concept"],
+    ),
+    "unknown annotation in a translation": (
+        {"sample/linear.es.yaml": "close: {}\n\nclsoe:\n  title: T\n"},
+        ["sample/linear.es.yaml:3:1: unknown annotation: got 'clsoe' (did you mean "
+         "'close'?), expected a known annotation"],
+    ),
+    "a translation twice": (
+        {"sample/other.es.yaml": "# more\nclose: {why: Si}\n"},
+        ["sample/other.es.yaml:2:1: a duplicate translation: got 'close', first at "
+         "annotations/sample/linear.es.yaml:1, expected each id once"],
+    ),
+    "unknown upstream": (
+        {"simple/linear.yaml": NOTE.replace("whole-step", "other")},
+        ["simple/linear.yaml:1:3: unknown upstream: got folder 'simple', expected one "
+         "of sample, minis"],
+    ),
+    "duplicate id in one file": (
+        {"sample/linear.yaml": ANNOTATIONS + NOTE},
+        ["sample/linear.yaml:18:3: a duplicate id: got 'whole-step', first at "
+         "annotations/sample/linear.yaml:12, expected each id once"],
+    ),
+    "duplicate id across files": (
+        {"minis/other.yaml": "\n" + NOTE},
+        ["sample/linear.yaml:12:3: a duplicate id: got 'whole-step', first at "
+         "annotations/minis/other.yaml:2, expected each id once"],
+    ),
+    "duplicate mirror, concept, reference and upstream": (
+        {
+            "mirrors/other.yaml": MIRROR,
+            "concepts.yaml": CONCEPTS + CONCEPTS[: CONCEPTS.index("- {id: all-r")],
+            "references.yaml": REFERENCES * 2,
+            "upstreams.yaml": UPSTREAMS + UPSTREAMS[UPSTREAMS.index("- {") :],
+        },
+        ["concepts.yaml:5:3: a duplicate id: got 'collectives', first at "
+         "annotations/concepts.yaml:1, expected each id once",
+         "mirrors/other.yaml:1:1: a duplicate id: got 'closing', first at "
+         "annotations/mirrors/closing.yaml:1, expected each id once",
+         "references.yaml:7:3: a duplicate id: got 'paper', first at "
+         "annotations/references.yaml:1, expected each id once",
+         "upstreams.yaml:8:3: a duplicate upstream: got 'minis', expected each once"],
+    ),
+    "a path that leaves the upstream": (
+        edited("sample/linear.yaml", "{file: lib/linear.py, symbol: step}",
+               "{file: ../../etc/passwd, symbol: step}"),
+        ["sample/linear.yaml:13:7: anchor: path '../../etc/passwd' leaves its "
+         "upstream: expected a path inside the upstream, such as "
+         "megatron/core/parallel_state.py"],
+    ),
+    "a mini anchor that contradicts itself": (
+        edited("mirrors/closing.yaml", "symbol: f", "from: x"),
+        ["mirrors/closing.yaml:9:10: anchor: got 'from' alone, expected 'to' beside "
+         "it"],
+    ),
+    "a concept that requires itself": (
+        edited("concepts.yaml", "requires: [collectives]", "requires: [all-reduce]"),
+        ["concepts.yaml:3:3: concepts that require each other: got all-reduce -> "
+         "all-reduce, expected no cycle"],
+    ),
+    "a file nobody reads": (
+        {"notes.yaml": "[]"},
+        ["notes.yaml:1:1: a file nobody reads: expected concepts.yaml, "
+         "references.yaml, upstreams.yaml, <upstream>/<topic>.yaml or "
+         "mirrors/<idea>.yaml"],
+    ),
+    "a lock of another version": (
+        {"sample.lock": '{"format": 2}'},
+        ["sample.lock:1:1: a lock of another version: got format 2, expected 1"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "expected"), FAULTS.values(), ids=FAULTS)
+def test_fault_is_told_where_it_stands(changes, expected):
+    assert faults(changes) == expected
+
+
+def test_every_fault_of_every_file_is_told_at_once():
+    changes = {
+        **edited("sample/linear.yaml", "kind: note", "kind: remark"),
+        **edited("mirrors/closing.yaml", "[close]", "[close, whole-step, other]"),
+        **edited("concepts.yaml", "{id: all-reduce", "{id: all-reduce, id: b"),
+        "sample/more.yaml": NOTE.replace("step\n", "one\n", 1).replace("[coll", "[col")
+        + "- id: two\n  id: three\n",
+        "references.yaml": REFERENCES.replace("{", "["),
+        "sample.lock": "[]",
+    }
+    assert [fault.split(": got")[0] for fault in faults(changes)] == [
+        "concepts.yaml:3:20: a duplicate key",
+        "mirrors/closing.yaml:6:3: unknown annotation",
+        "references.yaml:6:41: not valid YAML",
+        "sample.lock:1:1: not a readable lock",
+        "sample/linear.yaml:14:9: wrong value for 'kind'",
+        "sample/more.yaml:1:3: unknown concept",
+        "sample/more.yaml:7:3: missing key 'at' in two",
+        "sample/more.yaml:7:3: missing key 'concepts' in two",
+        "sample/more.yaml:7:3: missing key 'kind' in two",
+        "sample/more.yaml:7:3: missing key 'title' in two",
+        "sample/more.yaml:8:3: a duplicate key",
+    ]
+
+
+UNREAD = {
+    "concepts": {"concepts.yaml": "- ["},
+    "references": {"references.yaml": b"\xff"},
+    "annotations": {"sample/linear.yaml": "a: b"},
+    "upstreams": {"upstreams.yaml": "- {name: sample, name: sample"},
+}
+
+
+@pytest.mark.parametrize("changes", UNREAD.values(), ids=UNREAD)
+def test_what_a_broken_file_names_is_not_called_unknown(changes):
+    assert not [fault for fault in faults(changes) if "unknown" in fault]
+
+
+def test_what_a_broken_entry_names_is_not_called_unknown():
+    changes = {
+        **edited("sample/linear.yaml", "title: The closing collective", "title: 3"),
+        **edited("concepts.yaml", "title: All-reduce", "title: 3"),
+        **edited("references.yaml", "title: A paper", "title: 3"),
+        **edited("upstreams.yaml", "title: Sample", "title: 3"),
+    }
+    assert [fault.split(":")[0] for fault in faults(changes)] == sorted(changes)
+
+
+def test_every_cycle_is_told_in_the_order_of_its_steps():
+    changes = {
+        "concepts.yaml": CONCEPTS
+        + "".join(
+            f"- {{id: {name}, title: T, summary: S, pressure: time, layer: job, "
+            f"requires: [{required}]}}\n"
+            for name, required in [
+                ("a", "b"),
+                ("b", "c"),
+                ("c", "a"),
+                ("d", "e, a"),
+                ("e", "d"),
+                ("f", "a"),
+            ]
+        )
+    }
+    got = [fault.split("got ")[1] for fault in faults(changes)]
+    assert len(got) == 2
+    for cycle, steps in zip(sorted(got), ["abc", "de"], strict=True):
+        names = cycle.split(", expected")[0].split(" -> ")
+        assert sorted(set(names)) == list(steps) and names[0] == names[-1]
+        pairs = {"a": "b", "b": "c", "c": "a", "d": "e", "e": "d"}
+        assert all(pairs[x] == y for x, y in pairwise(names))
+
+
+def test_shared_prerequisites_are_no_cycle():
+    more = "- {id: x, title: T, summary: S, pressure: time, layer: job,\n   "
+    changes = {
+        "concepts.yaml": CONCEPTS + more + "requires: [collectives, all-reduce]}"
+    }
+    assert len(parse_book(files(changes)).concepts) == 3
+
+
+# --- the reader's overlay ---
+
+MARKS = Fingerprint("aa", ("bb",), "cc", "dd", "ee")
+
+
+def locked(**anchors: int) -> bytes:
+    places = {
+        name.replace("_", "-"): LockedAnchor(Span("lib/a.py", line, line), MARKS)
+        for name, line in anchors.items()
+    }
+    return Lock("c" * 40, {}, places).to_text().encode()
+
+
+def test_overlay_adds_its_notes_and_its_part_of_the_lock():
+    shared = Lock("c" * 40, {"lib/a.py": "d" * 40}).to_text()
+    book = parse_book(
+        [
+            *files({"sample.lock": shared}),
+            BookFile("annotations/sample.lock", locked(my_note=3), mine=True),
+            BookFile(
+                "annotations/sample/my-notes.yaml",
+                NOTE.replace("whole-step", "my-note").encode(),
+                shown="/home/me/my-notes.yaml",
+                mine=True,
+            ),
+        ]
+    )
+    assert book.annotations["my-note"].mine and not book.annotations["close"].mine
+    assert book.annotations["my-note"].place.file == "/home/me/my-notes.yaml"
+    assert book.locks["sample"].files == {"lib/a.py": "d" * 40}
+    assert book.locks["sample"].anchors["my-note"].span.first == 3
+
+
+def test_faults_of_the_overlay_name_its_own_file():
+    mine = BookFile("annotations/notes.yaml", b"[]", shown="/home/me/notes.yaml")
+    with pytest.raises(ContentError, match=r"^/home/me/notes\.yaml:1:1: a file nobody"):
+        parse_book([*files({}), mine])
+
+
+def test_overlay_cannot_take_an_id_of_the_book():
+    mine = BookFile("annotations/sample/m.yaml", NOTE.encode(), shown="m.yaml")
+    with pytest.raises(ContentError, match=r"m\.yaml:1:3: a duplicate id: got 'whole"):
+        parse_book([*files({}), mine])
