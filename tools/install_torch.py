@@ -38,9 +38,7 @@ def main() -> None:
         f"== Installing torch and {len(wanted) - 1} more: {total:,.0f} MB{more}",
         flush=True,
     )
-    subprocess.run(
-        [*PIP, "--quiet", "--progress-bar", "on", "--editable", EXTRA], check=True
-    )
+    subprocess.run([*PIP, "--progress-bar", "on", "--editable", EXTRA], check=True)
 
 
 def size_of(url: str) -> int | None:

@@ -21,7 +21,7 @@ def review(note_ids: tuple[str, ...], book: Path | None) -> None:
         readerkit review tp-row-forward
     """
     from readerkit.book import lock_notes, resolve_notes
-    from readerkit.commands.library import open_library, save_lock
+    from readerkit.commands.library import is_checkout, open_library, save_lock
     from readerkit.errors import ReaderkitError
 
     library = open_library(book)
@@ -31,6 +31,12 @@ def review(note_ids: tuple[str, ...], book: Path | None) -> None:
         raise ReaderkitError(
             f"no note has the id {', '.join(unknown)}: "
             "list them with readerkit annotate"
+        )
+    shipped = [name for name in note_ids if not known[name].mine]
+    if shipped and not is_checkout(library.root):
+        raise ReaderkitError(
+            f"{', '.join(shipped)}: got a note of the copy inside the installed "
+            "package, expected your own; review it in a checkout, with --book DIR"
         )
     for name in dict.fromkeys(known[note_id].upstream for note_id in note_ids):
         sources = library.sources(library.upstream(name))

@@ -129,6 +129,15 @@ def test_book_of_the_package_is_not_written_to(installed, elsewhere, real_cache)
     assert "use --into mine" in done.stderr
 
 
+def test_review_does_not_write_into_the_package(installed, elsewhere, real_cache):
+    lock = next((installed.parent.parent / "lib").rglob("megatron.lock"))
+    before = lock.read_bytes()
+    done = run_installed(installed, elsewhere, "review", "tp-row-forward")
+    assert done.returncode == 1
+    assert "inside the installed package" in done.stderr
+    assert lock.read_bytes() == before
+
+
 def test_own_note_goes_to_the_overlay_by_default(
     installed, elsewhere, real_cache, tmp_path, monkeypatch
 ):
