@@ -9,6 +9,7 @@ from keyword import iskeyword
 from tree_sitter import Node
 
 from readerkit.anchors.anchor import Anchor, Span
+from readerkit.anchors.pattern import Match, compile_pattern
 from readerkit.anchors.resolve import resolve
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.symbols import Symbol
@@ -111,19 +112,50 @@ def _candidates(span: Span, source: SourceFile) -> Iterator[Anchor]:
     for text in patterns:
         yield Anchor(path, symbol=name, code=text)
     starts = _best_first(_edges(starting, source))
-    stops = _best_first(_edges(_nodes_to(root, span.last), source))
+    ending = [n for n in _nodes_to(root, span.last) if _lines(n)[0] >= span.first]
+    stops = _best_first(_edges(ending, source))
     for start, stop in product(starts[:10], stops[:10]):
         yield Anchor(path, symbol=name, start=start, stop=stop)
     if any(node.type == "string" for node in whole):
         for nth in (None, *range(1, 41)):
             yield Anchor(path, symbol=name, query=_DOCSTRING, nth=nth)
-    for text, nth in product(patterns[:6], range(1, 9)):
-        yield Anchor(path, symbol=name, code=text, nth=nth)
-    for start, stop in product(starts[:3], stops[:3]):
-        for nth, to_nth in product((None, 1, 2, 3), (None, 1, 2, 3)):
+    scopes = [each.scope for each in source.symbols[name]] if name else [root]
+    for text in patterns[:6]:
+        for nth, match in enumerate(_find(text, scopes, source), 1):
+            if (match.first, match.last) == (span.first, span.last):
+                yield Anchor(path, symbol=name, code=text, nth=nth)
+    for start, stop in product(starts[:6], stops[:6]):
+        for nth, to_nth in _ranges(start, stop, span, scopes, source):
             yield Anchor(
                 path, symbol=name, start=start, stop=stop, nth=nth, to_nth=to_nth
             )
+
+
+def _find(
+    text: str, scopes: list[Node], source: SourceFile, begin: int = 0
+) -> list[Match]:
+    try:
+        return compile_pattern(text).find(scopes, source.data, begin)
+    except AnchorError:
+        return []
+
+
+def _ranges(
+    start: str, stop: str, span: Span, scopes: list[Node], source: SourceFile
+) -> Iterator[tuple[int | None, int | None]]:
+    """Yield which of their equals two patterns are where they bound the span."""
+    starts = _find(start, scopes, source)
+    for nth, match in enumerate(starts, 1):
+        if match.first == span.first and match.last <= span.last:
+            begin = match.node.start_byte
+            around = [s for s in scopes if s.start_byte <= begin < s.end_byte]
+            ends = _find(stop, around[:1], source, begin)
+            for to_nth, end in enumerate(ends, 1):
+                if end.last == span.last:
+                    yield (
+                        nth if len(starts) > 1 else None,
+                        to_nth if len(ends) > 1 else None,
+                    )
 
 
 def _scope(span: Span, source: SourceFile) -> Symbol | None:
@@ -139,15 +171,16 @@ def _scope(span: Span, source: SourceFile) -> Symbol | None:
 
 def _best_first(texts: Iterable[str]) -> list[str]:
     """Order patterns: calls and statements before scraps, short before long."""
-    unique = dict.fromkeys(text for text in texts if 3 < len(text) <= MAX_PATTERN)
+    unique = dict.fromkeys(text for text in texts if 2 < len(text) <= MAX_PATTERN)
     return sorted(unique, key=lambda text: (_is_scrap(text), len(text)))
 
 
 def _is_scrap(text: str) -> tuple[bool, bool]:
     """Tell a bare name, a literal or a piece of an expression: hard to read."""
-    keyword = iskeyword(text.split()[0])
-    is_whole = keyword or "(" in text or " = " in text
-    return not is_whole or not text[0].isalpha(), text.startswith("...")
+    is_whole = iskeyword(text.split()[0]) or any(
+        mark in text for mark in ("(", "=", ": ")
+    )
+    return not is_whole or text.startswith("..."), not text[0].isalpha()
 
 
 def _walk(root: Node, first: int, last: int) -> Iterator[Node]:
@@ -256,7 +289,7 @@ _NO_SPACE_BEFORE = (")", "]", "}", ",", ":")
 def _join(parts: Iterable[str]) -> str:
     """Join tokens as a person would space them."""
     text = ""
-    for part in parts:
+    for part in filter(None, parts):  # in broken source a token may be missing
         is_suffix = part[0] in "([." and not part.startswith("...")
         after_name = text[-1:].isidentifier() or text[-1:] in (")", "]")
         tight = (

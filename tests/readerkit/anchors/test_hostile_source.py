@@ -17,7 +17,14 @@ DEEP = {
     "attributes": b"x" + b".a" * DEPTH,
     "minus": b"x = " + b"-" * DEPTH + b"1",
     "open brackets": b"[" * DEPTH,
+    "open braces": b"{" * DEPTH,
+    "lambdas": b"lambda:" * 14_000,
+    "calls over lines": b"f(\n" * DEPTH + b"1\n" + b")\n" * DEPTH,
     "blocks": b"".join(b" " * n + b"if x:\n" for n in range(1_400)),
+    "definitions": b"".join(b" " * n + b"def f():\n" for n in range(1_400)),
+    "decorators": b"@a\n" * DEPTH + b"def f(): pass",
+    "clauses": b"if a: b\n" + b"elif c: d\n" * DEPTH,
+    "comments": b"# x\n" * DEPTH,
 }
 
 
@@ -30,7 +37,14 @@ def test_deep_nesting_is_walked_without_a_crash(source: bytes) -> None:
         "from readerkit.errors import AnchorError\n"
         "source = SourceFile('a.py', sys.stdin.buffer.read())\n"
         "source.symbols, fingerprint(Span('a.py', 1, 1), source)\n"
-        "try: print(resolve(Anchor('a.py', code='f(...)', nth=1), source))\n"
+        "from readerkit.anchors.highlight import highlight\n"
+        "from readerkit.anchors.propose import propose\n"
+        "highlight(source, 1, min(40, len(source.raw_lines)))\n"
+        "for way in ({'code': 'f(...)'}, {'code': 'x.a'}, {'symbol': 'f'},\n"
+        "            {'query': '(call) @anchor'}):\n"
+        "    try: print(resolve(Anchor('a.py', nth=1, **way), source))\n"
+        "    except AnchorError as error: print(error)\n"
+        "try: print(propose(Span('a.py', 1, 1), source))\n"
         "except AnchorError as error: print(error)\n"
     )
     done = subprocess.run(

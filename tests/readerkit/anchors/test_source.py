@@ -1,0 +1,117 @@
+"""A file is its bytes: lines as git counts them, whatever they hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from readerkit.anchors import Anchor, SourceFile, Span, resolve
+from readerkit.anchors.source import MAX_BYTES, MAX_LINE_BYTES
+from readerkit.errors import AnchorError
+
+LINES = {
+    "nothing": (b"", []),
+    "one line": (b"a", ["a"]),
+    "a line end at the end": (b"a\n", ["a"]),
+    "an empty line at the end": (b"a\n\n", ["a", ""]),
+    "only a line end": (b"\n", [""]),
+    "CRLF": (b"a\r\n\r\nb\r\n", ["a", "", "b"]),
+    "CR alone ends no line": (b"a\rb\n", ["a\rb"]),
+    "form feed ends no line": (b"a\x0cb\n", ["a\x0cb"]),
+    "Unicode separators end no line": ("a\u2028b\x85c".encode(), ["a\u2028b\x85c"]),
+    "byte order mark": (b"\xef\xbb\xbfa\n", ["a"]),
+    "a second byte order mark": (b"\xef\xbb\xbf" * 2 + b"a\n", ["\ufeffa"]),
+    "not UTF-8": (b"a\xff\xfeb\n", ["a\ufffd\ufffdb"]),
+    "tabs": (b"\ta\n", ["\ta"]),
+    "null byte": (b"a\0b\n", ["a\0b"]),
+}
+
+
+@pytest.mark.parametrize(("data", "lines"), LINES.values(), ids=LINES)
+def test_lines_are_counted_as_git_counts_them(data, lines):
+    file = SourceFile("a.py", data)
+    assert [file.line(number) for number in range(1, len(lines) + 1)] == lines
+    assert len(file.raw_lines) == len(lines)
+
+
+SAME = "import a\n\n\ndef f(x):\n    y = g(\n        x,\n    )\n    return y\n"
+SPELT = {
+    "LF": SAME.encode(),
+    "CRLF": SAME.replace("\n", "\r\n").encode(),
+    "byte order mark": b"\xef\xbb\xbf" + SAME.encode(),
+    "byte order mark and CRLF": b"\xef\xbb\xbf" + SAME.replace("\n", "\r\n").encode(),
+    "tabs": SAME.replace("    ", "\t").encode(),
+    "no line end at the end": SAME.strip().encode(),
+    "not UTF-8": SAME.replace("import a", "a = '?'").encode().replace(b"?", b"\xff"),
+    "null byte in a comment": SAME.replace("import a", "# \0").encode(),
+    "broken above": SAME.replace("import a", "import (").encode(),
+    "broken below": SAME.encode() + b"def (:\n",
+}
+
+
+@pytest.mark.parametrize("data", SPELT.values(), ids=SPELT)
+def test_how_bytes_are_spelt_moves_no_anchor(data):
+    file = SourceFile("a.py", data)
+    assert resolve(Anchor("a.py", symbol="f"), file) == Span("a.py", 4, 8)
+    inside = Anchor("a.py", symbol="f", code="y = g(x)")
+    assert resolve(inside, file) == Span("a.py", 5, 7)
+    query = Anchor("a.py", symbol="f", query="(return_statement) @anchor")
+    assert resolve(query, file) == Span("a.py", 8, 8)
+
+
+SIZES = {
+    "the largest file": (b"x = 1\n" * (MAX_BYTES // 6), ""),
+    "a byte more": (b"#" * 80 + b"\n" + b"\n" * MAX_BYTES, "got 2,000,081 bytes"),
+    "the longest line": (b"#" * MAX_LINE_BYTES + b"\n", ""),
+    "a byte more in a line": (
+        b"x\n" + b"#" * (MAX_LINE_BYTES + 1),
+        "got a line of 200,001 bytes, expected at most 200,000",
+    ),
+    "five megabytes in a line": (b"#" * 5_000_000, "got 5,000,000 bytes, expected at"),
+}
+
+
+@pytest.mark.parametrize(("data", "message"), SIZES.values(), ids=SIZES)
+def test_size_has_a_limit_that_is_told(data, message):
+    if not message:
+        assert SourceFile("a.py", data).raw_lines
+        return
+    with pytest.raises(AnchorError) as caught:
+        SourceFile("lib/a.py", data)
+    assert str(caught.value).startswith("lib/a.py: skipped: ")
+    assert message in str(caught.value)
+
+
+def test_tree_and_symbols_are_made_once():
+    file = SourceFile("a.py", SAME.encode())
+    assert file.root is file.root
+    assert file.symbols is file.symbols
+    assert file.raw_lines is file.raw_lines
+
+
+NESTED = """\
+class A:
+    def f(self):
+        def g():
+            return 1
+
+        return g
+
+    x = 2
+
+
+y = 3
+"""
+AROUND = {
+    "in the innermost": (4, 4, "A.f.g"),
+    "its header": (3, 3, "A.f.g"),
+    "beyond the innermost": (4, 6, "A.f"),
+    "in the class": (8, 8, "A"),
+    "at module level": (11, 11, ""),
+    "over several": (1, 11, ""),
+}
+
+
+@pytest.mark.parametrize(("first", "last", "name"), AROUND.values(), ids=AROUND)
+def test_smallest_definition_around_lines_is_named(first, last, name):
+    symbol = SourceFile("a.py", NESTED.encode()).symbol_around(first, last)
+    assert (symbol.name if symbol else "") == name
