@@ -131,7 +131,7 @@ def open_library(book: Path | None = None) -> Library:
         ContentError: every fault of every file of the book and of the overlay.
         ReaderkitError: a folder that is no book.
     """
-    root = (book or _shipped()).absolute()
+    root = (book or shipped()).absolute()
     if not (root / "annotations" / "upstreams.yaml").is_file():
         raise ReaderkitError(
             f"{root}: got a folder without annotations/upstreams.yaml, expected a book"
@@ -149,7 +149,8 @@ def is_checkout(root: Path) -> bool:
     return root != PACKAGE / "data"
 
 
-def _shipped() -> Path:
+def shipped() -> Path:
+    """Return the folder of the book that ships: the checkout, or the package's data."""
     data = PACKAGE / "data"
     return data if data.is_dir() else PACKAGE.parent
 
