@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from readerkit.anchors.gaps import (
-    bracketed_gap,
-    is_any_decorator,
-    is_gap,
-    without_group,
-)
-from readerkit.anchors.tree import header, parts, ungrouped
+from readerkit.anchors.shape import Shape
+from readerkit.anchors.tree import ungrouped
 
 # Where a gap may stand for any number of nodes.
 _LISTS = {
@@ -65,117 +60,103 @@ _TRAILING_CLAUSES = {
 }
 
 
-def same_kind(pattern: Node, node: Node) -> bool:
-    """Tell whether two nodes are the same kind of thing, whatever they hold."""
-    return pattern.type == node.type or (
-        pattern.type == "default_parameter" and node.type == "typed_default_parameter"
+def same_kind(shape: Shape, kind: str) -> bool:
+    """Tell whether a node of this kind can be like a shape."""
+    return shape.kind == kind or (
+        shape.kind == "default_parameter" and kind == "typed_default_parameter"
     )
 
 
-def same_content(pattern: Node, node: Node, *, is_header: bool = False) -> bool:
-    """Tell whether two nodes of the same kind hold the same.
-
-    Of a header, what stands behind its colon does not count.
-    """
-    text = pattern.text or b""
+def same_content(shape: Shape, node: Node) -> bool:
+    """Tell whether a node of the same kind holds the same."""
     # The length first: a node can be most of a file.
-    if node.end_byte - node.start_byte == len(text) and node.text == text:
+    size = node.end_byte - node.start_byte
+    if size == len(shape.text) and node.text == shape.text:
         return True
-    if not pattern.child_count or pattern.type == "string_content":
-        return _same_leaf(pattern, node)
-    if bracketed_gap(pattern):
-        return _same_brackets(pattern, node)
-    return _same_parts(pattern, node, is_header)
+    if shape.is_leaf:
+        return _same_leaf(shape, node)
+    if shape.brackets:
+        return _same_brackets(shape, node)
+    return _same_parts(shape, node)
 
 
-def _same(pattern: Node, node: Node) -> bool:
-    if is_gap(pattern):
+def _same(shape: Shape, node: Node) -> bool:
+    if shape.is_gap:
         return True
-    pattern = without_group(pattern)
-    if pattern.type != node.type:
-        if bracketed_gap(pattern):
-            return _same_brackets(pattern, node)
+    kind = node.type
+    if shape.kind != kind:
+        if shape.brackets:
+            return _same_brackets(shape, node)
         node = ungrouped(node)
-        if node.type == "typed_parameter" and pattern.type in _PARAMETERS:
+        if node.type == "typed_parameter" and shape.kind in _PARAMETERS:
             node = node.children[0]
-        if not same_kind(pattern, node):
+        if not same_kind(shape, node.type):
             return False
-    return same_content(pattern, node)
+    return same_content(shape, node)
 
 
-def _same_leaf(pattern: Node, node: Node) -> bool:
+def _same_leaf(shape: Shape, node: Node) -> bool:
     """Compare leaves whose texts differ.
 
     A word of the grammar has its text as its kind, and the kind of quotes around a
     string does not count.
     """
-    if pattern.type == "string_start":
-        return _prefix(pattern) == _prefix(node)
-    return not pattern.is_named or pattern.type == "string_end"
+    if shape.kind == "string_start":
+        return _prefix(shape.text) == _prefix(node.text or b"")
+    return not shape.node.is_named or shape.kind == "string_end"
 
 
-def _prefix(string_start: Node) -> bytes:
-    return (string_start.text or b"").rstrip(b"'\"").lower()
+def _prefix(string_start: bytes) -> bytes:
+    return string_start.rstrip(b"'\"").lower()
 
 
-def _same_brackets(pattern: Node, node: Node) -> bool:
+def _same_brackets(shape: Shape, node: Node) -> bool:
     count = node.child_count
     first, last = (node.child(0), node.child(count - 1)) if count else (None, None)
     if first is None or last is None:
         return False
-    return (first.type + last.type).encode() == bracketed_gap(pattern)
+    return (first.type + last.type).encode() == shape.brackets
 
 
-def _same_parts(pattern: Node, node: Node, is_header: bool) -> bool:
-    kind, wanted, nodes = pattern.type, parts(pattern), parts(node)
-    if is_header and kind == "decorated_definition":
-        # Only the definition itself has a header.
-        if not nodes or not same_kind(wanted[-1], nodes[-1]):
-            return False
-        if not same_content(wanted.pop(), nodes.pop(), is_header=True):
-            return False
-    elif is_header:
-        wanted, nodes = header(wanted), header(nodes)
-    if len(wanted) != len(nodes) and kind in _ANNOTATED:
-        nodes = _without_annotations(wanted, nodes)
-    if kind.endswith(("_statement", "_definition")) and is_gap(wanted[-1]):
+def _same_parts(shape: Shape, node: Node) -> bool:
+    kind, shapes, nodes = shape.kind, shape.parts, shape.parts_of(node)
+    if len(shapes) != len(nodes) and kind in _ANNOTATED:
+        nodes = _without_annotations(shape, nodes)
+    if shapes[-1].is_gap and kind.endswith(("_statement", "_definition")):
         # A body that may be anything takes the clauses behind it along.
-        while len(nodes) > len(wanted) and nodes[-1].type in _TRAILING_CLAUSES:
+        while len(nodes) > len(shapes) and nodes[-1].type in _TRAILING_CLAUSES:
             nodes = nodes[:-1]
-    if kind in _LISTS:
-        return _same_list(wanted, nodes)
-    return len(wanted) == len(nodes) and all(map(_same, wanted, nodes))
+    if kind in _LISTS and True in shape.gaps:
+        return _same_list(shape, nodes)
+    return len(shapes) == len(nodes) and all(map(_same, shapes, nodes))
 
 
-def _without_annotations(wanted: list[Node], nodes: list[Node]) -> list[Node]:
+def _without_annotations(shape: Shape, nodes: list[Node]) -> list[Node]:
     """Return the parts without the types that a pattern does not write."""
-    kinds = {node.type for node in wanted}
-    has_type = "type" in kinds
+    has_type = "type" in shape.part_kinds
     kept: list[Node] = []
     for node in nodes:
         if node.type == "type" and not has_type:
             kept.pop()  # the colon or arrow before it
-        elif node.type != "type_parameter" or "type_parameter" in kinds:
+        elif node.type != "type_parameter" or "type_parameter" in shape.part_kinds:
             kept.append(node)
     return kept
 
 
-def _same_list(wanted: list[Node], nodes: list[Node]) -> bool:
+def _same_list(shape: Shape, nodes: list[Node]) -> bool:
     """Compare a list whose gaps take any number of nodes, as ``*`` does in a glob."""
-    gaps = [is_gap(part) or is_any_decorator(part) for part in wanted]
-    if True not in gaps and len(wanted) != len(nodes):
-        return False
-    w = n = 0
+    shapes, gaps = shape.parts, shape.gaps
+    s = n = 0
     retry: tuple[int, int] | None = None
     while n < len(nodes):
-        if w < len(wanted) and gaps[w]:
-            retry = (w, n)
-            w += 1
-        elif w < len(wanted) and _same(wanted[w], nodes[n]):
-            w, n = w + 1, n + 1
+        if s < len(shapes) and gaps[s]:
+            retry = (s, n)
+            s += 1
+        elif s < len(shapes) and _same(shapes[s], nodes[n]):
+            s, n = s + 1, n + 1
         elif retry is not None:
             retry = (retry[0], retry[1] + 1)
-            w, n = retry[0] + 1, retry[1]
+            s, n = retry[0] + 1, retry[1]
         else:
             return False
-    return all(gaps[w:])
+    return all(gaps[s:])

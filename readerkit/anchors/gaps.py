@@ -22,13 +22,13 @@ _GAP = "__gap_0f3b__"
 _REST = "__rest_0f3b__"
 """A gap where the grammar wants more than a name: an entry, a case."""
 PLACEHOLDERS = {_GAP.encode(), _REST.encode()}
-_GAP_TEXTS = {
+GAP_TEXTS = {
     *PLACEHOLDERS,
     f"**{_REST}".encode(),
     f"case {_REST}: {_GAP}".encode(),
 }
-_GAP_DECORATORS = {f"@{_GAP}".encode(), f"@ {_GAP}".encode()}
-_BRACKETS = {b"()", b"[]", b"{}"}
+"""The text of a node that is a gap, or that holds nothing else."""
+GAP_DECORATORS = {f"@{_GAP}".encode(), f"@ {_GAP}".encode()}
 _PARSER = Parser(PYTHON)
 # Strings, comments and the dots of a relative import first: their dots stay dots.
 _STRING = r"""'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*\""""
@@ -63,39 +63,6 @@ _PIECES = (
         {"default_parameter", "typed_parameter", "typed_default_parameter"},
     ),
 )
-
-
-# --- what is a gap, of the nodes of a pattern ---
-
-
-def is_gap(node: Node) -> bool:
-    """Tell whether a pattern's node, or all that it holds, is a gap."""
-    return node.text in _GAP_TEXTS
-
-
-def is_any_decorator(node: Node) -> bool:
-    """Tell whether a pattern's node is ``@...``."""
-    return node.text in _GAP_DECORATORS
-
-
-def bracketed_gap(node: Node) -> bytes:
-    """Return both brackets of ``(...)``, ``[...]`` or ``{...}``; else nothing."""
-    text = node.text or b""
-    brackets = text[:1] + text[-1:]
-    if brackets not in _BRACKETS or text[1:-1].strip(b" \t\r\n,") not in _GAP_TEXTS:
-        return b""
-    first = node.child(0)
-    is_wrapper = first is None or first.child_count
-    return b"" if is_wrapper else brackets
-
-
-def without_group(node: Node) -> Node:
-    """Return what a pattern groups in parentheses; ``(...)`` is more than a group."""
-    inner = ungrouped(node)
-    return node if is_gap(inner) else inner
-
-
-# --- from text to nodes ---
 
 
 def read_statement(code: str) -> Node | None:
@@ -168,7 +135,6 @@ def _parse(code: str) -> list[Node]:
 
 def _checked(node: Node) -> Node:
     """Return the node of a pattern, once it is known that comparing can follow it."""
-    node = without_group(node)
     if node.end_byte - node.start_byte > MAX_PATTERN_DEPTH:  # a byte a level at least
         _check_depth(node, 0)
     return node

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from readerkit.anchors.gaps import PLACEHOLDERS, is_gap, without_group
-from readerkit.anchors.tree import UNCOUNTED, occurrences, parts
+from readerkit.anchors.gaps import GAP_TEXTS, PLACEHOLDERS
+from readerkit.anchors.tree import UNCOUNTED, occurrences, parts, ungrouped
 from readerkit.errors import AnchorError
 
 TELLING_LENGTH = 6
@@ -20,7 +20,8 @@ _WORDS = re.compile(rb"[\w\x80-\xff]+")
 _ALL = frozenset(range(256))
 _WORD = frozenset(b for b in _ALL if b >= 128 or chr(b).isalnum() or b == ord("_"))
 _SPACE = b" \t\r\n\f\\"  # a backslash joins lines
-_NO_WORD_OR_DOT = _WORD | frozenset(b".")
+_DOT = ord(".")
+_NO_WORD_OR_DOT = _WORD | {_DOT}
 _ONLY_DOT = _ALL.difference(_SPACE, b".")
 # Behind a name that is followed by one of these there is it, space, a comment, the
 # end of a group or type parameters.
@@ -37,6 +38,8 @@ class Needle:
     not_before: frozenset[int]
     """Bytes that stand before it only where the pattern does not match."""
     not_behind: frozenset[int]
+    owner: bytes
+    """The name that it is an attribute of, if it is one: of ``a.b.c``, ``b``."""
 
 
 def needle_of(pattern: Node) -> Needle | None:
@@ -52,16 +55,28 @@ def needle_of(pattern: Node) -> Needle | None:
     while above != pattern and above.parent is not None:
         above = above.parent
         height += above.type not in UNCOUNTED
-    not_before = _WORD if leaf.text[0] in _WORD else frozenset()
-    not_behind = _WORD if leaf.text[-1] in _WORD else frozenset()
+    text = leaf.text
+    not_before = _WORD if text[0] in _WORD else frozenset()
+    not_behind = _WORD if text[-1] in _WORD else frozenset()
     if leaf.type == "identifier" and height and pattern.text:
         start = leaf.start_byte - pattern.start_byte
         before = pattern.text[:start].rstrip(_SPACE)
         # The dot of an attribute stands there or does not, as in the pattern.
         not_before = _ONLY_DOT if before.endswith(b".") else _NO_WORD_OR_DOT
-        behind = pattern.text[start + len(leaf.text) :][:1]
-        not_behind = _NOT_BEHIND.get(behind, _WORD)
-    return Needle(leaf.text, height, not_before, not_behind)
+        not_behind = _NOT_BEHIND.get(pattern.text[start + len(text) :][:1], _WORD)
+    return Needle(text, height, not_before, not_behind, _owner(leaf))
+
+
+def _owner(leaf: Node) -> bytes:
+    attribute = leaf.parent
+    if attribute is None or attribute.type != "attribute":
+        return b""
+    owner = attribute.child_by_field_name("object")
+    if owner is not None and owner.type == "attribute":
+        owner = owner.child_by_field_name("attribute")
+    if owner is None or owner == leaf or owner.type != "identifier":
+        return b""
+    return b"" if owner.text in PLACEHOLDERS else owner.text or b""
 
 
 def _telling_leaf(pattern: Node) -> Node | None:
@@ -75,7 +90,7 @@ def _telling_leaf(pattern: Node) -> Node | None:
         if word[0] not in PLACEHOLDERS
     ]
     telling = [word for word in words if word[1] >= TELLING_LENGTH]
-    words.sort(key=lambda word: -word[1])
+    words.sort(key=lambda word: (-word[1], -word[0]))
     for start, size in (*reversed(telling), *words):
         first = pattern.start_byte + start
         leaf = pattern.descendant_for_byte_range(first, first + size)
@@ -87,14 +102,15 @@ def _telling_leaf(pattern: Node) -> Node | None:
 
 
 def _leaves(node: Node) -> Iterator[Node]:
-    if is_gap(node):
+    if node.text in GAP_TEXTS:
         return
-    node = without_group(node)
-    if node.child_count:
-        for part in parts(node):
-            yield from _leaves(part)
-    else:
+    inner = ungrouped(node)
+    if inner.text not in GAP_TEXTS:
+        node = inner
+    if not node.child_count:
         yield node
+    for part in parts(node):
+        yield from _leaves(part)
 
 
 def _is_sure(leaf: Node) -> bool:
@@ -118,12 +134,14 @@ def positions(needle: Needle, source: bytes, start: int, end: int) -> Iterator[i
         AnchorError: more places than anyone means.
     """
     text, size = needle.text, len(needle.text)
-    not_before, not_behind = needle.not_before, needle.not_behind
+    not_before, not_behind, owner = needle.not_before, needle.not_behind, needle.owner
     count = 0
     for at in occurrences(text, source, start, end):
         if at and source[at - 1] in not_before:
             continue
         if at + size < len(source) and source[at + size] in not_behind:
+            continue
+        if owner and _has_other_owner(owner, source, at):
             continue
         count += 1
         if count > MAX_PLACES:
@@ -132,3 +150,14 @@ def positions(needle: Needle, source: bytes, start: int, end: int) -> Iterator[i
                 "name the symbol around the one that is meant"
             )
         yield at
+
+
+def _has_other_owner(owner: bytes, source: bytes, at: int) -> bool:
+    """Tell whether another name stands before the dot; space or a bracket may be it."""
+    dot = at - 1
+    begin = dot - len(owner)
+    if dot < 1 or source[dot] != _DOT or source[dot - 1] not in _WORD:
+        return False
+    return not source.endswith(owner, 0, dot) or (
+        begin > 0 and source[begin - 1] in _WORD
+    )

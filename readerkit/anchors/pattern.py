@@ -43,14 +43,8 @@ from tree_sitter import Node
 from readerkit.anchors.compare import same_content, same_kind
 from readerkit.anchors.gaps import read_pieces, read_statement, with_gaps
 from readerkit.anchors.needle import Needle, needle_of, positions
-from readerkit.anchors.tree import (
-    MAX_DEPTH,
-    UNCOUNTED,
-    check_depth,
-    header,
-    last_row,
-    parts,
-)
+from readerkit.anchors.shape import Header, Shape
+from readerkit.anchors.tree import MAX_DEPTH, UNCOUNTED, check_depth, last_row
 from readerkit.errors import AnchorError
 
 
@@ -83,19 +77,19 @@ class Pattern:
 
     def __init__(self, text: str) -> None:
         self._code = with_gaps(text)
-        self._is_header = self._code.endswith(":")
-        statement = read_statement(self._code)
-        self._statement = _with_needles([statement] if statement else [])
-        if statement is None and not self._pieces:
+        node = read_statement(self._code)
+        is_header = self._code.endswith(":")
+        self._statement = _with_needles([node] if node else [], is_header)
+        if node is None and not self._pieces:
             raise AnchorError(
                 f"pattern {text!r} is not one expression, statement or header of "
                 "Python (a range of several has 'from' and 'to')"
             )
-        if statement is not None and not self._statement:
+        if node is not None and not self._statement:
             raise AnchorError(f"pattern {text!r} matches everything: add a name to it")
 
     @cached_property
-    def _pieces(self) -> list[tuple[Node, Needle]]:
+    def _pieces(self) -> list[tuple[Shape, Needle]]:
         return _with_needles(read_pieces(self._code))
 
     def find(
@@ -105,62 +99,60 @@ class Pattern:
 
         A match begins at byte ``begin`` or behind it.
         """
-        return self._search(self._statement, scopes, source, begin) or self._search(
+        return _find_all(self._statement, scopes, source, begin) or _find_all(
             self._pieces, scopes, source, begin
         )
 
-    def _search(
-        self,
-        readings: list[tuple[Node, Needle]],
-        scopes: Sequence[Node],
-        source: bytes,
-        begin: int,
-    ) -> list[Match]:
-        found = {
-            (node.start_byte, node.end_byte): node
-            for pattern, needle in readings
-            for scope in scopes
-            for node in self._find(pattern, needle, scope, source, begin)
-        }
-        return [self._match(found[key]) for key in sorted(found)]
 
-    def _find(
-        self, pattern: Node, needle: Needle, scope: Node, source: bytes, begin: int
-    ) -> Iterator[Node]:
-        """Yield the nodes of a scope that are like a pattern.
-
-        Only where the needle stands is the tree compared, from the ancestor as far
-        above it as in the pattern.
-        """
-        compared: dict[tuple[int, int], bool] = {}
-        start = max(scope.start_byte, begin)
-        for position in positions(needle, source, start, scope.end_byte):
-            longest = None
-            for node in _ancestors(scope, position, needle):
-                if not same_kind(pattern, node) or node.start_byte < begin:
-                    continue
-                key = (node.start_byte, node.end_byte)
-                if key not in compared:
-                    compared[key] = same_content(
-                        pattern, node, is_header=self._is_header
-                    )
-                if compared[key]:
-                    longest = node
-            if longest is not None:
-                yield longest
-
-    def _match(self, node: Node) -> Match:
-        last = last_row(node)
-        if self._is_header:
-            definition = node.type == "decorated_definition"
-            inner = parts(node)[-1] if definition else node
-            last = header(parts(inner))[-1].end_point[0]
-        return Match(node, node.start_point[0] + 1, last + 1)
+def _with_needles(
+    nodes: list[Node], is_header: bool = False
+) -> list[tuple[Shape, Needle]]:
+    shapes = [Header(node) if is_header else Shape(node) for node in nodes]
+    return [(shape, needle) for shape in shapes if (needle := needle_of(shape.node))]
 
 
-def _with_needles(patterns: list[Node]) -> list[tuple[Node, Needle]]:
-    needles = ((pattern, needle_of(pattern)) for pattern in patterns)
-    return [(pattern, needle) for pattern, needle in needles if needle]
+def _find_all(
+    shapes: list[tuple[Shape, Needle]],
+    scopes: Sequence[Node],
+    source: bytes,
+    begin: int,
+) -> list[Match]:
+    found = {
+        (node.start_byte, node.end_byte): _match(shape, node)
+        for shape, needle in shapes
+        for scope in scopes
+        for node in _find(shape, needle, scope, source, begin)
+    }
+    return [found[key] for key in sorted(found)]
+
+
+def _match(shape: Shape, node: Node) -> Match:
+    last = shape.last_row_of(node) if isinstance(shape, Header) else last_row(node)
+    return Match(node, node.start_point[0] + 1, last + 1)
+
+
+def _find(
+    shape: Shape, needle: Needle, scope: Node, source: bytes, begin: int
+) -> Iterator[Node]:
+    """Yield the nodes of a scope that are like a shape.
+
+    Only where the needle stands is the tree compared, from the ancestor as far above
+    it as in the pattern.
+    """
+    compared: dict[tuple[int, int], bool] = {}
+    start = max(scope.start_byte, begin)
+    for position in positions(needle, source, start, scope.end_byte):
+        longest = None
+        for node in _ancestors(scope, position, needle):
+            if not same_kind(shape, node.type) or node.start_byte < begin:
+                continue
+            key = (node.start_byte, node.end_byte)
+            if key not in compared:
+                compared[key] = same_content(shape, node)
+            if compared[key]:
+                longest = node
+        if longest is not None:
+            yield longest
 
 
 def _ancestors(scope: Node, position: int, needle: Needle) -> list[Node]:

@@ -82,6 +82,10 @@ def last_row(node: Node) -> int:
     The grammar takes comments at the end of a body into the body; Python's own parser
     and a reader do not: a definition ends with its last statement.
     """
+    end = node.end_byte
+    ending = node.descendant_for_byte_range(max(0, end - 1), end)
+    if ending is None or ending.type != "comment":
+        return node.end_point[0]
     while node.type.endswith(_WITH_BODY) and node.child_count:
         index = node.child_count - 1
         child = node.child(index)
