@@ -40,6 +40,8 @@ class BookFile:
     """How messages name it; the path where empty."""
     mine: bool = False
     """Whether it is part of the reader's overlay."""
+    problem: str = ""
+    """Why it could not be read: a folder, a named pipe, no permission."""
 
     @property
     def name(self) -> str:
@@ -107,8 +109,6 @@ class _Reader:
     faults: list[Fault] = field(default_factory=list)
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     locks: dict[str, Lock] = field(default_factory=dict)
-    lock_files: dict[str, str] = field(default_factory=dict)
-    """How messages name the file that lists an upstream's blobs."""
     annotations: list[_Written[Annotation]] = field(default_factory=list)
     mirrors: list[_Written[Mirror]] = field(default_factory=list)
     concepts: list[_Written[Concept]] = field(default_factory=list)
@@ -136,6 +136,9 @@ class _Reader:
     def read(self, file: BookFile) -> None:
         """Read one file; what is wrong with it goes to ``faults``."""
         try:
+            if file.problem:
+                self.unread.add(_kind(file))
+                raise ContentError([Fault(file.name, 1, 1, *_unreadable(file))])
             if file.path.endswith(".lock"):
                 self._read_lock(file)
             else:
@@ -151,7 +154,6 @@ class _Reader:
         if known is not None:  # an overlay adds its anchors to the book's
             lock = known.with_anchors({**known.anchors, **lock.anchors})
         self.locks[name] = lock
-        self.lock_files.setdefault(name, file.name)
 
     def _read_yaml(self, file: BookFile) -> None:
         kind = _kind(file)
@@ -209,7 +211,6 @@ class _Reader:
 
     def check_links(self) -> None:
         """Check what one file alone cannot tell: ids, references, concepts, cycles."""
-        self._check_locks()
         self._check_unique((a.entry.id, a.entry.place) for a in self.annotations)
         self._check_unique((m.entry.id, m.entry.place) for m in self.mirrors)
         self._check_unique((c.entry.id, c.entry.place) for c in self.concepts)
@@ -235,26 +236,6 @@ class _Reader:
                 self._check_names(mirror, ("sections", index, "upstream"), notes)
         self._check_translations(notes)
         self._check_cycles()
-
-    def _check_locks(self) -> None:
-        """Hold the paths of each lock against what its upstream includes."""
-        for name, lock in self.locks.items():
-            upstream = self.upstreams.get(name)
-            if upstream is None:
-                continue
-            for path in lock.files:
-                if not upstream.includes(path):
-                    fault = Fault(
-                        self.lock_files[name],
-                        1,
-                        1,
-                        "a path that is not of this upstream",
-                        repr(path),
-                        f"one that {' or '.join(upstream.include)} includes; restore "
-                        "the file, or delete it and run "
-                        f"readerkit fetch {name} --update-lock",
-                    )
-                    self.faults.append(fault)
 
     def _check_unique(self, named: Iterable[tuple[str, Place]]) -> None:
         first: dict[str, Place] = {}
@@ -360,21 +341,26 @@ def _names(entry: Any) -> set[str]:
     return {name for name in names if isinstance(name, str)}
 
 
+def _unreadable(file: BookFile) -> tuple[str, str, str]:
+    """Return a fault's what, got and expected for a file that cannot be read."""
+    return "cannot be read", file.problem, "a regular file that may be read"
+
+
 def _kind(file: BookFile) -> Kind:
     """Tell what a file is from where it stands."""
-    parts = file.path.split("/")
-    if parts[-1].count(".") > 1:
-        return "translation"
-    if len(parts) == 3:
-        return "mirror" if parts[1] == "mirrors" else "annotations"
+    _, *folders, name = file.path.split("/")
+    if len(folders) == 1 and name.endswith(".yaml"):
+        if name.count(".") > 1:
+            return "translation"
+        return "mirror" if folders == ["mirrors"] else "annotations"
     kinds: dict[str, Kind] = {
         "concepts.yaml": "concepts",
         "references.yaml": "references",
         "upstreams.yaml": "upstreams",
     }
-    if parts[-1] not in kinds:
+    if folders or name not in kinds:
         expected = f"{', '.join(kinds)}, <upstream>/<topic>.yaml or mirrors/<idea>.yaml"
         raise ContentError(
             [Fault(file.name, 1, 1, "a file nobody reads", "", expected)]
         )
-    return kinds[parts[-1]]
+    return kinds[name]

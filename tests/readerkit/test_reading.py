@@ -88,15 +88,8 @@ def edited(name: str, old: str, new: str) -> dict[str, str]:
     return {name: FILES[name].replace(old, new)}
 
 
-OUTSIDE = Lock("0" * 40, {"lib/a.py": "d" * 40, "docs/a.py": "e" * 40}).to_text()
 NOTE = ANNOTATIONS[ANNOTATIONS.index("- id: whole-step") :]
 FAULTS = {
-    "a locked path that its upstream does not include": (
-        {"sample.lock": OUTSIDE},
-        ["sample.lock:1:1: a path that is not of this upstream: got 'docs/a.py', "
-         "expected one that lib/**/*.py includes; restore the file, or delete it and "
-         "run readerkit fetch sample --update-lock"],
-    ),
     "unknown reference": (
         edited("sample/linear.yaml", "{key: paper,", "{key: papre,"),
         ["sample/linear.yaml:10:22: unknown reference: got 'papre' (did you mean "
