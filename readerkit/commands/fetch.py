@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from readerkit.upstreams import Upstream
 
 
-@click.command()
+@click.command(short_help="Bring each UPSTREAM, or all, and verify every file.")
 @click.argument("upstreams", metavar="[UPSTREAM]...", nargs=-1)
 @click.option(
     "--source",
