@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import sys
@@ -67,13 +68,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _prepare_streams() -> None:
+    codecs.register_error("readerkit-nearest", _nearest)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the caller: >&-
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
-        # A terminal that knows only ASCII shows a question mark instead of failing.
+        # A terminal that knows only ASCII shows what is nearest instead of failing.
         elif hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors="readerkit-nearest")
+
+
+def _nearest(error: UnicodeError) -> tuple[str, int]:
+    """Answer a codec that cannot write some letters."""
+    from readerkit.render.visible import in_ascii
+
+    assert isinstance(error, UnicodeEncodeError)  # of a stream that is written
+    return in_ascii(error.object[error.start : error.end]), error.end
 
 
 def _unexpected(error: Exception) -> int:

@@ -20,6 +20,13 @@ def review(note_ids: tuple[str, ...], book: Path | None) -> None:
     Example:
         readerkit review tp-row-forward
     """
+    from readerkit.commands.library import writing
+
+    with writing():
+        _review(note_ids, book)
+
+
+def _review(note_ids: tuple[str, ...], book: Path | None) -> None:
     from readerkit.book import lock_notes, resolve_notes
     from readerkit.commands.library import is_checkout, open_library, save_lock
     from readerkit.errors import ReaderkitError

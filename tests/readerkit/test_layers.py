@@ -24,6 +24,7 @@ MODULES = {
 # who may know whom. A part is a module of readerkit or one of its packages.
 BELOW: dict[str, set[str]] = {
     "errors": set(),
+    "wording": set(),
     "git": {"errors"},
     "document": {"errors"},
     "codec": set(),
@@ -32,7 +33,7 @@ BELOW: dict[str, set[str]] = {
     "yaml_tree": {"document", "errors"},
     "schema": {"document", "yaml_tree", "errors"},
     "annotations": {"anchors", "document", "errors"},
-    "upstreams": {"anchors", "git", "errors"},
+    "upstreams": {"anchors", "git", "errors", "wording"},
     "book": {"anchors", "annotations", "errors", "upstreams"},
     "reading": {"annotations", "book", "document", "errors", "schema", "upstreams"},
     "labs": {"annotations", "codec", "errors"},
@@ -48,6 +49,7 @@ BELOW: dict[str, set[str]] = {
         "render",
         "schema",
         "upstreams",
+        "wording",
     },
     "cli": {"commands", "errors", "render"},
     "__main__": {"cli"},

@@ -51,7 +51,7 @@ def test_without_source_there_is_one_message_and_no_half_page(
     book = make_book(tmp_path, annotations=FIRST, url=url)
     done = run(capsys, "start", "--book", str(book.root))
     assert (done.code, done.out) == (1, "")
-    assert "no source could serve them" in done.err
+    assert "no source could serve it" in done.err
 
 
 @pytest.mark.parametrize("annotations", ["", ANNOTATIONS], ids=["empty", "other"])
