@@ -101,10 +101,41 @@ def measure(chosen: Lab, folder: Path, options: tuple[str, ...]) -> None:
         raise ReaderkitError(
             f"lab {chosen.id} has nothing to run: readerkit lab {chosen.id} shows it"
         )
-    path = folder / chosen.handed_in
+    path = folder / _file_name(chosen, on_gpus="nccl" in " ".join(options))
     run_module(chosen.module, [*options, "--out", str(path)])
     if path.is_file():
+        if chosen.id == "01":
+            _draw_steps(path)
         click.echo(f"{path}: check it with readerkit lab {chosen.id} --check")
+
+
+def _file_name(chosen: Lab, *, on_gpus: bool) -> str:
+    """Return the name of a hand-in: the one from GPUs stands beside the local one."""
+    name = chosen.handed_in
+    return name.replace(".json", "-nccl.json") if on_gpus else name
+
+
+def _draw_steps(path: Path) -> None:
+    from readerkit.labs.results import DdpResult, read_result
+    from readerkit.render.plot import Bars, bar_plot
+    from readerkit.upstreams.store import write_atomically
+
+    result = read_result(DdpResult, "01", path)
+    rates: dict[int, list[float]] = {}
+    for step in sorted(result.steps, key=lambda step: step.world_size):
+        rates.setdefault(step.gradient_bytes, []).append(step.sequences / step.step_s)
+    rows = [
+        Bars(f"{size / 1e6:.1f} MB of gradients", tuple(values))
+        for size, values in sorted(rates.items())
+    ]
+    where = result.environment
+    svg = bar_plot(
+        "Sequences a second",
+        f"{where.backend} on {where.devices} x {where.device}, {result.made}",
+        ["1 rank", f"{result.world_size} ranks"],
+        rows,
+    )
+    write_atomically(path.with_suffix(".svg"), svg.encode())
 
 
 def check(chosen: Lab, folder: Path, book: Path | None) -> list[Item]:
@@ -118,19 +149,35 @@ def check(chosen: Lab, folder: Path, book: Path | None) -> list[Item]:
     library = open_library(book)
     if chosen.id == "03":
         return _check_readings(library)
-    path = folder / chosen.handed_in
-    if not path.is_file():
-        from readerkit.labs.item import Item
+    local = folder / _file_name(chosen, on_gpus=False)
+    rented = folder / _file_name(chosen, on_gpus=True)
+    items = []
+    for path in (local, rented) if chosen.has_task and rented.is_file() else (local,):
+        items.append(_handed_in(chosen, path))
+        if path.is_file():
+            items += _check_measured(chosen, path, library)
+    if chosen.id == "01" and local.is_file():
+        items.append(_drawn(local.with_suffix(".svg")))
+    return items
 
-        how = f"readerkit lab {chosen.id}" + (" --run" if chosen.module else "")
-        return [Item.of(f"{path} is handed in", False, f"make it with {how}")]
-    return [_handed_in(path), *_check_measured(chosen, path, library)]
 
-
-def _handed_in(path: Path) -> Item:
+def _handed_in(chosen: Lab, path: Path) -> Item:
     from readerkit.labs.item import Item
 
-    return Item.of(f"{path} is handed in", True, f"{path.stat().st_size:,} bytes")
+    if path.is_file():
+        evidence = f"{path.stat().st_size:,} bytes"
+    else:
+        run = " --run" if chosen.module else ""
+        evidence = f"make it with readerkit lab {chosen.id}{run}"
+    return Item.of(f"{path} is handed in", path.is_file(), evidence)
+
+
+def _drawn(path: Path) -> Item:
+    from readerkit.labs.item import Item
+
+    found = path.is_file() and path.read_bytes().startswith(b"<svg")
+    how = "drawn by readerkit lab 01 --run"
+    return Item.of("one rank against more, as a plot", found, f"{path}, {how}")
 
 
 def _check_measured(chosen: Lab, path: Path, library: Library) -> list[Item]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -51,6 +52,18 @@ def test_a_run_is_checked_and_met(measured, capsys):
     assert code == 0
     shown = run(capsys, "lab", lab, "--check", "--folder", str(folder))
     assert shown.out.rstrip().endswith(f"lab {lab}: all {len(states)} are met")
+
+
+def test_lab_01_draws_one_rank_against_two(measure):
+    svg = measure("01") / "35-lab-01.svg"
+    root = ElementTree.fromstring(svg.read_text())
+    bars = root.findall("{http://www.w3.org/2000/svg}rect")
+    result = json.loads((svg.parent / "35-lab-01.json").read_text())
+    assert len(bars) == 2 + len(result["steps"])  # the legend has two of its own
+    words = root.findtext("{http://www.w3.org/2000/svg}desc")
+    step = result["steps"][0]
+    seconds = step["compute_s"] + step["all_reduce_s"] + step["update_s"]
+    assert f"1 rank {step['sequences'] / seconds:,.0f}," in words
 
 
 def altered(
