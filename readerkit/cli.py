@@ -12,6 +12,7 @@ import click
 
 from readerkit import __version__
 from readerkit.commands.annotate import annotate
+from readerkit.commands.break_ import break_
 from readerkit.commands.compare import compare
 from readerkit.commands.fetch import fetch
 from readerkit.commands.lab import lab
@@ -33,7 +34,17 @@ def cli() -> None:
     """
 
 
-for command in (start, annotate, fetch, note, review, run, compare, lab):
+for command in (
+    start,
+    annotate,
+    fetch,
+    note,
+    review,
+    run,
+    compare,
+    break_,
+    lab,
+):
     cli.add_command(command)
 
 # Facts of the world outside, not bugs, wherever they strike: a disk, an output.
