@@ -16,6 +16,7 @@ from readerkit.commands.fetch import fetch
 from readerkit.commands.note import note
 from readerkit.commands.review import review
 from readerkit.commands.run import run
+from readerkit.commands.site import site
 from readerkit.commands.start import start
 from readerkit.errors import ReaderkitError
 
@@ -31,7 +32,7 @@ def cli() -> None:
     """
 
 
-for command in (start, annotate, fetch, note, review, run, compare):
+for command in (start, annotate, fetch, note, review, run, compare, site):
     cli.add_command(command)
 
 # Facts of the world outside, not bugs, wherever they strike: a disk, an output.
