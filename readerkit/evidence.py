@@ -20,7 +20,7 @@ class Evidence:
     """Made on this machine, in place of the one that ships."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Calls:
     """What one rank issued from some lines in one step."""
 

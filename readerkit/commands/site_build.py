@@ -13,11 +13,13 @@ from readerkit.annotations import Mirror
 from readerkit.book import MINIS, Note, Sources, check_mirrors, resolve_notes
 from readerkit.commands.library import PACKAGE, Library
 from readerkit.commands.site_disk import publish
+from readerkit.commands.site_pages import draw_diagram, read_writing
 from readerkit.errors import ContentError, Fault
 from readerkit.evidence import Evidence, comparisons_of, ran_lines
 from readerkit.links import File
 from readerkit.records import Record, stale_reasons
-from readerkit.render.html import addresses
+from readerkit.render.html import addresses, search
+from readerkit.render.html.chapter import diagram_file
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.pages import pages
 from readerkit.render.html.shelf import Origin, Sheet, Shelf, join_names, make_sheet
@@ -60,13 +62,20 @@ def build(library: Library, output: Path, workshop: Workshop | None = None) -> B
         StoreError: a disk that cannot be written.
     """
     workshop = workshop or Workshop()
-    shelf = make_shelf(library, workshop)
+    sources = open_sources(library)
+    shelf = make_shelf(library, sources, workshop)
     folder = site_folder(library)
     templates = Templates(
         {p.name: p.read_text("utf-8") for p in (folder / "templates").iterdir()}
     )
-    files = {page.address: page.render() for page in pages(shelf, templates)}
+    writing = read_writing(library, folder, sources)
+    files = {page.address: page.render() for page in pages(shelf, templates, writing)}
     count = len(files)
+    files[search.FILE] = search.search_index(shelf, writing.scripts)
+    for diagram in writing.diagrams.values():
+        for theme in ("light", "dark"):
+            image = draw_diagram(library, diagram, theme)
+            files[diagram_file(diagram.name, theme)] = image
     for path in sorted((folder / "theme").iterdir()):
         files[f"theme/{path.name}"] = path.read_bytes()
     for name, each in shelf.evidence.items():
@@ -75,19 +84,25 @@ def build(library: Library, output: Path, workshop: Workshop | None = None) -> B
     return Built(output, count, len(written))
 
 
-def make_shelf(library: Library, workshop: Workshop) -> Shelf:
+def open_sources(library: Library) -> dict[str, Sources]:
+    """Return the upstreams that the site shows: those with notes, and the minis."""
+    book = library.book
+    return {
+        upstream.name: library.sources(upstream)
+        for upstream in book.upstreams.values()
+        if book.notes_on(upstream.name) or upstream.folder
+    }
+
+
+def make_shelf(
+    library: Library, sources: dict[str, Sources], workshop: Workshop
+) -> Shelf:
     """Return everything that pages are made of.
 
     Raises:
         ContentError: every note and mirror that does not resolve.
     """
     book = library.book
-    shown = [
-        upstream
-        for upstream in book.upstreams.values()
-        if book.notes_on(upstream.name) or upstream.folder
-    ]
-    sources = {upstream.name: library.sources(upstream) for upstream in shown}
     notes: dict[str, Note] = {}
     faults: list[Fault] = []
     for each in sources.values():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
+from itertools import groupby
 
 from markupsafe import Markup
 
@@ -58,7 +59,7 @@ class FilePage:
     line_count: int
     uses: str
     """The page of uses; empty where nothing is used."""
-    ran_in: tuple[Seen, ...]
+    ran_in: tuple[tuple[str, str], ...]
     """The records in which lines of this file ran."""
     classes: tuple[tuple[int, str], ...]
     """Lines that look different: covered by notes, or run in a record."""
@@ -82,7 +83,7 @@ def file_page(shelf: Shelf, file: File) -> FilePage:
         line_count=len(shelf.sheets[file].drawn.lines),
         uses=addresses.uses_page(*file) if has_uses else "",
         ran_in=tuple(
-            _ran_in(shelf, name, lines) for name, lines in ran.items() if lines
+            (name, shelf.strips.get(name, "")) for name, lines in ran.items() if lines
         ),
         classes=tuple(
             sorted(_classes(notes, frozenset().union(*ran.values())).items())
@@ -156,18 +157,18 @@ def rights(shelf: Shelf, upstream: Upstream, path: str) -> Rights:
     )
 
 
-def _ran_in(shelf: Shelf, comparison: str, lines: Set[int]) -> Seen:
-    page = shelf.strips.get(comparison, "")
-    return Seen(comparison, page, label(f"{len(lines)} lines"), ran=True)
-
-
 def _seen(shelf: Shelf, note: Note) -> Iterator[Seen]:
     """Yield what records saw in a note's lines; that nothing ran, only if none did."""
     found = seen_there(note.annotation.upstream, note.span, shelf.ran, shelf.evidence)
     ran = [each for each in found if each.lines]
-    for each in ran or found:
-        page = shelf.strips.get(each.comparison, "")
-        yield Seen(each.comparison, page, ran_text(each), bool(each.lines))
+    for _, group in groupby(
+        sorted(ran or found, key=lambda each: each.calls), lambda each: each.calls
+    ):
+        same = list(group)
+        records = tuple(
+            (e.comparison, shelf.strips.get(e.comparison, "")) for e in same
+        )
+        yield Seen(ran_text(same[0]), bool(ran), records)
 
 
 def ran_text(seen: SeenThere) -> Text:

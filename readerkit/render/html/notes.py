@@ -72,12 +72,12 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a record saw in a note's lines."""
+    """What records saw in a note's lines."""
 
-    comparison: str
-    page: str
     text: Text
     ran: bool
+    records: tuple[tuple[str, str], ...]
+    """Each comparison that saw this, and the page that shows it, if one does."""
 
 
 @dataclass(frozen=True, slots=True)

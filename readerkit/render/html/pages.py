@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from markupsafe import Markup
 
+from readerkit.book import MINIS
+from readerkit.diagrams import Diagram
 from readerkit.links import File
 from readerkit.render.html import addresses
+from readerkit.render.html.chapter import Script, chapter_page, chapter_title
 from readerkit.render.html.environment import Templates
+from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import FilePage, code_html, file_page
+from readerkit.render.html.mirror_page import mirror_index, mirror_page
 from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.study import (
+    ChapterLine,
+    concept_page,
+    path_page,
+    reference_page,
+    start_page,
+)
 from readerkit.render.html.tree_page import tree_page, upstreams_shown
 from readerkit.render.html.uses_page import uses_page
 from readerkit.render.html.words import SPANISH, Text, label
+from readerkit.routes import Routes
 
 _CUT = "\x00"  # no note holds it: it would be spelt out
 
@@ -39,6 +52,25 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
+class Writing:
+    """What people wrote for the site beside the book."""
+
+    scripts: tuple[Script, ...] = ()
+    diagrams: Mapping[str, Diagram] = field(default_factory=dict)
+    routes: Routes = Routes()  # noqa: RUF009  a frozen value
+    first_stop: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChapterIndex:
+    """The list of chapters."""
+
+    address: str
+    title: Markup
+    chapters: tuple[ChapterLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """One page, not yet rendered."""
 
@@ -48,9 +80,9 @@ class Page:
     render: Callable[[], bytes]
 
 
-def pages(shelf: Shelf, templates: Templates) -> Iterator[Page]:
+def pages(shelf: Shelf, templates: Templates, writing: Writing) -> Iterator[Page]:
     """Yield every page of the site."""
-    site = Site(tuple(menu(shelf)))
+    site = Site(tuple(menu(shelf, writing)))
 
     def page(template: str, values: Any) -> Page:
         def render() -> bytes:
@@ -59,6 +91,25 @@ def pages(shelf: Shelf, templates: Templates) -> Iterator[Page]:
 
         return Page(values.address, (template, site, values), render)
 
+    chapters = [
+        ChapterLine(addresses.chapter_page(script.name), chapter_title(script))
+        for script in writing.scripts
+    ]
+    yield page("start.html", start_page(shelf, writing.first_stop, chapters))
+    if chapters:
+        index = ChapterIndex(addresses.CHAPTERS, shown("Chapters"), tuple(chapters))
+        yield page("chapters.html", index)
+    for number, script in enumerate(writing.scripts):
+        before = chapters[number - 1].page if number else ""
+        after = chapters[number + 1].page if number + 1 < len(chapters) else ""
+        values = chapter_page(shelf, script, writing.diagrams, (before, after))
+        yield page("chapter.html", values)
+    yield page("paths.html", path_page(shelf, writing.routes))
+    yield page("concepts.html", concept_page(shelf))
+    yield page("references.html", reference_page(shelf))
+    yield page("mirrors.html", mirror_index(shelf))
+    for mirror in shelf.book.mirrors.values():
+        yield page("mirror.html", mirror_page(shelf, mirror))
     for upstream in upstreams_shown(shelf):
         yield page("tree.html", tree_page(shelf, upstream))
     for file in shelf.sheets:
@@ -68,12 +119,19 @@ def pages(shelf: Shelf, templates: Templates) -> Iterator[Page]:
             yield page("uses.html", uses)
 
 
-def menu(shelf: Shelf) -> Iterator[MenuItem]:
+def menu(shelf: Shelf, writing: Writing) -> Iterator[MenuItem]:
     """Yield the entries of the bar at the top."""
     yield MenuItem(label("Start"), addresses.START)
+    if writing.scripts:
+        yield MenuItem(label("Chapters"), addresses.CHAPTERS, "chapters/")
+    yield MenuItem(label("Paths"), addresses.PATHS)
+    yield MenuItem(label("Side by side"), addresses.BESIDE, "beside/")
+    yield MenuItem(label("Concepts"), addresses.CONCEPTS)
+    yield MenuItem(label("References"), addresses.REFERENCES)
     for upstream in upstreams_shown(shelf):
         tree = addresses.tree_page(upstream)
-        title = Text(Markup.escape(shelf.book.upstreams[upstream].title))
+        named = label("Minis") if upstream == MINIS else None
+        title = named or Text(shown(shelf.book.upstreams[upstream].title))
         yield MenuItem(title, tree, tree.removesuffix("index.html"))
 
 

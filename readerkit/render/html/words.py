@@ -13,6 +13,7 @@ SPANISH = {
     "Start": "Inicio",
     "Read": "Leer",
     "Side by side": "Lado a lado",
+    "Minis": "Minis",
     "Paths": "Rutas",
     "Chapters": "Capítulos",
     "Concepts": "Conceptos",
