@@ -19,6 +19,7 @@ from readerkit.commands.lab import lab
 from readerkit.commands.note import note
 from readerkit.commands.review import review
 from readerkit.commands.run import run
+from readerkit.commands.site import site
 from readerkit.commands.start import start
 from readerkit.errors import ReaderkitError
 
@@ -44,6 +45,7 @@ for command in (
     compare,
     break_,
     lab,
+    site,
 ):
     cli.add_command(command)
 
