@@ -79,6 +79,8 @@ def note(
     if only_print:
         click.echo(entry, nl=False)
         return
+    if target.is_relative_to(library.mine):  # before anyone types, not after
+        open_library(book, whole=True, quiet=True)
     draft = _edit(entry, span, source, library)
     _write(library, upstream, target, draft, book)
 

@@ -259,6 +259,17 @@ def test_faulty_file_of_own_notes_is_left_out_and_said(
         assert message in done.err
 
 
+def test_no_editor_is_opened_for_a_note_that_could_not_be_taken(
+    desk, overlay, monkeypatch, tmp_path
+):
+    write_files(overlay, {"sample/mine.yaml": "- {}\n"})
+    monkeypatch.setenv("EDITOR", f"touch {tmp_path / 'opened'};:")
+    done = desk.run("note", "linear.py:14", "--into", "mine")
+    assert done.code == 1
+    assert "mine.yaml:1:3: missing key 'id'" in done.err
+    assert not (tmp_path / "opened").exists()
+
+
 def test_faults_of_the_book_are_errors_beside_those_of_own_notes(desk, overlay):
     write_files(overlay, {"sample/mine.yaml": "- {}\n"})
     write_files(desk.book.root / "annotations", {"sample/bad.yaml": "- {}\n"})

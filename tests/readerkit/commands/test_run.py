@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import run, run_process
+from tests.helpers import run, run_on_terminal, run_process
 
 
 def descendants(pid: int) -> list[int]:
@@ -72,3 +73,14 @@ def test_signal_ends_every_rank_and_leaves_no_file(signum, code, tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif((os.cpu_count() or 1) > 4, reason="too many ranks for a test")
+def test_more_ranks_than_cores_are_counted_on_a_terminal_while_they_start():
+    world = (os.cpu_count() or 1) + 1
+    arguments = ("run", "ddp", "--world", str(world), "--steps", "1")
+    shown = run_on_terminal(80, *arguments)
+    assert f"\r0 of {world} ranks are up, on {os.cpu_count()} cores" in shown
+    # The count is gone from its line before the mini says its first word.
+    assert re.search(rf"\r{world} of {world} ranks are up[^\r]*\r +\rstep 0", shown)
