@@ -12,6 +12,7 @@ import click
 from readerkit import __version__
 from readerkit.commands.annotate import annotate
 from readerkit.commands.compare import compare
+from readerkit.commands.estimate import estimate
 from readerkit.commands.fetch import fetch
 from readerkit.commands.note import note
 from readerkit.commands.review import review
@@ -31,7 +32,7 @@ def cli() -> None:
     """
 
 
-for command in (start, annotate, fetch, note, review, run, compare):
+for command in (start, annotate, fetch, note, review, run, compare, estimate):
     cli.add_command(command)
 
 # Facts of the world outside, not bugs, wherever they strike: a disk, an output.

@@ -265,7 +265,7 @@ def estimate_collective(
             "time",
             seconds,
             "seconds",
-            f"{steps} × {latency_s} s + {sent} B / {bandwidth_bytes_per_s} B/s",
+            f"{steps} × {latency_s:g} s + {sent} B / {bandwidth_bytes_per_s} B/s",
             ALPHA_BETA,
             "bandwidth per GPU and per direction",
         ),

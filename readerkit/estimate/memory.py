@@ -13,7 +13,7 @@ from readerkit.estimate.activations import (
     PAPER,
     in_flight,
     kv_cache_bytes,
-    layer_activations,
+    layer_bytes,
 )
 from readerkit.estimate.layout import Layout, check_fit, stage_layers
 from readerkit.estimate.quantity import (
@@ -34,7 +34,12 @@ from readerkit.estimate.shape import (
     padded_vocab,
     parameter_count,
 )
-from readerkit.estimate.states import Precision, precision
+from readerkit.estimate.states import (
+    PRECISIONS,
+    Precision,
+    model_state_bytes,
+    precision,
+)
 
 STEADY = "second forward"
 
@@ -44,20 +49,28 @@ STEADY = "second forward"
 
 def layers_of_rank(shape: Shape, layout: Layout, rank: int) -> tuple[int, int]:
     """Return how many dense and how many expert layers a pipeline rank holds."""
-    counts = stage_layers(shape.layers, layout.pp, layout.virtual_stages)
-    if not shape.experts:
-        return counts[rank], 0
-    v, size = layout.virtual_stages, counts[rank] // layout.virtual_stages
+    dense = shape.dense_layers if shape.experts else shape.layers
+    return _count_layers(shape.layers, dense, layout.pp, layout.virtual_stages, rank)
+
+
+@lru_cache(maxsize=4096)
+def _count_layers(
+    layers: int, dense_layers: int, pp: int, v: int, rank: int
+) -> tuple[int, int]:
+    counts = stage_layers(layers, pp, v)
+    if dense_layers in (0, layers):
+        return (counts[rank], 0) if dense_layers else (0, counts[rank])
     if v == 1:
         held = range(sum(counts[:rank]), sum(counts[: rank + 1]))
-        dense = sum(1 for layer in held if layer < shape.dense_layers)
+        dense = sum(1 for layer in held if layer < dense_layers)
         return dense, len(held) - dense
-    starts = ((chunk * layout.pp + rank) * size for chunk in range(v))
+    size = counts[rank] // v
+    starts = ((chunk * pp + rank) * size for chunk in range(v))
     dense = sum(
         1
         for start in starts
         for layer in range(start, start + size)
-        if layer < shape.dense_layers
+        if layer < dense_layers
     )
     return dense, counts[rank] - dense
 
@@ -66,25 +79,37 @@ def rank_weights(
     shape: Shape, layout: Layout, rank: int, *, vocab_multiple: int = 1
 ) -> tuple[Number, Number]:
     """Return the parameters on one rank of a pipeline stage: dense, and of experts."""
-    tp = layout.tp
+    layers = layers_of_rank(shape, layout, rank)
+    ends = rank == 0, rank == layout.pp - 1
+    held = _stage_weights(shape, layers, ends, layout.tp, vocab_multiple)
+    return (
+        divide(held.split, layout.tp) + held.whole,
+        divide(held.expert, layout.tp * layout.ep),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _stage_weights(
+    shape: Shape,
+    layers: tuple[int, int],
+    ends: tuple[bool, bool],
+    tp: int,
+    vocab_multiple: int,
+) -> Weights:
+    (dense, moe), (first, last) = layers, ends
     vocab = padded_vocab(vocab=shape.vocab, multiple=vocab_multiple, tensor_parallel=tp)
-    dense, moe = layers_of_rank(shape, layout, rank)
     held = Weights()
     if dense:
         held += layer_parameters(shape, moe=False, tensor_parallel=tp).times(dense)
     if moe:
         held += layer_parameters(shape, moe=True, tensor_parallel=tp).times(moe)
-    first, last = rank == 0, rank == layout.pp - 1
     if first:
         held += embedding_parameters(shape, vocab)
     if last:
         # A tied table stands on the first and the last stage, as two copies.
         tied = shape.tied_embeddings and first
         held += head_parameters(shape, vocab, tied=tied)
-    return (
-        divide(held.split, tp) + held.whole,
-        divide(held.expert, tp * layout.ep),
-    )
+    return held
 
 
 # --- 2. bytes on one rank -------------------------------------------------------------
@@ -126,6 +151,29 @@ def rank_memory(
     shape: Shape, layout: Layout, kept: Precision, rank: int, *, vocab_multiple: int = 1
 ) -> RankMemory:
     """Return the bytes on one GPU of a pipeline rank."""
+    states = state_bytes(shape, layout, kept, rank, vocab_multiple=vocab_multiple)
+    pieces = activation_pieces(shape, layout, rank, vocab_multiple=vocab_multiple)
+    params = rank_weights(shape, layout, rank, vocab_multiple=vocab_multiple)
+    return RankMemory(
+        rank=rank,
+        params=sum(params),
+        weights=states[0],
+        gradients=states[1],
+        optimizer=states[2],
+        master=states[3],
+        gathered=gathered_bytes(shape, layout, kept, rank),
+        activations=pieces.held(
+            layout.schedule, layout.pp, layout.microbatches, layout.virtual_stages
+        ),
+        recomputed=pieces.recomputed,
+        logits=pieces.logits,
+    )
+
+
+def state_bytes(
+    shape: Shape, layout: Layout, kept: Precision, rank: int, *, vocab_multiple: int = 1
+) -> tuple[Number, Number, Number, Number]:
+    """Return weights, gradients, optimizer, and the master copy that is part of it."""
     dense, expert = rank_weights(shape, layout, rank, vocab_multiple=vocab_multiple)
     replicas = layout.replicas
 
@@ -136,22 +184,15 @@ def rank_memory(
             expert * size, replicas // layout.ep
         )
 
-    activations, recomputed = _activations(shape, layout, rank)
-    return RankMemory(
-        rank=rank,
-        params=dense + expert,
-        weights=held(kept.weight, 3),
-        gradients=held(kept.gradient, 2),
-        optimizer=held(kept.optimizer, 1),
-        master=held(kept.master, 1),
-        gathered=_gathered(shape, layout, kept, rank),
-        activations=activations,
-        recomputed=recomputed,
-        logits=_logits(shape, layout, vocab_multiple) if rank == layout.pp - 1 else 0,
+    return (
+        held(kept.weight, 3),
+        held(kept.gradient, 2),
+        held(kept.optimizer, 1),
+        held(kept.master, 1),
     )
 
 
-def _gathered(shape: Shape, layout: Layout, kept: Precision, rank: int) -> Number:
+def gathered_bytes(shape: Shape, layout: Layout, kept: Precision, rank: int) -> Number:
     """Two layers' weights in flight, and one layer's gradients before their sum."""
     if layout.zero < 3 or layout.replicas == 1:
         return 0
@@ -162,48 +203,75 @@ def _gathered(shape: Shape, layout: Layout, kept: Precision, rank: int) -> Numbe
     return params * (2 * kept.weight + kept.gradient)
 
 
-@lru_cache(maxsize=4096)
-def _layer(shape: Shape, layout: Layout, recompute: str, moe: bool) -> Number:
-    tensors = layer_activations(
+def rank_layer_bytes(
+    shape: Shape, layout: Layout, recompute: str, *, moe: bool
+) -> Number:
+    """Return what one layer keeps of one microbatch on one rank."""
+    return layer_bytes(
         shape,
-        sequence=layout.sequence // layout.cp,
-        micro_batch=layout.micro_batch,
-        tensor_parallel=layout.tp,
-        sequence_parallel=layout.shards_sequence,
-        recompute=recompute,
-        flash=layout.flash,
-        moe=moe,
+        layout.sequence // layout.cp,
+        layout.micro_batch,
+        layout.tp,
+        layout.shards_sequence,
+        recompute,
+        layout.flash,
+        moe,
     )
-    return sum(tensors.values())
 
 
-def _activations(shape: Shape, layout: Layout, rank: int) -> tuple[Number, Number]:
-    """Return the bytes held for the backward pass, and those of one layer anew."""
-    dense, moe = layers_of_rank(shape, layout, rank)
-    chunks = in_flight(
-        schedule=layout.schedule,
-        pipeline_parallel=layout.pp,
-        microbatches=layout.microbatches,
-        virtual_stages=layout.virtual_stages,
-        rank=rank,
-    )
+@dataclass(frozen=True, slots=True)
+class ActivationPieces:
+    """The activations of one pipeline rank, before the schedule multiplies them."""
+
+    rank: int
+    one_pass: Number
+    """Of one microbatch through all of the rank's layers."""
+    embedding_mask: Number
+    """Of one microbatch: the dropout mask after the embedding, on the first rank."""
+    recomputed: Number
+    logits: Number
+
+    def held(self, schedule: str, pp: int, microbatches: int, v: int) -> Number:
+        """Return what the rank holds for the backward passes to come, at its peak."""
+        chunks = in_flight(
+            schedule=schedule,
+            pipeline_parallel=pp,
+            microbatches=microbatches,
+            virtual_stages=v,
+            rank=self.rank,
+        )
+        layers = divide(self.one_pass * chunks, v)
+        if not self.embedding_mask:
+            return layers
+        # Only the first chunk of the first rank has the embedding and its mask.
+        return layers + self.embedding_mask * min(microbatches, -(-chunks // v))
+
+
+def activation_pieces(
+    shape: Shape, layout: Layout, rank: int, *, vocab_multiple: int = 1
+) -> ActivationPieces:
+    """Return what one microbatch leaves on a rank, piece by piece."""
     one_pass: Number = 0
     again: Number = 0
-    for count, is_moe in ((dense, False), (moe, True)):
+    for count, moe in zip(
+        layers_of_rank(shape, layout, rank), (False, True), strict=True
+    ):
         if count:
-            kept = _layer(shape, layout, layout.recompute, is_moe)
+            kept = rank_layer_bytes(shape, layout, layout.recompute, moe=moe)
             one_pass += count * kept
             if layout.recompute != "none":
-                whole = _layer(shape, layout, "none", is_moe)
+                whole = rank_layer_bytes(shape, layout, "none", moe=moe)
                 again = max(again, whole - kept)
-    held = divide(one_pass * chunks, layout.virtual_stages)
-    if rank == 0 and shape.dropout:
-        # Only the first chunk of the first rank has the embedding and its mask.
-        tokens = layout.sequence // layout.cp * layout.micro_batch
-        shard = layout.tp if layout.shards_sequence else 1
-        passes = min(layout.microbatches, -(-chunks // layout.virtual_stages))
-        held += divide(tokens * shape.hidden * passes, shard)
-    return held, again
+    tokens = layout.sequence // layout.cp * layout.micro_batch
+    shard = layout.tp if layout.shards_sequence else 1
+    masked = rank == 0 and shape.dropout
+    return ActivationPieces(
+        rank=rank,
+        one_pass=one_pass,
+        embedding_mask=divide(tokens * shape.hidden, shard) if masked else 0,
+        recomputed=again,
+        logits=_logits(shape, layout, vocab_multiple) if rank == layout.pp - 1 else 0,
+    )
 
 
 def _logits(shape: Shape, layout: Layout, vocab_multiple: int) -> Number:
@@ -218,20 +286,24 @@ def _logits(shape: Shape, layout: Layout, vocab_multiple: int) -> Number:
     )
 
 
+def telling_ranks(shape: Shape, pp: int) -> list[int]:
+    """Return the pipeline ranks of which one is the most loaded.
+
+    Between the first and the last rank, weights are the same and fewer microbatches
+    are in flight: the first of them and the two ends are enough, unless layers differ.
+    """
+    if shape.dense_layers:
+        return list(range(pp))
+    return sorted({0, min(1, pp - 1), pp - 1})
+
+
 def most_loaded(
     shape: Shape, layout: Layout, kept: Precision, *, vocab_multiple: int = 1
 ) -> RankMemory:
-    """Return the pipeline rank whose GPU holds most.
-
-    Between the first and the last rank, weights are the same and fewer microbatches
-    are in flight: the first of them and the two ends are enough to look at.
-    """
-    ranks = {0, min(1, layout.pp - 1), layout.pp - 1}
-    if shape.dense_layers:
-        ranks = set(range(layout.pp))
+    """Return the pipeline rank whose GPU holds most."""
     each = (
         rank_memory(shape, layout, kept, rank, vocab_multiple=vocab_multiple)
-        for rank in sorted(ranks)
+        for rank in telling_ranks(shape, layout.pp)
     )
     return max(each, key=lambda memory: memory.total)
 
@@ -303,15 +375,31 @@ def estimate_training(
     items.append(
         Item("total", most.total, "bytes", "the sum at the peak of a step", SOURCE)
     )
-    notes = []
+    notes = [_other_conventions(shape, layout, convention, vocab_multiple)]
     if gpu_bytes is not None:
         items += fit_items(most, gpu_bytes, reserve)
-        notes.append(first_failure(most, kept, gpu_bytes, reserve))
+        notes.insert(0, first_failure(most, kept, gpu_bytes, reserve))
     notes.append(
         "GB is 10^9 bytes, GiB 2^30. DeepSpeed's estimators divide by 2^30 and print "
         "GB, and count no activations."
     )
     return Estimate("memory of the most loaded GPU", tuple(items), tuple(notes))
+
+
+def _other_conventions(
+    shape: Shape, layout: Layout, convention: str, vocab_multiple: int
+) -> str:
+    """Return the total by every other custom of counting bytes per parameter."""
+    totals = (
+        (
+            name,
+            most_loaded(shape, layout, kept, vocab_multiple=vocab_multiple).total,
+        )
+        for name, kept in PRECISIONS.items()
+        if name != convention
+    )
+    listed = ", ".join(f"{name} {total / 1e9:.1f} GB" for name, total in totals)
+    return f"the total by other conventions: {listed}"
 
 
 def _activation_items(layout: Layout, most: RankMemory) -> list[Item]:
@@ -521,8 +609,13 @@ def estimate_states(
     stage: int,
     world_size: int,
     convention: str,
+    model_parallel: int = 1,
 ) -> Estimate:
-    """Return weights, gradients and optimizer of a parameter count alone."""
+    """Return weights, gradients and optimizer of a parameter count alone.
+
+    ``model_parallel`` is tp × pp, over which the parameters are taken to divide evenly.
+    """
+    params = divide(check_amount("params", params), model_parallel)
     from_stage = {"weights": 3, "gradients": 2, "optimizer": 1}
     kept = precision(convention)
     sizes = {
@@ -554,4 +647,15 @@ def estimate_states(
         )
     total = sum(item.value for item in items[1:])
     items.append(Item("total", total, "bytes", "the sum", SOURCE, "no activations"))
-    return Estimate("model states on one GPU", tuple(items))
+    others = ", ".join(
+        f"{name} {held / 1e9:.1f} GB"
+        for name in PRECISIONS
+        if name != convention
+        for held in [
+            model_state_bytes(
+                params=params, stage=stage, world_size=world_size, convention=name
+            )
+        ]
+    )
+    notes = (f"the total by other conventions: {others}",)
+    return Estimate("model states on one GPU", tuple(items), notes)

@@ -35,7 +35,7 @@ BELOW: dict[str, set[str]] = {
     "upstreams": {"anchors", "git", "errors"},
     "book": {"anchors", "annotations", "errors", "upstreams"},
     "reading": {"annotations", "book", "document", "errors", "schema", "upstreams"},
-    "render": {"anchors", "annotations", "book", "upstreams"},
+    "render": {"anchors", "annotations", "book", "estimate", "upstreams"},
     "commands": {
         "anchors",
         "annotations",
