@@ -14,6 +14,7 @@ from readerkit import __version__
 from readerkit.commands.annotate import annotate
 from readerkit.commands.break_ import break_
 from readerkit.commands.compare import compare
+from readerkit.commands.estimate import estimate
 from readerkit.commands.fetch import fetch
 from readerkit.commands.lab import lab
 from readerkit.commands.note import note
@@ -44,6 +45,7 @@ for command in (
     run,
     compare,
     break_,
+    estimate,
     lab,
     site,
 ):

@@ -96,7 +96,77 @@ _NOTE_TEXTS = {
     name: _TEXT for name in ("decision", "alternative", "why", "cost", "text")
 }
 
+_AMOUNT = {"type": "number", "exclusiveMinimum": 0}
+_DATE = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
+# Money is text: a float of a price is not that price.
+_PRICE = {"type": "string", "pattern": "^[0-9]{1,6}(\\.[0-9]{1,4})?$"}
+
+
+def _named(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an object of entries by name."""
+    name = {"type": "string", "pattern": "^[a-z0-9]+([.-][a-z0-9]+)*$"}
+    return {"type": "object", "propertyNames": name, "additionalProperties": entry}
+
+
 _SCHEMAS: dict[Kind, dict[str, Any]] = {
+    "models": _named(
+        _object(
+            ["source", "shape"],
+            source=_TEXT,
+            parameters=_COUNT,
+            shape={"type": "object"},
+        )
+    ),
+    "hardware": _object(
+        ["dated"],
+        dated=_DATE,
+        gpus=_named(
+            _object(
+                ["memory_gb", "memory_gb_s", "tflops", "link_gb_s", "source"],
+                memory_gb=_AMOUNT,
+                memory_gb_s=_AMOUNT,
+                kernel_efficiency={**_AMOUNT, "maximum": 1},
+                efficiency_source=_TEXT,
+                tflops=_AMOUNT,
+                link_gb_s=_AMOUNT,
+                source=_TEXT,
+            )
+        ),
+        clusters=_named(
+            _object(
+                [
+                    "gpu",
+                    "gpus_per_node",
+                    "inside_gb_s",
+                    "between_gb_s",
+                    "inside_latency_us",
+                    "between_latency_us",
+                    "source",
+                ],
+                gpu=_TEXT,
+                gpus_per_node=_COUNT,
+                inside_gb_s=_AMOUNT,
+                between_gb_s=_AMOUNT,
+                inside_latency_us={"type": "number", "minimum": 0},
+                between_latency_us={"type": "number", "minimum": 0},
+                source=_TEXT,
+            )
+        ),
+    ),
+    "prices": _object(
+        ["prices"],
+        prices=_list(
+            _object(
+                ["vendor", "gpu", "kind", "usd_per_hour", "dated", "source"],
+                vendor=_ID,
+                gpu=_ID,
+                kind={"enum": ["on-demand", "spot"]},
+                usd_per_hour=_PRICE,
+                dated=_DATE,
+                source=_TEXT,
+            )
+        ),
+    ),
     "annotations": _list(
         {
             **_object(
@@ -280,6 +350,7 @@ _EXPECTED = {
     "maxLength": "at most {} characters",
     "minimum": "at least {}",
     "maximum": "at most {}",
+    "exclusiveMinimum": "more than {}",
     "pattern": "text that fits {}",
     "uniqueItems": "each entry once",
 }

@@ -165,12 +165,17 @@ def examples(text: str) -> list[str]:
     return [
         command + (" --print" if command.startswith("note ") else "")
         for command in commands
-        if command.split()[0] in ("annotate", "start", "note", "fetch")
+        if command.split()[0] in ("annotate", "start", "note", "fetch", "estimate")
         and "~" not in command
     ]
 
 
-HELP = "\n".join(command.help or "" for command in cli.commands.values())
+def helps(command: click.Command) -> list[str]:
+    inner = command.commands.values() if isinstance(command, click.Group) else ()
+    return [command.help or "", *(text for each in inner for text in helps(each))]
+
+
+HELP = "\n".join(helps(cli))
 
 
 @pytest.mark.parametrize("command", sorted({*examples(HELP), *examples(README)}))
