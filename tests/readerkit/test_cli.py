@@ -160,6 +160,7 @@ def test_every_command_stands_in_the_readme(name):
 
 def examples(text: str) -> list[str]:
     """Return the commands of a help text or of the README that only read."""
+    text = text.replace("\\\n", " ")  # a command that goes on in the next line
     found = re.findall(r"^[ $]*readerkit ((?:[^#\n]|\S#)+)", text, re.MULTILINE)
     commands = [command.strip() for command in found]
     return [
@@ -167,6 +168,7 @@ def examples(text: str) -> list[str]:
         for command in commands
         if command.split()[0] in ("annotate", "start", "note", "fetch", "estimate")
         and "~" not in command
+        and not command.startswith("estimate lint")  # what it finds is exit 1
     ]
 
 

@@ -193,7 +193,7 @@ class _Writer:
             units.append(match[2].strip())
         is_bytes = any(unit.startswith("B/") for unit in units)
         result = size(product) if is_bytes else f"{product:.3g} {units[0]}"
-        factors = " × ".join(  # noqa: RUF001  a product, as people write it
+        factors = " × ".join(
             f"{number(float(m[1]))} {m[2]}" if float(m[1]) < 1e6 else f"{m[1]} {m[2]}"
             for m in (_FACTOR.match(f.strip()) for f in left.split("*"))
             if m

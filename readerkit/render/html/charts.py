@@ -26,7 +26,7 @@ class Cell:
     start: float
     end: float
     text: str
-    kind: Literal["F", "B"]
+    kind: Literal["F", "B", "W"]
     chunk: int = 0
 
 
