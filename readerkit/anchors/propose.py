@@ -213,12 +213,14 @@ def _lines(node: Node) -> tuple[int, int]:
 
 def _nodes_from(root: Node, line: int) -> list[Node]:
     """Return the nodes that begin on a line, outer ones first."""
-    return [node for node in _walk(root, line, line) if _lines(node)[0] == line]
+    nodes = list(_walk(root, line, line))  # all of them: what is too deep is refused
+    return [node for node in nodes if _lines(node)[0] == line]
 
 
 def _nodes_to(root: Node, line: int) -> list[Node]:
     """Return the nodes that end on a line, outer ones first."""
-    return [node for node in _walk(root, line, line) if _lines(node)[1] == line]
+    nodes = list(_walk(root, line, line))
+    return [node for node in nodes if _lines(node)[1] == line]
 
 
 def _edges(nodes: Iterable[Node], source: SourceFile) -> Iterator[str]:

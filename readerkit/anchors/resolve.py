@@ -30,6 +30,8 @@ def resolve(anchor: Anchor, source: SourceFile) -> Span:
             candidate's line; or a place that holds, or stands in, code that does not
             parse.
     """
+    if source.root.is_error:  # nothing in it can be trusted
+        source.check_parsed(1, len(source.raw_lines))
     symbols = _symbols(anchor, source)
     if anchor.code is None and anchor.start is None and anchor.query is None:
         place: Symbol | Match = _pick_symbol(symbols, anchor, source)

@@ -23,7 +23,7 @@ DEEP = {
     "calls over lines": b"f(\n" * DEPTH + b"1\n" + b")\n" * DEPTH,
     "blocks": b"".join(b" " * n + b"if x:\n" for n in range(1_400)),
     "definitions": b"".join(b" " * n + b"def f():\n" for n in range(1_400)),
-    "decorators": b"@a\n" * DEPTH + b"def f(): pass",
+    "decorators": b"@a\n" * 10_000 + b"def f(): pass",
     "clauses": b"if a: b\n" + b"elif c: d\n" * DEPTH,
     "comments": b"# x\n" * DEPTH,
 }
