@@ -14,6 +14,7 @@ from readerkit.commands.annotate import annotate
 from readerkit.commands.compare import compare
 from readerkit.commands.fetch import fetch
 from readerkit.commands.note import note
+from readerkit.commands.quiz import quiz
 from readerkit.commands.review import review
 from readerkit.commands.run import run
 from readerkit.commands.start import start
@@ -31,7 +32,7 @@ def cli() -> None:
     """
 
 
-for command in (start, annotate, fetch, note, review, run, compare):
+for command in (start, annotate, fetch, note, review, run, compare, quiz):
     cli.add_command(command)
 
 # Facts of the world outside, not bugs, wherever they strike: a disk, an output.

@@ -8,7 +8,14 @@ from typing import Any, Literal
 from readerkit.errors import Fault
 
 Kind = Literal[
-    "annotations", "translation", "mirror", "concepts", "references", "upstreams"
+    "annotations",
+    "translation",
+    "mirror",
+    "concepts",
+    "references",
+    "upstreams",
+    "questions",
+    "bank",
 ]
 """What a file of a book is, by its place."""
 

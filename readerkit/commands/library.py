@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from readerkit.book import Book, Sources
+from readerkit.commands.folders import PACKAGE, cache_folder, data_folder, shipped_book
 from readerkit.commands.memo import Memo
 from readerkit.errors import ReaderkitError
 from readerkit.reading import BookFile, parse_book
@@ -20,8 +19,6 @@ from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.folder import files_below
 from readerkit.upstreams.provenance import Provenance, read_provenance
 from readerkit.upstreams.store import write_atomically
-
-PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def note_progress(line: str) -> None:
@@ -131,7 +128,7 @@ def open_library(book: Path | None = None) -> Library:
         ContentError: every fault of every file of the book and of the overlay.
         ReaderkitError: a folder that is no book.
     """
-    root = (book or _shipped()).absolute()
+    root = (book or shipped_book()).absolute()
     if not (root / "annotations" / "upstreams.yaml").is_file():
         raise ReaderkitError(
             f"{root}: got a folder without annotations/upstreams.yaml, expected a book"
@@ -142,16 +139,6 @@ def open_library(book: Path | None = None) -> Library:
     parsed = parse_book([*_files(root), *_overlay(mine)], memo.read)
     memo.save()
     return Library(root, mine, parsed, BlobStore(cache))
-
-
-def is_checkout(root: Path) -> bool:
-    """Tell whether a book may be written to: it is not the copy inside a package."""
-    return root != PACKAGE / "data"
-
-
-def _shipped() -> Path:
-    data = PACKAGE / "data"
-    return data if data.is_dir() else PACKAGE.parent
 
 
 def _files(root: Path) -> Iterator[BookFile]:
@@ -176,33 +163,6 @@ def _read_file(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def cache_folder() -> Path:
-    """Return where fetched source is kept: ``READERKIT_CACHE``, or the user's cache."""
-    return _own_folder("READERKIT_CACHE", "user_cache_path")
-
-
-def data_folder() -> Path:
-    """Return where the reader's things are: ``READERKIT_DATA``, or the user's data."""
-    return _own_folder("READERKIT_DATA", "user_data_path")
-
-
-def _own_folder(variable: str, kind: str) -> Path:
-    given = os.environ.get(variable)
-    if given:
-        return Path(given).absolute()
-    import platformdirs
-
-    find: Callable[[str], Path] = getattr(platformdirs, kind)
-    # No HOME, and no entry in the user database: a relative path, or an error.
-    with contextlib.suppress(RuntimeError):
-        folder = find("readerkit")
-        if folder.is_absolute():
-            return folder
-    raise ReaderkitError(
-        f"this user has no home folder: set {variable} to a folder for readerkit"
-    )
 
 
 def save_lock(library: Library, upstream: str, lock: Lock) -> list[Path]:

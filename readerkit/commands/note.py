@@ -81,7 +81,7 @@ def note(
 def _free_id(given: str | None, library: Library) -> str:
     """Return the id that was asked for, or the next free one."""
     from readerkit.errors import ReaderkitError
-    from readerkit.schema import ID_PATTERN
+    from readerkit.shapes import ID_PATTERN
 
     taken = library.book.annotations
     if given is None:
@@ -158,7 +158,7 @@ def _entry(
 
 
 def _target(library: Library, upstream: Upstream, topic: str, into: str | None) -> Path:
-    from readerkit.commands.library import is_checkout
+    from readerkit.commands.folders import is_checkout
     from readerkit.errors import ReaderkitError
 
     if not re.fullmatch(r"[a-z][a-z0-9_-]*", topic):
