@@ -402,3 +402,11 @@ def run_demo(rank: Rank, schedule, chunks):
 @pytest.mark.parametrize(("schedule", "chunks"), SCHEDULES)
 def test_demo_runs(pool2, schedule, chunks):
     pool2.run(run_demo, schedule, chunks)
+
+
+def test_a_schedule_that_splits_the_backward_is_refused():
+    args = argparse.Namespace(
+        schedule="zb-h1", world=2, microbatches=4, chunks=1, layers=4
+    )
+    with pytest.raises(ValueError, match="zb-h1 splits the backward"):
+        pipeline.check(args)
