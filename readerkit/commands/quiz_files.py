@@ -27,7 +27,9 @@ LOCK_FILE = "keys.lock"
 
 def known_functions() -> Functions:
     """Return the functions that keys may call."""
-    return {}
+    from readerkit.estimate import FUNCTIONS
+
+    return FUNCTIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Keys as formulas: a small language over declared names, never Python evaluation.
 
 Numbers, names, ``+ - * / // % **``, parentheses, and calls of functions that the caller
-hands in. The text is parsed with Python's grammar and walked node by node; nothing is
-compiled or evaluated by Python, and every expression ends: there are no loops, and
-powers are bounded.
+hands in; their keyword arguments may also be words and True or False. The text is
+parsed with Python's grammar and walked node by node; nothing is compiled or evaluated
+by Python, and every expression ends: there are no loops, and powers are bounded.
 """
 
 from __future__ import annotations
@@ -61,8 +61,10 @@ def parse_expression(text: str) -> ast.expr:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         problem = getattr(error, "msg", None) or error
         raise ExpressionError(f"not a formula: got '{text}': {problem}") from None
+    # A word can only choose among what a function offers: nothing computes with it.
+    words = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.keyword)}
     for node in _walk(tree):
-        problem = _problem(node)
+        problem = "" if id(node) in words and _is_word(node) else _problem(node)
         if problem:
             raise ExpressionError(f"in '{text}': {problem}")
     return tree
@@ -106,6 +108,10 @@ def _walk(tree: ast.expr) -> Iterator[ast.AST]:
     for node in ast.walk(tree):
         if not isinstance(node, (ast.operator, ast.unaryop, ast.expr_context)):
             yield node
+
+
+def _is_word(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, (str, bool))
 
 
 def _problem(node: ast.AST) -> str:
@@ -157,7 +163,10 @@ def _value(node: ast.expr, names: Mapping[str, Number], functions: Functions) ->
         raise ExpressionError(f"unknown function '{name}': expected one of {known}")
     values = [_value(each, names, functions) for each in node.args]
     keywords = {
-        str(word.arg): _value(word.value, names, functions) for word in node.keywords
+        str(word.arg): word.value.value
+        if isinstance(word.value, ast.Constant)
+        else _value(word.value, names, functions)
+        for word in node.keywords
     }
     try:
         return _finite(function(*values, **keywords))
