@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -156,9 +157,7 @@ def _now() -> datetime:
 
 
 def _new_seed() -> int:
-    import secrets
-
-    return secrets.randbelow(MAX_SEED)
+    return int.from_bytes(os.urandom(8), "big") % MAX_SEED
 
 
 def _resumed(

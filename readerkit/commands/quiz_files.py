@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,22 @@ from readerkit.quiz.scene import Place
 LOCK_FILE = "keys.lock"
 
 
-def known_functions() -> Functions:
-    """Return the functions that keys may call."""
-    from readerkit.estimate import FUNCTIONS
+class _Estimates(Mapping[str, Callable[..., object]]):
+    """The functions that keys may call, brought when the first key calls one."""
 
-    return FUNCTIONS
+    def __getitem__(self, name: str) -> Callable[..., object]:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> Functions:
+        from readerkit.estimate import FUNCTIONS
+
+        return FUNCTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +102,7 @@ class Shelf:
                 raise _unreadable(path, error) from None
             documents.append((path.name, memo.parsed(data, self._shown(path), kind)))
         lock = self.lock(phase) if with_lock else QuizLock()
-        bank = parse_bank(documents, known_functions(), lock.keys())
+        bank = parse_bank(documents, _Estimates(), lock.keys())
         memo.save()
         return bank
 

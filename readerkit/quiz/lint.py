@@ -160,8 +160,9 @@ def _keys(question: Question, bank: Bank) -> Iterator[Fault]:
         if problem:
             yield question.where.fault(f"{question.id}: {problem} (seed {seed})")
             return
-        if not asked.solution().strip():
-            yield question.where.fault(f"{question.id}: an empty key (seed {seed})")
+        if not asked.grade(asked.typed_key()).is_right:
+            what = f"{question.id}: its own key is not right (seed {seed})"
+            yield question.where.fault(what, f"'{asked.typed_key()}'")
             return
 
 

@@ -66,6 +66,9 @@ class Asked(Protocol):
     def grade(self, answer: str) -> Grade:
         """Return what an answer earns; AnswerError where it cannot be read."""
 
+    def typed_key(self) -> str:
+        """Return the key as a reader would type it; ``grade`` gives it all credit."""
+
     def solution(self) -> str:
         """Return the key in words."""
 

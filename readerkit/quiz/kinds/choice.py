@@ -147,6 +147,11 @@ class AskedChoice:
             remarks.append(Remark(f"{missed} of {total} right ones are missing."))
         return Grade(credit, tuple(remarks))
 
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        pairs = zip(self.labels, self.options, strict=True)
+        return " ".join(label for label, each in pairs if each.right)
+
     def solution(self) -> str:
         """Return the right options with their letters."""
         pairs = zip(self.labels, self.options, strict=True)

@@ -91,6 +91,10 @@ class AskedLine:
         said = "That range is too wide." if inside else f"It is {side}."
         return Grade(0, (Remark(said),))
 
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        return str(self.key.first)
+
     def solution(self) -> str:
         """Return the place."""
         return str(self.key)

@@ -168,6 +168,10 @@ class AskedNumber:
         """Tell whether a number in the question's unit is right."""
         return self.tolerance.accepts(number, self.key)
 
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        return f"{self.key:.12g} {self.unit}".strip()
+
     def solution(self) -> str:
         """Return the key with its unit."""
         if self.unit == "$":

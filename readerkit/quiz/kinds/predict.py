@@ -104,6 +104,10 @@ class AskedWords:
             share, (Remark(f"Number {wrong[0] + 1} is the first that is wrong."),)
         )
 
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        return " ".join(self.key)
+
     def solution(self) -> str:
         """Return the words."""
         return " ".join(self.key)

@@ -94,6 +94,10 @@ class AskedOrder:
             credit, (Remark(f"Place {first + 1} is the first to look at. {said}"),)
         )
 
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        return " ".join(str(item + 1) for item in self.valid[0])
+
     def solution(self) -> str:
         """Return the numbers, and the items in words."""
         order = self.valid[0]
@@ -185,6 +189,11 @@ class AskedMatch:
             Remark(f"{n}: “{self.lefts[n - 1]}” belongs elsewhere.") for n in wrong
         ]
         return Grade(1 - len(wrong) / len(self.key), tuple(remarks))
+
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        labels = letters(len(self.rights))
+        return " ".join(f"{n}{labels[right]}" for n, right in enumerate(self.key, 1))
 
     def solution(self) -> str:
         """Return every pair."""

@@ -183,6 +183,10 @@ class AskedSketch:
             )
         return words
 
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        return "\n".join(" ".join(key) for _, key in self.rows)
+
     def solution(self) -> str:
         """Return the filled grid."""
         return "\n".join(f"{label}: {' '.join(key)}" for label, key in self.rows)

@@ -72,6 +72,10 @@ class AskedFill:
         said = [Remark(says) for word, says in self.mistakes if plain(word) == given]
         return Grade(0, tuple(said))
 
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        return self.accept[0]
+
     def solution(self) -> str:
         """Return the first of the right words."""
         return self.accept[0]
@@ -137,6 +141,11 @@ class AskedShort:
             if number not in numbers
         ]
         return Grade(len(numbers) / len(self.rubric), tuple(missed))
+
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        numbers = " ".join(str(n) for n in range(1, len(self.rubric) + 1))
+        return f"{numbers} {MARKS} {self.model}"
 
     def solution(self) -> str:
         """Return the model answer."""
