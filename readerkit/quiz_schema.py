@@ -29,11 +29,11 @@ TYPES = (
     "sketch",
     "short",
 )
-UPSTREAMS = ("megatron", "pytorch", "deepspeed", "minis")
+_UPSTREAM = {"type": "string", "pattern": "^[a-z][a-z0-9-]*$"}
 
 _NUMBER = {"type": "number"}
 _FORMULA = {"type": ["string", "number"]}
-_PLACE = object_of(["upstream", "file"], upstream={"enum": UPSTREAMS}, **ANCHOR_KEYS)
+_PLACE = object_of(["upstream", "file"], upstream=_UPSTREAM, **ANCHOR_KEYS)
 _TOLERANCE = {
     "relative": {**_NUMBER, "minimum": 0, "maximum": 0.2},
     "absolute": {**_NUMBER, "minimum": 0},
