@@ -30,6 +30,8 @@ NEAR_DUPLICATE = 0.6
 """Share of three-word runs that two prompts may have in common."""
 MAX_TRICK_GAIN = 0.15
 """How far above blind guessing a reader may get with a trick, over the bank."""
+MIN_FOR_TRICKS = 8
+"""Single-choice questions below which a trick that works is chance."""
 MAX_POSITION_GAIN = 0.1
 _COMMON = re.compile(r"[a-z0-9_]{5,}")
 
@@ -237,7 +239,7 @@ def _tricks(bank: Bank) -> Iterator[Fault]:
         for question in bank.questions.values()
         if isinstance(question.body, Choice) and not question.body.several
     ]
-    if not singles:
+    if len(singles) < MIN_FOR_TRICKS:
         return
     chance = sum(1 / len(options) for _, options in singles) / len(singles)
     for name, trick in TRICKS.items():
