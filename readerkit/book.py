@@ -80,6 +80,10 @@ class Sources:
         self._read = read
         self._parsed: dict[str, SourceFile] = {}
 
+    def read(self, path: str) -> bytes:
+        """Return the verified bytes of a file that the upstream includes."""
+        return self._read(path)
+
     def file(self, path: str) -> SourceFile:
         """Return a parsed file.
 
@@ -114,6 +118,16 @@ def resolve_notes(
     Raises:
         ContentError: every anchor that does not resolve to exactly one place.
     """
+    notes, faults = resolve_each(book, sources, annotations)
+    if faults:
+        raise ContentError(faults)
+    return notes
+
+
+def resolve_each(
+    book: Book, sources: Sources, annotations: Iterable[Annotation] | None = None
+) -> tuple[list[Note], list[Fault]]:
+    """Return the notes that resolve, in reading order, and a fault for each other."""
     name = sources.upstream.name
     lock = book.locks.get(name, Lock(""))
     chosen = book.notes_on(name) if annotations is None else annotations
@@ -129,9 +143,7 @@ def resolve_notes(
         state = _state(lock, annotation.id, span, sources)
         minis = book.minis_beside(annotation.id)
         notes.append(Note(annotation, span, symbol, state, minis))
-    if faults:
-        raise ContentError(faults)
-    return sorted(notes, key=lambda note: (note.span, note.annotation.id))
+    return sorted(notes, key=lambda note: (note.span, note.annotation.id)), faults
 
 
 def check_mirrors(book: Book, minis: Sources) -> list[Fault]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import sys
@@ -11,12 +12,15 @@ import click
 
 from readerkit import __version__
 from readerkit.commands.annotate import annotate
+from readerkit.commands.break_ import break_
 from readerkit.commands.compare import compare
 from readerkit.commands.fetch import fetch
+from readerkit.commands.lab import lab
 from readerkit.commands.note import note
 from readerkit.commands.quiz import quiz
 from readerkit.commands.review import review
 from readerkit.commands.run import run
+from readerkit.commands.site import site
 from readerkit.commands.start import start
 from readerkit.errors import ReaderkitError
 
@@ -32,7 +36,19 @@ def cli() -> None:
     """
 
 
-for command in (start, annotate, fetch, note, review, run, compare, quiz):
+for command in (
+    start,
+    annotate,
+    fetch,
+    note,
+    review,
+    run,
+    compare,
+    break_,
+    lab,
+    quiz,
+    site,
+):
     cli.add_command(command)
 
 # Facts of the world outside, not bugs, wherever they strike: a disk, an output.
@@ -67,13 +83,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _prepare_streams() -> None:
+    codecs.register_error("readerkit-nearest", _nearest)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the caller: >&-
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
-        # A terminal that knows only ASCII shows a question mark instead of failing.
+        # A terminal that knows only ASCII shows what is nearest instead of failing.
         elif hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors="readerkit-nearest")
+
+
+def _nearest(error: UnicodeError) -> tuple[str, int]:
+    """Answer a codec that cannot write some letters."""
+    from readerkit.render.visible import in_ascii
+
+    assert isinstance(error, UnicodeEncodeError)  # of a stream that is written
+    return in_ascii(error.object[error.start : error.end]), error.end
 
 
 def _unexpected(error: Exception) -> int:

@@ -64,7 +64,7 @@ class YamlFile:
         marks = [
             [list(path), *mark]
             for path, mark in self.value_marks.items()
-            if isinstance(self._at(path), (dict, list))
+            if isinstance(self.find(path), (dict, list))
         ]
         keys = [
             [list(path), *mark]
@@ -82,8 +82,12 @@ class YamlFile:
         )
         return cls(file, plain["value"], marks, keys)
 
-    def _at(self, path: Path) -> Any:
+    def find(self, path: Path) -> Any:
+        """Return the value at ``path``, or None where there is none."""
         value = self.value
         for step in path:
-            value = value[step]
+            if isinstance(value, dict):
+                value = value.get(step)
+            else:
+                value = value[step] if isinstance(step, int) else None
         return value

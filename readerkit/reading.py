@@ -10,11 +10,10 @@ import difflib
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from readerkit.annotations import (
     Annotation,
-    Citation,
     Concept,
     Mirror,
     Place,
@@ -25,7 +24,7 @@ from readerkit.annotations import (
     parse_reference,
 )
 from readerkit.book import Book
-from readerkit.document import Kind, YamlFile
+from readerkit.document import Kind, Path, YamlFile
 from readerkit.errors import ContentError, Fault
 from readerkit.upstreams import Lock, Upstream
 
@@ -41,6 +40,8 @@ class BookFile:
     """How messages name it; the path where empty."""
     mine: bool = False
     """Whether it is part of the reader's overlay."""
+    problem: str = ""
+    """Why it could not be read: a folder, a named pipe, no permission."""
 
     @property
     def name(self) -> str:
@@ -69,13 +70,37 @@ def parse_book(files: Iterable[BookFile], read_file: Read = read_strictly) -> Bo
     Raises:
         ContentError: every fault of every file.
     """
+    book, faults = read_book(files, read_file)
+    if faults:
+        raise ContentError(faults)
+    return book
+
+
+def read_book(
+    files: Iterable[BookFile], read_file: Read = read_strictly
+) -> tuple[Book, list[Fault]]:
+    """Return every fault of every file, and what can be known of the book beside them.
+
+    With faults the book is good for finding more of them, not for showing: its entries
+    may name what is not there.
+    """
     reader = _Reader(read_file)
     for file in files:
         reader.read(file)
     reader.check_links()
-    if reader.faults:
-        raise ContentError(reader.faults)
-    return reader.book()
+    return reader.book(), reader.faults
+
+
+Entry = TypeVar("Entry", Annotation, Mirror, Concept, Reference)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written(Generic[Entry]):
+    """An entry, and where it is written."""
+
+    entry: Entry
+    document: YamlFile
+    path: Path
 
 
 @dataclass(slots=True)
@@ -84,10 +109,10 @@ class _Reader:
     faults: list[Fault] = field(default_factory=list)
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     locks: dict[str, Lock] = field(default_factory=dict)
-    annotations: list[Annotation] = field(default_factory=list)
-    mirrors: list[Mirror] = field(default_factory=list)
-    concepts: list[Concept] = field(default_factory=list)
-    references: list[Reference] = field(default_factory=list)
+    annotations: list[_Written[Annotation]] = field(default_factory=list)
+    mirrors: list[_Written[Mirror]] = field(default_factory=list)
+    concepts: list[_Written[Concept]] = field(default_factory=list)
+    references: list[_Written[Reference]] = field(default_factory=list)
     translated: list[tuple[str, YamlFile]] = field(default_factory=list)
     unread: set[Kind] = field(default_factory=set)
     """Kinds of files of which one could not be read: what it names is not known."""
@@ -101,16 +126,19 @@ class _Reader:
         return Book(
             self.upstreams,
             self.locks,
-            {entry.id: entry for entry in self.annotations},
-            {entry.id: entry for entry in self.mirrors},
-            {entry.id: entry for entry in self.concepts},
-            {entry.key: entry for entry in self.references},
+            {a.entry.id: a.entry for a in self.annotations},
+            {m.entry.id: m.entry for m in self.mirrors},
+            {c.entry.id: c.entry for c in self.concepts},
+            {r.entry.key: r.entry for r in self.references},
             translations,
         )
 
     def read(self, file: BookFile) -> None:
         """Read one file; what is wrong with it goes to ``faults``."""
         try:
+            if file.problem:
+                self.unread.add(_kind(file))
+                raise ContentError([Fault(file.name, 1, 1, *_unreadable(file))])
             if file.path.endswith(".lock"):
                 self._read_lock(file)
             else:
@@ -139,7 +167,7 @@ class _Reader:
             self.unread.add(kind)
         elif kind == "mirror":
             if not document.broken:
-                self.mirrors.append(parse_mirror(document))
+                self.mirrors.append(_Written(parse_mirror(document), document, ()))
         elif kind == "translation":
             texts = (document.value or {}).items()
             sound = {key: text for key, text in texts if key not in document.broken}
@@ -159,13 +187,14 @@ class _Reader:
         try:
             if kind == "annotations":
                 upstream = file.path.split("/")[1]
-                self.annotations.append(
-                    parse_annotation(document, index, upstream, mine=file.mine)
-                )
+                note = parse_annotation(document, index, upstream, mine=file.mine)
+                self.annotations.append(_Written(note, document, (index,)))
             elif kind == "concepts":
-                self.concepts.append(parse_concept(document, index))
+                concept = parse_concept(document, index)
+                self.concepts.append(_Written(concept, document, (index,)))
             elif kind == "references":
-                self.references.append(parse_reference(document, index))
+                work = parse_reference(document, index)
+                self.references.append(_Written(work, document, (index,)))
             elif entry["name"] in self.upstreams:
                 got = f"'{entry['name']}'"
                 fault = document.fault(
@@ -182,25 +211,29 @@ class _Reader:
 
     def check_links(self) -> None:
         """Check what one file alone cannot tell: ids, references, concepts, cycles."""
-        self._check_unique((a.id, a.place) for a in self.annotations)
-        self._check_unique((m.id, m.place) for m in self.mirrors)
-        self._check_unique((c.id, c.place) for c in self.concepts)
-        self._check_unique((r.key, r.place) for r in self.references)
-        concepts = _Names("concept", "concepts", {c.id for c in self.concepts})
-        works = _Names("reference", "references", {r.key for r in self.references})
-        notes = _Names("annotation", "annotations", {a.id for a in self.annotations})
+        self._check_unique((a.entry.id, a.entry.place) for a in self.annotations)
+        self._check_unique((m.entry.id, m.entry.place) for m in self.mirrors)
+        self._check_unique((c.entry.id, c.entry.place) for c in self.concepts)
+        self._check_unique((r.entry.key, r.entry.place) for r in self.references)
+        concepts = _Names("concept", "concepts", {c.entry.id for c in self.concepts})
+        works = _Names(
+            "reference", "references", {r.entry.key for r in self.references}
+        )
+        notes = _Names(
+            "annotation", "annotations", {a.entry.id for a in self.annotations}
+        )
         for annotation in self.annotations:
-            self._check_upstream(annotation)
-            self._check_names(annotation.concepts, concepts, annotation.place)
-            self._check_citations(annotation.references, works, annotation.place)
+            self._check_upstream(annotation.entry)
+            self._check_names(annotation, ("concepts",), concepts)
+            self._check_citations(annotation, works)
         for concept in self.concepts:
-            self._check_names(concept.requires, concepts, concept.place)
-            self._check_names(concept.recurs, concepts, concept.place)
-            self._check_citations(concept.references, works, concept.place)
+            self._check_names(concept, ("requires",), concepts)
+            self._check_names(concept, ("recurs",), concepts)
+            self._check_citations(concept, works)
         for mirror in self.mirrors:
-            self._check_names(mirror.concepts, concepts, mirror.place)
-            for section in mirror.sections:
-                self._check_names(section.upstream, notes, section.place)
+            self._check_names(mirror, ("concepts",), concepts)
+            for index in range(len(mirror.entry.sections)):
+                self._check_names(mirror, ("sections", index, "upstream"), notes)
         self._check_translations(notes)
         self._check_cycles()
 
@@ -222,21 +255,27 @@ class _Reader:
                 annotation.place.fault("unknown upstream", got, expected)
             )
 
-    def _check_names(self, names: Iterable[str], known: _Names, place: Place) -> None:
-        if known.kind in self.unread:
-            return
-        for name in names:
-            if name not in known.names and name not in self.refused:
-                got = f"'{name}'{_hint(name, known.names)}"
-                expected = f"a known {known.what}"
-                self.faults.append(place.fault(f"unknown {known.what}", got, expected))
+    def _is_known(self, name: str, known: _Names) -> bool:
+        is_unsure = known.kind in self.unread or name in self.refused
+        return is_unsure or name in known.names
+
+    def _check_names(
+        self, written: _Written[Entry], below: Path, known: _Names
+    ) -> None:
+        """Check a list of names, which stands at ``below`` in an entry."""
+        path: Path = (*written.path, *below)
+        for index, name in enumerate(written.document.find(path) or ()):
+            if not self._is_known(name, known):
+                problem = known.unknown(name)
+                self.faults.append(written.document.fault((*path, index), *problem))
 
     def _check_translations(self, notes: _Names) -> None:
         first: dict[tuple[str, str], Place] = {}
         for language, document in self.translated:
             for key in document.value:
                 place = Place(document.file, *document.key_mark((key,)))
-                self._check_names([key], notes, place)
+                if not self._is_known(key, notes):
+                    self.faults.append(place.fault(*notes.unknown(key)))
                 known = first.setdefault((language, key), place)
                 if known is not place:
                     got = f"'{key}', first at {known.file}:{known.line}"
@@ -244,28 +283,35 @@ class _Reader:
                     self.faults.append(fault)
 
     def _check_citations(
-        self, citations: Iterable[Citation], known: _Names, place: Place
+        self, written: _Written[Annotation] | _Written[Concept], known: _Names
     ) -> None:
-        works = {work.key: work for work in self.references}
-        for citation in citations:
-            self._check_names([citation.key], known, place)
+        works = {work.entry.key: work.entry for work in self.references}
+        document = written.document
+        for index, citation in enumerate(written.entry.references):
+            at: Path = (*written.path, "references", index)
+            if not self._is_known(citation.key, known):
+                problem = known.unknown(citation.key)
+                self.faults.append(document.fault((*at, "key"), *problem))
             work = works.get(citation.key)
             if work and citation.section and citation.section not in work.sections:
                 got = f"'{citation.section}' of {citation.key}"
                 expected = (
                     f"one of {', '.join(work.sections)} (add it to references.yaml)"
                 )
-                self.faults.append(place.fault("unknown section", got, expected))
+                fault = document.fault(
+                    (*at, "section"), "unknown section", got, expected
+                )
+                self.faults.append(fault)
 
     def _check_cycles(self) -> None:
-        graph = {concept.id: concept.requires for concept in self.concepts}
+        graph = {concept.entry.id: concept.entry.requires for concept in self.concepts}
         while True:
             try:
                 TopologicalSorter(graph).prepare()
                 return
             except CycleError as error:
                 first, *_ = cycle = error.args[1]
-            place = next(c.place for c in self.concepts if c.id == first)
+            place = next(c.entry.place for c in self.concepts if c.entry.id == first)
             got = " -> ".join(reversed(cycle))
             fault = place.fault("concepts that require each other", got, "no cycle")
             self.faults.append(fault)
@@ -281,6 +327,12 @@ class _Names:
     """The kind of file that gives these names."""
     names: Set[str]
 
+    def unknown(self, name: str) -> tuple[str, str, str]:
+        """Return a fault's what, got and expected for a name that is none of these."""
+        near = difflib.get_close_matches(name, list(self.names), n=1)
+        hint = f" (did you mean '{near[0]}'?)" if near else ""
+        return f"unknown {self.what}", f"'{name}'{hint}", f"a known {self.what}"
+
 
 def _names(entry: Any) -> set[str]:
     """Return what an entry with faults is called, as far as it says so."""
@@ -289,26 +341,26 @@ def _names(entry: Any) -> set[str]:
     return {name for name in names if isinstance(name, str)}
 
 
+def _unreadable(file: BookFile) -> tuple[str, str, str]:
+    """Return a fault's what, got and expected for a file that cannot be read."""
+    return "cannot be read", file.problem, "a regular file that may be read"
+
+
 def _kind(file: BookFile) -> Kind:
     """Tell what a file is from where it stands."""
-    parts = file.path.split("/")
-    if parts[-1].count(".") > 1:
-        return "translation"
-    if len(parts) == 3:
-        return "mirror" if parts[1] == "mirrors" else "annotations"
+    _, *folders, name = file.path.split("/")
+    if len(folders) == 1 and name.endswith(".yaml"):
+        if name.count(".") > 1:
+            return "translation"
+        return "mirror" if folders == ["mirrors"] else "annotations"
     kinds: dict[str, Kind] = {
         "concepts.yaml": "concepts",
         "references.yaml": "references",
         "upstreams.yaml": "upstreams",
     }
-    if parts[-1] not in kinds:
+    if folders or name not in kinds:
         expected = f"{', '.join(kinds)}, <upstream>/<topic>.yaml or mirrors/<idea>.yaml"
         raise ContentError(
             [Fault(file.name, 1, 1, "a file nobody reads", "", expected)]
         )
-    return kinds[parts[-1]]
-
-
-def _hint(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean '{near[0]}'?)" if near else ""
+    return kinds[name]

@@ -30,6 +30,27 @@ _WORDS = {"": None, "~": None} | {
     for word, value in (("null", None), ("true", True), ("false", False))
     for spelling in (word, word.capitalize(), word.upper())
 }
+_IN_PLAIN_WORDS = {
+    "mapping values are not allowed": "a ': ' in a text without quotes, or a key that "
+    "is indented too far",
+    "expected '-' indicator": "a line that is not indented as the list around it",
+    "expected ',' or ']'": "a '[' that is not closed",
+    "expected ',' or '}'": "a '{' that is not closed",
+    "unexpected end of stream": "a quote that is not closed",
+    "unknown escape character": "an unknown escape in double quotes (use single ones)",
+    "hexdecimal number": "an escape in double quotes without its digits",
+    "expected comment or line break": "text behind '|' or '>' (begin it on a new line)",
+    "expected alphabetic or numeric": "a text that begins with '&' or '*' (quote it)",
+    "expected tag": "a text that begins with '!' (quote it)",
+    "undefined tag handle": "a text that begins with '!' (quote it)",
+    "expected node content": "a bracket or a comma where a value must be (quote it)",
+    "block sequence entries": "a list on the line of its key (begin it on a new line)",
+    "expected key": "no key here: a line indented otherwise, or text after a quote",
+    "<document start>": "more after the end: a bracket too many, or less indented",
+    "control characters": "a control character",
+    "special characters": "a control character",
+}
+"""What the parser says, by a part of it, to what a person has to look for."""
 _UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
 
 
@@ -87,8 +108,23 @@ def _syntax_fault(error: yaml.YAMLError, text: str, file: str) -> Fault:
     else:
         line, column = 1, 1
     problem = getattr(error, "problem", None) or getattr(error, "reason", None)
-    got = str(problem or error).splitlines()[0]
-    return Fault(file, line, column, "not valid YAML", got, "YAML that parses")
+    got = _plainly(str(problem or error).splitlines()[0], text, line, column)
+    start = getattr(error, "context_mark", None)
+    if start is not None and start.line + 1 < line:
+        got += f", in what began at line {start.line + 1}"
+    return Fault(file, line, column, "not valid YAML", got)
+
+
+def _plainly(said: str, text: str, line: int, column: int) -> str:
+    if "cannot start any token" in said:
+        letter = text.split("\n")[line - 1][column - 1 :][:1]
+        if letter == "\t":
+            return "a tab (indent with spaces)"
+        return f"a text that begins with {letter!r} (put it in quotes)"
+    for part, plain in _IN_PLAIN_WORDS.items():
+        if part in said:
+            return plain
+    return said
 
 
 class _Composer:

@@ -81,3 +81,39 @@ class SourceFile:
             if symbol.first <= first and last <= symbol.last
         ]
         return min(around, key=lambda symbol: symbol.last - symbol.first, default=None)
+
+    def check_parsed(self, first: int, last: int) -> None:
+        """Refuse lines whose place in the tree is a guess.
+
+        Where code does not parse, the tree is what could be saved: of the top-level
+        statement around it, neither ends nor nesting can be trusted.
+
+        Raises:
+            AnchorError: lines of such a statement; the message says what is broken.
+        """
+        before = -1
+        for statement in self.root.children:
+            begin, end = statement.start_point, statement.end_point[0]
+            is_torn = begin[1] > 0 and begin[0] > before and not statement.is_extra
+            before = end
+            if (
+                begin[0] < last
+                and first <= end + 1
+                and (statement.has_error or is_torn or self.root.is_error)
+            ):
+                line = _first_error(statement).start_point[0] + 1
+                raise AnchorError(
+                    f"{self.path}:{line}: got code that does not parse, and lines "
+                    f"{first}-{last} depend on it: expected valid Python; mend it, "
+                    f"or anchor a place outside lines {begin[0] + 1}-{end + 1}"
+                )
+
+
+def _first_error(node: tree_sitter.Node) -> tree_sitter.Node:
+    """Return the first node that the parser made up or gave up on, or the node."""
+    while not (node.is_error or node.is_missing):
+        broken = next((child for child in node.children if child.has_error), None)
+        if broken is None:
+            break
+        node = broken
+    return node

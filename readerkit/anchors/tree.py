@@ -11,7 +11,25 @@ from readerkit.errors import AnchorError
 MAX_DEPTH = 1_000
 """Levels of nesting that a search descends before it gives up on a place."""
 
+UNCOUNTED = {
+    "binary_operator",
+    "boolean_operator",
+    "parenthesized_expression",
+    "typed_parameter",
+}
+"""Levels that pattern and source may differ in: a chain of operators is nested to the
+left, parentheses may only group, a parameter may have an annotation."""
+
 _WITH_BODY = ("_statement", "_definition", "_clause", "block")
+_SKIPPED = {"comment", "line_continuation", ","}
+# Their parentheses only hold lines together.
+_IN_PARENTHESES = {
+    "future_import_statement",
+    "import_from_statement",
+    "with_clause",
+}
+_CHAINS = {"binary_operator", "boolean_operator"}
+_LEVEL_OF = {"-": "+", "/": "*", "//": "*", "%": "*", "@": "*"}
 
 
 def occurrences(
@@ -64,6 +82,10 @@ def last_row(node: Node) -> int:
     The grammar takes comments at the end of a body into the body; Python's own parser
     and a reader do not: a definition ends with its last statement.
     """
+    end = node.end_byte
+    ending = node.descendant_for_byte_range(max(0, end - 1), end)
+    if ending is None or ending.type != "comment":
+        return node.end_point[0]
     while node.type.endswith(_WITH_BODY) and node.child_count:
         index = node.child_count - 1
         child = node.child(index)
@@ -74,3 +96,52 @@ def last_row(node: Node) -> int:
             break
         node = child
     return node.end_point[0]
+
+
+# --- the parts of a node that count, in patterns and in source ---
+
+
+def parts(node: Node) -> list[Node]:
+    """Return a node's children that count: no comments, no commas, a chain as a list.
+
+    ``a or b or c`` has the parts ``a``, ``or``, ``b``, ``or``, ``c``.
+    """
+    kind = node.type
+    if kind in _CHAINS:
+        return _chain(node)
+    kept = [child for child in node.children if child.type not in _SKIPPED]
+    if kind in _IN_PARENTHESES:
+        return [child for child in kept if child.type not in ("(", ")")]
+    return kept
+
+
+def _chain(node: Node) -> list[Node]:
+    tail: list[Node] = []
+    level = None
+    while node.type in _CHAINS:
+        children = [child for child in node.children if child.type not in _SKIPPED]
+        operator = children[1].type
+        if level not in (None, _LEVEL_OF.get(operator, operator)):
+            break
+        level = _LEVEL_OF.get(operator, operator)
+        tail += reversed(children[1:])
+        node = ungrouped(children[0])
+    return [node, *reversed(tail)]
+
+
+def ungrouped(node: Node) -> Node:
+    """Return what stands in parentheses that only group, or the node itself."""
+    while node.type == "parenthesized_expression":
+        inner = [child for child in node.named_children if child.type != "comment"]
+        if len(inner) != 1:
+            break
+        node = inner[0]
+    return node
+
+
+def header(children: list[Node]) -> list[Node]:
+    """Return the parts of a compound statement up to the colon of its header."""
+    for index, child in enumerate(children):
+        if child.type == ":":
+            return children[: index + 1]
+    return children

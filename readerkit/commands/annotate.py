@@ -11,11 +11,12 @@ import click
 from readerkit.commands.options import book_option, json_option
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from readerkit.book import Note, Sources
     from readerkit.commands.library import Library
     from readerkit.document import Kind
-
-MAX_LISTED = 5
+    from readerkit.upstreams import Upstream
 
 
 @click.command(short_help="The notes, with every anchor resolved; one by its ID.")
@@ -49,52 +50,100 @@ def annotate(
         readerkit annotate megatron tp-row-forward
         readerkit annotate --check
     """
-    from readerkit.commands.library import open_library
+    from contextlib import nullcontext
+
+    from readerkit.commands.library import open_library, writing
     from readerkit.errors import ReaderkitError
 
     if check and update_lock:
         raise click.UsageError("--check and --update-lock exclude each other")
-    library = open_library(book)
-    if schema:
-        _print_schema(library, schema)
-        return
-    if upstream and not note_id and upstream not in library.book.upstreams:
-        if upstream not in library.book.annotations:
-            raise ReaderkitError(_neither(upstream, library))
-        upstream, note_id = None, upstream
-    if note_id:
-        if check or update_lock:
-            raise click.UsageError(
-                "--check and --update-lock are for a whole upstream: leave out the ID"
-            )
-        _show_one(library, upstream, note_id, lang, as_json)
-        return
-    if lang:
-        raise click.UsageError("--lang is for one note: add its ID")
-    chosen = [library.upstream(upstream)] if upstream else library.pinned()
-    pages = []
-    from readerkit.book import resolve_notes
+    holds = check or update_lock
+    with writing() if update_lock else nullcontext():
+        library = open_library(book, whole=holds)
+        if schema:
+            _print_schema(library, schema)
+            return
+        if upstream and not note_id:
+            upstream, note_id = _named(upstream, library)
+        if note_id:
+            if holds:
+                raise click.UsageError(
+                    "--check and --update-lock are for a whole upstream: "
+                    "leave out the ID"
+                )
+            _show_one(library, upstream, note_id, lang, as_json)
+            return
+        if lang:
+            raise click.UsageError("--lang is for one note: add its ID")
+        chosen = [library.upstream(upstream)] if upstream else _noted(library)
+        if holds:
+            _hold(library, chosen, check, as_json, whole=upstream is None)
+        else:
+            _list(library, chosen, as_json)
+        if not chosen and not as_json:
+            raise ReaderkitError("this book has no annotations")
 
+
+def _named(name: str, library: Library) -> tuple[str | None, str | None]:
+    """Return the one name that was given as an upstream, or as a note's id."""
+    from readerkit.errors import ReaderkitError
+
+    if name in library.book.upstreams:
+        return name, None
+    if name in library.book.annotations:
+        return None, name
+    raise ReaderkitError(_neither(name, library))
+
+
+def _noted(library: Library) -> list[Upstream]:
+    """Return the pinned upstreams that have notes."""
+    return [each for each in library.pinned() if library.book.notes_on(each.name)]
+
+
+def _list(library: Library, chosen: list[Upstream], as_json: bool) -> None:
+    """Print every note that resolves; the others are told at the end."""
+    from readerkit.book import resolve_each
+    from readerkit.errors import ContentError, Fault
+
+    faults: list[Fault] = []
+    plain: list[dict[str, Any]] = []
     for each in chosen:
-        if not upstream and not library.book.notes_on(each.name):
-            continue
-        if (check or update_lock) and not each.is_pinned:
-            raise ReaderkitError(
-                f"{each.name} is a folder of this book: it has no lock"
-            )
         sources = library.sources(each)
-        pages.append((sources, resolve_notes(library.book, sources)))
-    if update_lock:
-        _update_lock(library, pages, as_json)
-    elif check:
-        _check(library, pages, as_json, whole=upstream is None)
-    elif as_json:
-        _print_json([_plain(note, library) for _, notes in pages for note in notes])
-    else:
-        for sources, notes in pages:
+        notes, wrong = resolve_each(library.book, sources)
+        faults += wrong
+        if as_json:
+            plain += [_plain(note, library) for note in notes]
+        else:
             _print_table(library, sources, notes)
-    if not pages and not as_json:
-        raise ReaderkitError("this book has no annotations")
+    if as_json:
+        _print_json(plain)
+    if faults:
+        raise ContentError(faults)
+
+
+def _hold(
+    library: Library, chosen: list[Upstream], check: bool, as_json: bool, *, whole: bool
+) -> None:
+    """Check the locks or write them; every anchor must resolve."""
+    from readerkit.commands.holding import (
+        check_locks,
+        print_checked,
+        refuse_differences,
+        resolved,
+        update_locks,
+    )
+
+    pages = resolved(library, chosen, mirrors=check and whole)
+    if not check:
+        results = update_locks(library, pages, say=not as_json)
+    else:
+        results = check_locks(library, pages)
+    if as_json:
+        _print_json(results)
+    if check:
+        refuse_differences(results)
+        for result in results if not as_json else ():
+            print_checked(result)
 
 
 def _print_schema(library: Library, kind: Kind) -> None:
@@ -110,10 +159,6 @@ def _print_json(value: Any) -> None:
     import json
 
     click.echo(json.dumps(value, indent=1))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _neither(name: str, library: Library) -> str:
@@ -134,28 +179,39 @@ def _print_table(library: Library, sources: Sources, notes: list[Note]) -> None:
     import shutil
 
     from readerkit.render.table import legend, note_table
-    from readerkit.render.visible import visible_line
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    upstream = sources.upstream
     if notes:
         click.echo(note_table(notes, width))
         click.echo()
     for line in legend(notes):
         click.echo(line)
-    came_from = library.came_from(upstream)
-    origin = f", from {visible_line(came_from.origin)}" if came_from else ""
+    click.echo(_summary(library, sources, notes))
+
+
+def _summary(library: Library, sources: Sources, notes: list[Note]) -> str:
+    """Return one line: how many notes, on what, and what was verified."""
+    from readerkit.render.visible import visible_line
+    from readerkit.wording import counted
+
+    upstream = sources.upstream
+    of_files = counted(len(sources.paths), "file")
+    if not upstream.is_pinned:
+        pin = f"{visible_line(upstream.title)} (a folder, read where it stands)"
+    else:
+        title = visible_line(f"{upstream.title} {upstream.tag}")
+        pin = f"{title}, commit {upstream.commit[:12]}"
+    if not notes:
+        return f"no notes on {pin} ({of_files}) yet: readerkit note FILE:LINES"
     files = len({note.span.path for note in notes})
     kinds = [note.annotation.kind for note in notes]
-    state = (
-        f"{upstream.tag}, commit {upstream.commit[:12]}, verified{origin}"
-        if upstream.is_pinned
-        else "(a folder of this book, read where it stands)"
-    )
-    click.echo(
-        f"{_count(len(notes), 'note')} ({_count(kinds.count('citation'), 'citation')}) "
-        f"in {files} of {_count(len(sources.paths), 'file')} of "
-        f"{visible_line(upstream.title)} {state}"
+    came_from = library.came_from(upstream)
+    origin = f", from {visible_line(came_from.origin)}" if came_from else ""
+    verified = f", verified{origin}" if upstream.is_pinned else ""
+    return (
+        f"{counted(len(notes), 'note')} "
+        f"({counted(kinds.count('citation'), 'citation')}) "
+        f"in {files} of {of_files} of {pin}{verified}"
     )
 
 
@@ -175,6 +231,11 @@ def _show_one(
         library.upstream(upstream)
     annotation = library.book.annotations.get(note_id)
     if annotation is None or (upstream and annotation.upstream != upstream):
+        if annotation:
+            raise ReaderkitError(
+                f"{note_id} is a note on {annotation.upstream}: "
+                f"readerkit annotate {annotation.upstream} {note_id}"
+            )
         known = library.book.annotations.values()
         ids = [note.id for note in known if upstream in (None, note.upstream)]
         near = difflib.get_close_matches(note_id, ids, n=3, cutoff=0.6)
@@ -186,6 +247,7 @@ def _show_one(
         where = f" on {upstream}" if upstream else ""
         raise ReaderkitError(f"no note{where} has the id '{note_id}': {hint}")
     if lang:
+        _known_language(lang, library)
         texts = library.book.translations.get(lang, {}).get(note_id)
         if texts is None:
             click.echo(f"(no {lang} text yet: this is the English one)", err=True)
@@ -198,14 +260,27 @@ def _show_one(
         show_note(library, note, sources)
 
 
-def show_note(library: Library, note: Note, sources: Sources) -> None:
+def _known_language(language: str, library: Library) -> None:
+    from readerkit.errors import ReaderkitError
+
+    known = sorted(library.book.translations)
+    if language not in known:
+        expected = f"expected one of {', '.join(known)}" if known else "there are none"
+        raise ReaderkitError(
+            f"--lang: this book has no translations into '{language}': {expected}"
+        )
+
+
+def show_note(
+    library: Library, note: Note, sources: Sources, screen: Console | None = None
+) -> None:
     """Print one note with its lines, what is beside it, and its proof."""
     from readerkit.render.note_view import console, note_view, proof
 
     upstream = sources.upstream
     lock = library.book.locks.get(upstream.name)
     came_from = library.came_from(upstream)
-    screen = console()
+    screen = screen or console()
     screen.print(
         note_view(
             note,
@@ -278,81 +353,3 @@ def _plain(note: Note, library: Library) -> dict[str, Any]:
         "anchor": annotation.anchor.to_yaml(),
         "written_at": f"{annotation.place.file}:{annotation.place.line}",
     }
-
-
-def _update_lock(
-    library: Library, pages: list[tuple[Sources, list[Note]]], as_json: bool
-) -> None:
-    from readerkit.book import lock_notes
-    from readerkit.commands.library import save_lock
-
-    results = []
-    for sources, notes in pages:
-        name = sources.upstream.name
-        lock = lock_notes(library.book.locks[name], notes, sources)
-        paths = [str(path) for path in save_lock(library, name, lock)]
-        results.append({"upstream": name, "anchors": len(notes), "wrote": paths})
-        if not as_json:
-            for path in paths:
-                click.echo(f"wrote {path}")
-            click.echo(f"{name}: {_count(len(notes), 'anchor')} locked")
-    if as_json:
-        _print_json(results)
-
-
-def _check(
-    library: Library,
-    pages: list[tuple[Sources, list[Note]]],
-    as_json: bool,
-    *,
-    whole: bool,
-) -> None:
-    """Hold everything against the locks, mirrors and schemas included."""
-    from readerkit.book import MINIS, check_mirrors, lock_differences, lock_notes
-    from readerkit.errors import ContentError, LockError
-
-    if MINIS in library.book.upstreams and whole:
-        faults = check_mirrors(library.book, library.sources(library.upstream(MINIS)))
-        if faults:
-            raise ContentError(faults)
-    results: list[dict[str, Any]] = []
-    for sources, notes in pages:
-        upstream = sources.upstream
-        locked = library.book.locks[upstream.name]
-        now = lock_notes(locked, notes, sources)
-        unread = [note.annotation.id for note in notes if note.state != "reviewed"]
-        results.append(
-            {
-                "upstream": upstream.name,
-                "anchors": len(notes),
-                "differences": [*lock_differences(locked, now, upstream.commit)],
-                "not_reviewed": unread,
-            }
-        )
-    if as_json:
-        _print_json(results)
-    differences = [
-        f"{result['upstream']}.lock: {line}"
-        for result in results
-        for line in result["differences"]
-    ]
-    if differences:
-        rows = "\n".join(differences)
-        raise LockError(
-            f"{rows}\nanchors and lock differ in {_count(len(differences), 'place')}: "
-            "look at each, then readerkit annotate --update-lock"
-        )
-    if not as_json:
-        for result in results:
-            _print_checked(**result)
-
-
-def _print_checked(
-    upstream: str, anchors: int, differences: list[str], not_reviewed: list[str]
-) -> None:
-    click.echo(f"{upstream}: {_count(anchors, 'anchor')}, all as the lock says")
-    if not_reviewed:
-        first = ", ".join(not_reviewed[:MAX_LISTED])
-        more = len(not_reviewed) - MAX_LISTED
-        rest = f" and {more} more: readerkit annotate {upstream}" if more > 0 else ""
-        click.echo(f"  not reviewed against this code yet: {first}{rest}")

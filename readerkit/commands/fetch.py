@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from readerkit.upstreams import Upstream
 
 
-@click.command()
-@click.argument("upstream", required=False)
+@click.command(short_help="Bring each UPSTREAM, or all, and verify every file.")
+@click.argument("upstreams", metavar="[UPSTREAM]...", nargs=-1)
 @click.option(
     "--source",
     metavar="git|installed|package|PATH",
@@ -31,69 +31,94 @@ if TYPE_CHECKING:
 @json_option
 @book_option
 def fetch(
-    upstream: str | None,
+    upstreams: tuple[str, ...],
     source: str | None,
     update_lock: bool,
     as_json: bool,
     book: Path | None,
 ) -> None:
-    """Fetch UPSTREAM (or all) and verify every file against the lock.
+    """Fetch each UPSTREAM (all, where none is named) and verify it against its lock.
 
     Tried in turn: the cache, a package installed here, git, the package index.
-    The output says which one served, and why the others did not.
+    The output says which one served, and why the others did not. What the cache
+    holds already is verified there, and no source is asked.
 
     \b
     Example:
-        readerkit fetch megatron
-        readerkit fetch pytorch --source installed
+        readerkit fetch
+        readerkit fetch megatron pytorch
         readerkit fetch megatron --source ~/src/Megatron-LM
     """
     from readerkit.commands.library import open_library
-    from readerkit.errors import ReaderkitError
-    from readerkit.upstreams.fetch import DEFAULT_ORDER, SOURCE_NAMES
+    from readerkit.errors import ReaderkitError, SourceError
 
     library = open_library(book)
-    chosen = [library.upstream(upstream)] if upstream else library.pinned()
-    if source and source not in SOURCE_NAMES and not Path(source).is_dir():
-        raise ReaderkitError(
-            f"--source: got '{source}', expected {', '.join(SOURCE_NAMES)} "
-            "or the path of a folder that exists"
-        )
-    order = (source,) if source else DEFAULT_ORDER
-    results = []
+    chosen = [library.upstream(name) for name in dict.fromkeys(upstreams)]
     for each in chosen:
         if not each.is_pinned:
             raise ReaderkitError(
                 f"{each.name} is a folder of this book: it is read where it stands"
             )
-        if update_lock:
-            results.append(_update_lock(library, each, source, as_json))
-        else:
-            results.append(_fetch(library, each, order, as_json))
+    asked = _source(source) if source else ""
+    results, problems = [], []
+    for each in chosen or library.pinned():
+        try:
+            if update_lock:
+                results.append(_update_lock(library, each, asked, as_json, book))
+            else:
+                results.append(_fetch(library, each, asked, as_json))
+        except SourceError as error:  # the next one may be served all the same
+            problems.append(str(error))
     if as_json:
         import json
 
         click.echo(json.dumps(results, indent=1))
+    if problems:
+        raise ReaderkitError("\n".join(problems))
+
+
+def _source(given: str) -> str:
+    """Return the source that was asked for: its name, or a folder that exists."""
+    from readerkit.errors import ReaderkitError
+    from readerkit.upstreams.fetch import SOURCE_NAMES
+
+    if given in SOURCE_NAMES:
+        return given
+    with contextlib.suppress(RuntimeError):  # ~ of a user who has no home
+        folder = Path(given).expanduser()  # a shell leaves --source=~/x as it is
+        if folder.is_dir():
+            return str(folder)
+    raise ReaderkitError(
+        f"--source: got '{given}', expected {', '.join(SOURCE_NAMES)} "
+        "or the path of a folder that exists"
+    )
 
 
 def _fetch(
-    library: Library, upstream: Upstream, order: Sequence[str], quiet: bool
+    library: Library, upstream: Upstream, asked: str, quiet: bool
 ) -> dict[str, Any]:
-    from readerkit.commands.library import note_progress
     from readerkit.render.visible import visible
-    from readerkit.upstreams.fetch import fetch, missing_files
+    from readerkit.upstreams.fetch import DEFAULT_ORDER, fetch, missing_files
+    from readerkit.wording import counted
 
     lock = library.lock(upstream)
     missing = len(missing_files(lock, library.store))
-    report = note_progress if quiet else _say
+    order = (asked,) if asked else DEFAULT_ORDER
+    report = _Report()
     came_from = fetch(upstream, lock, library.store, sources=order, report=report)
-    if not missing and not quiet:
-        origin = f", first from {visible(came_from.origin)}" if came_from else ""
-        click.echo(f"{upstream.name}: {len(lock.files)} files in the cache{origin}")
     if not quiet:
+        report.print()
+        files = counted(len(lock.files), "file")
+        if not missing:
+            origin = f", first from {came_from.origin}" if came_from else ""
+            unasked = f"; nothing was fetched, and {asked} not asked" if asked else ""
+            click.echo(
+                visible(f"{upstream.name}: {files} in the cache{origin}{unasked}")
+            )
+        one = len(lock.files) == 1
+        those = "its one file is that" if one else f"all {files} are those"
         click.echo(
-            f"{upstream.name}: all {len(lock.files)} files are those of "
-            f"{upstream.tag}, commit {upstream.commit[:12]}"
+            f"{upstream.name}: {those} of {upstream.tag}, commit {upstream.commit[:12]}"
         )
     return {
         "upstream": upstream.name,
@@ -105,33 +130,48 @@ def _fetch(
 
 
 def _update_lock(
-    library: Library, upstream: Upstream, source: str | None, quiet: bool
+    library: Library, upstream: Upstream, asked: str, quiet: bool, book: Path | None
 ) -> dict[str, Any]:
-    from readerkit.commands.library import note_progress, save_lock
+    from readerkit.commands.library import open_library, save_lock, writing
     from readerkit.upstreams import Lock
     from readerkit.upstreams.fetch import list_files
+    from readerkit.wording import counted
 
     # Only git ties bytes to a commit by itself, so it is asked first.
-    order = (source,) if source else ("git", "installed", "package")
-    report = note_progress if quiet else _say
+    order = (asked,) if asked else ("git", "installed", "package")
+    report = _Report()
     files = list_files(upstream, library.store, sources=order, report=report)
-    before = library.book.locks.get(upstream.name, Lock(""))
-    written = save_lock(
-        library, upstream.name, before.with_files(upstream.commit, files)
-    )
+    with writing():  # what others locked while the files came stays locked
+        now = open_library(book, quiet=True)
+        before = now.book.locks.get(upstream.name, Lock(""))
+        lock = before.with_files(upstream.commit, files)
+        written = save_lock(now, upstream.name, lock)
     if not quiet:
+        report.print()
         for path in written:
             click.echo(f"{upstream.name}: wrote {path}")
-        click.echo(f"{upstream.name}: locked {len(files)} files")
+        click.echo(f"{upstream.name}: locked {counted(len(files), 'file')}")
     return {"upstream": upstream.name, "commit": upstream.commit, "files": len(files)}
 
 
-def _say(line: str) -> None:
-    """Print what came of it; what is only under way is for a terminal."""
-    from readerkit.commands.library import note_progress
-    from readerkit.render.visible import visible
+class _Report:
+    """Shows what is under way, and keeps what came of it until it is sure.
 
-    if line.endswith("…"):
+    Where no source serves, the error says why each one did not, and nothing else does.
+    """
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def __call__(self, line: str) -> None:
+        from readerkit.commands.library import note_progress
+
         note_progress(line)
-    else:
-        click.echo(visible(line))
+        if not line.endswith("…"):
+            self._lines.append(line)
+
+    def print(self) -> None:
+        from readerkit.render.visible import visible
+
+        for line in self._lines:
+            click.echo(visible(line))

@@ -35,13 +35,13 @@ def data_folder() -> Path:
 
 def _own_folder(variable: str, kind: str) -> Path:
     given = os.environ.get(variable)
-    if given:
-        return Path(given).absolute()
-    import platformdirs
-
-    find: Callable[[str], Path] = getattr(platformdirs, kind)
     # No HOME, and no entry in the user database: a relative path, or an error.
     with contextlib.suppress(RuntimeError):
+        if given:
+            return Path(given).expanduser().absolute()
+        import platformdirs
+
+        find: Callable[[str], Path] = getattr(platformdirs, kind)
         folder = find("readerkit")
         if folder.is_absolute():
             return folder

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import stat
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from readerkit.book import Book, Sources
-from readerkit.commands.folders import PACKAGE, cache_folder, data_folder, shipped_book
+from readerkit.book import MINIS, Book, Sources, check_mirrors, resolve_each
+from readerkit.commands.folders import (
+    PACKAGE,
+    cache_folder,
+    data_folder,
+    shipped_book,
+)
 from readerkit.commands.memo import Memo
-from readerkit.errors import ReaderkitError
-from readerkit.reading import BookFile, parse_book
+from readerkit.commands.overlay import for_this_book, read_with_overlay
+from readerkit.errors import ContentError, Fault, ReaderkitError
+from readerkit.reading import BookFile, read_book
 from readerkit.render.visible import visible
 from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.folder import files_below
@@ -71,6 +81,8 @@ class Library:
             got = "no lock"
         elif lock.commit != upstream.commit:
             got = f"the lock of {lock.commit}"
+        elif outside := [path for path in lock.files if not upstream.includes(path)]:
+            got = f"{outside[0]!r}, which its upstream does not include"
         else:
             return lock
         raise ReaderkitError(
@@ -119,13 +131,17 @@ class Library:
         return Sources(upstream, files, files.__getitem__)
 
 
-def open_library(book: Path | None = None) -> Library:
+def open_library(
+    book: Path | None = None, *, whole: bool = False, quiet: bool = False
+) -> Library:
     """Return the library around a book, checked as a whole.
 
-    The book is the folder given, or the one that ships with the package.
+    The book is the folder given, or the one that ships with the package. What of the
+    reader's overlay has faults, or is on an upstream that this book lacks, is left out
+    and said, unless ``quiet``; with ``whole`` its faults are errors, as the book's own.
 
     Raises:
-        ContentError: every fault of every file of the book and of the overlay.
+        ContentError: every fault of every file, as far as it can be known.
         ReaderkitError: a folder that is no book.
     """
     root = (book or shipped_book()).absolute()
@@ -135,43 +151,104 @@ def open_library(book: Path | None = None) -> Library:
         )
     mine = data_folder() / "book"
     cache = cache_folder()
+    store = BlobStore(cache)
     memo = Memo(cache, root)
-    parsed = parse_book([*_files(root), *_overlay(mine)], memo.read)
+    shared = [*_files(root)]
+    own, foreign = for_this_book([*_overlay(mine)], shared, memo.read)
+    try:
+        parsed, left_out = read_with_overlay(shared, own, memo.read, whole=whole)
+    except ContentError:
+        everything, faults = read_book([*shared, *own])  # with exact places
+        faulty = Library(root, mine, everything, store)
+        raise ContentError([*faults, *_anchor_faults(faulty)]) from None
+    for line in filter(None, (foreign, left_out) if not quiet else ()):
+        warn(line)
     memo.save()
-    return Library(root, mine, parsed, BlobStore(cache))
+    return Library(root, mine, parsed, store)
+
+
+def _anchor_faults(library: Library) -> Iterator[Fault]:
+    """Yield what is wrong with anchors, as far as the cache alone can tell."""
+    book = library.book
+    for upstream in book.upstreams.values():
+        notes = book.notes_on(upstream.name)
+        with contextlib.suppress(ReaderkitError):  # no lock, no folder: told elsewhere
+            if upstream.is_pinned:
+                files = library.lock(upstream).files
+                notes = [
+                    note
+                    for note in notes
+                    if note.anchor.file not in files
+                    or library.store.read(files[note.anchor.file]) is not None
+                ]
+            yield from resolve_each(book, library.sources(upstream), notes)[1]
+            if upstream.name == MINIS:
+                yield from check_mirrors(book, library.sources(upstream))
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Keep every other process from changing a book: open it inside, and save there."""
+    with BlobStore(cache_folder()).locked("write"):
+        yield
 
 
 def _files(root: Path) -> Iterator[BookFile]:
     for path in _yaml_and_locks(root / "annotations"):
         below = path.relative_to(root).as_posix()
-        yield BookFile(below, _read_file(path))
+        data, problem = _read_file(path)
+        yield BookFile(below, data, problem=problem)
 
 
 def _overlay(mine: Path) -> Iterator[BookFile]:
     for path in _yaml_and_locks(mine / "annotations"):
         below = path.relative_to(mine).as_posix()
-        yield BookFile(below, _read_file(path), shown=str(path), mine=True)
+        data, problem = _read_file(path)
+        yield BookFile(below, data, shown=str(path), mine=True, problem=problem)
 
 
 def _yaml_and_locks(folder: Path) -> list[Path]:
-    found = [*folder.glob("*.yaml"), *folder.glob("*/*.yaml"), *folder.glob("*.lock")]
+    """Return the files that are read, and those that look as if they were.
+
+    Names with a dot in front are an editor's own.
+    """
+    found = []
+    for top, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        ends = (".yaml", ".yml", ".lock") if Path(top) == folder else (".yaml", ".yml")
+        found += [
+            Path(top, name)
+            for name in (*folders, *names)
+            if name.endswith(ends) and not name.startswith(".")
+        ]
     return sorted(found)
 
 
-def _read_file(path: Path) -> bytes:
+def _read_file(path: Path) -> tuple[bytes, str]:
+    """Return the bytes of a file, and why it cannot be read, if it cannot."""
     try:
-        return path.read_bytes()
+        mode = path.stat().st_mode
+        if stat.S_ISREG(mode):
+            return path.read_bytes(), ""
     except OSError as error:
-        raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None
+        return b"", f"{error.strerror}"
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe"}
+    # Never opened: reading from a pipe waits until somebody writes to it.
+    return b"", kinds.get(stat.S_IFMT(mode), "a device or socket")
 
 
 def save_lock(library: Library, upstream: str, lock: Lock) -> list[Path]:
     """Write a lock: the book's part to the book, the overlay's to the overlay."""
-    mine = {a.id for a in library.book.notes_on(upstream) if a.mine}
+    file = library.mine / "annotations" / f"{upstream}.lock"
+    before = Lock.parse(file.read_text("utf-8"), str(file)) if file.exists() else None
+    notes = library.book.notes_on(upstream)
+    # Of the overlay are its notes, and what it locked of those that were left out.
+    mine = {*before.anchors} - {a.id for a in notes} if before else set()
+    mine |= {a.id for a in notes if a.mine}
     own = {key: anchor for key, anchor in lock.anchors.items() if key in mine}
     shared = {key: anchor for key, anchor in lock.anchors.items() if key not in mine}
     paths = _write_lock(library.root, upstream, lock.with_anchors(shared))
-    if own or (library.mine / "annotations" / f"{upstream}.lock").exists():
+    if own or before:
         only_mine = Lock(lock.commit).with_anchors(own)
         paths += _write_lock(library.mine, upstream, only_mine)
     return paths

@@ -15,6 +15,7 @@ from readerkit.commands.options import book_option
 
 if TYPE_CHECKING:
     from readerkit.anchors import Anchor, SourceFile, Span
+    from readerkit.book import Note, Sources
     from readerkit.commands.library import Library
     from readerkit.errors import ReaderkitError
     from readerkit.upstreams import Upstream
@@ -27,7 +28,11 @@ MAX_YAML_WIDTH = 1_000_000  # no line is folded
 
 @click.command(short_help="Write a note of your own on FILE:LINES.")
 @click.argument("place", metavar="FILE:LINES")
-@click.option("--id", "note_id", help="The id of the new note; by default my-note.")
+@click.option(
+    "--id",
+    "note_id",
+    help="The id of the new note; by default new-note, or my-note in your overlay.",
+)
 @click.option(
     "--kind",
     type=click.Choice(["citation", "note", "pitfall"]),
@@ -66,27 +71,43 @@ def note(
     from readerkit.commands.library import open_library
 
     library = open_library(book)
-    note_id = _free_id(note_id, library)
     upstream, span = _find(place, library)
+    target = _target(library, upstream, topic or "my-notes", into)
+    note_id = _free_id(note_id, library, target)
     source = library.sources(upstream).file(span.path)
     entry = _entry(note_id, kind, propose(span, source), library, upstream)
     if only_print:
         click.echo(entry, nl=False)
         return
-    target = _target(library, upstream, topic or "my-notes", into)
+    if target.is_relative_to(library.mine):  # before anyone types, not after
+        open_library(book, whole=True, quiet=True)
     draft = _edit(entry, span, source, library)
     _write(library, upstream, target, draft, book)
 
 
-def _free_id(given: str | None, library: Library) -> str:
-    """Return the id that was asked for, or the next free one."""
+def _free_id(given: str | None, library: Library, target: Path) -> str:
+    """Return the id that was asked for, or the next free one.
+
+    A reader's own notes and those of a book are named differently: an overlay lies over
+    any book, and what is free in one may be taken in the next.
+    """
     from readerkit.errors import ReaderkitError
     from readerkit.shapes import ID_PATTERN
 
     taken = library.book.annotations
     if given is None:
-        numbered = (f"my-note-{number}" for number in count(2))
-        return next(name for name in chain(["my-note"], numbered) if name not in taken)
+        is_mine = target.is_relative_to(library.mine)
+        name = "my-note" if is_mine else "new-note"
+        # Also of notes that were left out here.
+        own = library.mine.glob("annotations/*/*.yaml") if is_mine else ()
+        texts = [file.read_bytes() for file in own if file.is_file()]
+        numbered = (f"{name}-{number}" for number in count(2))
+        return next(
+            free
+            for free in chain([name], numbered)
+            if free not in taken
+            and not any(re.search(rb"\b%b\b(?!-)" % free.encode(), t) for t in texts)
+        )
     if not re.fullmatch(ID_PATTERN, given):
         raise click.UsageError(
             f"--id: got '{given}', expected small letters, digits and hyphens, "
@@ -256,41 +277,61 @@ def _write(
     library: Library, upstream: Upstream, target: Path, draft: _Draft, book: Path | None
 ) -> None:
     """Append the entry if the whole book stays valid with it, lock it, show it."""
-    from readerkit.book import lock_notes, resolve_notes
     from readerkit.commands.annotate import show_note
-    from readerkit.commands.library import open_library, save_lock
+    from readerkit.commands.library import writing
     from readerkit.errors import ReaderkitError
-    from readerkit.upstreams.store import write_atomically
 
-    before = target.read_bytes() if target.is_file() else None
-    old = before.decode().rstrip() + "\n\n" if before else ""
     try:
-        write_atomically(target, (old + draft.entry).encode())
+        with writing():
+            fresh, sources, notes = _add(library, upstream, target, draft, book)
     except ReaderkitError as error:
         raise _refused(draft, str(error)) from None
-    try:
-        fresh = open_library(book)
-        new = set(fresh.book.annotations) - set(library.book.annotations)
-        added = [fresh.book.annotations[name] for name in sorted(new)]
-        sources = fresh.sources(upstream)
-        notes = resolve_notes(fresh.book, sources, added)
-    except ReaderkitError as error:
-        _restore(target, before)
-        raise _refused(draft, _in_draft(error, target, old, draft)) from None
-    except BaseException:
-        _restore(target, before)
-        raise
     draft.discard()
-    lock = fresh.book.locks[upstream.name]
-    locked = lock_notes(lock, notes, sources).anchors
-    # Whoever writes a note reads the lines it stands on.
-    read = {k: replace(a, reviewed=a.fingerprint.code) for k, a in locked.items()}
-    save_lock(fresh, upstream.name, lock.with_anchors({**lock.anchors, **read}))
     click.echo(f"wrote {target}")
     if sys.stdout.isatty():
         click.echo()
     for each in notes:
         show_note(fresh, replace(each, state="reviewed"), sources)
+
+
+def _add(
+    library: Library, upstream: Upstream, target: Path, draft: _Draft, book: Path | None
+) -> tuple[Library, Sources, list[Note]]:
+    """Write the entry and its lock; return what the book is then, and the new notes.
+
+    Raises:
+        ReaderkitError: the book does not hold with it; nothing is changed then.
+    """
+    from readerkit.book import lock_notes, resolve_notes
+    from readerkit.commands.library import open_library, save_lock
+    from readerkit.errors import ReaderkitError
+    from readerkit.upstreams.store import write_atomically
+
+    whole = target.is_relative_to(library.mine)
+    # The book as it is now: another process may have written while the editor was open.
+    known = set(open_library(book, whole=whole, quiet=True).book.annotations)
+    before = target.read_bytes() if target.is_file() else None
+    old = before.decode().rstrip() + "\n\n" if before else ""
+    write_atomically(target, (old + draft.entry).encode())
+    try:
+        fresh = open_library(book, whole=whole, quiet=True)
+        new = set(fresh.book.annotations) - known
+        added = [fresh.book.annotations[name] for name in sorted(new)]
+        sources = fresh.sources(upstream)
+        notes = resolve_notes(fresh.book, sources, added)
+        lock = fresh.book.locks[upstream.name]
+        locked = lock_notes(lock, notes, sources).anchors
+        # Whoever writes a note reads the lines it stands on.
+        read = {k: replace(a, reviewed=a.fingerprint.code) for k, a in locked.items()}
+        save_lock(fresh, upstream.name, lock.with_anchors({**lock.anchors, **read}))
+    except ReaderkitError as error:
+        _restore(target, before)
+        message = _in_draft(error, target, old, draft)
+        raise ReaderkitError(message) from None
+    except BaseException:
+        _restore(target, before)
+        raise
+    return fresh, sources, notes
 
 
 def _in_draft(error: ReaderkitError, target: Path, old: str, draft: _Draft) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,13 @@ def review(note_ids: tuple[str, ...], book: Path | None) -> None:
     Example:
         readerkit review tp-row-forward
     """
+    from readerkit.commands.library import writing
+
+    with writing():
+        _review(note_ids, book)
+
+
+def _review(note_ids: tuple[str, ...], book: Path | None) -> None:
     from readerkit.book import lock_notes, resolve_notes
     from readerkit.commands.folders import is_checkout
     from readerkit.commands.library import open_library, save_lock
@@ -29,10 +37,14 @@ def review(note_ids: tuple[str, ...], book: Path | None) -> None:
     known = library.book.annotations
     unknown = [name for name in note_ids if name not in known]
     if unknown:
-        raise ReaderkitError(
-            f"no note has the id {', '.join(unknown)}: "
-            "list them with readerkit annotate"
+        near = [difflib.get_close_matches(name, known, n=1) for name in unknown]
+        meant = [name for found in near for name in found]
+        hint = (
+            f"did you mean {', '.join(meant)}?"
+            if meant
+            else "list them with readerkit annotate"
         )
+        raise ReaderkitError(f"no note has the id {', '.join(unknown)}: {hint}")
     shipped = [name for name in note_ids if not known[name].mine]
     if shipped and not is_checkout(library.root):
         raise ReaderkitError(

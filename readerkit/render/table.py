@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+import math
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, zip_longest
 
 import click
 
@@ -17,54 +21,173 @@ LEGEND = {
     "changed": "! its code changed since its review: read it, then readerkit review ID",
     "unlocked": "* differs from the lock: readerkit annotate --update-lock",
 }
+KIND_WIDTH = 8
+GAP = 2
+LEAST_FOLDED = {"symbol": 24, "title": 24, "mini": 10}
+"""Narrower than these, columns are harder to read than lines one below another."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A note in words, each on one line."""
+
+    mark: str
+    id: str
+    kind: str
+    symbol: str
+    path: str
+    lines: str
+    title: str
+    mini: str
+
+    @classmethod
+    def of(cls, note: Note) -> _Row:
+        return cls(
+            _MARKS[note.state],
+            note.annotation.id,
+            note.annotation.kind,
+            visible_line(note.symbol),
+            visible_line(note.span.path),
+            f"{note.span.first}-{note.span.last}",
+            visible_line(note.annotation.title),
+            visible_line(", ".join(note.minis)) or "-",
+        )
 
 
 def note_table(notes: Sequence[Note], width: int | None) -> str:
     """Return the notes grouped by file.
 
-    One line each where ``width`` allows it or is None (a pipe); otherwise two, with the
-    place and the title on the second.
+    With no width (a pipe) each is one line that names its whole place, to be searched.
+    On a terminal the file is named once, above its notes: in columns, folded where
+    ``width`` asks for it, or one below another where it leaves no room for columns.
     """
-    rows = [_row(note) for note in notes]
-    ids, symbols, places, titles, minis = (
-        max((len(row[column]) for row in rows), default=0) for column in range(5)
-    )
-    wide = width is None or width >= ids + symbols + places + titles + minis + 20
+    rows = [_Row.of(note) for note in notes]
+    if not rows:
+        return ""
+    if width is None:
+        return _blocks(rows, _whole_lines(rows))
+    room = _column_widths(rows, width)
+    if room is None:
+        return _blocks(rows, _stacked(rows, width))
+    ids = _widest(rows, "id")
+    head = _Row(" ", "id", "kind", "symbol", "", "lines", "title", "mini")
+    titles = _in_columns(head, ids, _widest(rows, "lines"), room)
+    body = _blocks(rows, ("\n".join(cells) for cells in _table(rows, ids, room)))
+    return click.style("\n".join(titles), dim=True) + "\n" + body
+
+
+def _widest(rows: Iterable[_Row], column: str) -> int:
+    return max(len(getattr(row, column)) for row in rows)
+
+
+def _blocks(rows: Sequence[_Row], texts: Iterable[str]) -> str:
+    """Return the texts of rows under the path of their file."""
     blocks = []
-    for path, group in groupby(zip(notes, rows, strict=True), key=_path):
-        lines = [click.style(visible_line(path), bold=True)]
-        for note, (name, symbol, place, title, mini) in group:
-            kind = note.annotation.kind
-            shown = click.style(f"{kind:8}", fg=_COLORS[kind])
-            head = f"{_MARKS[note.state]} {name:{ids}}  {shown}  "
-            mini = click.style(mini, fg="magenta")
-            if wide:
-                lines.append(
-                    f"{head}{symbol:{symbols}}  {place:{places}}  "
-                    f"{title:{titles}}  {mini}"
-                )
-            else:
-                lines.append(f"{head}{symbol}")
-                beside = f"  {mini}" if note.minis else ""
-                lines.append(f"    {click.style(place, dim=True)}{beside}")
-                lines.append(f"    {title}")
-        blocks.append("\n".join(line.rstrip() for line in lines))
+    for path, group in groupby(
+        zip(rows, texts, strict=True), key=lambda pair: pair[0].path
+    ):
+        lines = [click.style(path, bold=True), *(text for _, text in group)]
+        blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
 
-def _row(note: Note) -> tuple[str, str, str, str, str]:
-    """Return id, symbol, place, title and mini, each on one line."""
-    return (
-        note.annotation.id,
-        visible_line(note.symbol),
-        visible_line(str(note.span)),
-        visible_line(note.annotation.title),
-        visible_line(", ".join(note.minis)) or "-",
-    )
+def _kind(kind: str) -> str:
+    return click.style(f"{kind:{KIND_WIDTH}}", fg=_COLORS.get(kind))
 
 
-def _path(row: tuple[Note, object]) -> str:
-    return row[0].span.path
+def _whole_lines(rows: Sequence[_Row]) -> Iterator[str]:
+    ids, symbols, titles = (_widest(rows, name) for name in ("id", "symbol", "title"))
+    places = max(len(f"{row.path}:{row.lines}") for row in rows)
+    for row in rows:
+        place = f"{row.path}:{row.lines}"
+        mini = click.style(row.mini, fg="magenta")
+        yield (
+            f"{row.mark} {row.id:{ids}}  {_kind(row.kind)}  {row.symbol:{symbols}}  "
+            f"{place:{places}}  {row.title:{titles}}  {mini}"
+        )
+
+
+def _column_widths(rows: Sequence[_Row], width: int) -> dict[str, int] | None:
+    """Return how wide the columns that can be folded are; None where too narrow."""
+    fixed = 2 + _widest(rows, "id") + KIND_WIDTH + _widest(rows, "lines") + 5 * GAP
+    widths = {
+        name: min(max(_widest(rows, name), len(name)), least)
+        for name, least in LEAST_FOLDED.items()
+    }
+    spare = width - fixed - sum(widths.values())
+    if spare < 0:
+        return None
+    # First for most of the rows, then for the longest.
+    for share in (0.8, 1):
+        wanted = {name: _length(rows, name, share) for name in widths}
+        while spare and any(widths[name] < wanted[name] for name in widths):
+            name = max(widths, key=lambda each: wanted[each] / widths[each])
+            widths[name] += 1
+            spare -= 1
+    return widths
+
+
+def _length(rows: Sequence[_Row], column: str, share: float) -> int:
+    """Return how wide a column is that shows this share of its cells unfolded."""
+    lengths = sorted(len(getattr(row, column)) for row in rows)
+    return lengths[math.ceil(share * len(lengths)) - 1]
+
+
+def _table(rows: Sequence[_Row], ids: int, room: dict[str, int]) -> Iterator[list[str]]:
+    lines = _widest(rows, "lines")
+    for row in rows:
+        yield _in_columns(row, ids, lines, room)
+
+
+def _in_columns(row: _Row, ids: int, lines: int, room: dict[str, int]) -> list[str]:
+    """Return the lines of one row: more than one where a cell is folded."""
+    gap = " " * GAP
+    cells = [
+        textwrap.wrap(f"{row.mark} {row.id}", ids + 2, drop_whitespace=False),
+        [row.kind],
+        _fold_name(row.symbol, room["symbol"]),
+        [row.lines],
+        textwrap.wrap(row.title, room["title"]),
+        textwrap.wrap(row.mini, room["mini"]),
+    ]
+    shown = []
+    for name, kind, symbol, span, title, mini in zip_longest(*cells, fillvalue=""):
+        line = (
+            f"{name:{ids + 2}}{gap}{_kind(kind)}{gap}{symbol:{room['symbol']}}{gap}"
+            f"{span:>{lines}}{gap}{title:{room['title']}}{gap}"
+        )
+        shown.append(
+            (line + (click.style(mini, fg="magenta") if mini else "")).rstrip()
+        )
+    return shown
+
+
+def _fold_name(name: str, width: int) -> list[str]:
+    """Return a dotted name in pieces, broken after a dot, or else an underscore."""
+    if len(name) <= width:
+        return [name]
+    pieces = [""]
+    for part in re.findall(r"[^.]*\.?", name):
+        is_long = len(part) > width
+        for word in re.findall(r"_*[^_]*_?", part) if is_long else [part]:
+            if len(pieces[-1]) + len(word) > width:
+                pieces.append("")
+            pieces[-1] += word
+    return [line for piece in pieces for line in textwrap.wrap(piece, width)]
+
+
+def _stacked(rows: Sequence[_Row], width: int) -> Iterator[str]:
+    ids, lines = _widest(rows, "id"), _widest(rows, "lines")
+    below = max(width - 4, 1)
+    for row in rows:
+        mini = "" if row.mini == "-" else click.style(row.mini, fg="magenta")
+        head = f"{row.mark} {row.id:{ids}}  {_kind(row.kind)}  {row.lines:>{lines}}"
+        more = [*_fold_name(row.symbol, below), *textwrap.wrap(row.title, below)]
+        if mini and len(click.unstyle(head)) + 2 + len(row.mini) <= width:
+            head = f"{head}  {mini}"
+        elif mini:
+            more.append(mini)
+        yield "\n".join([head.rstrip(), *(f"    {line}" for line in more)])
 
 
 def legend(notes: Iterable[Note]) -> list[str]:

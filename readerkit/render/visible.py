@@ -9,6 +9,38 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # Letters and marks that draw nothing: Hangul fillers, the grapheme joiner.
 _BLANK = "\u034f\u115f\u1160\u3164\uffa0"
 
+# What stands for letters that a terminal cannot show; the next best is their base.
+_IN_ASCII = str.maketrans(
+    {
+        "©": "(c)",
+        "ß": "ss",
+        "\N{MULTIPLICATION SIGN}": "x",
+        "·": "*",
+        "…": "...",
+        "\N{EN DASH}": "-",
+        "—": "-",
+        "─": "-",
+        "→": "->",
+        "≤": "<=",
+        "≥": ">=",
+        "\N{LEFT SINGLE QUOTATION MARK}": "'",
+        "\N{RIGHT SINGLE QUOTATION MARK}": "'",
+        "“": '"',
+        "”": '"',
+    }
+)
+
+
+def in_ascii(text: str) -> str:
+    """Return ``text`` as near as ASCII comes to it; a question mark for the rest.
+
+    >>> in_ascii("© Müller – 2 × 3 ☃")
+    '(c) Muller - 2 x 3 ?'
+    """
+    bases = unicodedata.normalize("NFKD", text.translate(_IN_ASCII))
+    letters = (c for c in bases if not unicodedata.combining(c))
+    return "".join(c if c.isascii() else "?" for c in letters)
+
 
 def visible(text: str) -> str:
     """Return ``text`` with characters that cannot be seen spelt out.
@@ -21,7 +53,7 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        letter if _is_seen(letter) else f"<U+{ord(letter):04X}>" for letter in text
+        letter if is_seen(letter) else f"<U+{ord(letter):04X}>" for letter in text
     )
 
 
@@ -30,7 +62,8 @@ def visible_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
-def _is_seen(letter: str) -> bool:
+def is_seen(letter: str) -> bool:
+    """Tell whether a character shows itself, or is a line end or a tab."""
     if letter in "\n\t":
         return True
     return unicodedata.category(letter) not in _HIDDEN and letter not in _BLANK

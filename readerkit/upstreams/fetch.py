@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from readerkit.upstreams.provenance import (
 from readerkit.upstreams.served import Served, Source
 from readerkit.upstreams.store import BlobStore, blob_id
 from readerkit.upstreams.upstream import Upstream
+from readerkit.wording import counted
 
 DEFAULT_ORDER = ("installed", "git", "package")
 SOURCE_NAMES = ("git", "installed", "package")
@@ -62,7 +63,7 @@ def fetch(
                 report(f"{upstream.name}: not from {name}: {error}")
                 continue
             return _keep(upstream, name, served, store, report)
-    raise SourceError(_nothing_served(upstream, tried, len(missing)))
+    raise SourceError(_nothing_served(upstream, sources, tried, len(missing)))
 
 
 def list_files(
@@ -98,7 +99,7 @@ def list_files(
                 )
             _keep(upstream, name, served, store, report)
             return {path: blob_id(data) for path, data in served.files.items()}
-    raise SourceError(_nothing_served(upstream, tried, 0))
+    raise SourceError(_nothing_served(upstream, sources, tried, 0))
 
 
 def missing_files(lock: Lock, store: BlobStore) -> list[str]:
@@ -137,8 +138,8 @@ def _check(served: Served, expected: Mapping[str, str]) -> None:
     if wrong:
         path, got, blob = wrong[0]
         raise SourceError(
-            f"{len(wrong)} of {len(expected)} files of {served.origin} differ from the "
-            f"lock, {path} first: got blob {got}, expected {blob}"
+            f"{len(wrong)} of {counted(len(expected), 'file')} of {served.origin} "
+            f"differ from the lock, {path} first: got blob {got}, expected {blob}"
         )
 
 
@@ -150,21 +151,34 @@ def _keep(
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
     kept = Provenance(name, served.origin, when)
     write_provenance(upstream, store, kept, served.licence)
-    report(f"{upstream.name}: {len(served.files)} files from {served.origin}")
+    report(
+        f"{upstream.name}: {counted(len(served.files), 'file')} from {served.origin}"
+    )
     return kept
 
 
-def _nothing_served(upstream: Upstream, tried: list[str], missing: int) -> str:
-    what = f"{missing} files are not in the cache and " if missing else ""
-    rows = "\n".join(f"    {row}" for row in tried)
-    package = upstream.package
-    hint = (
-        f"pip install {package.name}=={package.version}, "
-        if upstream.installed and package
-        else ""
-    )
+def _nothing_served(
+    upstream: Upstream, sources: Collection[str], tried: list[str], missing: int
+) -> str:
+    are, them = ("is", "it") if missing == 1 else ("are", "them")
+    files = counted(missing, "file")
+    what = f"{files} {are} not in the cache and " if missing else ""
+    rows = "".join(f"    {row}\n" for row in tried)
     return (
-        f"{upstream.name}: {what}no source could serve them:\n{rows}\n"
-        f"  to mend it: connect to a network and run readerkit fetch {upstream.name}, "
-        f"{hint}or name a checkout: readerkit fetch {upstream.name} --source PATH"
+        f"{upstream.name}: {what}no source could serve {them}:\n{rows}"
+        f"  to mend it: {', or '.join(_ways(upstream, sources))}"
     )
+
+
+def _ways(upstream: Upstream, sources: Collection[str]) -> Iterator[str]:
+    """Yield what would bring the files, as far as these sources go."""
+    again = f"readerkit fetch {upstream.name}"
+    if len(sources) == 1:
+        yield f"leave --source out, and every source is tried: {again}"
+    elif {"git", "package"} & {*sources}:
+        yield f"connect to a network and run {again}"
+    package = upstream.package
+    if upstream.installed and package and "installed" in sources:
+        yield f"pip install {package.name}=={package.version}"
+    version = upstream.tag or upstream.commit[:12]
+    yield f"name a checkout of {version}: {again} --source PATH"

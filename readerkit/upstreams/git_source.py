@@ -12,6 +12,7 @@ from readerkit.errors import MovedTagError, SourceError
 from readerkit.upstreams.served import Served
 from readerkit.upstreams.store import blob_id
 from readerkit.upstreams.upstream import Upstream
+from readerkit.wording import counted
 
 
 def serve_git(
@@ -86,9 +87,8 @@ def _select(
     )
     missing = [path for path in wanted if path not in tree]
     if missing:
-        raise SourceError(
-            f"commit {upstream.commit[:12]} lacks {len(missing)} files: {missing[0]} …"
-        )
+        lacks = f"lacks {counted(len(missing), 'file')}: {missing[0]} …"
+        raise SourceError(f"commit {upstream.commit[:12]} {lacks}")
     selected = {path: tree[path] for path in wanted}
     licence = upstream.licence
     if licence and licence.path in tree:

@@ -32,7 +32,7 @@ def serve_installed(upstream: Upstream, paths: Collection[str] | None) -> Served
         )
     files = files_below(root, upstream, paths)
     return Served(
-        f"installed {upstream.installed} {found} in {root}",
+        f"installed {f'{upstream.installed} {found}'.strip()} in {root}",
         files,
         licence=_licence(package.name if package else upstream.installed),
         proves_commit=_names_commit(root / upstream.installed, upstream.commit),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from typing import Any
 
 from readerkit.anchors import Fingerprint, Span
 from readerkit.errors import ContentError, Fault
+from readerkit.wording import counted
 
 FORMAT = 1
 _BLOB_ID = re.compile(r"[0-9a-f]{40}")
@@ -51,10 +53,7 @@ class Lock:
                 raise ContentError(
                     [Fault(file, 1, 1, "a lock of another version", got, f"{FORMAT}")]
                 )
-            for path, blob in data["files"].items():
-                # An id becomes a path in the cache: nothing else may.
-                if not _BLOB_ID.fullmatch(blob):
-                    raise ValueError(f"{blob!r} as the blob id of {path}")
+            _check_files(data["files"], data.get("files_sha256"))
             anchors = {key: _anchor(value) for key, value in data["anchors"].items()}
             return cls(data["commit"], data["files"], anchors)
         except (
@@ -65,7 +64,11 @@ class Lock:
             RecursionError,
         ) as error:
             line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
-            got = f"{type(error).__name__}: {error}"
+            got = str(error)
+            if isinstance(error, KeyError):
+                got = f"no key {error}"
+            elif isinstance(error, (TypeError, AttributeError)):
+                got = "JSON of another shape"
             expected = (
                 "what readerkit fetch --update-lock writes: restore the file, or "
                 "delete it and run that"
@@ -83,10 +86,11 @@ class Lock:
             f"{_json(key)}: {_json(_plain(anchor))}"
             for key, anchor in sorted(self.anchors.items())
         ]
-        return (
-            f'{{\n"format": {FORMAT},\n"commit": {_json(self.commit)},\n'
-            f'"files": {_block(files)},\n"anchors": {_block(anchors)}\n}}\n'
-        )
+        rows = [f'"format": {FORMAT}', f'"commit": {_json(self.commit)}']
+        if files:
+            rows.append(f'"files_sha256": {_json(_digest(self.files))}')
+        rows += [f'"files": {_block(files)}', f'"anchors": {_block(anchors)}']
+        return "{\n" + ",\n".join(rows) + "\n}\n"
 
     def with_files(self, commit: str, files: Mapping[str, str]) -> Lock:
         """Return the lock with other blob ids, its anchors kept."""
@@ -95,6 +99,36 @@ class Lock:
     def with_anchors(self, anchors: Mapping[str, LockedAnchor]) -> Lock:
         """Return the lock with other anchors."""
         return replace(self, anchors=anchors)
+
+
+def _digest(files: Mapping[str, str]) -> str:
+    """Return a digest of the whole list, so that no row of it can go unnoticed."""
+    rows = "".join(f"{blob} {path}\n" for path, blob in sorted(files.items()))
+    return hashlib.sha256(rows.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _check_files(files: Mapping[str, str], digest: str | None) -> None:
+    """Refuse a list of files that is not whole, or that names what must not be.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    for path, blob in files.items():
+        # An id becomes a path in the cache, and a path one in a folder.
+        if not _BLOB_ID.fullmatch(blob):
+            raise ValueError(f"{blob!r} as the blob id of {path}")
+        if path.startswith("/") or {"", ".", ".."} & set(path.split("/")):
+            raise ValueError(f"{path!r} as a path inside the upstream")
+    if not files:
+        return
+    listed = f"a list of {counted(len(files), 'file')}"
+    if digest is None:
+        raise ValueError(f"{listed} without 'files_sha256'")
+    if _digest(files) != digest:
+        raise ValueError(
+            f"{listed} whose digest is not the one beside it: "
+            "rows were removed, added or changed"
+        )
 
 
 def _anchor(value: Mapping[str, Any]) -> LockedAnchor:

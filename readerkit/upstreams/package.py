@@ -16,6 +16,7 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -46,7 +47,10 @@ def serve_package(upstream: Upstream, paths: Collection[str] | None) -> Served:
             archive = _download_sdist(package, Path(folder))
             members = _sdist_members(archive)
         try:
-            return _select(upstream, paths, members, archive.name)
+            served = _select(upstream, paths, members, archive.name)
+            kind = "wheel" if package.wheel_platform else "sdist"
+            origin = f"package {package.name} {package.version} ({kind})"
+            return replace(served, origin=origin)
         except SourceError:
             raise
         except Exception as error:  # damage makes zipfile and tarfile raise a dozen

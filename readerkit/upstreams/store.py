@@ -95,11 +95,11 @@ class BlobStore:
         return blob
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep every other process from fetching into this cache."""
+    def locked(self, work: str = "fetch") -> Iterator[None]:
+        """Keep every other process from the same work: by default, fetching."""
         from filelock import FileLock, Timeout
 
-        path = self.root / "fetch.lock"
+        path = self.root / f"{work}.lock"
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             with FileLock(path, timeout=LOCK_WAIT_SECONDS):
@@ -107,7 +107,7 @@ class BlobStore:
         except Timeout:
             raise StoreError(
                 f"another process has held {path} for {LOCK_WAIT_SECONDS} s: wait for "
-                "its fetch to end, or end it"
+                "it to end, or end it"
             ) from None
         except OSError as error:
             raise StoreError(

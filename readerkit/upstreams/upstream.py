@@ -75,6 +75,8 @@ class Upstream:
 
     def includes(self, path: str) -> bool:
         """Tell whether ``path`` is one that matters."""
+        if ".." in path.split("/"):
+            return False
         return any(_glob(pattern).fullmatch(path) for pattern in self.include)
 
     def permalink(self, span: Span) -> str:

@@ -92,17 +92,17 @@ NOTE = ANNOTATIONS[ANNOTATIONS.index("- id: whole-step") :]
 FAULTS = {
     "unknown reference": (
         edited("sample/linear.yaml", "{key: paper,", "{key: papre,"),
-        ["sample/linear.yaml:1:3: unknown reference: got 'papre' (did you mean "
+        ["sample/linear.yaml:10:22: unknown reference: got 'papre' (did you mean "
          "'paper'?), expected a known reference"],
     ),
     "unknown section": (
         edited("sample/linear.yaml", 'section: "3"', 'section: "4.2"'),
-        ["sample/linear.yaml:1:3: unknown section: got '4.2' of paper, expected one "
+        ["sample/linear.yaml:10:38: unknown section: got '4.2' of paper, expected one "
          "of 3, 4.1 (add it to references.yaml)"],
     ),
     "unknown concept": (
         edited("sample/linear.yaml", "[collectives]", "[colectives, all-reduce]"),
-        ["sample/linear.yaml:12:3: unknown concept: got 'colectives' (did you mean "
+        ["sample/linear.yaml:17:14: unknown concept: got 'colectives' (did you mean "
          "'collectives'?), expected a known concept"],
     ),
     "unknown concept and reference of a concept": (
@@ -111,18 +111,18 @@ FAULTS = {
             "requires: [collectives]",
             "requires: [x], recurs: [y], references: [{key: z}]",
         ),
-        ["concepts.yaml:3:3: unknown concept: got 'x', expected a known concept",
-         "concepts.yaml:3:3: unknown concept: got 'y', expected a known concept",
-         "concepts.yaml:3:3: unknown reference: got 'z', expected a known reference"],
+        ["concepts.yaml:4:58: unknown concept: got 'x', expected a known concept",
+         "concepts.yaml:4:71: unknown concept: got 'y', expected a known concept",
+         "concepts.yaml:4:94: unknown reference: got 'z', expected a known reference"],
     ),
     "unknown annotation in a mirror": (
         edited("mirrors/closing.yaml", "[close]", "[close, clothe]"),
-        ["mirrors/closing.yaml:6:3: unknown annotation: got 'clothe' (did you mean "
+        ["mirrors/closing.yaml:8:21: unknown annotation: got 'clothe' (did you mean "
          "'close'?), expected a known annotation"],
     ),
     "unknown concept in a mirror": (
         edited("mirrors/closing.yaml", "[all-reduce]", "[reduce]"),
-        ["mirrors/closing.yaml:1:1: unknown concept: got 'reduce' (did you mean "
+        ["mirrors/closing.yaml:4:12: unknown concept: got 'reduce' (did you mean "
          "'all-reduce'?), expected a known concept"],
     ),
     "unknown annotation in a translation": (
@@ -212,11 +212,11 @@ def test_every_fault_of_every_file_is_told_at_once():
     }
     assert [fault.split(": got")[0] for fault in faults(changes)] == [
         "concepts.yaml:3:20: a duplicate key",
-        "mirrors/closing.yaml:6:3: unknown annotation",
+        "mirrors/closing.yaml:8:33: unknown annotation",
         "references.yaml:6:41: not valid YAML",
         "sample.lock:1:1: not a readable lock",
         "sample/linear.yaml:14:9: wrong value for 'kind'",
-        "sample/more.yaml:1:3: unknown concept",
+        "sample/more.yaml:6:14: unknown concept",
         "sample/more.yaml:7:3: missing key 'at' in two",
         "sample/more.yaml:7:3: missing key 'concepts' in two",
         "sample/more.yaml:7:3: missing key 'kind' in two",

@@ -169,27 +169,35 @@ REFUSED = {
     ),
     "a control character behind wide ones": (
         "a: ééé😀\nb: \x07\n",
-        ["a.yaml:2:4: not valid YAML: got control characters are not allowed, "
-         "expected YAML that parses"],
+        ["a.yaml:2:4: not valid YAML: got a control character"],
     ),
     "not YAML": (
         "a: 1\nb: c: d\n",
-        ["a.yaml:2:5: not valid YAML: got mapping values are not allowed in this "
-         "context, expected YAML that parses"],
+        ["a.yaml:2:5: not valid YAML: got a ': ' in a text without quotes, or "
+         "a key that is indented too far"],
     ),
     "not YAML behind other faults": (
         "a: 1\na: 2\nb: 'c\n",
         [
             "a.yaml:2:1: a duplicate key: got 'a', first at line 1, expected each "
             "key once",
-            "a.yaml:4:1: not valid YAML: got found unexpected end of stream, "
-            "expected YAML that parses",
+            "a.yaml:4:1: not valid YAML: got a quote that is not closed, in what "
+            "began at line 3",
         ],
     ),
     "a tab as indentation": (
         "a:\n\tb: 1\n",
-        ["a.yaml:2:1: not valid YAML: got found character that cannot start any "
-         "token, expected YAML that parses"],
+        ["a.yaml:2:1: not valid YAML: got a tab (indent with spaces)"],
+    ),
+    "a letter that has a meaning": (
+        "a:\n- `x`\n",
+        ["a.yaml:2:3: not valid YAML: got a text that begins with '`' (put it in "
+         "quotes)"],
+    ),
+    "a list that goes on": (
+        "a: [1,\n 2\nb: 3\n",
+        ["a.yaml:3:2: not valid YAML: got a '[' that is not closed, in what began at "
+         "line 1"],
     ),
     "too large": (
         b"#" * (MAX_BYTES + 1),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from readerkit.upstreams import Lock
 from readerkit.upstreams.store import BlobStore, blob_id
 from tests.helpers import (
     SAMPLE,
@@ -49,8 +50,8 @@ def test_output_says_which_source_served_and_why_others_did_not(desk):
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
         "sample: not from installed: no installed package carries these files",
-        f"sample: 1 files from git {place} at {commit}",
-        f"sample: all 1 files are those of v1, commit {commit}",
+        f"sample: 1 file from git {place} at {commit}",
+        f"sample: its one file is that of v1, commit {commit}",
     ]
 
 
@@ -59,7 +60,7 @@ def test_second_run_needs_neither_git_nor_a_server(desk, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     done = desk.run("fetch")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("sample: 1 files in the cache, first from git file://")
+    assert done.out.startswith("sample: 1 file in the cache, first from git file://")
     assert "not from" not in done.out
 
 
@@ -94,7 +95,7 @@ def test_folder_serves_the_same_bytes(desk, tmp_path, cache):
     folder = write_files(tmp_path / "copy", {"lib/linear.py": SAMPLE})
     done = desk.run("fetch", "--source", str(folder))
     assert done.code == 0
-    assert f"1 files from folder {folder}" in done.out
+    assert f"1 file from folder {folder}" in done.out
     assert BlobStore(cache).read(BLOB) == SAMPLE.encode()
 
 
@@ -103,7 +104,7 @@ def test_folder_serves_the_same_bytes(desk, tmp_path, cache):
     [
         pytest.param(
             {"lib/linear.py": SAMPLE + "\n"},
-            "1 of 1 files of folder .* differ from the lock, lib/linear.py first: "
+            "1 of 1 file of folder .* differ from the lock, lib/linear.py first: "
             f"got blob [0-9a-f]{{40}}, expected {BLOB}",
             id="other-bytes",
         ),
@@ -175,6 +176,53 @@ def test_folder_upstream_is_not_fetched(tmp_path, capsys):
     assert run(capsys, "fetch", "--book", str(book.root)).code == 0
 
 
+def add_upstream(book, name: str, url: str) -> None:
+    """Pin the book's repository once more, under another name and address."""
+    [first] = json.loads(book.path("upstreams.yaml").read_text())
+    second = {**first, "name": name, "url": url}
+    book.path("upstreams.yaml").write_text(json.dumps([first, second]))
+    book.path(f"{name}.lock").write_text(book.path("sample.lock").read_text())
+
+
+@pytest.mark.parametrize("names", [(), ("second", "sample")])
+def test_several_upstreams_are_fetched_in_one_run(names, desk):
+    add_upstream(desk.book, "second", desk.book.repository.as_uri())
+    done = desk.run("fetch", *names)
+    assert (done.code, done.err) == (0, "")
+    summaries = [line for line in done.out.splitlines() if "its one file is" in line]
+    expected = names or ("sample", "second")
+    assert [line.split(":")[0] for line in summaries] == [*expected]
+
+
+def test_upstream_that_nobody_serves_does_not_hold_up_the_others(desk, free_port):
+    add_upstream(desk.book, "gone", f"git://127.0.0.1:{free_port}/gone")
+    blob = blob_id(b"x")
+    lock = Lock(desk.book.commit, {"lib/linear.py": blob})
+    desk.book.path("gone.lock").write_text(lock.to_text())
+    done = desk.run("fetch", "gone", "sample", "--json")
+    assert done.code == 1
+    assert [result["upstream"] for result in json.loads(done.out)] == ["sample"]
+    assert done.err.startswith("readerkit: gone: 1 file is not in the cache")
+    assert done.err.count("Connection refused") == 1
+
+
+def test_source_that_was_not_needed_is_said_not_to_be_asked(desk):
+    assert desk.run("fetch").code == 0
+    done = desk.run("fetch", "--source", "package")
+    assert done.code == 0
+    assert "in the cache, first from git file:" in done.out
+    assert "; nothing was fetched, and package not asked\n" in done.out
+
+
+def test_advice_after_a_failure_fits_the_source_that_was_asked(desk, tmp_path):
+    (tmp_path / "empty").mkdir()
+    done = desk.run("fetch", "--source", str(tmp_path / "empty"))
+    assert done.code == 1
+    advice = done.err.splitlines()[-1]
+    assert "leave --source out" in advice and "name a checkout of v1" in advice
+    assert "network" not in advice
+
+
 # --- nothing to fetch from ---
 
 
@@ -186,7 +234,7 @@ def test_no_network_and_nothing_cached_says_what_was_tried_and_what_to_do(
     done = desk.run(command, "sample")
     assert done.code == 1
     head, *rows, mend = done.err.splitlines()
-    assert head.startswith("readerkit: sample: 1 files are not in the cache and no ")
+    assert head.startswith("readerkit: sample: 1 file is not in the cache and no ")
     assert [row.split(":")[0].strip() for row in rows] == [
         "installed",
         "git",
@@ -236,6 +284,10 @@ def test_moved_tag_shows_both_commits_and_no_other_source_is_tried(desk):
 # --- a lock that does not fit ---
 
 
+def set_files(files: dict[str, str]):
+    return lambda text: Lock(json.loads(text)["commit"], files).to_text()
+
+
 def set_blob(value: object):
     def change(text: str) -> str:
         data = json.loads(text)
@@ -255,7 +307,7 @@ def set_blob(value: object):
             id="of-another-commit",
         ),
         pytest.param(
-            set_blob("00" * 20),
+            set_files({"lib/linear.py": "00" * 20}),
             rf"lib/linear\.py first: got blob {BLOB}, expected {'00' * 20}",
             id="of-another-blob",
         ),
@@ -264,6 +316,11 @@ def set_blob(value: object):
             r"sample\.lock:1:1: not a readable lock: .*blob id of lib/linear\.py",
             id="short-blob-id",
         ),
+        pytest.param(
+            set_files({"lib/linear.py": BLOB, "docs/a.py": BLOB}),
+            r"sample\.lock: got 'docs/a\.py', which its upstream does not include",
+            id="path-of-another-upstream",
+        ),
         pytest.param(set_blob(5), r"sample\.lock:1:1: not a readable", id="number"),
         pytest.param(set_blob(None), r"sample\.lock:1:1: not a readable", id="null"),
         pytest.param(
@@ -271,7 +328,7 @@ def set_blob(value: object):
         ),
         pytest.param(
             lambda text: text.replace('"files"', "<<<<<<< HEAD\n"),
-            r"sample\.lock:4:1: not a readable lock",
+            r"sample\.lock:5:1: not a readable lock",
             id="merge-conflict",
         ),
         pytest.param(lambda text: "[" * 100_000, r"not a readable lock", id="deep"),
@@ -381,7 +438,7 @@ def test_damaged_cache_is_fetched_again_and_said(command, damage, desk, cache):
             "fetching it again\n"
         )
     else:
-        assert "sample: 1 files from git" in done.out
+        assert "sample: 1 file from git" in done.out
     assert blob.read_bytes() == SAMPLE.encode()
     assert desk.run("annotate").err == ""
 
@@ -394,7 +451,7 @@ def test_damaged_cache_without_a_network_is_an_error(desk, cache, free_port):
     done = desk.run("annotate")
     assert (done.code, done.out) == (1, "")
     assert "the cached copy of lib/linear.py was altered" in done.err
-    assert "no source could serve them" in done.err
+    assert "no source could serve it" in done.err
 
 
 @pytest.mark.parametrize("source", ["git", "folder"])

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from readerkit.commands.library import cache_folder, data_folder, open_library
+from readerkit.commands.folders import cache_folder, data_folder
+from readerkit.commands.library import open_library
 from readerkit.errors import ReaderkitError
+from readerkit.upstreams import Lock
 from tests.helpers import ANNOTATIONS, make_book, run, run_process, write_files
 
 OWN = ANNOTATIONS.replace("id: close", "id: own-close").replace(
@@ -176,8 +178,18 @@ def test_book_given_relatively_is_found_again_elsewhere(tmp_path, monkeypatch):
         ),
         pytest.param(
             {"sample/linear.xx.yaml/": ""},
-            r"linear\.xx\.yaml: cannot be read",
+            r"linear\.xx\.yaml:1:1: cannot be read: got a folder, expected a regular",
             id="folder",
+        ),
+        pytest.param(
+            {"sample/more.yml": OWN},
+            r"sample/more\.yml:1:1: a file nobody reads: expected .*<topic>\.yaml",
+            id="yml",
+        ),
+        pytest.param(
+            {"sample/deeper/more.yaml": OWN},
+            r"sample/deeper/more\.yaml:1:1: a file nobody reads",
+            id="folder-in-a-folder",
         ),
     ],
 )
@@ -214,14 +226,130 @@ def test_own_notes_stand_beside_those_of_the_book(desk, overlay):
     assert notes[1]["written_at"] == f"{overlay}/sample/mine.yaml:1"
 
 
-def test_faults_of_own_notes_name_the_whole_path(desk, overlay):
-    write_files(overlay, {"sample/mine.yaml": ANNOTATIONS})
-    done = desk.run("annotate")
+FAULTY = {
+    "an id of the book": (
+        {"sample/mine.yaml": ANNOTATIONS},
+        "sample/mine.yaml:1:3: a duplicate id: got 'close', first at "
+        "annotations/sample/linear.yaml:1",
+    ),
+    "an unknown concept": (
+        {"sample/mine.yaml": OWN.replace("[collectives]", "[colectives]")},
+        "sample/mine.yaml:17:14: unknown concept: got 'colectives'",
+    ),
+    "no YAML": ({"sample/mine.yaml": "- id: ["}, "sample/mine.yaml:2:1: not valid"),
+    "a lock of no use": ({"sample.lock": "[]"}, "sample.lock:1:1: not a readable lock"),
+    "another ending": ({"sample/mine.yml": OWN}, "mine.yml:1:1: a file nobody reads"),
+}
+
+
+@pytest.mark.parametrize(("files", "message"), FAULTY.values(), ids=FAULTY)
+def test_faulty_file_of_own_notes_is_left_out_and_said(
+    files, message, desk, overlay, capsys
+):
+    write_files(overlay, {"sample/sound.yaml": OWN.replace("own", "sound"), **files})
+    done = desk.run("annotate", "--json")
+    assert done.code == 0
+    shown = [note["id"] for note in json.loads(done.out)]
+    assert shown == ["close", "sound-close", "sound-step", "whole-step"]
+    assert done.err.startswith(f"readerkit: {overlay}/") and message in done.err
+    assert "mend this, or move the file away" in done.err
+    # What says that all is well, or writes on all, takes no note for another.
+    for option in ("--check", "--update-lock"):
+        done = desk.run("annotate", option)
+        assert (done.code, done.out) == (1, "")
+        assert message in done.err
+
+
+def test_no_editor_is_opened_for_a_note_that_could_not_be_taken(
+    desk, overlay, monkeypatch, tmp_path
+):
+    write_files(overlay, {"sample/mine.yaml": "- {}\n"})
+    monkeypatch.setenv("EDITOR", f"touch {tmp_path / 'opened'};:")
+    done = desk.run("note", "linear.py:14", "--into", "mine")
     assert done.code == 1
-    assert (
-        f"{overlay}/sample/mine.yaml:1:3: a duplicate id: got 'close', first at "
-        "annotations/sample/linear.yaml:1"
-    ) in done.err
+    assert "mine.yaml:1:3: missing key 'id'" in done.err
+    assert not (tmp_path / "opened").exists()
+
+
+def test_faults_of_the_book_are_errors_beside_those_of_own_notes(desk, overlay):
+    write_files(overlay, {"sample/mine.yaml": "- {}\n"})
+    write_files(desk.book.root / "annotations", {"sample/bad.yaml": "- {}\n"})
+    done = desk.run("annotate")
+    assert (done.code, done.out) == (1, "")
+    assert f"{overlay}/sample/mine.yaml:1:3: missing key 'id'" in done.err
+    assert "annotations/sample/bad.yaml:1:3: missing key 'id'" in done.err
+
+
+def test_own_notes_on_what_another_book_pins_are_left_alone(desk, overlay):
+    other = Lock("c" * 40).to_text()
+    files = {"other/mine.yaml": OWN, "other.lock": other, "sample/m.yaml": OWN}
+    write_files(overlay, files)
+    done = desk.run("annotate", "--check")
+    assert "left out: 2 files of your own notes on other, which this book" in done.err
+    assert desk.run("annotate", "--update-lock").code == 0
+    done = desk.run("annotate", "--check")
+    assert (done.code, done.out.splitlines()[0]) == (
+        0,
+        "sample: 4 anchors, all as the lock says",
+    )
+    assert (overlay / "other.lock").read_text() == other
+
+
+def test_lock_of_notes_that_are_left_out_is_kept(desk, overlay):
+    write_files(overlay, {"sample/mine.yaml": OWN})
+    assert desk.run("annotate", "--update-lock").code == 0
+    before = (overlay / "sample.lock").read_bytes()
+    write_files(overlay, {"sample/mine.yaml": OWN + "- {}\n"})
+    assert desk.run("review", "close").code == 0
+    assert (overlay / "sample.lock").read_bytes() == before
+    anchors = json.loads(desk.lock().read_text())["anchors"]
+    assert set(anchors) == {"close", "whole-step"}
+    assert anchors["close"]["reviewed"]
+
+
+@pytest.mark.parametrize("where", ["book", "overlay"])
+def test_pipe_among_the_notes_is_not_waited_for(where, desk, overlay):
+    annotations = overlay if where == "overlay" else desk.book.root / "annotations"
+    (annotations / "sample").mkdir(parents=True, exist_ok=True)
+    os.mkfifo(annotations / "sample" / "pipe.yaml")
+    done = run_process("annotate", "--book", str(desk.book.root), timeout=20)
+    assert done.code == (0 if where == "overlay" else 1)
+    assert "pipe.yaml:1:1: cannot be read: got a named pipe, expected" in done.err
+
+
+def test_editor_files_are_no_notes(desk, overlay):
+    (desk.book.root / "annotations" / "sample" / ".#x.yaml").symlink_to("me@host.1")
+    assert desk.run("annotate").err == ""
+
+
+def test_anchors_are_told_beside_the_faults_of_files(desk, tmp_path):
+    assert desk.run("fetch").code == 0
+    lost = OWN.replace("symbol: step", "symbol: stop").replace("papre", "paper")
+    write_files(
+        desk.book.root / "annotations",
+        {
+            "sample/lost.yaml": lost.replace("{key: paper,", "{key: papre,"),
+            "sample/bad.yaml": "- {}\n",
+        },
+    )
+    err = desk.run("annotate", "--check").err
+    assert "annotations/sample/lost.yaml:10:22: unknown reference: got 'papre'" in err
+    assert "annotations/sample/lost.yaml:12:3: own-step: lib/linear.py: no symb" in err
+    assert "annotations/sample/bad.yaml:1:3: missing key 'id'" in err
+    # The file was read before and is remembered: its places are exact all the same.
+    write_files(desk.book.root / "annotations", {"sample/lost.yaml": OWN})
+    (desk.book.root / "annotations" / "sample" / "bad.yaml").unlink()
+    assert desk.run("annotate").code == 0
+    concepts = desk.book.path("concepts.yaml")
+    concepts.write_text(concepts.read_text().replace("all-reduce", "all-reduced"))
+    err = desk.run("annotate").err
+    assert "annotations/sample/linear.yaml:11:14: unknown concept: got 'all-red" in err
+
+
+def test_tilde_in_a_variable_is_the_home_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("READERKIT_CACHE", "~/x")
+    assert cache_folder() == tmp_path / "x"
 
 
 def test_update_lock_writes_each_part_where_it_belongs(desk, overlay):

@@ -38,7 +38,7 @@ def test_place_of_a_remembered_entry_is_still_known(desk, memo):
     path.write_text(path.read_text().replace("all-reduce,", "all-gather,"))
     done = desk.run("annotate")
     assert done.err == (
-        "readerkit: annotations/sample/linear.yaml:1:3: unknown concept: "
+        "readerkit: annotations/sample/linear.yaml:11:14: unknown concept: "
         "got 'all-reduce', expected a known concept\n"
     )
 

@@ -53,6 +53,27 @@ def tree(folder: Path) -> dict[str, bytes]:
 # --- what it proposes ---
 
 
+def test_id_that_is_proposed_is_free_in_every_book(desk, tmp_path):
+    overlay = tmp_path / "data" / "book" / "annotations"
+    other = ANNOTATIONS.replace("id: close", "id: my-note")
+    files = {"other/mine.yaml": other, "sample/faulty.yaml": "- id: my-note-2\n"}
+    write_files(overlay, files)
+    ids = {
+        into: re.findall(
+            r"id: (\S+)",
+            desk.run("note", "linear.py:14", "--print", "--into", into).out,
+        )
+        for into in ("mine", "book")
+    }
+    assert ids == {"mine": ["my-note-3"], "book": ["new-note"]}
+
+
+def test_topic_is_checked_where_the_entry_is_only_printed(desk):
+    done = desk.run("note", "linear.py:14", "--print", "--topic", "../x")
+    assert (done.code, done.out) == (1, "")
+    assert "--topic: got '../x', expected a name such as my-notes" in done.err
+
+
 @pytest.mark.parametrize(
     ("lines", "at"),
     [
@@ -170,15 +191,15 @@ def test_note_goes_into_the_book_locked_reviewed_and_shown(locked, editor, draft
     done = locked.run("note", "lib/linear.py:14-17", "--topic", "closing")
     path = locked.book.path("sample/closing.yaml")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(f"wrote {path}\ncitation  Mine  my-note\n")
+    assert done.out.startswith(f"wrote {path}\ncitation  Mine  new-note\n")
     assert "the note was reviewed against exactly these lines" in done.out
     anchors = json.loads(locked.lock().read_text())["anchors"]
-    new = anchors.pop("my-note")
+    new = anchors.pop("new-note")
     assert new["span"] == [14, 17]
     assert new["reviewed"] == new["fingerprint"]["code"]
     assert anchors == before
     assert locked.run("annotate", "--check").code == 0
-    assert "my-note" in locked.run("annotate").out
+    assert "new-note" in locked.run("annotate").out
     assert drafts() == []
 
 
@@ -189,7 +210,7 @@ def test_second_note_is_added_below_the_first(locked, editor):
     assert locked.run("note", "linear.py:23", "--kind", "note").code == 0
     both = locked.book.path("sample/my-notes.yaml").read_text()
     assert both.startswith(first)
-    assert [entry["id"] for entry in yaml.safe_load(both)] == ["my-note", "my-note-2"]
+    assert [entry["id"] for entry in yaml.safe_load(both)] == ["new-note", "new-note-2"]
 
 
 def test_note_into_the_overlay_leaves_the_book_alone(locked, editor, tmp_path):
@@ -256,12 +277,12 @@ def test_nothing_typed_leaves_nothing(change, end, problem, desk, editor, drafts
         pytest.param(
             f"{FILL}.replace('all-reduce', 'all-redcue')",
             "",
-            "- id: my-note",
+            "concepts: [all-redcue]",
             "unknown concept: got 'all-redcue' (did you mean 'all-reduce'?)",
             id="unknown-concept",
         ),
         pytest.param(
-            f"{FILL}.replace('my-note', 'close')",
+            f"{FILL}.replace('new-note', 'close')",
             "",
             "- id: close",
             "a duplicate id: got 'close'",
@@ -270,7 +291,7 @@ def test_nothing_typed_leaves_nothing(change, end, problem, desk, editor, drafts
         pytest.param(
             f"{FILL}.replace('sequence_parallel: ...', 'nothing: ...')",
             "",
-            "- id: my-note",
+            "- id: new-note",
             "no match for 'if self.nothing: ...'",
             id="anchor-that-names-no-place",
         ),

@@ -46,28 +46,75 @@ def test_table_is_grouped_by_file_and_aligned():
     ]
 
 
-def test_narrow_table_has_place_and_title_on_lines_of_their_own():
-    assert lines(NOTES, 60) == [
+def test_narrow_table_has_symbol_and_title_on_lines_of_their_own():
+    assert lines(NOTES, 50) == [
         "lib/a.py",
-        "  first       citation  Class.method",
-        "    lib/a.py:1-9  ddp, zero",
+        "  first       citation     1-9  ddp, zero",
+        "    Class.method",
         "    A title",
-        "! second-one  note      f",
-        "    lib/a.py:20-300",
+        "! second-one  note      20-300",
+        "    f",
         "    A title",
         "",
         "lib/b.py",
-        "* third       note      Class.method",
-        "    lib/b.py:1-9",
+        "* third       note         1-9",
+        "    Class.method",
         "    Something longer",
     ]
 
 
-@pytest.mark.parametrize("width", [*range(1, 130, 4), None])
-def test_table_is_wide_exactly_where_every_line_fits(width):
-    longest = max(map(len, lines(NOTES, None)))
-    is_wide = len(lines(NOTES, width)) == len(lines(NOTES, None))
-    assert is_wide == (width is None or width >= longest)
+def test_terminal_gets_columns_under_a_head_and_each_path_once():
+    assert lines(NOTES, 90) == [
+        "  id          kind      symbol         lines  title             mini",
+        "lib/a.py",
+        "  first       citation  Class.method     1-9  A title           ddp, zero",
+        "! second-one  note      f             20-300  A title           -",
+        "",
+        "lib/b.py",
+        "* third       note      Class.method     1-9  Something longer  -",
+    ]
+
+
+LONG = [
+    note(
+        "long",
+        symbol="DistributedDataParallel._make_backward_post_hook.hook",
+        title="The gradient is moved into the bucket as soon as autograd has it",
+        minis=("sequence_parallel", "fsdp_flat"),
+    )
+]
+
+
+def test_cells_that_do_not_fit_are_folded_in_their_column():
+    assert lines(LONG, 100) == [
+        "  id    kind      symbol                       lines  title"
+        "                             mini",
+        "lib/a.py",
+        "  long  note      DistributedDataParallel.     1-9  The gradient is moved "
+        "into the    sequence_paral",
+        "                  _make_backward_post_hook.         bucket as soon as "
+        "autograd has    lel, fsdp_flat",
+        "                  hook                              it",
+    ]
+
+
+@pytest.mark.parametrize("width", [*range(38, 260, 7)])
+@pytest.mark.parametrize("notes", [NOTES, LONG], ids=["short", "long"])
+def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(notes, width):
+    shown = lines(notes, width)
+    assert max(map(len, shown)) <= width
+    assert not any(line.endswith(" ") for line in shown)
+    squeezed = re.sub(r"\s", "", "".join(shown))
+    for each in notes:
+        assert each.annotation.id in squeezed
+
+
+@pytest.mark.parametrize("notes", [NOTES, LONG], ids=["short", "long"])
+def test_a_note_is_one_line_where_it_fits(notes):
+    shown = lines(notes, 240)
+    assert len([line for line in shown if " note " in line]) + 1 >= len(notes)
+    assert shown[-1].endswith(", ".join(notes[-1].minis) or "-")
+    assert notes[-1].annotation.title in shown[-1]
 
 
 def test_no_notes_make_an_empty_table():

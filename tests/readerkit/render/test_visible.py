@@ -3,7 +3,7 @@ import unicodedata
 
 import pytest
 
-from readerkit.render.visible import visible, visible_line
+from readerkit.render.visible import in_ascii, visible, visible_line
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,18 @@ def test_no_control_or_format_character_gets_through():
 
 def test_one_line_is_one_line():
     assert visible_line("a\n  b\t\x1bc\u202e") == "a b <U+001B>c<U+202E>"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        (
+            "© 2024 “Größe” … 2 \N{MULTIPLICATION SIGN} 3 → 6",
+            '(c) 2024 "Grosse" ... 2 x 3 -> 6',
+        ),
+        ("módulo/日本.py", "modulo/??.py"),
+    ],
+)
+def test_ascii_comes_as_near_as_it_can(text, expected):
+    assert in_ascii(text) == expected

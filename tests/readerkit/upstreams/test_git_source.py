@@ -135,7 +135,7 @@ def test_links_and_submodules_are_not_files(upstream, cache, parent, tmp_path):
     pinned = replace(upstream, commit=git(sample, "rev-parse", "HEAD"))
     assert serve_git(pinned, None, cache).files == INCLUDED
     for path in ("lib/link.py", "lib/sub.py"):
-        with pytest.raises(SourceError, match=f"lacks 1 files: {path}"):
+        with pytest.raises(SourceError, match=f"lacks 1 file: {path}"):
             serve_git(pinned, [path], cache)
 
 

@@ -1,0 +1,411 @@
+"""Tensor-parallel generation: the prompt once, then a token at a time.
+
+Training sees every position at once; generation asks for one more token, again and
+again. What is kept between two tokens is each layer's keys and values, and a rank of a
+tensor-parallel model keeps only those of its own query groups. A token is a few
+thousand multiplications and two all-reduces a layer: the wire's latency shows, which
+is why a slow link makes more ranks slower.
+
+Follows:
+- NVIDIA/Megatron-LM: megatron/core/inference/contexts/static_context.py
+- NVIDIA/Megatron-LM: megatron/core/transformer/attention.py
+  (`_adjust_key_value_for_inference`)
+- NVIDIA/Megatron-LM: megatron/core/tensor_parallel/layers.py (forward only)
+
+Leaves out:
+- sampling (the most likely token is taken), requests of different lengths, paging
+- fewer query groups than ranks, where Megatron shares a group: refused here
+- an embedding cut along the vocabulary: it is whole here, and its all-reduce missing
+- everything that backward needs: `tensor_parallel.py` has f and g
+"""
+
+import argparse
+import hashlib
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mini_impls import launch, model
+from mini_impls.launch import Rank
+from mini_impls.model import GPT, Embedding, GPTConfig, SelfAttention
+from mini_impls.traffic import CollectiveCounter
+
+# Dimension letters: B sequences, T tokens of one step, S tokens so far, D hidden,
+# V vocabulary, N heads, G query groups, H width of a head, W world_size.
+
+# --- 1. weights that cross a process boundary ---
+
+
+def get_digests(weights: Mapping[str, Tensor]) -> dict[str, str]:
+    """Return the SHA-256 of each tensor: of its type, its shape and its bytes."""
+    digests = {}
+    for name, weight in weights.items():
+        flat = weight.detach().cpu().contiguous().flatten().view(torch.uint8)
+        head = f"{weight.dtype} {tuple(weight.shape)} ".encode()
+        digests[name] = hashlib.sha256(head + flat.numpy().tobytes()).hexdigest()
+    return digests
+
+
+def save_weights(gpt: GPT, path: Path) -> dict[str, str]:
+    """Write a model as safetensors and return the digests of what was written."""
+    weights = {name: p.detach().contiguous() for name, p in gpt.named_parameters()}
+    save_file(weights, path)
+    return get_digests(weights)
+
+
+def load_weights(path: Path, digests: Mapping[str, str]) -> dict[str, Tensor]:
+    """Read the weights that `save_weights` wrote.
+
+    Raises:
+        ValueError: for a tensor that is missing, unexpected, or not the same bytes.
+    """
+    weights = load_file(path)
+    arrived = get_digests(weights)
+    for name in sorted(digests.keys() | arrived.keys()):
+        sent, got = digests.get(name, "nothing"), arrived.get(name, "nothing")
+        if sent != got:
+            raise ValueError(f"{path}: {name}: sent {sent[:12]}, arrived {got[:12]}")
+    return weights
+
+
+# --- 2. what is kept between two tokens ---
+
+
+@dataclass(slots=True)
+class StaticInferenceContext:
+    """Keys and values of the tokens so far, in buffers as long as they may become."""
+
+    max_batch_size: int
+    max_sequence_length: int
+    sequence_len_offset: int = 0
+    """Tokens whose keys and values are in the buffers."""
+    key_value_memory_dict: dict[int, tuple[Tensor, Tensor]] = field(
+        default_factory=dict
+    )
+    """Per layer: keys and values, each (B, G/W, max_sequence_length, H)."""
+
+    def adjust_key_value(
+        self, layer_number: int, key: Tensor, value: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Append (B, G/W, T, H) of one layer; return all so far, (B, G/W, S, H)."""
+        if layer_number not in self.key_value_memory_dict:
+            b, g, _, h = key.shape
+            shape = (b, g, self.max_sequence_length, h)
+            memory = (key.new_empty(shape), value.new_empty(shape))
+            self.key_value_memory_dict[layer_number] = memory
+        keys, values = self.key_value_memory_dict[layer_number]
+        start = self.sequence_len_offset
+        stop = start + key.size(2)
+        keys[:, :, start:stop], values[:, :, start:stop] = key, value
+        return keys[:, :, :stop], values[:, :, :stop]
+
+    def num_bytes(self) -> int:
+        """Return the bytes that the buffers take on this rank."""
+        pairs = self.key_value_memory_dict.values()
+        return sum(tensor.nbytes for pair in pairs for tensor in pair)
+
+
+# --- 3. the layers, forward only ---
+
+
+def shard(master: Tensor, partition_dim: int, group: dist.ProcessGroup) -> nn.Parameter:
+    """Return this rank's slice of a full weight."""
+    mine = master.detach().chunk(group.size(), dim=partition_dim)[group.rank()]
+    return nn.Parameter(mine.clone(), requires_grad=False)
+
+
+class ColumnParallelLinear(nn.Module):
+    """Maps (B, T, I), the same on every rank, to this rank's (B, T, O/W)."""
+
+    def __init__(self, master: nn.Linear, tp_group: dist.ProcessGroup) -> None:
+        super().__init__()
+        self.weight = shard(master.weight, 0, tp_group)
+        self.bias = None if master.bias is None else shard(master.bias, 0, tp_group)
+
+    def forward(self, input_: Tensor) -> Tensor:
+        """Send nothing."""
+        return F.linear(input_, self.weight, self.bias)
+
+
+class RowParallelLinear(nn.Module):
+    """Maps this rank's (B, T, I/W) to (B, T, O), the same on every rank."""
+
+    def __init__(self, master: nn.Linear, tp_group: dist.ProcessGroup) -> None:
+        super().__init__()
+        self.tp_group = tp_group
+        self.weight = shard(master.weight, 1, tp_group)
+        self.bias = master.bias  # whole, on every rank
+
+    def forward(self, input_: Tensor) -> Tensor:
+        """Add up what the ranks made: one of a layer's two all-reduces."""
+        output = F.linear(input_, self.weight)
+        if self.tp_group.size() > 1:
+            dist.all_reduce(output, group=self.tp_group)
+        # After the sum: before it, the bias would count world_size times.
+        return output if self.bias is None else output + self.bias
+
+
+class CachedAttention(nn.Module):
+    """Attends with the query groups of one rank, over all the tokens so far."""
+
+    def __init__(
+        self,
+        master: SelfAttention,
+        layer_number: int,
+        context: StaticInferenceContext,
+        tp_group: dist.ProcessGroup,
+    ) -> None:
+        super().__init__()
+        self.layer_number, self.context = layer_number, context
+        self.heads_per_group = master.heads_per_group
+        self.kv_channels = master.kv_channels
+        self.linear_qkv = ColumnParallelLinear(master.linear_qkv, tp_group)
+        self.linear_proj = RowParallelLinear(master.linear_proj, tp_group)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """(B, T, D) -> (B, T, D), and the cache is T tokens longer."""
+        b, t, _ = hidden.shape
+        qkv = self.linear_qkv(hidden)  # (B, T, G/W (N/G+2) H)
+        qkv = qkv.view(b, t, -1, self.heads_per_group + 2, self.kv_channels)
+        query, key, value = qkv.split([self.heads_per_group, 1, 1], dim=3)
+        query = query.flatten(2, 3).transpose(1, 2)  # (B, N/W, T, H)
+        key = key.squeeze(3).transpose(1, 2)  # (B, G/W, T, H)
+        value = value.squeeze(3).transpose(1, 2)  # (B, G/W, T, H)
+        key, value = self.context.adjust_key_value(self.layer_number, key, value)
+        # Past the prompt there is one query, and every key is before it: no mask.
+        is_prompt = self.context.sequence_len_offset == 0
+        context = F.scaled_dot_product_attention(
+            query, key, value, is_causal=is_prompt, enable_gqa=True
+        )
+        context = context.transpose(1, 2).reshape(b, t, -1)  # (B, T, NH/W)
+        out: Tensor = self.linear_proj(context)
+        return out
+
+
+class OffsetEmbedding(nn.Module):
+    """Words, and positions that go on where the cache ends; whole on every rank."""
+
+    def __init__(self, master: Embedding, context: StaticInferenceContext) -> None:
+        super().__init__()
+        self.context = context
+        self.word_embeddings = master.word_embeddings
+        self.position_embeddings = master.position_embeddings
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Tokens (B, T) -> hidden states (B, T, D)."""
+        start = self.context.sequence_len_offset
+        positions = torch.arange(start, start + tokens.size(1), device=tokens.device)
+        out: Tensor = self.word_embeddings(tokens) + self.position_embeddings(positions)
+        return out
+
+
+class LastTokenLogits(nn.Module):
+    """Scores of the next token alone, gathered: every rank picks the same one."""
+
+    def __init__(self, master: nn.Linear, tp_group: dist.ProcessGroup) -> None:
+        super().__init__()
+        self.tp_group = tp_group
+        self.weight = shard(master.weight, 0, tp_group)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """(B, T, D) -> (B, V), the same on every rank."""
+        logits = F.linear(hidden[:, -1], self.weight)  # (B, V/W)
+        if self.tp_group.size() == 1:
+            return logits
+        world_size = self.tp_group.size()
+        shards = logits.new_empty(world_size * logits.size(0), logits.size(1))
+        dist.all_gather_single(shards, logits, group=self.tp_group)
+        return torch.cat(shards.chunk(world_size), dim=-1)
+
+
+# --- 4. a model that generates ---
+
+
+def check_sizes(config: GPTConfig, world_size: int) -> None:
+    """Raise ValueError where the model cannot be cut into that many slices."""
+    sizes = {
+        "query groups": config.num_query_groups,
+        "MLP channels": config.ffn_hidden_size,
+        "vocabulary entries": config.vocab_size,
+    }
+    for what, size in sizes.items():
+        if size % world_size:
+            raise ValueError(f"{size} {what} are not divisible by {world_size} ranks")
+
+
+def tensor_parallel(
+    gpt: GPT, context: StaticInferenceContext, tp_group: dist.ProcessGroup
+) -> None:
+    """Put this rank's slices, and the cache, in the place of a full model's layers."""
+    check_sizes(gpt.config, tp_group.size())
+    gpt.requires_grad_(False)
+    gpt.add_module("embedding", OffsetEmbedding(gpt.embedding, context))
+    for layer_number, layer in enumerate(gpt.layers, 1):
+        assert isinstance(layer, model.TransformerLayer)
+        attention = layer.self_attention
+        attention_shard = CachedAttention(attention, layer_number, context, tp_group)
+        layer.add_module("self_attention", attention_shard)
+        mlp = layer.mlp
+        mlp.add_module("linear_fc1", ColumnParallelLinear(mlp.linear_fc1, tp_group))
+        mlp.add_module("linear_fc2", RowParallelLinear(mlp.linear_fc2, tp_group))
+    gpt.add_module("output_layer", LastTokenLogits(gpt.output_layer, tp_group))
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What was generated, and how long it took."""
+
+    tokens: Tensor
+    """The prompt and what follows it, (B, S)."""
+    prefill_s: float
+    """Seconds until the first new token: the whole prompt in one step."""
+    token_s: list[float]
+    """Seconds of every further token."""
+
+
+@torch.inference_mode()
+def generate(
+    gpt: GPT, prompt: Tensor, num_tokens: int, context: StaticInferenceContext
+) -> Generation:
+    """Continue (B, T) tokens by the `num_tokens` most likely ones.
+
+    Raises:
+        ValueError: where prompt and continuation do not fit the cache.
+    """
+    total = prompt.size(1) + num_tokens
+    if total > context.max_sequence_length:
+        limit = context.max_sequence_length
+        raise ValueError(f"{total} tokens do not fit a cache for {limit}")
+    if prompt.size(0) > context.max_batch_size:
+        limit = context.max_batch_size
+        raise ValueError(f"{prompt.size(0)} sequences do not fit a cache for {limit}")
+    gpt.eval()
+    tokens, tokens2use, seconds = prompt, prompt, []
+    for _ in range(num_tokens):
+        start = time.perf_counter()
+        logits = gpt(tokens2use)
+        context.sequence_len_offset += tokens2use.size(1)
+        tokens2use = logits.argmax(dim=-1, keepdim=True)  # (B, 1), the same everywhere
+        tokens = torch.cat([tokens, tokens2use], dim=1)
+        if tokens.is_cuda:
+            torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - start)
+    return Generation(tokens, seconds[0], seconds[1:])
+
+
+@torch.inference_mode()
+def generate_alone(gpt: GPT, prompt: Tensor, num_tokens: int) -> Tensor:
+    """Continue a prompt with the whole model and no cache: the run to equal."""
+    gpt.eval()
+    tokens = prompt
+    for _ in range(num_tokens):
+        logits = gpt(tokens)  # (B, S, V), every position anew
+        tokens = torch.cat([tokens, logits[:, -1:].argmax(dim=-1)], dim=1)
+    return tokens
+
+
+def get_cache_bytes(
+    config: GPTConfig, batch_size: int, sequence_length: int, world_size: int
+) -> int:
+    """Return the bytes of keys and values that a rank holds, in fp32."""
+    groups = config.num_query_groups // world_size
+    numbers = 2 * config.num_layers * batch_size * sequence_length
+    return 4 * numbers * groups * config.kv_channels
+
+
+def get_traffic(
+    config: GPTConfig, batch_size: int, num_tokens: int, world_size: int
+) -> dict[str, int]:
+    """Payload bytes of each operation in a step over `num_tokens` tokens, in fp32."""
+    if world_size == 1:
+        return {}
+    hidden = 4 * batch_size * num_tokens * config.hidden_size
+    logits = 4 * batch_size * config.vocab_size
+    return {"all_reduce": 2 * config.num_layers * hidden, "all_gather": logits}
+
+
+# --- 5. run it ---
+
+CONFIG = GPTConfig(num_query_groups=4)
+PROMPT_LENGTH = 8
+
+
+def demo(rank: Rank, args: argparse.Namespace) -> None:
+    """Train a model alone, hand its weights over, generate on all ranks."""
+    config = CONFIG
+    batch_size, num_tokens = 4, args.steps
+    alone = model.build_model(config).to(rank.device)
+    optimizer = torch.optim.AdamW(alone.parameters(), lr=3e-3)
+    batches = [model.make_batch(config, step=i, batch_size=16) for i in range(40)]
+    batches = [(t.to(rank.device), y.to(rank.device)) for t, y in batches]
+    losses = model.train_one_process(alone, optimizer, batches)
+    rank.say(f"one process trained {len(losses)} steps, loss {losses[-1]:.4f}")
+
+    # Rank 0 writes, every rank reads and holds what arrived against the digests.
+    handed: list[tuple[str, dict[str, str]] | None] = [None]
+    with tempfile.TemporaryDirectory() as folder:
+        if rank.rank == 0:
+            path = Path(folder, "model.safetensors")
+            handed = [(str(path), save_weights(alone, path))]
+        dist.broadcast_object_list(handed, src=0, group=rank.group)
+        assert handed[0] is not None
+        weights = load_weights(Path(handed[0][0]), handed[0][1])
+        dist.barrier(rank.group)  # rank 0 removes the folder behind this line
+    gpt = GPT(config).to(rank.device)
+    gpt.load_state_dict(weights, strict=not config.share_embeddings_and_output_weights)
+    rank.say_each(f"{len(weights)} tensors arrived with the digests they left with")
+
+    context = StaticInferenceContext(batch_size, config.max_sequence_length)
+    tensor_parallel(gpt, context, rank.group)
+    tokens, _ = model.make_batch(config, step=1_000, batch_size=batch_size)
+    prompt = tokens[:, :PROMPT_LENGTH].to(rank.device)
+    with CollectiveCounter() as sent:
+        made = generate(gpt, prompt, num_tokens, context)
+    cache_bytes = get_cache_bytes(
+        config, batch_size, config.max_sequence_length, rank.world_size
+    )
+    token_ms = 1e3 * statistics.median(made.token_s or [made.prefill_s])
+    rank.say_each(
+        f"prefill {1e3 * made.prefill_s:.2f} ms, then {token_ms:.2f} ms a token "
+        f"(median); holds {context.num_bytes():,} bytes of keys and values "
+        f"(formula {cache_bytes:,})"
+    )
+    steps = [PROMPT_LENGTH] + [1] * (num_tokens - 1)
+    formulas = [get_traffic(config, batch_size, t, rank.world_size) for t in steps]
+    for op, payload_bytes in sent.payload_bytes().items():
+        expected = sum(formula.get(op, 0) for formula in formulas)
+        rank.say(
+            f"{num_tokens} tokens: {sent.counts()[op]} {op}, {payload_bytes:,} bytes "
+            f"(formula {expected:,})"
+        )
+    same = torch.equal(made.tokens, generate_alone(alone, prompt, num_tokens))
+    rank.say(f"row 0: {' '.join(str(t) for t in made.tokens[0].tolist())}")
+    rank.say_each(f"the tokens of one process without a cache: {same}")
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raise ValueError where the demo's model does not fit the world."""
+    config = CONFIG
+    check_sizes(config, args.world)
+    room = config.max_sequence_length - PROMPT_LENGTH
+    if not 1 <= args.steps <= room:
+        raise ValueError(f"--steps {args.steps}: from 1 to {room} tokens fit the cache")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the demo."""
+    description = "generation with tensor parallelism and a cache of keys and values"
+    return launch.main(demo, description=description, check=check, argv=argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

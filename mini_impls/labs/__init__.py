@@ -1,0 +1,1 @@
+"""Measurements of the labs: a mini at several sizes, written down as JSON."""

@@ -1,0 +1,130 @@
+"""Lab 02: generation on one rank and on more: milliseconds a token, by width."""
+
+import argparse
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mini_impls import inference, launch, model
+from mini_impls.inference import StaticInferenceContext
+from mini_impls.labs import command
+from mini_impls.labs.timing import seconds
+from mini_impls.launch import Rank
+from mini_impls.model import GPTConfig
+
+HIDDEN_SIZES = (128, 256, 512, 1024)
+PROMPT_LENGTH = 8
+NUM_TOKENS = 16
+
+
+def get_config(hidden_size: int) -> GPTConfig:
+    """Return the model of one width: heads of 64, each with its own key and value."""
+    return GPTConfig(
+        num_layers=2,
+        hidden_size=hidden_size,
+        num_attention_heads=hidden_size // 32,
+        num_query_groups=hidden_size // 32,
+        ffn_hidden_size=4 * hidden_size,
+    )
+
+
+def on_rank(
+    rank: Rank, folder: str, digests: dict[int, dict[str, str]], rounds: int
+) -> list[dict[str, Any]]:
+    """Read each model, hold it against its digests, cut it, generate."""
+    rows = []
+    for hidden_size, sent in digests.items():
+        config = get_config(hidden_size)
+        weights = inference.load_weights(_path(folder, hidden_size), sent)
+        gpt = model.GPT(config)
+        gpt.load_state_dict(weights)
+        gpt = gpt.to(rank.device)
+        context = StaticInferenceContext(1, config.max_sequence_length)
+        inference.tensor_parallel(gpt, context, rank.group)
+        tokens, _ = model.make_batch(config, step=0, batch_size=1)
+        prompt = tokens[:, :PROMPT_LENGTH].to(rank.device)
+        prefill, token, made = [], [], None
+        for _ in range(rounds + 1):
+            context.sequence_len_offset = 0
+            made = inference.generate(gpt, prompt, NUM_TOKENS, context)
+            prefill.append(made.prefill_s)
+            token.append(statistics.median(made.token_s))
+        assert made is not None
+        hidden = torch.zeros(1, 1, hidden_size, device=rank.device)
+
+        def all_reduces(hidden: torch.Tensor = hidden) -> None:
+            for _ in range(2 * config.num_layers):  # noqa: B023
+                if rank.world_size > 1:
+                    torch.distributed.all_reduce(hidden, group=rank.group)
+
+        waits = [seconds(rank, all_reduces) for _ in range(rounds + 1)]
+        rows.append(
+            {
+                "hidden_size": hidden_size,
+                "world_size": rank.world_size,
+                "prefill_s": statistics.median(prefill[1:]),
+                "token_s": statistics.median(token[1:]),
+                "all_reduces_s": statistics.median(waits[1:]),
+                "weight_bytes": sum(p.nbytes for p in gpt.parameters()),
+                "cache_bytes": context.num_bytes(),
+                "tokens": made.tokens[0].tolist(),
+                "arrived": _digest(inference.get_digests(weights)),
+            }
+        )
+    return rows
+
+
+def measure(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the numbers of this lab."""
+    for hidden_size in HIDDEN_SIZES:
+        inference.check_sizes(get_config(hidden_size), args.world)
+    digests, rows = {}, []
+    with tempfile.TemporaryDirectory(prefix="mini-impls-lab-") as folder:
+        for hidden_size in HIDDEN_SIZES:
+            gpt = model.build_model(get_config(hidden_size))
+            digests[hidden_size] = inference.save_weights(
+                gpt, _path(folder, hidden_size)
+            )
+        for world_size in (1, args.world):
+            ranks = launch.run(
+                on_rank,
+                (folder, digests, args.rounds),
+                world_size=world_size,
+                backend=args.backend,
+                timeout_s=args.timeout,
+            )
+            for row, *others in zip(*ranks, strict=True):
+                arrived = [row["arrived"], *(other["arrived"] for other in others)]
+                rows.append({**row, "arrived": arrived})
+    return {
+        "world_size": args.world,
+        "rounds": args.rounds,
+        "sent": {str(size): _digest(each) for size, each in digests.items()},
+        "curve": rows,
+    }
+
+
+def _path(folder: str, hidden_size: int) -> Path:
+    return Path(folder, f"{hidden_size}.safetensors")
+
+
+def _digest(digests: dict[str, str]) -> dict[str, str]:
+    """Return digests short enough to read in a file of results."""
+    return {name: digest[:16] for name, digest in digests.items()}
+
+
+DESCRIPTION = (
+    "Generation on one rank and on --world ranks: latency a token, at four widths."
+)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure and write the result; return the exit status."""
+    return command.main("02", DESCRIPTION, inference, measure, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

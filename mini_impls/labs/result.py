@@ -1,0 +1,56 @@
+"""What every lab writes down: the numbers, and where they were measured."""
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def blob_id(path: Path) -> str:
+    """Return the id that git gives a file's bytes."""
+    data = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+def environment(backend: str) -> dict[str, Any]:
+    """Return what a reader of a time must know about the machine it was taken on."""
+    on_gpu = backend == "nccl"
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(),
+        "backend": backend,
+        "device": torch.cuda.get_device_name(0) if on_gpu else platform.machine(),
+        "devices": torch.cuda.device_count() if on_gpu else os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 2),
+    }
+
+
+def write(
+    path: Path,
+    lab: str,
+    module: Any,
+    command: str,
+    backend: str,
+    numbers: Mapping[str, Any],
+) -> None:
+    """Write a lab's result beside `path` and move it there in one step."""
+    file = Path(module.__file__)
+    result = {
+        "lab": lab,
+        "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "command": command,
+        "mini": {"file": f"mini_impls/{file.name}", "blob": blob_id(file)},
+        "environment": environment(backend),
+        **numbers,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside.write_text(json.dumps(result, indent=1) + "\n")
+    aside.replace(path)

@@ -1,0 +1,162 @@
+"""Whether source is like a pattern, node by node; ``pattern`` tells the rules."""
+
+from __future__ import annotations
+
+from tree_sitter import Node
+
+from readerkit.anchors.shape import Shape
+from readerkit.anchors.tree import ungrouped
+
+# Where a gap may stand for any number of nodes.
+_LISTS = {
+    "argument_list",
+    "assert_statement",
+    "binary_operator",
+    "block",
+    "boolean_operator",
+    "case_clause",
+    "class_pattern",
+    "comparison_operator",
+    "decorated_definition",
+    "delete_statement",
+    "dict_pattern",
+    "dictionary",
+    "expression_list",
+    "future_import_statement",
+    "global_statement",
+    "import_from_statement",
+    "import_statement",
+    "lambda",
+    "lambda_parameters",
+    "list",
+    "list_pattern",
+    "match_statement",
+    "nonlocal_statement",
+    "parameters",
+    "pattern_list",
+    "raise_statement",
+    "set",
+    "slice",
+    "subscript",
+    "tuple",
+    "tuple_pattern",
+    "type_parameter",
+    "union_pattern",
+    "with_clause",
+}
+_ANNOTATED = {
+    "assignment",
+    "class_definition",
+    "default_parameter",
+    "function_definition",
+}
+_PARAMETERS = {"identifier", "list_splat_pattern", "dictionary_splat_pattern"}
+_TRAILING_CLAUSES = {
+    "elif_clause",
+    "else_clause",
+    "except_clause",
+    "except_group_clause",
+    "finally_clause",
+}
+
+
+def same_kind(shape: Shape, kind: str) -> bool:
+    """Tell whether a node of this kind can be like a shape."""
+    return shape.kind == kind or (
+        shape.kind == "default_parameter" and kind == "typed_default_parameter"
+    )
+
+
+def same_content(shape: Shape, node: Node) -> bool:
+    """Tell whether a node of the same kind holds the same."""
+    # The length first: a node can be most of a file.
+    size = node.end_byte - node.start_byte
+    if size == len(shape.text) and node.text == shape.text:
+        return True
+    if shape.is_leaf:
+        return _same_leaf(shape, node)
+    if shape.brackets:
+        return _same_brackets(shape, node)
+    return _same_parts(shape, node)
+
+
+def _same(shape: Shape, node: Node) -> bool:
+    if shape.is_gap:
+        return True
+    kind = node.type
+    if shape.kind != kind:
+        if shape.brackets:
+            return _same_brackets(shape, node)
+        node = ungrouped(node)
+        if node.type == "typed_parameter" and shape.kind in _PARAMETERS:
+            node = node.children[0]
+        if not same_kind(shape, node.type):
+            return False
+    return same_content(shape, node)
+
+
+def _same_leaf(shape: Shape, node: Node) -> bool:
+    """Compare leaves whose texts differ.
+
+    A word of the grammar has its text as its kind, and the kind of quotes around a
+    string does not count.
+    """
+    if shape.kind == "string_start":
+        return _prefix(shape.text) == _prefix(node.text or b"")
+    return not shape.node.is_named or shape.kind == "string_end"
+
+
+def _prefix(string_start: bytes) -> bytes:
+    return string_start.rstrip(b"'\"").lower()
+
+
+def _same_brackets(shape: Shape, node: Node) -> bool:
+    count = node.child_count
+    first, last = (node.child(0), node.child(count - 1)) if count else (None, None)
+    if first is None or last is None:
+        return False
+    return (first.type + last.type).encode() == shape.brackets
+
+
+def _same_parts(shape: Shape, node: Node) -> bool:
+    kind, shapes, nodes = shape.kind, shape.parts, shape.parts_of(node)
+    if len(shapes) != len(nodes) and kind in _ANNOTATED:
+        nodes = _without_annotations(shape, nodes)
+    if shapes[-1].is_gap and kind.endswith(("_statement", "_definition")):
+        # A body that may be anything takes the clauses behind it along.
+        while len(nodes) > len(shapes) and nodes[-1].type in _TRAILING_CLAUSES:
+            nodes = nodes[:-1]
+    if kind in _LISTS and True in shape.gaps:
+        return _same_list(shape, nodes)
+    return len(shapes) == len(nodes) and all(map(_same, shapes, nodes))
+
+
+def _without_annotations(shape: Shape, nodes: list[Node]) -> list[Node]:
+    """Return the parts without the types that a pattern does not write."""
+    has_type = "type" in shape.part_kinds
+    kept: list[Node] = []
+    for node in nodes:
+        if node.type == "type" and not has_type:
+            kept.pop()  # the colon or arrow before it
+        elif node.type != "type_parameter" or "type_parameter" in shape.part_kinds:
+            kept.append(node)
+    return kept
+
+
+def _same_list(shape: Shape, nodes: list[Node]) -> bool:
+    """Compare a list whose gaps take any number of nodes, as ``*`` does in a glob."""
+    shapes, gaps = shape.parts, shape.gaps
+    s = n = 0
+    retry: tuple[int, int] | None = None
+    while n < len(nodes):
+        if s < len(shapes) and gaps[s]:
+            retry = (s, n)
+            s += 1
+        elif s < len(shapes) and _same(shapes[s], nodes[n]):
+            s, n = s + 1, n + 1
+        elif retry is not None:
+            retry = (retry[0], retry[1] + 1)
+            s, n = retry[0] + 1, retry[1]
+        else:
+            return False
+    return all(gaps[s:])

@@ -1,0 +1,221 @@
+"""``readerkit lab``: a lab's page, its measurement, and what checks the hand-in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from readerkit.commands.options import book_option, json_option
+from readerkit.errors import ReaderkitError
+
+if TYPE_CHECKING:
+    from readerkit.commands.library import Library
+    from readerkit.labs.item import Item
+    from readerkit.labs.lab import Lab
+    from readerkit.labs.results import Result
+
+EXPERIMENTS = Path("experiments")
+
+
+@click.command(
+    short_help="The labs: pages, measurements, checks.",
+    context_settings={"ignore_unknown_options": True},
+)
+@click.argument("number", required=False, metavar="[NUMBER]")
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--run", "action", flag_value="run", help="Measure, and write the result."
+)
+@click.option("--check", "action", flag_value="check", help="Check what is handed in.")
+@click.option("--task", "action", flag_value="task", help="Print the cloud task.")
+@click.option("--solution", "action", flag_value="solution", help="After an attempt.")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=EXPERIMENTS,
+    show_default=True,
+    help="Where hand-ins are.",
+)
+@json_option
+@book_option
+def lab(
+    number: str | None,
+    options: tuple[str, ...],
+    action: str | None,
+    folder: Path,
+    as_json: bool,
+    book: Path | None,
+) -> None:
+    """Show lab NUMBER, 00 to 04: the problem, and what to hand in.
+
+    With --run, OPTIONS go to the measurement: --world N, --backend gloo|nccl,
+    --rounds N.
+
+    \b
+    Example:
+        readerkit lab 01
+        readerkit lab 01 --run --world 2
+        readerkit lab 01 --check
+    """
+    from readerkit.labs.lab import LABS
+
+    if options and action != "run":
+        raise click.UsageError(f"unexpected argument: {options[0]}")
+    if number is None:
+        for each in LABS.values():
+            click.echo(f"{each.id}  {each.title}")
+        return
+    chosen = LABS.get(number.zfill(2))
+    if chosen is None:
+        known = ", ".join(LABS)
+        raise ReaderkitError(f"unknown lab: got '{number}', expected one of {known}")
+    if action == "run":
+        measure(chosen, folder, options)
+    elif action == "check":
+        items = check(chosen, folder, book)
+        _show(chosen, items, as_json=as_json)
+        if any(item.state == "not met" for item in items):
+            raise click.exceptions.Exit(1)
+    elif action == "task":
+        click.echo(_page(f"{chosen.id}.task.yaml", chosen), nl=False)
+    else:
+        if action == "solution":
+            _demand_attempt(chosen, folder, book)
+        suffix = ".solution.md" if action == "solution" else ".md"
+        _show_page(_page(chosen.id + suffix, chosen))
+
+
+def measure(chosen: Lab, folder: Path, options: tuple[str, ...]) -> None:
+    """Run a lab's measurement as a process of its own, then draw what it wrote.
+
+    Raises:
+        ReaderkitError: a lab with nothing to run, or torch is not installed.
+    """
+    from readerkit.commands.minis import run_module
+
+    if not chosen.module:
+        raise ReaderkitError(
+            f"lab {chosen.id} has nothing to run: readerkit lab {chosen.id} shows it"
+        )
+    path = folder / chosen.handed_in
+    run_module(chosen.module, [*options, "--out", str(path)])
+    if path.is_file():
+        click.echo(f"{path}: check it with readerkit lab {chosen.id} --check")
+
+
+def check(chosen: Lab, folder: Path, book: Path | None) -> list[Item]:
+    """Return what a lab asks for, each with its evidence, verified now.
+
+    Raises:
+        ContentError: a hand-in that cannot be read.
+    """
+    from readerkit.commands.library import open_library
+
+    library = open_library(book)
+    if chosen.id == "03":
+        return _check_readings(library)
+    path = folder / chosen.handed_in
+    if not path.is_file():
+        from readerkit.labs.item import Item
+
+        how = f"readerkit lab {chosen.id}" + (" --run" if chosen.module else "")
+        return [Item.of(f"{path} is handed in", False, f"make it with {how}")]
+    return [_handed_in(path), *_check_measured(chosen, path, library)]
+
+
+def _handed_in(path: Path) -> Item:
+    from readerkit.labs.item import Item
+
+    return Item.of(f"{path} is handed in", True, f"{path.stat().st_size:,} bytes")
+
+
+def _check_measured(chosen: Lab, path: Path, library: Library) -> list[Item]:
+    from readerkit.book import MINIS
+    from readerkit.labs import measured, results
+    from readerkit.upstreams.store import blob_id
+
+    minis = library.sources(library.upstream(MINIS))
+    blobs = {path: blob_id(minis.file(path).data) for path in minis.paths}
+    found: Result
+    if chosen.id == "01":
+        found = results.read_result(results.DdpResult, chosen.id, path)
+        items = measured.check_ddp(found)
+    elif chosen.id == "02":
+        found = results.read_result(results.GenerationResult, chosen.id, path)
+        items = measured.check_generation(found)
+    else:
+        found = results.read_result(results.FsdpResult, chosen.id, path)
+        items = measured.check_fsdp(found)
+    return [measured.check_origin(found, blobs), *items]
+
+
+def _check_readings(library: Library) -> list[Item]:
+    from readerkit.labs.reading import READINGS, belongs, check_reading
+
+    notes = [note for note in library.book.annotations.values() if belongs(note)]
+    faults: dict[str, str] = {}
+    for upstream in {note.upstream for note in notes}:
+        sources = library.sources(library.upstream(upstream))
+        for note in notes:
+            if note.upstream == upstream:
+                try:
+                    sources.resolve(note.anchor)
+                except ReaderkitError as error:
+                    faults[note.id] = str(error).splitlines()[0]
+    return [
+        item for reading in READINGS for item in check_reading(reading, notes, faults)
+    ]
+
+
+def _demand_attempt(chosen: Lab, folder: Path, book: Path | None) -> None:
+    if chosen.handed_in:
+        attempted = (folder / chosen.handed_in).is_file()
+        where = str(folder / chosen.handed_in)
+    else:
+        from readerkit.commands.library import open_library
+        from readerkit.labs.reading import TOPIC, belongs
+
+        attempted = any(map(belongs, open_library(book).book.annotations.values()))
+        where = f"a note of your own with --topic {TOPIC}"
+    if not attempted:
+        raise ReaderkitError(
+            f"the solution of lab {chosen.id} shows after an attempt: got none, "
+            f"expected {where}"
+        )
+
+
+def _page(name: str, chosen: Lab) -> str:
+    from readerkit.commands.folders import shipped_book
+
+    path = shipped_book() / "site" / "pages" / "labs" / name
+    if not path.is_file():
+        raise ReaderkitError(f"lab {chosen.id} has no {name.partition('.')[2]}")
+    return path.read_text()
+
+
+def _show_page(markdown: str) -> None:
+    from readerkit.render.checklist import print_page
+    from readerkit.render.note_view import console
+
+    print_page(markdown, console())
+
+
+def _show(chosen: Lab, items: list[Item], *, as_json: bool) -> None:
+    if as_json:
+        rows = [asdict(item) for item in items]
+        click.echo(json.dumps({"lab": chosen.id, "items": rows}, indent=2))
+        return
+    from readerkit.render.checklist import print_checklist
+    from readerkit.render.note_view import console
+
+    print_checklist(items, console())
+    missing = sum(item.state == "not met" for item in items)
+    click.echo(
+        f"lab {chosen.id}: {missing} of {len(items)} are missing"
+        if missing
+        else f"lab {chosen.id}: all {len(items)} are met"
+    )

@@ -1,0 +1,23 @@
+"""One line of a checklist, with its evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+State = Literal["met", "not met", "waived"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something that a phase or a lab asks for."""
+
+    what: str
+    state: State
+    evidence: str
+    """A file, a run, a score or a sum; where it is not met, what to do about it."""
+
+    @classmethod
+    def of(cls, what: str, met: bool, evidence: str) -> Item:
+        """Return an item that is met or not."""
+        return cls(what, "met" if met else "not met", evidence)

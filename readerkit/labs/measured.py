@@ -1,0 +1,263 @@
+"""What the results of labs 01, 02 and 04 must show; every figure computed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
+
+from readerkit.labs.item import Item
+from readerkit.labs.results import (
+    DdpResult,
+    DdpStep,
+    FsdpResult,
+    FsdpStep,
+    Generation,
+    GenerationResult,
+    Result,
+)
+
+TOLERANCE = 1e-5
+"""Of losses and parameters in fp32 after ten steps, where sums have another order."""
+
+
+def check_origin(result: Result, blobs: dict[str, str]) -> Item:
+    """Return whether the mini that was measured is the one at hand."""
+    today = blobs.get(result.mini.file, "nothing")
+    fresh = today == result.mini.blob
+    where = result.environment
+    evidence = (
+        f"{result.made}, {where.backend} on {where.devices} x {where.device}, "
+        f"torch {where.torch}, load {where.load_average}"
+        if fresh
+        else f"{result.mini.file} has changed since: run readerkit lab {result.lab} "
+        "--run again"
+    )
+    return Item.of(
+        "measured with the mini as it is, machine written down", fresh, evidence
+    )
+
+
+# --- lab 01 ---
+
+
+def check_ddp(result: DdpResult) -> list[Item]:
+    """Return what lab 01 asks of its result."""
+    training = result.training
+    apart = max(
+        (
+            abs(a - b)
+            for a, b in zip(training.losses, training.one_process, strict=False)
+        ),
+        default=float("inf"),
+    )
+    equal_length = len(training.losses) == len(training.one_process) >= 10
+    alike = len(set(training.digests)) == 1
+    sizes = {row.bytes for row in result.all_reduce}
+    return [
+        Item.of(
+            "two ranks or more ran",
+            result.world_size >= 2 and len(training.digests) == result.world_size,
+            f"{len(training.digests)} ranks",
+        ),
+        Item.of(
+            "the ranks hold the same parameters",
+            alike,
+            f"{len(set(training.digests))} digest over {len(training.digests)} ranks",
+        ),
+        Item.of(
+            "losses and parameters are those of one process",
+            equal_length and max(apart, training.parameter_difference) <= TOLERANCE,
+            f"{len(training.losses)} steps, loss within {apart:.1e}, parameters within "
+            f"{training.parameter_difference:.1e}",
+        ),
+        Item.of(
+            "all-reduce time against size",
+            len(sizes) >= 5 and all(row.median_s > 0 for row in result.all_reduce),
+            _bus_bandwidths(result),
+        ),
+        Item.of(
+            "a step on one rank beside one on more",
+            len(pairs := _ddp_pairs(result)) >= 3,
+            "; ".join(_scaling(one, many) for one, many in pairs)
+            or "no widths in both",
+        ),
+    ]
+
+
+def bus_bandwidth(message_bytes: int, seconds: float, world_size: int) -> float:
+    """Return bytes a second that a link carries: algorithm bandwidth times 2(n-1)/n.
+
+    Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md, all-reduce.
+    """
+    return message_bytes / seconds * 2 * (world_size - 1) / world_size
+
+
+def _bus_bandwidths(result: DdpResult) -> str:
+    if not result.all_reduce:
+        return "no sizes"
+    ordered = sorted(result.all_reduce, key=attrgetter("bytes"))
+    texts = []
+    for row in (ordered[0], ordered[-1]):
+        rate = bus_bandwidth(row.bytes, row.median_s or 1.0, result.world_size) / 1e9
+        texts.append(
+            f"{row.bytes:,} B in {1e3 * row.median_s:.2f} ms, busbw {rate:.3g} GB/s"
+        )
+    return f"{len(ordered)} sizes: " + "; ".join(texts)
+
+
+def _ddp_pairs(result: DdpResult) -> list[tuple[DdpStep, DdpStep]]:
+    alone = {s.hidden_size: s for s in result.steps if s.world_size == 1}
+    return [
+        (alone[step.hidden_size], step)
+        for step in result.steps
+        if step.world_size == result.world_size and step.hidden_size in alone
+    ]
+
+
+def _scaling(one: DdpStep, many: DdpStep) -> str:
+    speed_up = (many.sequences / many.step_s) / (one.sequences / one.step_s)
+    share = many.all_reduce_s / many.step_s
+    return (
+        f"{many.gradient_bytes / 1e6:.1f} MB of gradients: {speed_up:.2f}x the "
+        f"sequences a second, {share:.0%} of the step is all-reduce"
+    )
+
+
+# --- lab 02 ---
+
+
+def check_generation(result: GenerationResult) -> list[Item]:
+    """Return what lab 02 asks of its result."""
+    rows = result.curve
+    weights = sum(len(each) for row in rows for each in row.arrived)
+    whole = bool(rows) and all(
+        len(row.arrived) == row.world_size
+        and all(
+            dict(got) == dict(result.sent.get(str(row.hidden_size), {}))
+            for got in row.arrived
+        )
+        and row.arrived[0]
+        for row in rows
+    )
+    pairs = _generation_pairs(result)
+    same = bool(pairs) and all(one.tokens == many.tokens for one, many in pairs)
+    ratios = [
+        (one, many, one.token_s / many.token_s) for one, many in pairs if many.token_s
+    ]
+    curve = "; ".join(
+        f"width {many.hidden_size}: {1e3 * one.token_s:.2f} -> "
+        f"{1e3 * many.token_s:.2f} ms a token, {ratio:.2f}x"
+        for one, many, ratio in ratios
+    )
+    return [
+        Item.of(
+            "two ranks or more ran",
+            result.world_size >= 2,
+            f"{result.world_size} ranks",
+        ),
+        Item.of(
+            "every weight arrived as it left",
+            whole,
+            f"{weights} digests, before and after the process boundary",
+        ),
+        Item.of(
+            "more ranks generate the same tokens",
+            same,
+            f"{len(pairs)} widths, {len(rows[0].tokens) if rows else 0} tokens each",
+        ),
+        Item.of(
+            "latency a token and its curve",
+            len(ratios) >= 3,
+            curve + _verdict([ratio for *_, ratio in ratios]),
+        ),
+    ]
+
+
+def _generation_pairs(result: GenerationResult) -> list[tuple[Generation, Generation]]:
+    alone = {row.hidden_size: row for row in result.curve if row.world_size == 1}
+    return [
+        (alone[row.hidden_size], row)
+        for row in result.curve
+        if row.world_size == result.world_size and row.hidden_size in alone
+    ]
+
+
+def _verdict(ratios: list[float]) -> str:
+    if not ratios:
+        return ""
+    slower = sum(ratio < 1 for ratio in ratios)
+    if slower == len(ratios):
+        return " (a slowdown at every width)"
+    return f" (a slowdown at {slower} of {len(ratios)} widths)"
+
+
+# --- lab 04 ---
+
+
+def check_fsdp(result: FsdpResult) -> list[Item]:
+    """Return what lab 04 asks of its result."""
+    worlds = sorted({step.world_size for step in result.steps})
+    complete = (
+        worlds == list(range(1, result.world_size + 1)) and result.world_size >= 2
+    )
+    policies = {step.policy for step in result.steps}
+    everywhere = all(
+        {s.policy for s in result.steps if s.world_size == world} == policies
+        for world in worlds
+    )
+    wrong = [step for step in result.steps if not _collectives_fit(step)]
+    seen = ", ".join(
+        f"{step.policy} on {step.world_size}: {dict(step.collectives)}"
+        for step in wrong[:1]
+    )
+    return [
+        Item.of(
+            "throughput for 1 to N ranks",
+            complete and all(step.step_s > 0 for step in result.steps),
+            f"{', '.join(map(str, worlds)) or 'no'} ranks",
+        ),
+        Item.of(
+            "wrapping policies compared",
+            len(policies) >= 2 and everywhere,
+            "; ".join(_policies(result)),
+        ),
+        Item.of(
+            "collectives are those of the wrapping",
+            bool(result.steps) and not wrong,
+            seen
+            or "a gather a group forward, one more backward for all but the root, a "
+            "reduce-scatter a group",
+        ),
+        Item.of(
+            "scaling read off",
+            complete,
+            "; ".join(_efficiencies(result)),
+        ),
+    ]
+
+
+def _collectives_fit(step: FsdpStep) -> bool:
+    expected = {"all_gather": 2 * step.groups - 1, "reduce_scatter": step.groups}
+    return dict(step.collectives) == expected
+
+
+def _policies(result: FsdpResult) -> Iterable[str]:
+    for step in result.steps:
+        if step.world_size == result.world_size:
+            yield (
+                f"{step.policy}: {step.tokens_per_s:,.0f} tokens/s, at most "
+                f"{step.largest_group_bytes / 1e6:.1f} MB of parameters in a group"
+            )
+
+
+def _efficiencies(result: FsdpResult) -> Iterable[str]:
+    ordered = sorted(result.steps, key=attrgetter("policy", "world_size"))
+    for policy, steps in groupby(ordered, key=attrgetter("policy")):
+        one, *more = steps
+        texts = [
+            f"{s.tokens_per_s / one.tokens_per_s / s.world_size:.0%} on {s.world_size}"
+            for s in more
+            if one.world_size == 1 and one.tokens_per_s
+        ]
+        yield f"{policy}: {', '.join(texts)} of linear"

@@ -1,0 +1,86 @@
+"""Lab 03: the learner's own citations, counted and held against the pinned source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from readerkit.annotations import Annotation
+from readerkit.labs.item import Item
+
+TOPIC = "lab-03"
+MIN_CITATIONS = 5
+MAX_WORDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One of the two readings: an upstream, and the folder that it is about."""
+
+    title: str
+    upstream: str
+    folder: str
+
+
+READINGS = (
+    Reading(
+        "Megatron's tensor-parallel layers",
+        "megatron",
+        "megatron/core/tensor_parallel/",
+    ),
+    Reading("FSDP's prefetch", "pytorch", "torch/distributed/fsdp/"),
+)
+
+
+def belongs(annotation: Annotation) -> bool:
+    """Tell whether a note is the learner's own, of this lab's topic."""
+    return annotation.mine and PurePosixPath(annotation.place.file).stem == TOPIC
+
+
+def check_reading(
+    reading: Reading, annotations: Sequence[Annotation], faults: Mapping[str, str]
+) -> list[Item]:
+    """Return what the lab asks of one reading.
+
+    ``annotations`` are the learner's of this lab; ``faults`` says of each whose anchor
+    does not resolve why not, by id.
+    """
+    mine = [
+        note
+        for note in annotations
+        if note.upstream == reading.upstream
+        and note.anchor.file.startswith(reading.folder)
+        and note.kind == "citation"
+    ]
+    good = [note for note in mine if note.id not in faults and _is_sourced(note)]
+    wrong = [note for note in mine if note not in good]
+    if wrong:
+        first = wrong[0]
+        why = faults.get(first.id, "no reference with a section")
+        evidence = f"{len(good)} hold; {first.id}: {why}"
+    else:
+        evidence = f"{len(good)} citations in {reading.folder}"
+    words = sum(map(count_words, mine))
+    return [
+        Item.of(
+            f"{reading.title}: {MIN_CITATIONS} citations, each resolved and sourced",
+            len(good) >= MIN_CITATIONS and not wrong,
+            evidence,
+        ),
+        Item.of(
+            f"{reading.title}: within {MAX_WORDS} words",
+            0 < words <= MAX_WORDS,
+            f"{words} words",
+        ),
+    ]
+
+
+def count_words(note: Annotation) -> int:
+    """Return the words of a note's own texts, its title aside."""
+    texts = (note.decision, note.alternative, note.why, note.cost, note.text)
+    return sum(len(text.split()) for text in texts)
+
+
+def _is_sourced(note: Annotation) -> bool:
+    return any(citation.section for citation in note.references)

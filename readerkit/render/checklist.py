@@ -1,0 +1,40 @@
+"""A checklist in the terminal: what is asked, whether it is met, and the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.table import Table
+from rich.text import Text
+
+from readerkit.labs.item import Item
+from readerkit.render.visible import visible_line
+
+_MARKS = {
+    "met": ("yes", "green"),
+    "not met": ("no", "red"),
+    "waived": ("waived", "yellow"),
+}
+
+
+def print_checklist(items: Iterable[Item], console: Console) -> None:
+    """Print a table, a line or more an item."""
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(ratio=2)
+    table.add_column(ratio=3, style="dim")
+    for item in items:
+        word, style = _MARKS[item.state]
+        table.add_row(
+            Text(word, style=style),
+            Text(visible_line(item.what)),
+            Text(visible_line(item.evidence)),
+        )
+    console.print(table)
+
+
+def print_page(markdown: str, console: Console) -> None:
+    """Print a page that was written in Markdown."""
+    console.print(Markdown(markdown))

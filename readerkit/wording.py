@@ -1,0 +1,12 @@
+"""Numbers and nouns in messages; imports nothing of the package."""
+
+from __future__ import annotations
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun in the right form.
+
+    >>> counted(1, "file"), counted(1200, "file")
+    ('1 file', '1,200 files')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,229 @@
+"""The labs as a learner meets them: measured for real, then held to account."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers import ROOT, run, run_process
+
+PAGES = ROOT / "site" / "pages" / "labs"
+MEASURED = ("01", "02", "04")
+
+
+@pytest.fixture(scope="session")
+def measure(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return what measures a lab, once a session, and says where its result is."""
+
+    @cache
+    def run_lab(lab: str) -> Path:
+        folder = tmp_path_factory.mktemp("experiments")
+        ran = run_process("lab", lab, "--run", "--rounds=3", "--folder", str(folder))
+        assert ran.code == 0, ran.err
+        assert f"35-lab-{lab}.json: check it with" in ran.out
+        return folder
+
+    return run_lab
+
+
+@pytest.fixture(params=MEASURED)
+def measured(request, measure) -> tuple[str, Path]:
+    """Each measured lab, and the folder with what its own run wrote."""
+    return request.param, measure(request.param)
+
+
+def check(capsys, lab: str, folder: Path) -> tuple[int, dict[str, str]]:
+    result = run(capsys, "lab", lab, "--check", "--json", "--folder", str(folder))
+    items = json.loads(result.out)["items"]
+    return result.code, {item["what"]: item["state"] for item in items}
+
+
+def test_a_run_is_checked_and_met(measured, capsys):
+    lab, folder = measured
+    code, states = check(capsys, lab, folder)
+    assert set(states.values()) == {"met"}
+    assert code == 0
+    shown = run(capsys, "lab", lab, "--check", "--folder", str(folder))
+    assert shown.out.rstrip().endswith(f"lab {lab}: all {len(states)} are met")
+
+
+def altered(
+    lab: str, folder: Path, tmp_path: Path, change: Callable[[Any], object]
+) -> Path:
+    shutil.copytree(folder, tmp_path / "experiments")
+    path = tmp_path / "experiments" / f"35-lab-{lab}.json"
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+    return path.parent
+
+
+def set_in(*keys: Any) -> Callable[[Any], None]:
+    *path, last, value = keys
+
+    def change(data: Any) -> None:
+        for key in path:
+            data = data[key]
+        data[last] = value
+
+    return change
+
+
+# lab, what is altered, how, and the line of the checklist that notices
+ALTERED = [
+    ("01", "another mini", set_in("mini", "blob", "0" * 40), "measured with the mini"),
+    (
+        "01",
+        "a rank apart",
+        set_in("training", "digests", 1, "f" * 8),
+        "same parameters",
+    ),
+    (
+        "01",
+        "another loss",
+        set_in("training", "losses", 3, 0.5),
+        "those of one process",
+    ),
+    ("01", "no loss", set_in("training", "losses", []), "those of one process"),
+    (
+        "01",
+        "parameters apart",
+        set_in("training", "parameter_difference", 0.01),
+        "those of one process",
+    ),
+    ("01", "few sizes", lambda d: d["all_reduce"].__delitem__(slice(4, None)), "size"),
+    ("01", "no time", set_in("all_reduce", 0, "median_s", 0.0), "against size"),
+    (
+        "01",
+        "one rank alone",
+        lambda d: d.update(steps=[s for s in d["steps"] if s["world_size"] == 2]),
+        "one rank beside",
+    ),
+    ("01", "no second rank", set_in("world_size", 1), "two ranks or more"),
+    (
+        "02",
+        "a weight changed on the way",
+        lambda d: d["curve"][-1]["arrived"][1].update(
+            {"output_layer.weight": "0" * 16}
+        ),
+        "arrived as it left",
+    ),
+    ("02", "a rank did not look", lambda d: d["curve"][-1]["arrived"].pop(), "arrived"),
+    ("02", "other text", set_in("curve", -1, "tokens", 9, 0), "same tokens"),
+    ("02", "no curve", lambda d: d["curve"].__delitem__(slice(2, None)), "latency"),
+    ("04", "a world missing", lambda d: d["steps"].__delitem__(slice(0, 3)), "1 to N"),
+    (
+        "04",
+        "one policy",
+        lambda d: d.update(
+            steps=[s for s in d["steps"] if s["policy"] == "each block"]
+        ),
+        "policies compared",
+    ),
+    (
+        "04",
+        "a gather too few",
+        set_in("steps", 1, "collectives", "all_gather", 8),
+        "those of the wrapping",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("lab", "change", "line"),
+    [
+        pytest.param(lab, how, line, id=f"{lab} {name}")
+        for lab, name, how, line in ALTERED
+    ],
+)
+def test_an_altered_result_is_noticed(measure, tmp_path, capsys, lab, change, line):
+    folder = altered(lab, measure(lab), tmp_path, change)
+    code, states = check(capsys, lab, folder)
+    [state] = [state for what, state in states.items() if line in what]
+    assert (code, state) == (1, "not met")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        set_in("made", 3),
+        set_in("rounds", float("nan")),
+        set_in("lab", "09"),
+        lambda data: data.pop("environment"),
+        lambda data: data.update(more=1),
+        set_in("rounds", -1),
+    ],
+)
+def test_what_no_run_writes_is_one_message(measured, tmp_path, capsys, change):
+    lab, _ = measured
+    folder = altered(*measured, tmp_path, change)
+    result = run(capsys, "lab", lab, "--check", "--folder", str(folder))
+    assert result.code == 1
+    assert f"35-lab-{lab}.json:1:1: not a readable result: got " in result.err
+    assert f"readerkit lab {lab} --run" in result.err
+
+
+def test_the_solution_shows_after_an_attempt(measured, capsys, tmp_path):
+    lab, folder = measured
+    before = run(capsys, "lab", lab, "--solution", "--folder", str(tmp_path))
+    assert before.code == 1
+    assert "shows after an attempt: got none, expected" in before.err
+    after = run(capsys, "lab", lab, "--solution", "--folder", str(folder))
+    assert after.code == 0
+    title = (PAGES / f"{lab}.solution.md").read_text().splitlines()[0].lstrip("# ")
+    assert title in after.out
+
+
+def test_a_lab_that_was_not_done_says_how(capsys, tmp_path):
+    code, states = check(capsys, "01", tmp_path)
+    assert code == 1
+    assert states == {f"{tmp_path / '35-lab-01.json'} is handed in": "not met"}
+
+
+@pytest.mark.parametrize("lab", ["00", "01", "02", "03", "04"])
+def test_each_lab_has_a_page_that_says_what_to_hand_in(capsys, lab):
+    page = run(capsys, "lab", lab)
+    assert page.code == 0
+    for heading in ("What to do", "What to hand in", "How it is checked"):
+        assert heading in page.out
+    assert (PAGES / f"{lab}.solution.md").is_file()
+
+
+def test_labs_are_listed(capsys):
+    listed = run(capsys, "lab").out.splitlines()
+    assert [line.split()[0] for line in listed] == ["00", "01", "02", "03", "04"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["05"], "unknown lab: got '05', expected one of 00, 01, 02, 03, 04"),
+        (["03", "--run"], "lab 03 has nothing to run"),
+        (["01", "--task"], "lab 01 has no task.yaml"),
+    ],
+)
+def test_what_no_lab_has_is_said(capsys, arguments, message):
+    result = run(capsys, "lab", *arguments)
+    assert result.code == 1
+    assert message in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--world", "1"], "a lab compares 1 rank with more: got --world 1"),
+        (["--rounds", "2"], "a median needs 3 rounds or more: got 2"),
+        (["--backend", "nccl"], "NCCL needs a GPU a rank"),
+    ],
+)
+def test_a_measurement_that_cannot_be_is_refused(tmp_path, arguments, message):
+    ran = run_process("lab", "02", "--run", *arguments, "--folder", str(tmp_path))
+    assert ran.code == 1
+    assert message in ran.err
+    assert list(tmp_path.iterdir()) == []
