@@ -45,6 +45,7 @@ def lint(
     """
     import json
 
+    from readerkit.commands.folders import is_checkout
     from readerkit.commands.quiz_files import Shelf
     from readerkit.errors import ReaderkitError
 
@@ -52,6 +53,11 @@ def lint(
         click.echo(json.dumps(_schema(book), indent=1))
         return
     shelf = Shelf.at(book)
+    if update_lock and not is_checkout(shelf.root):
+        raise ReaderkitError(
+            f"{shelf.root}: got the copy inside the installed package, expected a "
+            "checkout: its lock is written there, with --book DIR"
+        )
     phases = shelf.phases() if phase is None else [phase]
     if not phases:
         raise ReaderkitError(f"{shelf.root}: got a book without quizzes/")
