@@ -18,6 +18,7 @@ from readerkit.commands.estimate import estimate
 from readerkit.commands.fetch import fetch
 from readerkit.commands.lab import lab
 from readerkit.commands.note import note
+from readerkit.commands.quiz import quiz
 from readerkit.commands.review import review
 from readerkit.commands.run import run
 from readerkit.commands.site import site
@@ -47,6 +48,7 @@ for command in (
     break_,
     estimate,
     lab,
+    quiz,
     site,
 ):
     cli.add_command(command)

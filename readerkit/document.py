@@ -17,6 +17,8 @@ Kind = Literal[
     "models",
     "hardware",
     "prices",
+    "questions",
+    "bank",
 ]
 """What a file of a book is, by its place; and the files of the catalog."""
 

@@ -29,7 +29,8 @@ def review(note_ids: tuple[str, ...], book: Path | None) -> None:
 
 def _review(note_ids: tuple[str, ...], book: Path | None) -> None:
     from readerkit.book import lock_notes, resolve_notes
-    from readerkit.commands.library import is_checkout, open_library, save_lock
+    from readerkit.commands.folders import is_checkout
+    from readerkit.commands.library import open_library, save_lock
     from readerkit.errors import ReaderkitError
 
     library = open_library(book)

@@ -11,7 +11,8 @@ from pathlib import Path
 from readerkit.anchors import Span
 from readerkit.annotations import Mirror
 from readerkit.book import MINIS, Note, Sources, check_mirrors, resolve_notes
-from readerkit.commands.library import PACKAGE, Library
+from readerkit.commands.folders import PACKAGE
+from readerkit.commands.library import Library
 from readerkit.commands.site_disk import publish
 from readerkit.commands.site_pages import draw_diagram, read_writing
 from readerkit.errors import ContentError, Fault

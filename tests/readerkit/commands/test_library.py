@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from readerkit.commands.library import cache_folder, data_folder, open_library
+from readerkit.commands.folders import cache_folder, data_folder
+from readerkit.commands.library import open_library
 from readerkit.errors import ReaderkitError
 from readerkit.upstreams import Lock
 from tests.helpers import ANNOTATIONS, make_book, run, run_process, write_files
