@@ -12,7 +12,7 @@ read: .venv/.toolkit
 	@echo "== Megatron-LM: fetching the pinned source"
 	@$(RUN) fetch megatron
 	@echo "== The first stop"
-	@$(RUN) start
+	@PAGER=cat $(RUN) start
 	@$(MAKE) --no-print-directory .venv/.torch
 	@echo "== PyTorch: fetching the pinned source"
 	@$(RUN) fetch pytorch
@@ -44,7 +44,7 @@ bench: .venv/.test
 
 .venv/.toolkit: pyproject.toml | .venv/bin/python
 	@echo "== Installing readerkit and the libraries it stands on (about 20 MB)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m pip install --disable-pip-version-check --editable .
 	@touch $@
 
 .venv/.torch: pyproject.toml tools/install_torch.py | .venv/.toolkit

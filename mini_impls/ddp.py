@@ -217,49 +217,55 @@ class DistributedDataParallel(nn.Module):
         """Send what is left and wait for all; autograd calls this after backward."""
         unused = self._find_unused()
         self.start_grad_sync()
+        if self.find_unused_parameters:
+            used_anywhere = self._all_reduce_used_map(unused)
         for bucket in self.buckets:
             bucket.finish_grad_sync()
-        for param, grad in unused.items():
-            param.grad = grad
+        for param, mean in unused.items():
+            param.grad = mean if used_anywhere[param] else None
         self.num_params_ready = self.next_bucket = 0
 
     # --- 4. unused parameters ---
 
-    def _find_unused(self) -> dict[nn.Parameter, Tensor | None]:
-        """Fill the buckets up; return the gradient that each unused parameter gets.
-
-        Without a gradient here, a parameter gets the mean of the others; without one
-        anywhere, it keeps none, so that the optimizer leaves it alone.
-        """
-        missing: list[tuple[ParamAndGradBucket, nn.Parameter]] = []
-        used: list[int] = []
-        for bucket in self.buckets:
-            for param in bucket.params:
-                used.append(int(param in bucket.params_ready or param.grad is not None))
-                if not used[-1]:
-                    missing.append((bucket, param))
-                    bucket.main_grad[param].zero_()
-        if missing and not self.find_unused_parameters:
-            names = ", ".join(self.param_to_name[param] for _, param in missing)
+    def _find_unused(self) -> dict[nn.Parameter, Tensor]:
+        """Fill the buckets up; return where the unused parameters find their mean."""
+        late = [
+            (bucket, param)
+            for bucket in self.buckets
+            for param in bucket.params
+            if param not in bucket.params_ready
+        ]
+        unused = {p: bucket.main_grad[p] for bucket, p in late if p.grad is None}
+        if unused and not self.find_unused_parameters:
+            names = ", ".join(self.param_to_name[param] for param in unused)
+            count = sum(len(bucket.params) for bucket in self.buckets)
             raise RuntimeError(
-                f"{len(missing)} of {len(used)} parameters had no gradient: {names}; "
+                f"{len(unused)} of {count} parameters had no gradient: {names}; "
                 "pass find_unused_parameters=True"
             )
-        used_anywhere = {}
-        if self.find_unused_parameters:
-            device = self.buckets[0].grad_data.device
-            used_map = torch.tensor(used, dtype=torch.int32, device=device)
-            dist.all_reduce(used_map, group=self.group)
-            params = chain.from_iterable(bucket.params for bucket in self.buckets)
-            used_anywhere = dict(zip(params, used_map.tolist(), strict=True))
-        for bucket in self.buckets:
-            for param in bucket.params:
-                if param not in bucket.params_ready:
-                    bucket.register_grad_ready(param)
-        return {
-            param: bucket.main_grad[param] if used_anywhere[param] else None
-            for bucket, param in missing
-        }
+        for grad in unused.values():
+            grad.zero_()
+        for bucket, param in late:
+            bucket.register_grad_ready(param)
+        return unused
+
+    def _all_reduce_used_map(
+        self, unused: dict[nn.Parameter, Tensor]
+    ) -> dict[nn.Parameter, int]:
+        """Return how many ranks used each parameter.
+
+        Without a gradient here, a parameter gets the mean of the others; without one
+        anywhere, it keeps none, so that the optimizer leaves it alone. Every rank
+        sends its map, and after all its buckets: elsewhere they may have left already.
+        """
+        params = list(chain.from_iterable(bucket.params for bucket in self.buckets))
+        used_map = torch.tensor(
+            [param not in unused for param in params],
+            dtype=torch.int32,
+            device=self.buckets[0].grad_data.device,
+        )
+        dist.all_reduce(used_map, group=self.group)
+        return dict(zip(params, used_map.tolist(), strict=True))
 
     # --- 5. gradient accumulation ---
 

@@ -13,6 +13,7 @@ Follows:
 Leaves out:
 - DTensor, meshes of two dimensions, offload, dimensions other than the first
 - streams of its own: a collective is started early and waited for late instead
+- a reduce-scatter that goes on from one backward into the next (`is_last_backward`)
 - modules that take or return anything but positional arguments and one tensor
 - the scaling that fp16 gradients need; saving, loading, clipping: `fsdp_state.py`
 """
@@ -79,6 +80,7 @@ class FSDPParam:
         )
         whole = self.all_gather_output.data.view(-1, *param.shape[1:])[: len(param)]
         self.unsharded_param = nn.Parameter(whole, param.requires_grad)
+        self.unsharded_accumulated_grad: Tensor | None = None
         self.to_sharded()
 
     def all_gather_input(self) -> Tensor:
@@ -101,6 +103,15 @@ class FSDPParam:
         for owner in self.owners:
             setattr(owner.module, owner.attribute, self.sharded_param)
         self.all_gather_output.untyped_storage().resize_(0)
+
+    def accumulate_unsharded_grad(self, reduce_dtype: torch.dtype | None) -> None:
+        """Take what backward made, and add it in the dtype that will be reduced."""
+        grad, self.unsharded_param.grad = self.unsharded_param.grad, None
+        if grad is not None:
+            grad = grad.to(reduce_dtype or grad.dtype)
+            if self.unsharded_accumulated_grad is not None:
+                grad += self.unsharded_accumulated_grad
+            self.unsharded_accumulated_grad = grad
 
     def full(self, group: dist.ProcessGroup) -> Tensor:
         """Gather the whole parameter from the master shards."""
@@ -199,6 +210,8 @@ class FSDPParamGroup:
         self._ran_post_backward = False
         self.unshard()
         self.wait_for_unshard()
+        if not self._post_forward_indices:
+            return  # a second backward through one forward: the order is forgotten
         index = self._post_forward_indices.pop()
         if self.state.prefetch and index > 0:
             self.state.post_forward_order[index - 1].unshard()
@@ -206,23 +219,22 @@ class FSDPParamGroup:
     def post_backward(self) -> None:
         """Take the gradients, free the parameters, start the reduce-scatter."""
         self._ran_post_backward = True
-        used = [p for p in self.fsdp_params if p.unsharded_param.grad is not None]
-        copies = []
-        for fsdp_param in used:
-            grad, fsdp_param.unsharded_param.grad = (
-                fsdp_param.unsharded_param.grad,
-                None,
-            )
-            assert grad is not None
-            rows = self.state.group.size() * fsdp_param.padded_sharded_size[0]
-            padded = torch.zeros(
-                (rows, *grad.shape[1:]),
-                dtype=self.state.reduce_dtype or grad.dtype,
-                device=grad.device,
-            )
-            padded[: len(grad)] = grad
-            copies.append(padded.view(self.state.group.size(), -1))  # (W, C ...)
+        for fsdp_param in self.fsdp_params:
+            fsdp_param.accumulate_unsharded_grad(self.state.reduce_dtype)
         self.reshard()
+        if not self.state.reduce_grads:
+            return  # whole gradients stay, and the next microbatch adds to them
+        used, copies = [], []
+        for fsdp_param in self.fsdp_params:
+            grad = fsdp_param.unsharded_accumulated_grad
+            if grad is None:
+                continue
+            fsdp_param.unsharded_accumulated_grad = None
+            rows = self.state.group.size() * fsdp_param.padded_sharded_size[0]
+            padded = grad.new_zeros(rows, *grad.shape[1:])
+            padded[: len(grad)] = grad
+            used.append(fsdp_param)
+            copies.append(padded.view(self.state.group.size(), -1))  # (W, C ...)
         if used:
             self.state.start_reduce_scatter(used, torch.cat(copies, dim=1).view(-1))
 
@@ -262,6 +274,7 @@ class FSDPState:
         self.reduce_dtype = reduce_dtype
         self.output_dtype = output_dtype
         self.prefetch = prefetch
+        self.reduce_grads = True
         self.param_groups: dict[str, FSDPParamGroup] = {}
         """By module name, in the order of forward."""
         self.replicated: list[nn.Parameter] = []
@@ -269,6 +282,13 @@ class FSDPState:
         self._reduce_scatter: tuple[list[FSDPParam], Tensor, Tensor, dist.Work] | None
         self._reduce_scatter = None
         self._callback_queued = False
+
+    def set_requires_gradient_sync(self, requires_gradient_sync: bool) -> None:
+        """Say whether the next backward sends its gradients, or only adds them up.
+
+        What is added up is whole: for fewer messages each rank holds W times as much.
+        """
+        self.reduce_grads = requires_gradient_sync
 
     def start_reduce_scatter(self, params: list[FSDPParam], grads: Tensor) -> None:
         """Send row r of the gradients, (W, all shards) laid flat, to rank r."""
@@ -313,9 +333,10 @@ class FSDPState:
             param_group.wait_for_unshard()
             param_group.reshard()
             param_group._post_forward_indices.clear()
+            param_group._ran_post_backward = False
         self.finish_reduce_scatter()
         self.post_forward_order.clear()
-        for param in self.replicated:
+        for param in self.replicated if self.reduce_grads else ():
             if param.grad is not None:
                 param.grad /= self.group.size()
                 dist.all_reduce(param.grad, group=self.group)

@@ -15,7 +15,8 @@ Leaves out:
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -161,9 +162,11 @@ class FlatParamHandle:
 
     def post_backward(self, flat_param: Tensor) -> None:
         """Take the whole gradient, (N), free the parameter, start to reduce."""
+        self.reshard()
+        if not self.state.sync_gradients:
+            return  # `.grad` stays whole, and the next microbatch adds to it
         assert flat_param.grad is not None
         unsharded_grad, flat_param.grad = flat_param.grad, None
-        self.reshard()
         self.state.finish_reduce_grad()
         self.state.start_reduce_grad(self, unsharded_grad)
 
@@ -174,9 +177,13 @@ class FlatParamHandle:
         self._saved_grad_shard = sharded_grad
 
     def prepare_gradient_for_backward(self) -> None:
-        """Put the gradient of earlier microbatches by: it has the size of a shard."""
-        if self.flat_param.grad is not None:
-            self._saved_grad_shard, self.flat_param.grad = self.flat_param.grad, None
+        """Put what earlier microbatches have sent by: it has the size of a shard.
+
+        What `no_sync` has kept is whole, and autograd adds to it where it is.
+        """
+        grad = self.flat_param.grad
+        if grad is not None and len(grad) != self.unpadded_size:
+            self._saved_grad_shard, self.flat_param.grad = grad, None
 
     def prepare_gradient_for_optim(self) -> None:
         """Hand the shard's gradient to the optimizer."""
@@ -198,6 +205,7 @@ class FlatState:
         self.exec_order: list[FlatParamHandle] = []
         self._reduce: tuple[FlatParamHandle, Tensor, Tensor, dist.Work] | None = None
         self._post_backward_callback_queued = False
+        self.sync_gradients = True
         # Divide by about the root of W before the sum and by the rest after it, so
         # that neither the terms nor the sum leave the range of a small dtype.
         world_size, factor = group.size(), 1
@@ -245,8 +253,21 @@ class FlatState:
         for handle in self.handles.values():
             handle.wait_for_unshard()  # gathered ahead and not used: stale after a step
             handle.reshard()
-            handle.prepare_gradient_for_optim()
+            if self.sync_gradients:
+                handle.prepare_gradient_for_optim()
             handle._post_forward_index = None
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Let gradients add up whole on each rank; the next backward sends their sum.
+
+        Saves messages, and costs the memory that sharding gradients had saved.
+        """
+        self.sync_gradients = False
+        try:
+            yield
+        finally:
+            self.sync_gradients = True
 
     def full_parameters(self) -> dict[str, Tensor]:
         """Return every parameter whole, by its original name, on every rank."""

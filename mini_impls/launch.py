@@ -49,6 +49,9 @@ PR_SET_PDEATHSIG = 1
 GRACE_S = 1.0
 """How long a failed rank lingers, so that neighbours can say where they stand."""
 
+START_S = 900.0
+"""How long the first rank waits for the last one to be up."""
+
 
 class RankFailedError(RuntimeError):
     """The run ended because a rank failed; the message names the first one."""
@@ -150,6 +153,10 @@ def _rank_main(
     faulthandler.register(signal.SIGTERM, stack, all_threads=False, chain=True)
     store = dist.FileStore(str(run_dir / "store"), world_size)
     try:
+        # `timeout_s` is for collectives; that the last of many ranks has imported torch
+        # may take longer, and a rank that dies meanwhile is the launcher's to notice.
+        store.set(f"up/{rank}", "")
+        store.wait([f"up/{r}" for r in range(world_size)], timedelta(seconds=START_S))
         value = _with_group(store, rank, world_size, rank, backend, timeout_s, fn, args)
     except BaseException as error:
         report = {
@@ -222,7 +229,11 @@ def run(
 
 def _wait(ranks: PContext, run_dir: Path, world_size: int) -> list[Any]:
     pids = ranks.pids()
+    crowded = world_size > (os.cpu_count() or 1) and sys.stderr.isatty()
+    up = -1 if crowded else world_size
     while True:
+        if up < world_size:
+            up = _say_how_many_are_up(run_dir, world_size, up)
         running = {p.pid for p in multiprocessing.active_children()}
         result = ranks.wait(timeout=0)  # once a rank fails, this ends the others
         if result is not None and not result.is_failed():
@@ -236,6 +247,20 @@ def _wait(ranks: PContext, run_dir: Path, world_size: int) -> list[Any]:
                 ranks.close(signal.SIGTERM, timeout=2)
                 raise RankFailedError(_explain(run_dir, world_size, {r: 0}))
         time.sleep(0.05)
+
+
+def _say_how_many_are_up(run_dir: Path, world_size: int, before: int) -> int:
+    """Show, on one line of a terminal, how far the start is; return how far.
+
+    Each rank imports torch first, and more ranks than cores do so in turns.
+    """
+    up = len(list(run_dir.glob("*.stack")))
+    if up != before:
+        text = f"{up} of {world_size} ranks are up, on {os.cpu_count()} cores"
+        print(f"\r{text}", end="", file=sys.stderr, flush=True)
+    if up == world_size:
+        print(f"\r{' ' * len(text)}\r", end="", file=sys.stderr, flush=True)
+    return up
 
 
 def _explain(run_dir: Path, world_size: int, codes: Mapping[int, int]) -> str:

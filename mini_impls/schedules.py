@@ -1,4 +1,4 @@
-"""Orders of work for a pipeline: GPipe, 1F1B and interleaved 1F1B, with no torch.
+"""Orders of work for a pipeline: GPipe, 1F1B, interleaved and ZB-H1, with no torch.
 
 A pipeline of p ranks cuts the model into p * v stages: rank r holds v model chunks, the
 stages r, p + r, 2p + r, ... Each of m microbatches goes forward through all stages and
@@ -11,7 +11,7 @@ Follows:
     pytorch/pytorch: torch/distributed/pipelining/schedules.py
 
 Leaves out:
-    - zero-bubble schedules, which split a backward into input and weight halves
+    - zero-bubble schedules that hold more than 1F1B (ZB-H2), or that search
     - forward-only runs, stages of unequal cost, the time that a message takes
 """
 
@@ -31,9 +31,13 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One forward (F) or backward (B) of one microbatch through one stage."""
+    """One forward (F) or backward (B) of one microbatch through one stage.
 
-    kind: Literal["F", "B"]
+    A schedule may split the backward: B is then the input's gradient alone, which the
+    stage before waits for, and W the weights', which nobody waits for.
+    """
+
+    kind: Literal["F", "B", "W"]
     microbatch_id: int
     stage: int
 
@@ -183,7 +187,35 @@ def interleaved(
         yield backward(k)
 
 
-SCHEDULES = ("gpipe", "1f1b", "interleaved")
+def zb_h1(rank: int, world_size: int, num_microbatches: int) -> Iterator[Step]:
+    """1F1B with the backward split: a third of its bubble, no more activations held.
+
+    Rank r puts off the weights' gradients by r microbatches, so that every rank holds p
+    microbatches, and fills the gaps at the end with them.
+
+    rank 0 | F0 F1 .  B0 W0 F2 B1 W1 B2 W2
+    rank 1 | .  F0 B0 F1 B1 W0 F2 B2 W1 W2
+    """
+    *_, num_warmup_microbatches, num_microbatches_remaining = get_pp_rank_microbatches(
+        num_microbatches,
+        num_model_chunks=1,
+        microbatch_group_size_per_vp_stage=1,
+        pipeline_parallel_size=world_size,
+        pipeline_parallel_rank=rank,
+    )
+    for i in range(num_warmup_microbatches):
+        yield Step("F", i, stage=rank)
+    for i in range(num_microbatches):
+        if i < num_microbatches_remaining:
+            yield Step("F", i + num_warmup_microbatches, stage=rank)
+        yield Step("B", i, stage=rank)
+        if i >= rank:
+            yield Step("W", i - rank, stage=rank)
+    for i in range(max(0, num_microbatches - rank), num_microbatches):
+        yield Step("W", i, stage=rank)
+
+
+SCHEDULES = ("gpipe", "1f1b", "interleaved", "zb-h1")
 
 
 def get_orders(
@@ -205,7 +237,7 @@ def get_orders(
         return [list(interleaved(rank, *sizes)) for rank in range(world_size)]
     if num_model_chunks != 1:
         raise ValueError(f"{schedule} takes 1 chunk a rank, not {num_model_chunks}")
-    one = gpipe if schedule == "gpipe" else one_f_one_b
+    one = {"gpipe": gpipe, "1f1b": one_f_one_b, "zb-h1": zb_h1}[schedule]
     return [list(one(r, world_size, num_microbatches)) for r in range(world_size)]
 
 
@@ -217,15 +249,21 @@ def get_inputs(step: Step, num_stages: int) -> list[Step]:
     if step.kind == "F":
         before = Step("F", step.microbatch_id, step.stage - 1)
         return [before] if step.stage > 0 else []
+    if step.kind == "W":
+        return [Step("B", step.microbatch_id, step.stage)]
     own = Step("F", step.microbatch_id, step.stage)
     behind = Step("B", step.microbatch_id, step.stage + 1)
     return [own, behind] if step.stage < num_stages - 1 else [own]
 
 
 def get_timeline(
-    orders: Sequence[Sequence[Step]], forward_cost: int = 1, backward_cost: int = 1
+    orders: Sequence[Sequence[Step]],
+    forward_cost: int = 1,
+    backward_cost: int = 1,
+    weight_cost: int = 1,
 ) -> Timeline:
     """Every step as early as its rank's order and its inputs allow."""
+    costs = {"F": forward_cost, "B": backward_cost, "W": weight_cost}
     num_stages = 1 + max(step.stage for order in orders for step in order)
     todo = [deque(order) for order in orders]
     free = [0] * len(orders)
@@ -239,9 +277,7 @@ def get_timeline(
                     break
                 step = steps.popleft()
                 start = max([free[rank], *(timeline[needed][1] for needed in inputs)])
-                free[rank] = start + (
-                    forward_cost if step.kind == "F" else backward_cost
-                )
+                free[rank] = start + costs[step.kind]
                 timeline[step] = start, free[rank]
         if sum(map(len, todo)) == left:
             stuck = {rank: steps[0] for rank, steps in enumerate(todo) if steps}
@@ -260,8 +296,13 @@ def get_bubble(timeline: Timeline, world_size: int) -> tuple[Fraction, Fraction]
 
 
 def get_peak_in_flight(order: Sequence[Step]) -> int:
-    """Most forwards at once whose backward is still to come: activations of a chunk."""
-    return max(accumulate(1 if step.kind == "F" else -1 for step in order))
+    """Most forwards at once whose backward is still to come: activations of a chunk.
+
+    A split backward still needs them for the weights' half.
+    """
+    ends = "W" if any(step.kind == "W" for step in order) else "B"
+    change = {"F": 1, ends: -1}
+    return max(accumulate(change.get(step.kind, 0) for step in order))
 
 
 # --- 5. sends and receives: one order of messages that every rank keeps ---------------
@@ -283,7 +324,8 @@ def add_send_recv(orders: Sequence[Sequence[Step]]) -> list[list[Step | Exchange
         taken_by = step.stage + (1 if step.kind == "F" else -1)
         rank, peer = step.stage % world_size, taken_by % world_size
         # A pipeline of one rank hands over from chunk to chunk in memory.
-        if 0 <= taken_by < num_stages and peer != rank:
+        # A weight's gradient stays where it is.
+        if step.kind != "W" and 0 <= taken_by < num_stages and peer != rank:
             transfers[rank].append((end, Transfer("send", step, peer)))
             transfers[peer].append((end, Transfer("recv", step, rank)))
 
@@ -320,7 +362,7 @@ def draw(timeline: Timeline, world_size: int) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the three schedules of one pipeline, with bubble and memory."""
+    """Print the schedules of one pipeline, with bubble and memory."""
     parser = argparse.ArgumentParser(prog="python -m mini_impls.schedules")
     parser.add_argument("--world", type=int, default=4, help="ranks (p)")
     parser.add_argument("--microbatches", type=int, default=8, help="(m)")
@@ -336,10 +378,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 1
         timeline = get_timeline(orders, backward_cost=args.backward_cost)
         ideal, total = get_bubble(timeline, args.world)
-        formula = (args.world - 1) / (v * args.microbatches)
+        idle, work = args.world - 1, v * args.microbatches
+        formula, says = idle / work, "(p-1)/(v*m)"
+        if schedule == "zb-h1":  # a backward is B and W here, at 1 for W
+            formula = idle * args.backward_cost / (work * (2 + args.backward_cost))
+            says = "(p-1)(F+B-W)/(m(F+B+W))"
         print(f"{schedule}: p={args.world} m={args.microbatches} v={v}")
         print(draw(timeline, args.world))
-        print(f"  bubble of ideal time {float(ideal):.2%}, (p-1)/(v*m) = {formula:.2%}")
+        print(f"  bubble of ideal time {float(ideal):.2%}, {says} = {formula:.2%}")
         print(f"  bubble of all time   {float(total):.2%}")
         print(f"  most activations held, each of 1/{v} of a rank's layers:", end=" ")
         print(*map(get_peak_in_flight, orders), end="\n\n")

@@ -80,6 +80,10 @@ class Sources:
         self._read = read
         self._parsed: dict[str, SourceFile] = {}
 
+    def read(self, path: str) -> bytes:
+        """Return the verified bytes of a file that the upstream includes."""
+        return self._read(path)
+
     def file(self, path: str) -> SourceFile:
         """Return a parsed file.
 

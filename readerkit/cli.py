@@ -12,12 +12,16 @@ import click
 
 from readerkit import __version__
 from readerkit.commands.annotate import annotate
+from readerkit.commands.break_ import break_
 from readerkit.commands.compare import compare
+from readerkit.commands.estimate import estimate
 from readerkit.commands.fetch import fetch
 from readerkit.commands.lab import lab
 from readerkit.commands.note import note
+from readerkit.commands.quiz import quiz
 from readerkit.commands.review import review
 from readerkit.commands.run import run
+from readerkit.commands.site import site
 from readerkit.commands.start import start
 from readerkit.errors import ReaderkitError
 
@@ -33,7 +37,20 @@ def cli() -> None:
     """
 
 
-for command in (start, annotate, fetch, note, review, run, compare, lab):
+for command in (
+    start,
+    annotate,
+    fetch,
+    note,
+    review,
+    run,
+    compare,
+    break_,
+    estimate,
+    lab,
+    quiz,
+    site,
+):
     cli.add_command(command)
 
 # Facts of the world outside, not bugs, wherever they strike: a disk, an output.

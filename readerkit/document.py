@@ -8,9 +8,19 @@ from typing import Any, Literal
 from readerkit.errors import Fault
 
 Kind = Literal[
-    "annotations", "translation", "mirror", "concepts", "references", "upstreams"
+    "annotations",
+    "translation",
+    "mirror",
+    "concepts",
+    "references",
+    "upstreams",
+    "models",
+    "hardware",
+    "prices",
+    "questions",
+    "bank",
 ]
-"""What a file of a book is, by its place."""
+"""What a file of a book is, by its place; and the files of the catalog."""
 
 Path = tuple[str | int, ...]
 """Where a value sits: keys and list positions from the top."""

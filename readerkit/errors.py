@@ -2,6 +2,7 @@
 
 ReaderkitError          a mistake in content or usage, or a fact of the world outside
 ├── ContentError        faults in hand-written files, each with file, line and column
+├── EstimateError       a size that no machine or model can have
 ├── AnchorError         an anchor that names no place, or more than one
 ├── LockError           resolved lines and the committed lock differ
 ├── SourceError         one source cannot serve an upstream; the next one is tried
@@ -54,6 +55,10 @@ class ContentError(ReaderkitError):
         if more > 0:
             rows.append(f"and {more:,} more")
         super().__init__("\n".join(rows))
+
+
+class EstimateError(ReaderkitError):
+    """A size, a rate or a layout that does not fit; names what it got and expected."""
 
 
 class AnchorError(ReaderkitError):

@@ -137,7 +137,8 @@ class _Reader:
         """Read one file; what is wrong with it goes to ``faults``."""
         try:
             if file.problem:
-                self.unread.add(_kind(file))
+                if not file.path.endswith(".lock"):
+                    self.unread.add(_kind(file))
                 raise ContentError([Fault(file.name, 1, 1, *_unreadable(file))])
             if file.path.endswith(".lock"):
                 self._read_lock(file)

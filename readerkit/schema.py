@@ -11,6 +11,19 @@ import jsonschema_rs
 
 from readerkit.document import Kind, Path, YamlFile
 from readerkit.errors import Fault
+from readerkit.quiz_schema import BANK, QUESTIONS
+from readerkit.shapes import ANCHOR as _ANCHOR
+from readerkit.shapes import ANY_LETTER as _ANY_LETTER
+from readerkit.shapes import CITED as _CITED
+from readerkit.shapes import COUNT as _COUNT
+from readerkit.shapes import ID as _ID
+from readerkit.shapes import ID_PATTERN
+from readerkit.shapes import IDS as _IDS
+from readerkit.shapes import NAME as _NAME
+from readerkit.shapes import TEXT as _TEXT
+from readerkit.shapes import list_of as _list
+from readerkit.shapes import object_of as _object
+from readerkit.shapes import where as _where
 from readerkit.yaml_tree import parse_yaml
 
 ANNOTATION_KINDS = ("citation", "note", "pitfall")
@@ -41,50 +54,8 @@ OPERATIONS = (
 )
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_ANY_LETTER = "\\S"
-_TEXT = {"type": "string", "pattern": _ANY_LETTER}
-ID_PATTERN = "^[a-z0-9]+(-[a-z0-9]+)*$"
-_ID = {"type": "string", "pattern": ID_PATTERN, "maxLength": 60}
-_NAME = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}
-_COUNT = {"type": "integer", "minimum": 1}
 # What pip is given: never an option, an address or a folder that it would build.
 _PIP_WORD = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._+!-]*$"}
-
-
-def _object(required: Iterable[str], **properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "required": list(required),
-        "properties": properties,
-        "additionalProperties": False,
-    }
-
-
-def _list(items: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"type": "array", "items": items, **more}
-
-
-def _where(key: str, values: Iterable[str], **then: Any) -> dict[str, Any]:
-    """Return a rule for objects whose ``key`` has one of these values."""
-    has_value = {"required": [key], "properties": {key: {"enum": list(values)}}}
-    return {"if": has_value, "then": then}
-
-
-_ANCHOR = _object(
-    ["file"],
-    file={**_TEXT, "description": "Path from the root of the upstream."},
-    symbol={**_TEXT, "description": "A definition: Class.method, outer.inner."},
-    code={**_TEXT, "description": "A pattern; ... stands for anything."},
-    **{
-        "from": {**_TEXT, "description": "The pattern where a range begins."},
-        "to": {**_TEXT, "description": "The pattern where the range ends."},
-    },
-    query={**_TEXT, "description": "A tree-sitter query with one @anchor capture."},
-    nth={**_COUNT, "description": "Which of equal matches, from 1."},
-    to_nth={**_COUNT, "description": "Which of equal matches of 'to', from 1."},
-)
-_CITED = _list(_object(["key"], key=_ID, section=_TEXT))
-_IDS = _list(_ID, uniqueItems=True)
 _EVENT = _object(
     ["comparison", "phase", "op"],
     comparison=_NAME,
@@ -96,7 +67,77 @@ _NOTE_TEXTS = {
     name: _TEXT for name in ("decision", "alternative", "why", "cost", "text")
 }
 
+_AMOUNT = {"type": "number", "exclusiveMinimum": 0}
+_DATE = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
+# Money is text: a float of a price is not that price.
+_PRICE = {"type": "string", "pattern": "^[0-9]{1,6}(\\.[0-9]{1,4})?$"}
+
+
+def _named(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an object of entries by name."""
+    name = {"type": "string", "pattern": "^[a-z0-9]+([.-][a-z0-9]+)*$"}
+    return {"type": "object", "propertyNames": name, "additionalProperties": entry}
+
+
 _SCHEMAS: dict[Kind, dict[str, Any]] = {
+    "models": _named(
+        _object(
+            ["source", "shape"],
+            source=_TEXT,
+            parameters=_COUNT,
+            shape={"type": "object"},
+        )
+    ),
+    "hardware": _object(
+        ["dated"],
+        dated=_DATE,
+        gpus=_named(
+            _object(
+                ["memory_gb", "memory_gb_s", "tflops", "link_gb_s", "source"],
+                memory_gb=_AMOUNT,
+                memory_gb_s=_AMOUNT,
+                kernel_efficiency={**_AMOUNT, "maximum": 1},
+                efficiency_source=_TEXT,
+                tflops=_AMOUNT,
+                link_gb_s=_AMOUNT,
+                source=_TEXT,
+            )
+        ),
+        clusters=_named(
+            _object(
+                [
+                    "gpu",
+                    "gpus_per_node",
+                    "inside_gb_s",
+                    "between_gb_s",
+                    "inside_latency_us",
+                    "between_latency_us",
+                    "source",
+                ],
+                gpu=_TEXT,
+                gpus_per_node=_COUNT,
+                inside_gb_s=_AMOUNT,
+                between_gb_s=_AMOUNT,
+                inside_latency_us={"type": "number", "minimum": 0},
+                between_latency_us={"type": "number", "minimum": 0},
+                source=_TEXT,
+            )
+        ),
+    ),
+    "prices": _object(
+        ["prices"],
+        prices=_list(
+            _object(
+                ["vendor", "gpu", "kind", "usd_per_hour", "dated", "source"],
+                vendor=_ID,
+                gpu=_ID,
+                kind={"enum": ["on-demand", "spot"]},
+                usd_per_hour=_PRICE,
+                dated=_DATE,
+                source=_TEXT,
+            )
+        ),
+    ),
     "annotations": _list(
         {
             **_object(
@@ -210,6 +251,8 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
             "then": {"required": ["url", "commit", "licence"]},
         }
     ),
+    "questions": QUESTIONS,
+    "bank": BANK,
 }
 
 
@@ -247,7 +290,10 @@ def read_document(data: bytes, file: str, kind: Kind) -> YamlFile:
         ContentError: a file that is no YAML.
     """
     document = parse_yaml(data, file)
-    if document.value is None and kind != "mirror":  # a list with nothing in it yet
+    if document.value is None and kind not in (
+        "mirror",
+        "bank",
+    ):  # a list with nothing in it yet
         return document
     # Where a key or a value was refused already, its stand-in is no second fault.
     refused = {(fault.line, fault.column) for fault in document.faults}
@@ -280,6 +326,7 @@ _EXPECTED = {
     "maxLength": "at most {} characters",
     "minimum": "at least {}",
     "maximum": "at most {}",
+    "exclusiveMinimum": "more than {}",
     "pattern": "text that fits {}",
     "uniqueItems": "each entry once",
 }

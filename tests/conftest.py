@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from readerkit.commands.library import cache_folder
+from readerkit.commands.folders import cache_folder
 
 # Where ``make test`` put the real upstreams before pytest started.
 REAL_CACHE = cache_folder()

@@ -110,7 +110,7 @@ def with_gaps(text: str) -> str:
     Raises:
         AnchorError: a text that is too long for an address.
     """
-    if len(text.encode(errors="replace")) > MAX_PATTERN_BYTES:
+    if 4 * len(text) > MAX_PATTERN_BYTES < len(text.encode(errors="replace")):
         raise AnchorError(
             f"pattern is too long: got {len(text):,} characters, expected a few "
             f"tokens (at most {MAX_PATTERN_BYTES:,} bytes)"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from readerkit.anchors.gaps import GAP_TEXTS, PLACEHOLDERS
-from readerkit.anchors.tree import UNCOUNTED, occurrences, parts, ungrouped
+from readerkit.anchors.tree import UNCOUNTED, parts, ungrouped
 from readerkit.errors import AnchorError
 
 TELLING_LENGTH = 6
@@ -17,29 +17,18 @@ MAX_PLACES = 2_000
 """Places of a needle that are looked at in one scope."""
 
 _WORDS = re.compile(rb"[\w\x80-\xff]+")
-_ALL = frozenset(range(256))
-_WORD = frozenset(b for b in _ALL if b >= 128 or chr(b).isalnum() or b == ord("_"))
-_SPACE = b" \t\r\n\f\\"  # a backslash joins lines
-_DOT = ord(".")
-_NO_WORD_OR_DOT = _WORD | {_DOT}
-_ONLY_DOT = _ALL.difference(_SPACE, b".")
-# Behind a name that is followed by one of these there is it, space, a comment, the
-# end of a group or type parameters.
-_NOT_BEHIND = {bytes([b]): _ALL.difference(_SPACE, b")#[", [b]) for b in b"(.["}
+# A name and the names that it is an attribute of.
+_CHAINS = re.compile(rb"(?:[\w\x80-\xff]+\.)*([\w\x80-\xff]{3,})")
+_WORD = frozenset(b for b in range(256) if b >= 128 or chr(b).isalnum() or b == 95)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that makes each one three times as slow
 class Needle:
     """The text of a leaf that is likely to stand in few places."""
 
     text: bytes
     height: int
     """How many counted levels above it the pattern's top is."""
-    not_before: frozenset[int]
-    """Bytes that stand before it only where the pattern does not match."""
-    not_behind: frozenset[int]
-    owner: bytes
-    """The name that it is an attribute of, if it is one: of ``a.b.c``, ``b``."""
 
 
 def needle_of(pattern: Node) -> Needle | None:
@@ -55,50 +44,38 @@ def needle_of(pattern: Node) -> Needle | None:
     while above != pattern and above.parent is not None:
         above = above.parent
         height += above.type not in UNCOUNTED
-    text = leaf.text
-    not_before = _WORD if text[0] in _WORD else frozenset()
-    not_behind = _WORD if text[-1] in _WORD else frozenset()
-    if leaf.type == "identifier" and height and pattern.text:
-        start = leaf.start_byte - pattern.start_byte
-        before = pattern.text[:start].rstrip(_SPACE)
-        # The dot of an attribute stands there or does not, as in the pattern.
-        not_before = _ONLY_DOT if before.endswith(b".") else _NO_WORD_OR_DOT
-        not_behind = _NOT_BEHIND.get(pattern.text[start + len(text) :][:1], _WORD)
-    return Needle(text, height, not_before, not_behind, _owner(leaf))
-
-
-def _owner(leaf: Node) -> bytes:
-    attribute = leaf.parent
-    if attribute is None or attribute.type != "attribute":
-        return b""
-    owner = attribute.child_by_field_name("object")
-    if owner is not None and owner.type == "attribute":
-        owner = owner.child_by_field_name("attribute")
-    if owner is None or owner == leaf or owner.type != "identifier":
-        return b""
-    return b"" if owner.text in PLACEHOLDERS else owner.text or b""
+    return Needle(leaf.text, height)
 
 
 def _telling_leaf(pattern: Node) -> Node | None:
-    """Return the leaf of the last long word, else of the longest.
+    """Return the leaf of the last long name, else of the longest word.
 
     The last name of a chain tells most: of ``torch.distributed.all_reduce`` the last.
     """
-    words = [
-        (word.start(), len(word[0]))
-        for word in _WORDS.finditer(pattern.text or b"")
-        if word[0] not in PLACEHOLDERS
-    ]
-    telling = [word for word in words if word[1] >= TELLING_LENGTH]
-    words.sort(key=lambda word: (-word[1], -word[0]))
-    for start, size in (*reversed(telling), *words):
-        first = pattern.start_byte + start
-        leaf = pattern.descendant_for_byte_range(first, first + size)
-        if leaf is not None and _is_sure(leaf):
-            is_word = leaf.end_byte - leaf.start_byte == size
-            if is_word or leaf.type == "string_content":
+    text = pattern.text or b""
+    for chain in reversed(list(_CHAINS.finditer(text))):
+        start, end = chain.span(1)
+        is_telling = end - chain.start() >= TELLING_LENGTH
+        if is_telling and chain[1] not in PLACEHOLDERS:
+            leaf = _leaf_at(pattern, start, end)
+            if leaf is not None:
                 return leaf
+    words = [word.span() for word in _WORDS.finditer(text)]
+    for start, end in sorted(words, key=lambda word: (word[0] - word[1], -word[0])):
+        leaf = _leaf_at(pattern, start, end)
+        if leaf is not None:
+            return leaf
     return None
+
+
+def _leaf_at(pattern: Node, start: int, end: int) -> Node | None:
+    """Return the leaf that is a word of a pattern, or a string that holds it."""
+    first = pattern.start_byte
+    leaf = pattern.descendant_for_byte_range(first + start, first + end)
+    if leaf is None or not _is_sure(leaf) or leaf.text in PLACEHOLDERS:
+        return None
+    is_word = leaf.end_byte - leaf.start_byte == end - start
+    return leaf if is_word or leaf.type == "string_content" else None
 
 
 def _leaves(node: Node) -> Iterator[Node]:
@@ -127,37 +104,26 @@ def _is_sure(leaf: Node) -> bool:
     )
 
 
-def positions(needle: Needle, source: bytes, start: int, end: int) -> Iterator[int]:
-    """Yield where a needle can stand in a scope.
+def positions(text: bytes, source: bytes, start: int, end: int) -> Iterator[int]:
+    """Yield where a text stands in a scope and is not a piece of a longer word.
 
     Raises:
         AnchorError: more places than anyone means.
     """
-    text, size = needle.text, len(needle.text)
-    not_before, not_behind, owner = needle.not_before, needle.not_behind, needle.owner
+    size, last = len(text), len(source) - 1
+    starts_word, ends_word = text[0] in _WORD, text[-1] in _WORD
     count = 0
-    for at in occurrences(text, source, start, end):
-        if at and source[at - 1] in not_before:
-            continue
-        if at + size < len(source) and source[at + size] in not_behind:
-            continue
-        if owner and _has_other_owner(owner, source, at):
-            continue
-        count += 1
-        if count > MAX_PLACES:
-            raise AnchorError(
-                f"{text.decode()!r} stands in over {MAX_PLACES:,} places here: "
-                "name the symbol around the one that is meant"
-            )
-        yield at
-
-
-def _has_other_owner(owner: bytes, source: bytes, at: int) -> bool:
-    """Tell whether another name stands before the dot; space or a bracket may be it."""
-    dot = at - 1
-    begin = dot - len(owner)
-    if dot < 1 or source[dot] != _DOT or source[dot - 1] not in _WORD:
-        return False
-    return not source.endswith(owner, 0, dot) or (
-        begin > 0 and source[begin - 1] in _WORD
-    )
+    at = source.find(text, start, end)
+    while at >= 0:
+        behind = at + size
+        if not (starts_word and at and source[at - 1] in _WORD) and not (
+            ends_word and behind <= last and source[behind] in _WORD
+        ):
+            count += 1
+            if count > MAX_PLACES:
+                raise AnchorError(
+                    f"{text.decode()!r} stands in over {MAX_PLACES:,} places here: "
+                    "name the symbol around the one that is meant"
+                )
+            yield at
+        at = source.find(text, behind, end)

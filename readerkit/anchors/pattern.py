@@ -34,17 +34,18 @@ code. Of matches that contain each other in one chain of operators, the longest 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from tree_sitter import Node
 
+from readerkit.anchors.call import Call, read_call
 from readerkit.anchors.compare import same_content, same_kind
 from readerkit.anchors.gaps import read_pieces, read_statement, with_gaps
 from readerkit.anchors.needle import Needle, needle_of, positions
 from readerkit.anchors.shape import Header, Shape
-from readerkit.anchors.tree import MAX_DEPTH, UNCOUNTED, check_depth, last_row
+from readerkit.anchors.tree import MAX_DEPTH, UNCOUNTED, check_depth
 from readerkit.errors import AnchorError
 
 
@@ -76,21 +77,33 @@ class Pattern:
     """
 
     def __init__(self, text: str) -> None:
-        self._code = with_gaps(text)
-        node = read_statement(self._code)
-        is_header = self._code.endswith(":")
-        self._statement = _with_needles([node] if node else [], is_header)
-        if node is None and not self._pieces:
+        self.text = text
+        self._call = read_call(text)
+        if self._call is None and not self._statement and not self._pieces:
             raise AnchorError(
                 f"pattern {text!r} is not one expression, statement or header of "
                 "Python (a range of several has 'from' and 'to')"
             )
-        if node is not None and not self._statement:
-            raise AnchorError(f"pattern {text!r} matches everything: add a name to it")
 
     @cached_property
-    def _pieces(self) -> list[tuple[Shape, Needle]]:
-        return _with_needles(read_pieces(self._code))
+    def _statement(self) -> list[_Reading]:
+        code = with_gaps(self.text)
+        node = read_statement(code)
+        if node is None:
+            return []
+        shape = Header(node) if code.endswith(":") else Shape(node)
+        needle = needle_of(shape.node)
+        if needle is None:
+            raise AnchorError(
+                f"pattern {self.text!r} matches everything: add a name to it"
+            )
+        return [_Reading(shape, needle)]
+
+    @cached_property
+    def _pieces(self) -> list[_Reading]:
+        shapes = map(Shape, read_pieces(with_gaps(self.text)))
+        needles = ((shape, needle_of(shape.node)) for shape in shapes)
+        return [_Reading(shape, needle) for shape, needle in needles if needle]
 
     def find(
         self, scopes: Sequence[Node], source: bytes, begin: int = 0
@@ -99,60 +112,88 @@ class Pattern:
 
         A match begins at byte ``begin`` or behind it.
         """
-        return _find_all(self._statement, scopes, source, begin) or _find_all(
-            self._pieces, scopes, source, begin
-        )
+        if self._call is not None:
+            return _in_order(
+                match
+                for scope in scopes
+                for match in self._find_call(self._call, scope, source, begin)
+            )
+        for readings in (self._statement, self._pieces):
+            matches = _in_order(
+                match
+                for reading in readings
+                for scope in scopes
+                for match in reading.find(scope, source, begin)
+            )
+            if matches:
+                return matches
+        return []
+
+    def _find_call(
+        self, call: Call, scope: Node, source: bytes, begin: int
+    ) -> Iterator[Match]:
+        start = max(scope.start_byte, begin)
+        for position in positions(call.name, source, start, scope.end_byte):
+            try:
+                node = call.node_at(position, scope, source)
+            except LookupError:
+                [reading] = self._statement
+                node = reading.node_at(position, scope, begin, {})
+            if node is not None and node.start_byte >= start:
+                yield Match(node, node.start_point[0] + 1, node.end_point[0] + 1)
 
 
-def _with_needles(
-    nodes: list[Node], is_header: bool = False
-) -> list[tuple[Shape, Needle]]:
-    shapes = [Header(node) if is_header else Shape(node) for node in nodes]
-    return [(shape, needle) for shape in shapes if (needle := needle_of(shape.node))]
+@dataclass(slots=True)
+class _Reading:
+    """One way to read a pattern."""
 
+    shape: Shape
+    needle: Needle
 
-def _find_all(
-    shapes: list[tuple[Shape, Needle]],
-    scopes: Sequence[Node],
-    source: bytes,
-    begin: int,
-) -> list[Match]:
-    found = {
-        (node.start_byte, node.end_byte): _match(shape, node)
-        for shape, needle in shapes
-        for scope in scopes
-        for node in _find(shape, needle, scope, source, begin)
-    }
-    return [found[key] for key in sorted(found)]
+    def find(self, scope: Node, source: bytes, begin: int) -> Iterator[Match]:
+        """Yield the matches in a scope.
 
+        Only where the needle stands is the tree compared, from the ancestor as far
+        above it as in the pattern.
+        """
+        start = max(scope.start_byte, begin)
+        compared: dict[tuple[int, int], bool] = {}
+        for position in positions(self.needle.text, source, start, scope.end_byte):
+            node = self.node_at(position, scope, begin, compared)
+            if node is not None:
+                last = self.shape.last_row_of(node)
+                yield Match(node, node.start_point[0] + 1, last + 1)
 
-def _match(shape: Shape, node: Node) -> Match:
-    last = shape.last_row_of(node) if isinstance(shape, Header) else last_row(node)
-    return Match(node, node.start_point[0] + 1, last + 1)
+    def node_at(
+        self,
+        position: int,
+        scope: Node,
+        begin: int,
+        compared: dict[tuple[int, int], bool],
+    ) -> Node | None:
+        """Return the largest match whose needle stands at a position.
 
-
-def _find(
-    shape: Shape, needle: Needle, scope: Node, source: bytes, begin: int
-) -> Iterator[Node]:
-    """Yield the nodes of a scope that are like a shape.
-
-    Only where the needle stands is the tree compared, from the ancestor as far above
-    it as in the pattern.
-    """
-    compared: dict[tuple[int, int], bool] = {}
-    start = max(scope.start_byte, begin)
-    for position in positions(needle, source, start, scope.end_byte):
+        What was compared before is looked up: all names of a chain lead to the chain.
+        """
         longest = None
-        for node in _ancestors(scope, position, needle):
-            if not same_kind(shape, node.type) or node.start_byte < begin:
+        for node in _ancestors(scope, position, self.needle):
+            if not same_kind(self.shape, node.type) or node.start_byte < begin:
                 continue
             key = (node.start_byte, node.end_byte)
             if key not in compared:
-                compared[key] = same_content(shape, node)
+                compared[key] = same_content(self.shape, node)
             if compared[key]:
                 longest = node
-        if longest is not None:
-            yield longest
+        return longest
+
+
+def _in_order(matches: Iterable[Match]) -> list[Match]:
+    """Return matches by their place; two needles can stand in one of them."""
+    some = list(matches)
+    if len(some) < 2:
+        return some
+    found = {(match.node.start_byte, match.node.end_byte): match for match in some}
+    return [found[key] for key in sorted(found)]
 
 
 def _ancestors(scope: Node, position: int, needle: Needle) -> list[Node]:
@@ -161,7 +202,7 @@ def _ancestors(scope: Node, position: int, needle: Needle) -> list[Node]:
     There are several where levels that do not count follow each other.
     """
     cursor = scope.walk()
-    go_down = cursor.goto_first_child_for_byte
+    go_down, go_up = cursor.goto_first_child_for_byte, cursor.goto_parent
     for _ in range(MAX_DEPTH + 1):
         if go_down(position) is None:
             break
@@ -173,13 +214,13 @@ def _ancestors(scope: Node, position: int, needle: Needle) -> list[Node]:
         return []
     height = needle.height
     while height:
-        if not cursor.goto_parent():
+        if not go_up():
             return []
         node = cursor.node
         assert node is not None  # a cursor stands on a node
         height -= node.type not in UNCOUNTED
     found = [node]
-    while cursor.goto_parent():
+    while go_up():
         node = cursor.node
         assert node is not None
         if node.type not in UNCOUNTED:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from tree_sitter import Node, Query, QueryCursor, QueryError
 
 from readerkit.anchors.anchor import Anchor, Span
+from readerkit.anchors.near import near_code, near_symbols, shorten
 from readerkit.anchors.pattern import Match, compile_pattern
 from readerkit.anchors.source import PYTHON, SourceFile
 from readerkit.anchors.symbols import Symbol
@@ -26,25 +26,38 @@ def resolve(anchor: Anchor, source: SourceFile) -> Span:
     """Return the one span that ``anchor`` names in ``source``.
 
     Raises:
-        AnchorError: no match, with the nearest names or lines; or several, with each
-            candidate's line.
+        AnchorError: no match, with the nearest names or lines; several, with each
+            candidate's line; or a place that holds, or stands in, code that does not
+            parse.
     """
+    if source.root.is_error:
+        raise AnchorError(
+            f"{source.path}:1: got a file that does not parse at all, so that no line "
+            "of it can be anchored: expected valid Python"
+        )
     symbols = _symbols(anchor, source)
     if anchor.code is None and anchor.start is None and anchor.query is None:
-        symbol = _pick(symbols, anchor.nth, f"symbol {anchor.symbol}", source)
-        return Span(source.path, symbol.first, symbol.last)
-    scopes = [symbol.scope for symbol in symbols] or [source.root]
-    if anchor.query is not None:
-        matches = _query(anchor.query, scopes)
-        match = _pick(matches, anchor.nth, "the query", source)
-    elif anchor.code is not None:
-        match = _pattern(anchor.code, anchor.nth, scopes, source, anchor.symbol)
+        place: Symbol | Match = _pick_symbol(symbols, anchor, source)
+        span = Span(source.path, place.first, place.last)
     else:
-        assert anchor.start is not None and anchor.stop is not None  # Anchor.parse
-        match = _pattern(anchor.start, anchor.nth, scopes, source, anchor.symbol)
-        end = _end_of_range(anchor, anchor.stop, match, scopes, source)
-        return Span(source.path, match.first, max(match.last, end.last))
-    return Span(source.path, match.first, match.last)
+        scopes = [symbol.scope for symbol in symbols] or [source.root]
+        if anchor.query is not None:
+            if not source.data.strip():
+                raise AnchorError(f"{source.path}: got a blank file, expected code")
+            matches = _query(anchor.query, scopes)
+            place = _pick(matches, anchor.nth, "the query", source)
+        else:
+            text = anchor.code if anchor.start is None else anchor.start
+            assert text is not None  # Anchor.parse
+            place = _pattern(text, anchor, scopes, source)
+        last = place.last
+        if anchor.stop is not None:
+            end = _end_of_range(anchor, anchor.stop, place, scopes, source)
+            last = max(last, end.last)
+        span = Span(source.path, place.first, last)
+    if source.root.has_error:
+        source.check_parsed(span.first, span.last)
+    return span
 
 
 def _symbols(anchor: Anchor, source: SourceFile) -> list[Symbol]:
@@ -56,55 +69,29 @@ def _symbols(anchor: Anchor, source: SourceFile) -> list[Symbol]:
         return found
     raise AnchorError(
         f"{source.path}: no symbol {anchor.symbol!r}",
-        _near_symbols(anchor.symbol, source),
+        near_symbols(anchor.symbol, source),
     )
 
 
-def _near_symbols(name: str, source: SourceFile) -> list[str]:
-    """Name the symbols that ``name`` may be a misspelling of, same last part first."""
-    last = name.rpartition(".")[2]
-    near = [known for known in source.symbols if known.rpartition(".")[2] == last]
-    near += difflib.get_close_matches(name, source.symbols, n=4, cutoff=0.5)
-    by_last_part: dict[str, str] = {}
-    for known in source.symbols:
-        by_last_part.setdefault(known.rpartition(".")[2], known)
-    close = difflib.get_close_matches(last, by_last_part, n=3, cutoff=0.75)
-    near += [by_last_part[part] for part in close]
-    lines = [
-        f"did you mean {known}? (line {source.symbols[known][0].first})"
-        for known in list(dict.fromkeys(near))[:MAX_CANDIDATES]
-    ]
-    return lines or [f"it defines {len(source.symbols)} symbols, none alike"]
+def _pick_symbol(symbols: list[Symbol], anchor: Anchor, source: SourceFile) -> Symbol:
+    if anchor.nth is None and len(symbols) == 1:
+        return symbols[0]
+    return _pick(symbols, anchor.nth, f"symbol {anchor.symbol}", source)
 
 
 def _pattern(
-    text: str,
-    nth: int | None,
-    scopes: Sequence[Node],
-    source: SourceFile,
-    symbol: str | None,
+    text: str, anchor: Anchor, scopes: Sequence[Node], source: SourceFile
 ) -> Match:
-    pattern = compile_pattern(text)
-    matches = pattern.find(scopes, source.data)
-    where = f" in {symbol}" if symbol else ""
+    matches = compile_pattern(text).find(scopes, source.data)
+    if anchor.nth is None and len(matches) == 1:
+        return matches[0]
+    where = f" in {anchor.symbol}" if anchor.symbol else ""
     if not matches:
         raise AnchorError(
-            f"{source.path}: no match for {_shorten(text)!r}{where}",
-            _near_lines(text, scopes, source),
+            f"{source.path}: no match for {shorten(text)!r}{where}",
+            near_code(text, scopes, source),
         )
-    return _pick(matches, nth, f"{_shorten(text)!r}{where}", source)
-
-
-def _near_lines(text: str, scopes: Sequence[Node], source: SourceFile) -> list[str]:
-    """Show the lines of the scopes that look most like a pattern without a match."""
-    wanted = " ".join(text.replace("...", " ").split())
-    lines: dict[str, int] = {}
-    for scope in scopes:
-        for number in range(scope.start_point[0] + 1, scope.end_point[0] + 2):
-            if number <= len(source.raw_lines):
-                lines.setdefault(source.line(number).strip()[:200], number)
-    near = difflib.get_close_matches(wanted, lines, n=3, cutoff=0.4)
-    return [f"near: line {lines[line]}: {_shorten(line)}" for line in near]
+    return _pick(matches, anchor.nth, f"{shorten(text)!r}{where}", source)
 
 
 def _end_of_range(
@@ -117,12 +104,12 @@ def _end_of_range(
     matches = pattern.find([scope], source.data, start.node.start_byte)
     if not matches:
         raise AnchorError(
-            f"{source.path}: no match for {_shorten(text)!r} at or after line "
+            f"{source.path}: no match for {shorten(text)!r} at or after line "
             f"{start.first}, "
             "where the range begins",
-            _near_lines(text, [scope], source),
+            near_code(text, [scope], source),
         )
-    what = f"{_shorten(text)!r} after line {start.first}"
+    what = f"{shorten(text)!r} after line {start.first}"
     return _pick(matches, anchor.to_nth, what, source, key="to_nth")
 
 
@@ -179,14 +166,9 @@ def _pick(
     else:
         reason = f"{len(places)} matches for {what}, expected one"
     rows = [
-        f"{key}: {index} is line {place.first}: {_shorten(source.line(place.first))}"
+        f"{key}: {index} is line {place.first}: {shorten(source.line(place.first))}"
         for index, place in enumerate(places[:MAX_CANDIDATES], 1)
     ]
     if len(places) > MAX_CANDIDATES:
         rows.append(f"and {len(places) - MAX_CANDIDATES} more")
     raise AnchorError(f"{source.path}: {reason}", rows)
-
-
-def _shorten(line: str) -> str:
-    line = line.strip()
-    return line if len(line) <= 88 else line[:85] + "..."

@@ -7,7 +7,7 @@ from functools import cached_property
 from tree_sitter import Node
 
 from readerkit.anchors.gaps import GAP_DECORATORS, GAP_TEXTS
-from readerkit.anchors.tree import header, parts, ungrouped
+from readerkit.anchors.tree import header, last_row, parts, ungrouped
 
 _BRACKETS = {b"()", b"[]", b"{}"}
 _ABSENT = b" \t\r\n,"
@@ -25,21 +25,10 @@ class Shape:
         self.text = node.text or b""
         self.is_gap = self.text in GAP_TEXTS
         """Whether it, or all that it holds, is a gap."""
-
-    @cached_property
-    def is_leaf(self) -> bool:
+        self.is_leaf = not node.child_count or self.kind == "string_content"
         """Whether its text is all there is to compare."""
-        return not self.node.child_count or self.kind == "string_content"
-
-    @cached_property
-    def brackets(self) -> bytes:
+        self.brackets = _brackets_of_gap(node, self.text)
         """Both brackets of ``(...)``, ``[...]`` or ``{...}``; else nothing."""
-        brackets = self.text[:1] + self.text[-1:]
-        if brackets not in _BRACKETS or self.text[1:-1].strip(_ABSENT) not in GAP_TEXTS:
-            return b""
-        first = self.node.child(0)
-        is_wrapper = first is None or first.child_count > 0
-        return b"" if is_wrapper else brackets
 
     @cached_property
     def parts(self) -> list[Shape]:
@@ -50,15 +39,28 @@ class Shape:
         """Return what is compared with the parts, of a node in source."""
         return parts(node)
 
-    @cached_property
+    def last_row_of(self, node: Node) -> int:
+        """Return the row where a match ends, counted from 0."""
+        return last_row(node)
+
+    @property
     def gaps(self) -> list[bool]:
         """Of each part, whether it is a gap in a list."""
         return [part.is_gap or part.text in GAP_DECORATORS for part in self.parts]
 
-    @cached_property
+    @property
     def part_kinds(self) -> set[str]:
         """The kinds of the parts."""
         return {part.kind for part in self.parts}
+
+
+def _brackets_of_gap(node: Node, text: bytes) -> bytes:
+    brackets = text[:1] + text[-1:]
+    if brackets not in _BRACKETS or text[1:-1].strip(_ABSENT) not in GAP_TEXTS:
+        return b""
+    first = node.child(0)
+    is_wrapper = first is None or first.child_count
+    return b"" if is_wrapper else brackets
 
 
 class Header(Shape):
@@ -77,7 +79,7 @@ class Header(Shape):
         return found if self.kind == "decorated_definition" else header(found)
 
     def last_row_of(self, node: Node) -> int:
-        """Return the row of the header's colon in a node of source."""
+        """Return the row of a match's colon, counted from 0."""
         if self.kind == "decorated_definition":
             node = parts(node)[-1]
         return header(parts(node))[-1].end_point[0]

@@ -8,6 +8,7 @@ import tree_sitter
 import tree_sitter_python
 
 from readerkit.anchors.symbols import Symbol, collect_symbols
+from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
 
 PYTHON = tree_sitter.Language(tree_sitter_python.language())
@@ -81,3 +82,44 @@ class SourceFile:
             if symbol.first <= first and last <= symbol.last
         ]
         return min(around, key=lambda symbol: symbol.last - symbol.first, default=None)
+
+    @property
+    def first_broken_line(self) -> int | None:
+        """The first line that does not parse."""
+        if not self.root.has_error:
+            return None
+        return _first_error(self.root).start_point[0] + 1
+
+    def check_parsed(self, first: int, last: int) -> None:
+        """Refuse lines whose place in the tree is a guess.
+
+        Where code does not parse, the tree is what could be saved: of the top-level
+        statement around it, neither ends nor nesting can be trusted.
+
+        Raises:
+            AnchorError: lines of such a statement; the message says what is broken.
+        """
+        end = -1
+        for statement in self.root.children:
+            (row, column), before = statement.start_point, end
+            end = last_row(statement)
+            # Behind a break, what was indented can end up at the top.
+            is_torn = column > 0 and row > before and not statement.is_extra
+            touches = row < last and first <= end + 1
+            if touches and (statement.has_error or is_torn):
+                line = _first_error(statement).start_point[0] + 1
+                raise AnchorError(
+                    f"{self.path}:{line}: got code that does not parse, and lines "
+                    f"{first}-{last} depend on it: expected valid Python; mend it, "
+                    f"or anchor a place outside lines {row + 1}-{end + 1}"
+                )
+
+
+def _first_error(node: tree_sitter.Node) -> tree_sitter.Node:
+    """Return the first node that the parser made up or gave up on, or the node."""
+    while not (node.is_error or node.is_missing):
+        broken = next((child for child in node.children if child.has_error), None)
+        if broken is None:
+            break
+        node = broken
+    return node

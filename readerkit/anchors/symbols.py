@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from string import ascii_letters, digits
 from typing import Literal
 
 from tree_sitter import Node
@@ -14,29 +15,10 @@ _DEFINITIONS: dict[str, Literal["class", "function"]] = {
     "class_definition": "class",
     "function_definition": "function",
 }
-# Where a definition can stand: the walk enters these and skips every expression.
-_CONTAINERS = {
-    "module",
-    "block",
-    "decorated_definition",
-    "if_statement",
-    "elif_clause",
-    "else_clause",
-    "try_statement",
-    "except_clause",
-    "except_group_clause",
-    "finally_clause",
-    "for_statement",
-    "while_statement",
-    "with_statement",
-    "match_statement",
-    "case_clause",
-    "ERROR",
-    *_DEFINITIONS,
-}
+_LETTERS = {*map(str.encode, f"{ascii_letters}{digits}_")}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that makes each one three times as slow
 class Symbol:
     """One definition of a class or function."""
 
@@ -62,47 +44,42 @@ class Symbol:
 def collect_symbols(root: Node, source: bytes) -> Iterator[Symbol]:
     """Yield every definition in source order, nested ones after their parent.
 
-    A cursor walks statements only: no recursion, no look at expressions, and no step
-    into a body that holds neither of the words that begin a definition.
+    A cursor goes from one word that can begin a definition to the next, down only where
+    one stands: it enters a definition first when it gets to its own word.
     """
-    words = sorted((*occurrences(b"def", source), *occurrences(b"class", source)))
-    words.append(len(source) + 1)
-    upcoming = 0
     cursor = root.walk()
-    if not cursor.goto_first_child():
-        return
-    depth = 1
+    enclosing: list[tuple[int, str]] = []  # (end of a definition, prefix outside)
     prefix = ""
-    enclosing: list[tuple[int, str]] = []  # (depth of a definition, prefix outside)
-    decorated: Node | None = None
-    while True:
+    for at in _words(source):
         node = cursor.node
-        assert node is not None  # a cursor stands on a node
-        kind = node.type
-        entered = False
-        if kind in _CONTAINERS:
-            begin, end = node.start_byte, node.end_byte
-            while words[upcoming] < begin:
-                upcoming += 1
-            if kind in _DEFINITIONS:
-                upcoming += 1  # its own word
-                label = node.child_by_field_name("name")
-                if label is not None and label.text:
-                    name = prefix + label.text.decode("utf-8", "replace")
-                    yield Symbol(name, _DEFINITIONS[kind], node, decorated or node)
-                    enclosing.append((depth, prefix))
-                    prefix = name + "."
-            entered = words[upcoming] < end and cursor.goto_first_child()
-        if kind != "decorator" and kind != "comment":
-            decorated = node if kind == "decorated_definition" else None
-        if entered:
-            depth += 1
-            continue
-        while True:
-            if enclosing and enclosing[-1][0] == depth:
-                prefix = enclosing.pop()[1]
-            if cursor.goto_next_sibling():
+        while node is not None and node.end_byte <= at and cursor.goto_parent():
+            node = cursor.node
+        while enclosing and enclosing[-1][0] <= at:
+            prefix = enclosing.pop()[1]
+        while cursor.goto_first_child_for_byte(at) is not None:
+            above, node = node, cursor.node
+            assert node is not None and above is not None  # a cursor stands on a node
+            if node.start_byte > at:
                 break
-            if not cursor.goto_parent():
-                return
-            depth -= 1
+            kind = _DEFINITIONS.get(node.type)
+            if kind is None:
+                continue
+            label = node.child_by_field_name("name")
+            if label is not None and label.text:
+                name = prefix + label.text.decode("utf-8", "replace")
+                is_decorated = above.type == "decorated_definition"
+                yield Symbol(name, kind, node, above if is_decorated else node)
+                enclosing.append((node.end_byte, prefix))
+                prefix = name + "."
+            break
+
+
+def _words(source: bytes) -> list[int]:
+    """Return where ``def`` and ``class`` stand, in source order."""
+    return sorted(
+        at
+        for word in (b"def", b"class")
+        for at in occurrences(word, source)
+        if source[at + len(word) : at + len(word) + 1] not in _LETTERS
+        and source[at - 1 : at] not in _LETTERS
+    )

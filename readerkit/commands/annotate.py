@@ -11,6 +11,8 @@ import click
 from readerkit.commands.options import book_option, json_option
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from readerkit.book import Note, Sources
     from readerkit.commands.library import Library
     from readerkit.document import Kind
@@ -269,14 +271,16 @@ def _known_language(language: str, library: Library) -> None:
         )
 
 
-def show_note(library: Library, note: Note, sources: Sources) -> None:
+def show_note(
+    library: Library, note: Note, sources: Sources, screen: Console | None = None
+) -> None:
     """Print one note with its lines, what is beside it, and its proof."""
     from readerkit.render.note_view import console, note_view, proof
 
     upstream = sources.upstream
     lock = library.book.locks.get(upstream.name)
     came_from = library.came_from(upstream)
-    screen = console()
+    screen = screen or console()
     screen.print(
         note_view(
             note,

@@ -6,22 +6,26 @@ from pathlib import Path
 
 import click
 
-from readerkit.commands.minis import run_module, spelt_out
-from readerkit.commands.options import book_option
+from readerkit.commands.minis import named, run_module, spelt_out
+from readerkit.commands.options import book_option, own_help_option
 
 
 @click.command(
     short_help="A mini beside its upstream: losses, collectives, bytes.",
     context_settings={"ignore_unknown_options": True},
+    add_help_option=False,
 )
-@click.argument("mini")
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@click.argument("mini", metavar="MINI", required=False)
+@click.argument("options", metavar="[OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
+@own_help_option
 @book_option
-def compare(mini: str, options: tuple[str, ...], book: Path | None) -> None:
+def compare(
+    mini: str | None, options: tuple[str, ...], wants_help: bool, book: Path | None
+) -> None:
     """Run MINI and its upstream from the same weights on the same data.
 
     OPTIONS: --upstream NAME, --world N, --steps N, --timeout SECONDS, --json, and
-    --save DIR; readerkit compare MINI -- --help lists the comparisons. Exit 0 where
+    --save DIR; readerkit compare MINI --help lists the comparisons. Exit 0 where
     every line agrees or is explained.
 
     \b
@@ -29,4 +33,6 @@ def compare(mini: str, options: tuple[str, ...], book: Path | None) -> None:
         readerkit compare ddp
         readerkit compare tp --upstream megatron
     """
-    run_module("mini_impls.compare", [spelt_out(mini, book), *options])
+    name = spelt_out(named(mini, wants_help), book)
+    more = ["--help"] if wants_help else []
+    run_module("mini_impls.compare", [name, *options, *more])

@@ -236,9 +236,9 @@ def _demand_attempt(chosen: Lab, folder: Path, book: Path | None) -> None:
 
 
 def _page(name: str, chosen: Lab) -> str:
-    from readerkit.commands.library import shipped
+    from readerkit.commands.folders import shipped_book
 
-    path = shipped() / "site" / "pages" / "labs" / name
+    path = shipped_book() / "site" / "pages" / "labs" / name
     if not path.is_file():
         raise ReaderkitError(f"lab {chosen.id} has no {name.partition('.')[2]}")
     return path.read_text()

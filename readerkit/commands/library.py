@@ -6,7 +6,7 @@ import contextlib
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,12 @@ from pathlib import Path
 import click
 
 from readerkit.book import MINIS, Book, Sources, check_mirrors, resolve_each
+from readerkit.commands.folders import (
+    PACKAGE,
+    cache_folder,
+    data_folder,
+    shipped_book,
+)
 from readerkit.commands.memo import Memo
 from readerkit.commands.overlay import for_this_book, read_with_overlay
 from readerkit.errors import ContentError, Fault, ReaderkitError
@@ -23,8 +29,6 @@ from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.folder import files_below
 from readerkit.upstreams.provenance import Provenance, read_provenance
 from readerkit.upstreams.store import write_atomically
-
-PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def note_progress(line: str) -> None:
@@ -140,7 +144,7 @@ def open_library(
         ContentError: every fault of every file, as far as it can be known.
         ReaderkitError: a folder that is no book.
     """
-    root = (book or shipped()).absolute()
+    root = (book or shipped_book()).absolute()
     if not (root / "annotations" / "upstreams.yaml").is_file():
         raise ReaderkitError(
             f"{root}: got a folder without annotations/upstreams.yaml, expected a book"
@@ -189,17 +193,6 @@ def writing() -> Iterator[None]:
         yield
 
 
-def is_checkout(root: Path) -> bool:
-    """Tell whether a book may be written to: it is not the copy inside a package."""
-    return root != PACKAGE / "data"
-
-
-def shipped() -> Path:
-    """Return the folder of the book that ships: the checkout, or the package's data."""
-    data = PACKAGE / "data"
-    return data if data.is_dir() else PACKAGE.parent
-
-
 def _files(root: Path) -> Iterator[BookFile]:
     for path in _yaml_and_locks(root / "annotations"):
         below = path.relative_to(root).as_posix()
@@ -244,37 +237,10 @@ def _read_file(path: Path) -> tuple[bytes, str]:
     return b"", kinds.get(stat.S_IFMT(mode), "a device or socket")
 
 
-def cache_folder() -> Path:
-    """Return where fetched source is kept: ``READERKIT_CACHE``, or the user's cache."""
-    return _own_folder("READERKIT_CACHE", "user_cache_path")
-
-
-def data_folder() -> Path:
-    """Return where the reader's things are: ``READERKIT_DATA``, or the user's data."""
-    return _own_folder("READERKIT_DATA", "user_data_path")
-
-
-def _own_folder(variable: str, kind: str) -> Path:
-    given = os.environ.get(variable)
-    # No HOME, and no entry in the user database: a relative path, or an error.
-    with contextlib.suppress(RuntimeError):
-        if given:
-            return Path(given).expanduser().absolute()
-        import platformdirs
-
-        find: Callable[[str], Path] = getattr(platformdirs, kind)
-        folder = find("readerkit")
-        if folder.is_absolute():
-            return folder
-    raise ReaderkitError(
-        f"this user has no home folder: set {variable} to a folder for readerkit"
-    )
-
-
 def save_lock(library: Library, upstream: str, lock: Lock) -> list[Path]:
     """Write a lock: the book's part to the book, the overlay's to the overlay."""
     file = library.mine / "annotations" / f"{upstream}.lock"
-    before = Lock.parse(file.read_text("utf-8"), str(file)) if file.exists() else None
+    before = Lock.parse(file.read_text("utf-8"), str(file)) if file.is_file() else None
     notes = library.book.notes_on(upstream)
     # Of the overlay are its notes, and what it locked of those that were left out.
     mine = {*before.anchors} - {a.id for a in notes} if before else set()

@@ -11,13 +11,14 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from readerkit import __version__
 from readerkit.document import Kind, YamlFile
 from readerkit.errors import StoreError
-from readerkit.reading import BookFile, read_strictly
-from readerkit.upstreams.store import write_atomically
+
+if TYPE_CHECKING:
+    from readerkit.reading import BookFile
 
 
 class Memo:
@@ -30,7 +31,15 @@ class Memo:
         self._used: dict[str, Any] = {}
 
     def read(self, file: BookFile, kind: Kind) -> YamlFile:
-        """Return the document of a file, from memory where its bytes are the same.
+        """Return the document of a file of a book.
+
+        Raises:
+            ContentError: a file that is no YAML.
+        """
+        return self.parsed(file.data, file.name, kind)
+
+    def parsed(self, data: bytes, name: str, kind: Kind) -> YamlFile:
+        """Return the document in ``data``, from memory where the bytes are the same.
 
         Only a document without faults is remembered.
 
@@ -38,12 +47,14 @@ class Memo:
             ContentError: a file that is no YAML.
         """
         head = f"{__version__} {kind} ".encode()
-        key = hashlib.sha256(head + file.data).hexdigest()
+        key = hashlib.sha256(head + data).hexdigest()
         plain: Any = self._known.get(key)
         try:
-            document = YamlFile.from_plain(plain, file.name)
+            document = YamlFile.from_plain(plain, name)
         except (TypeError, KeyError, ValueError):
-            document = read_strictly(file, kind)
+            from readerkit.schema import read_document
+
+            document = read_document(data, name, kind)
             plain = None if document.faults else document.to_plain()
         if plain is not None:
             self._used[key] = plain
@@ -52,6 +63,8 @@ class Memo:
     def save(self) -> None:
         """Keep what this run used; without a writable cache nothing is kept."""
         if self._used.keys() != self._known.keys():
+            from readerkit.upstreams.store import write_atomically
+
             body = json.dumps(self._used).encode()
             with contextlib.suppress(StoreError):
                 write_atomically(self._path, _digest(body) + b"\n" + body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,19 @@ ALIASES = {
     "sp": "sequence_parallel",
     "pp": "pipeline",
 }
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _SHARED = {"__init__", "launch", "model", "traffic"}
+
+
+def named(mini: str | None, wants_help: bool) -> str:
+    """Return the mini that was named; without one, ``--help`` is the command's own."""
+    if mini is not None:
+        return mini
+    if not wants_help:
+        raise click.UsageError("Missing argument 'MINI'.")
+    context = click.get_current_context()
+    click.echo(context.get_help())
+    context.exit()
 
 
 def spelt_out(mini: str, book: Path | None) -> str:
@@ -53,6 +66,33 @@ def run_module(module: str, arguments: Sequence[str], *, torch: bool = True) -> 
             "install readerkit with its extra 'torch'"
         )
     sys.stdout.flush()
-    ended = subprocess.run([sys.executable, "-m", module, *arguments], check=False)
-    if ended.returncode:
-        raise click.exceptions.Exit(ended.returncode if ended.returncode > 0 else 1)
+    code = _run([sys.executable, "-m", module, *arguments])
+    if code:
+        raise click.exceptions.Exit(code if code > 0 else 128 - code)
+
+
+def _run(command: Sequence[str]) -> int:
+    """Run a command to its end, and return its exit code.
+
+    It has a process group of its own, so that ^C reaches it once, from here, and it is
+    waited for while it ends its ranks and takes its files away. It is always told so by
+    SIGTERM: an interrupt in the middle of importing torch prints a traceback.
+    """
+    process: subprocess.Popen[bytes] | None = None
+    told: list[int] = []
+
+    def end(signum: int, _: object) -> None:
+        told.append(signum)
+        if process is not None:
+            process.terminate()
+
+    before = {name: signal.signal(name, end) for name in _ENDING}
+    try:
+        process = subprocess.Popen(command, process_group=0)
+        if told:
+            process.terminate()
+        code = process.wait()
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+    return 128 + told[0] if told and code else code

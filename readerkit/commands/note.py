@@ -79,6 +79,8 @@ def note(
     if only_print:
         click.echo(entry, nl=False)
         return
+    if target.is_relative_to(library.mine):  # before anyone types, not after
+        open_library(book, whole=True, quiet=True)
     draft = _edit(entry, span, source, library)
     _write(library, upstream, target, draft, book)
 
@@ -90,7 +92,7 @@ def _free_id(given: str | None, library: Library, target: Path) -> str:
     any book, and what is free in one may be taken in the next.
     """
     from readerkit.errors import ReaderkitError
-    from readerkit.schema import ID_PATTERN
+    from readerkit.shapes import ID_PATTERN
 
     taken = library.book.annotations
     if given is None:
@@ -177,7 +179,7 @@ def _entry(
 
 
 def _target(library: Library, upstream: Upstream, topic: str, into: str | None) -> Path:
-    from readerkit.commands.library import is_checkout
+    from readerkit.commands.folders import is_checkout
     from readerkit.errors import ReaderkitError
 
     if not re.fullmatch(r"[a-z][a-z0-9_-]*", topic):

@@ -26,3 +26,14 @@ def json_option(command: Command) -> Command:
     return click.option(
         "--json", "as_json", is_flag=True, help="Print JSON, and nothing else."
     )(command)
+
+
+def own_help_option(command: Command) -> Command:
+    """Add ``--help`` to a command that hands its options on to a mini."""
+    return click.option(
+        "-h",
+        "--help",
+        "wants_help",
+        is_flag=True,
+        help="Show this message, or with MINI the options of that mini, and exit.",
+    )(command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,17 +29,22 @@ def review(note_ids: tuple[str, ...], book: Path | None) -> None:
 
 def _review(note_ids: tuple[str, ...], book: Path | None) -> None:
     from readerkit.book import lock_notes, resolve_notes
-    from readerkit.commands.library import is_checkout, open_library, save_lock
+    from readerkit.commands.folders import is_checkout
+    from readerkit.commands.library import open_library, save_lock
     from readerkit.errors import ReaderkitError
 
     library = open_library(book)
     known = library.book.annotations
     unknown = [name for name in note_ids if name not in known]
     if unknown:
-        raise ReaderkitError(
-            f"no note has the id {', '.join(unknown)}: "
-            "list them with readerkit annotate"
+        near = [difflib.get_close_matches(name, known, n=1) for name in unknown]
+        meant = [name for found in near for name in found]
+        hint = (
+            f"did you mean {', '.join(meant)}?"
+            if meant
+            else "list them with readerkit annotate"
         )
+        raise ReaderkitError(f"no note has the id {', '.join(unknown)}: {hint}")
     shipped = [name for name in note_ids if not known[name].mine]
     if shipped and not is_checkout(library.root):
         raise ReaderkitError(

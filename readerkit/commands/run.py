@@ -6,27 +6,32 @@ from pathlib import Path
 
 import click
 
-from readerkit.commands.minis import run_module, spelt_out
-from readerkit.commands.options import book_option
+from readerkit.commands.minis import named, run_module, spelt_out
+from readerkit.commands.options import book_option, own_help_option
 
 
 @click.command(
     short_help="One mini implementation, on processes of this machine.",
     context_settings={"ignore_unknown_options": True},
+    add_help_option=False,
 )
-@click.argument("mini")
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@click.argument("mini", metavar="MINI", required=False)
+@click.argument("options", metavar="[OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
+@own_help_option
 @book_option
-def run(mini: str, options: tuple[str, ...], book: Path | None) -> None:
+def run(
+    mini: str | None, options: tuple[str, ...], wants_help: bool, book: Path | None
+) -> None:
     """Run MINI: who holds what, what is sent, the loss, and one process beside it.
 
     OPTIONS go to the mini: --world N, --backend gloo|nccl, --steps N, and its own;
-    readerkit run MINI -- --help lists them.
+    readerkit run MINI --help lists them.
 
     \b
     Example:
         readerkit run ddp --world 2
         readerkit run schedules --world 4 --microbatches 8
     """
-    name = spelt_out(mini, book)
-    run_module(f"mini_impls.{name}", options, torch=name != "schedules")
+    name = spelt_out(named(mini, wants_help), book)
+    more = ["--help"] if wants_help else []
+    run_module(f"mini_impls.{name}", [*options, *more], torch=name != "schedules")

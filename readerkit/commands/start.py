@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import click
@@ -9,12 +12,12 @@ import click
 from readerkit.commands.options import book_option
 
 FIRST_STOP = "tp-row-forward"
+# Lines of it and of the code share the first screen of a terminal of 80 by 24.
 _INTRODUCTION = """\
-Every tensor-parallel layer pair of every large model run with Megatron-LM ends in the
-lines below. They are the real ones, at a pinned commit, checked byte for byte.
-
-Before you read the note: each rank holds a slice of the weight's input dimension, so
-each rank's product is only a part of the sum. Which collective closes the layer?
+Every tensor-parallel pair of layers in Megatron-LM ends in the lines below, the
+real ones, at a pinned commit, checked byte for byte. Each rank holds a slice of
+the weight's input dimension, so its product is only a part of the sum.
+Which collective closes the layer? Decide before you read the note.
 """
 _AFTER = """\
 Where to go from here:
@@ -39,6 +42,7 @@ def start(book: Path | None) -> None:
     from readerkit.commands.annotate import show_note
     from readerkit.commands.library import open_library
     from readerkit.errors import ReaderkitError
+    from readerkit.render.note_view import console
 
     library = open_library(book)
     annotation = library.book.annotations.get(FIRST_STOP)
@@ -46,7 +50,19 @@ def start(book: Path | None) -> None:
         raise ReaderkitError(f"this book has no note '{FIRST_STOP}' to start from")
     sources = library.sources(library.upstream(annotation.upstream))
     [note] = resolve_notes(library.book, sources, [annotation])
-    click.echo(_INTRODUCTION)
-    show_note(library, note, sources)
-    click.echo()
-    click.echo(_AFTER, nl=False)
+    screen = console()
+    with screen.capture() as page:
+        show_note(library, note, sources, screen)
+    _show(f"{_INTRODUCTION}\n{page.get()}\n{_AFTER}")
+
+
+def _show(text: str) -> None:
+    """Print, a screen at a time where a terminal cannot hold it all."""
+    height = shutil.get_terminal_size().lines
+    if sys.stdout.isatty() and sys.stdin.isatty() and text.count("\n") >= height:
+        # What was read stays on the screen, and the last line says how to go on.
+        prompt = r"-Pspace\: go on   q\: leave$"
+        os.environ.setdefault("LESS", f"FRX{prompt}")
+        click.echo_via_pager(text, color=True)
+    else:
+        click.echo(text, nl=False, color=True)

@@ -53,7 +53,7 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        letter if _is_seen(letter) else f"<U+{ord(letter):04X}>" for letter in text
+        letter if is_seen(letter) else f"<U+{ord(letter):04X}>" for letter in text
     )
 
 
@@ -62,7 +62,8 @@ def visible_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
-def _is_seen(letter: str) -> bool:
+def is_seen(letter: str) -> bool:
+    """Tell whether a character shows itself, or is a line end or a tab."""
     if letter in "\n\t":
         return True
     return unicodedata.category(letter) not in _HIDDEN and letter not in _BLANK

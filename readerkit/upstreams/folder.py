@@ -12,6 +12,11 @@ from readerkit.errors import SourceError
 from readerkit.upstreams.served import MAX_MEMBER_BYTES, Served, Source
 from readerkit.upstreams.upstream import Upstream
 
+_NOT_OURS = (
+    "{} is a repository of another user, and git reads none of those: name a copy of "
+    "your own (cp -r), or a checkout of it"
+)
+
 
 def folder_source(root: Path, git_cache: Path) -> Source:
     """Return a source over ``root``: its pinned commit if it is a git repository."""
@@ -20,12 +25,22 @@ def folder_source(root: Path, git_cache: Path) -> Source:
         if not root.is_dir():
             raise SourceError(f"{root} is not a folder")
         bare = (root / "objects").is_dir() and (root / "HEAD").is_file()
+        origin = f"folder {root}"
         if bare or (root / ".git").exists():
             from readerkit.upstreams.git_source import serve_git
 
-            return serve_git(upstream, paths, git_cache, url=root.resolve().as_uri())
+            url = root.resolve().as_uri()
+            try:
+                return serve_git(upstream, paths, git_cache, url=url)
+            except SourceError as error:
+                if "dubious ownership" not in str(error):
+                    raise
+                if bare:
+                    raise SourceError(_NOT_OURS.format(root)) from None
+            # What is checked out there needs no git: it is held against the lock.
+            origin = f"the files checked out in {root}, a repository of another user"
         files = files_below(root, upstream, paths)
-        return Served(f"folder {root}", files, licence=_licence(root, upstream))
+        return Served(origin, files, licence=_licence(root, upstream))
 
     return serve
 

@@ -228,6 +228,42 @@ def test_unused_frozen_and_buffers(pool):
         assert counts == {"all_reduce": 7}
 
 
+class Branch(nn.Module):
+    """The layer whose gradients come first is not used everywhere."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.always, self.sometimes = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x, use):
+        x = self.always(x)
+        return self.sometimes(x) if use else x
+
+
+def branch(rank):
+    model = Branch()
+    ddp = DistributedDataParallel(
+        model, rank.group, bucket_cap_mb=0, find_unused_parameters=True
+    )
+    for _ in range(2):
+        model.zero_grad()
+        ddp(torch.ones(2, 4), rank.rank > 0).sum().backward()
+    return [p.grad for p in model.parameters()], [b.issued_after for b in ddp.buckets]
+
+
+def test_a_rank_may_send_all_its_buckets_before_another_has_found_what_is_unused(pool):
+    w, want = pool.world_size, Branch()
+    outputs = [want(torch.ones(2, 4), r > 0).sum() for r in range(w)]
+    (sum(outputs) / w).backward()
+    answers = pool.run(branch)
+    assert answers[0][1] == [2, 2, 2, 2]  # when backward was over
+    assert answers[1][1] == [1, 2, 3, 4]  # one by one
+    for grads, _ in answers:
+        for grad, param in zip(grads, want.parameters(), strict=True):
+            torch.testing.assert_close(grad, param.grad)
+
+
 def test_unused_parameter_is_named(pool2):
     with pytest.raises(RankFailure, match=r"4 of 6 parameters had no .*never\.bias"):
         pool2.run(unused_everywhere)

@@ -383,6 +383,132 @@ def test_microbatches_add_up_and_evaluation_leaves_nothing_behind(pool2):
             torch.testing.assert_close(full[name], p, rtol=1e-5, atol=1e-7)
 
 
+def accumulate_locally(rank):
+    """Three microbatches a step, of which the last one alone is sent."""
+    model = build_model(CONFIG)
+    state = fully_shard(model, rank.group, modules=LAYERS)  # the rest is replicated
+    optimizer, held = sgd(model), 0
+    for step in range(2):
+        batch = make_batch(CONFIG, step=step, batch_size=6 * rank.world_size)
+        optimizer.zero_grad()
+        for i in range(3):
+            part = i * rank.world_size + rank.rank
+            rows = shard_batch(batch, rank=part, world_size=3 * rank.world_size)
+            state.set_requires_gradient_sync(i == 2)
+            with CollectiveCounter() as sent:
+                (compute_loss(model(rows[0]), rows[1]) / 3).backward()
+            if i == 1:
+                quiet = sent.counts()
+                whole = [p for g in state.param_groups.values() for p in g.fsdp_params]
+                kept = (p.unsharded_accumulated_grad for p in whole)
+                held = sum(grad.nbytes for grad in kept if grad is not None)
+        optimizer.step()
+    return state.full_parameters(model), quiet, sent.payload_bytes(), held
+
+
+def test_without_gradient_sync_microbatches_add_up_whole_and_are_sent_once(pool):
+    w = pool.world_size
+    model = build_model(CONFIG)
+    steps = [make_batch(CONFIG, step=i, batch_size=6 * w) for i in range(2)]
+    train_one_process(model, sgd(model), steps, chunks=3 * w)
+    root, layer = sizes(w)
+    for full, quiet, payload, held in pool.run(accumulate_locally):
+        assert quiet == {"all_gather": 4}  # parameters travel all the same
+        assert held == sum(p.nbytes for p in model.layers.parameters())
+        assert payload["reduce_scatter"] == 2 * layer
+        assert payload["all_reduce"] == root
+        for name, p in model.named_parameters():
+            # microbatches are added per rank first: another order of 3W terms
+            torch.testing.assert_close(full[name], p, rtol=1e-4, atol=1e-6)
+
+
+def test_microbatches_add_up_in_the_dtype_of_the_reduction(pool2):
+    per_rank = []
+    for rank in range(2):
+        model = build_model(CONFIG)
+        grads = {name: 0.0 for name, _ in model.named_parameters()}
+        batch = make_batch(CONFIG, step=0, batch_size=12)
+        for i in range(3):
+            copy = build_model(CONFIG).bfloat16()
+            tokens, labels = shard_batch(batch, rank=2 * i + rank, world_size=6)
+            (compute_loss(copy(tokens), labels) / 3).backward()
+            for name, p in copy.named_parameters():
+                grads[name] = grads[name] + p.grad.float()
+        per_rank.append(grads)
+    answers = pool2.run(accumulate_once_in_bf16)
+    for rank, got in enumerate(answers):
+        for name, grad in got.items():
+            a, b = (rows_of(grads[name], rank, 2) for grads in per_rank)
+            assert torch.equal(grad, (a + b) / 2), name
+
+
+def accumulate_once_in_bf16(rank):
+    model = build_model(CONFIG)
+    state = fully_shard(
+        model,
+        rank.group,
+        modules=ALL,
+        compute_dtype=torch.bfloat16,
+        reduce_dtype=torch.float32,
+    )
+    batch = make_batch(CONFIG, step=0, batch_size=12)
+    for i in range(3):
+        tokens, labels = shard_batch(batch, rank=2 * i + rank.rank, world_size=6)
+        state.set_requires_gradient_sync(i == 2)
+        (compute_loss(model(tokens), labels) / 3).backward()
+    return {name: p.grad for name, p in model.named_parameters()}
+
+
+def accumulate_in_a_branch(rank):
+    model = Odd()
+    state = fully_shard(model, rank.group, modules=["", "first", "branch", "last"])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(STEPS_OF_ODD):
+        optimizer.zero_grad()
+        for take in (True, False):  # the branch has nothing when the others are sent
+            state.set_requires_gradient_sync(not take)
+            model(torch.full((2, 3), rank.rank + 1.0), take).sum().backward()
+        optimizer.step()
+    return state.full_parameters(model)
+
+
+def test_what_was_used_before_the_last_microbatch_only_is_sent_with_it(pool2):
+    model = Odd()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(STEPS_OF_ODD):
+        optimizer.zero_grad()
+        for take in (True, False):
+            for rank in range(2):
+                (model(torch.full((2, 3), rank + 1.0), take).sum() / 2).backward()
+        optimizer.step()
+    for full in pool2.run(accumulate_in_a_branch):
+        for name, tensor in model.state_dict().items():
+            torch.testing.assert_close(full[name], tensor)
+
+
+def two_losses(rank, together):
+    """Two backwards through one forward, or one through the sum of both losses."""
+    model = build_model(CONFIG)
+    fully_shard(model, rank.group, modules=ALL)
+    tokens, labels = make_batch(CONFIG, step=rank.rank, batch_size=2)
+    logits = model(tokens)
+    first, second = compute_loss(logits, labels), logits.square().mean()
+    if together:
+        (first + second).backward()
+    else:
+        first.backward(retain_graph=True)
+        second.backward()
+    return {name: p.grad for name, p in model.named_parameters()}
+
+
+def test_a_second_backward_through_one_forward_adds_to_the_first(pool2):
+    want = pool2.run(two_losses, True)
+    for grads, expected in zip(pool2.run(two_losses, False), want, strict=True):
+        for name, grad in grads.items():
+            # two sums of two ranks each, added, and one sum of both
+            torch.testing.assert_close(grad, expected[name], rtol=1e-4, atol=1e-6)
+
+
 class Scalar(nn.Module):
     def __init__(self):
         super().__init__()

@@ -1,5 +1,6 @@
 """Flat parameters: equal to one process, cut anywhere, whole only while in use."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -192,6 +193,44 @@ def test_microbatches_add_up_and_evaluation_between_changes_nothing(pool2):
         for name, p in model.named_parameters():
             # four terms in another order, once
             torch.testing.assert_close(full[name], p, rtol=1e-5, atol=1e-7)
+
+
+def accumulate_locally(rank, synced):
+    """Four microbatches a step; those in `synced` are sent, the last one always."""
+    model = build_model(CONFIG)
+    state = fully_shard_flat(model, rank.group, modules=LAYERS)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(2):
+        batch = make_batch(CONFIG, step=step, batch_size=4 * rank.world_size)
+        optimizer.zero_grad()
+        sent, held = [], []
+        for i in range(4):
+            part = i * rank.world_size + rank.rank
+            rows = shard_batch(batch, rank=part, world_size=4 * rank.world_size)
+            quiet = nullcontext() if i in (*synced, 3) else state.no_sync()
+            with CollectiveCounter() as counter, quiet:
+                (compute_loss(model(rows[0]), rows[1]) / 4).backward()
+            sent.append(counter.counts().get("reduce_scatter", 0))
+            held.append(sum(h.flat_param.grad.numel() for h in state.handles.values()))
+        optimizer.step()
+    return state.full_parameters(), sent, held
+
+
+@pytest.mark.parametrize("synced", [(), (1,)], ids=["last alone", "second too"])
+def test_no_sync_keeps_whole_gradients_and_sends_their_sum(pool, synced):
+    w = pool.world_size
+    model = build_model(CONFIG)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    steps = [make_batch(CONFIG, step=i, batch_size=4 * w) for i in range(2)]
+    train_one_process(model, optimizer, steps, chunks=4 * w)
+    whole = sum(p.numel() for p in model.parameters())
+    for full, sent, held in pool.run(accumulate_locally, synced):
+        assert sent == [0, 3 if 1 in synced else 0, 0, 3]
+        assert held[0] == held[2] == whole  # unsharded: what no_sync costs
+        assert held[3] == pytest.approx(whole / w, abs=3)
+        for name, p in model.named_parameters():
+            # microbatches are added per rank first: another order of 4W terms
+            torch.testing.assert_close(full[name], p, rtol=1e-4, atol=1e-6)
 
 
 class Branch(nn.Module):

@@ -106,6 +106,38 @@ def test_no_rank_outlives_its_launcher(tmp_path, signum, status):
             assert process.stderr.read() == ""
 
 
+LATE = """
+import os, time
+from mini_impls import launch
+if __name__ != "__main__":  # in a rank: the first one to come here is slow to start
+    try:
+        os.mkdir(os.environ["LATE"])
+    except FileExistsError:
+        pass
+    else:
+        time.sleep(4)
+def demo(rank, args):
+    rank.say_each("is there")
+if __name__ == "__main__":
+    raise SystemExit(launch.main(demo, description="starts slowly"))
+"""
+
+
+@pytest.mark.slow
+def test_timeout_is_for_collectives_and_not_for_a_rank_that_starts_late(tmp_path):
+    script = tmp_path / "late.py"
+    script.write_text(LATE)
+    done = subprocess.run(
+        [sys.executable, script, "--timeout", "1"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "LATE": str(tmp_path / "late")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "[rank 0] is there\n[rank 1] is there\n"
+
+
 def never(rank, args):
     raise AssertionError("no process may start")
 

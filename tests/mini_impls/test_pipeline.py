@@ -275,20 +275,23 @@ def test_no_activation_outlives_its_send(pool2, schedule, chunks, overlap):
 
 
 def run_big_messages(rank: Rank, schedule, chunks, overlap):
-    """Messages of 4 MiB: no socket buffer hides a send that nobody receives."""
+    """Messages of 4 MiB: no socket buffer hides a send that nobody receives.
+
+    With fewer microbatches no two ranks have something to send to each other at once.
+    """
     config = GPTConfig(
         num_layers=4, max_sequence_length=1024, hidden_size=32, ffn_hidden_size=32
     )
-    orders = get_orders(schedule, rank.world_size, 2, chunks)
+    orders = get_orders(schedule, rank.world_size, MICROBATCHES, chunks)
     stages = split_model(model.build_model(config), rank.rank, rank.world_size, chunks)
     for stage in stages.values():
         for layer in stage.layers.values():
             layer.self_attention = nn.Identity()  # quick: only messages matter
     executor = PipelineExecutor(stages, (32, 1024, 32), rank.group, overlap=overlap)
-    batch = model.make_batch(config, step=0, batch_size=64)
+    batch = model.make_batch(config, step=0, batch_size=32 * MICROBATCHES)
     optimizer = make_optimizer(stages)
     plan = add_send_recv(orders)[rank.rank]
-    return pipeline.train(executor, plan, optimizer, [batch], 2)
+    return pipeline.train(executor, plan, optimizer, [batch], MICROBATCHES)
 
 
 @pytest.mark.parametrize("overlap", [False, True])
@@ -402,3 +405,11 @@ def run_demo(rank: Rank, schedule, chunks):
 @pytest.mark.parametrize(("schedule", "chunks"), SCHEDULES)
 def test_demo_runs(pool2, schedule, chunks):
     pool2.run(run_demo, schedule, chunks)
+
+
+def test_a_schedule_that_splits_the_backward_is_refused():
+    args = argparse.Namespace(
+        schedule="zb-h1", world=2, microbatches=4, chunks=1, layers=4
+    )
+    with pytest.raises(ValueError, match="zb-h1 splits the backward"):
+        pipeline.check(args)

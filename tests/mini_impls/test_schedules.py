@@ -94,9 +94,26 @@ DRAWN = [
         rank 1 | .   F0a F1a F0b B0b F1b B1b F2a B0a F3a B1a F2b B2b F3b B3b B2a B3a .
         """,
     ),
+    (
+        ("zb-h1", 2, 3, 1, 1),
+        """
+        rank 0 | F0 F1 .  B0 W0 F2 B1 W1 B2 W2
+        rank 1 | .  F0 B0 F1 B1 W0 F2 B2 W1 W2
+        """,
+    ),
+    (
+        ("zb-h1", 4, 4, 1, 1),
+        """
+        rank 0 | F0 F1 F2 F3 .  .  .  B0 W0 B1 W1 B2 W2 B3 W3
+        rank 1 | .  F0 F1 F2 .  .  B0 F3 B1 W0 B2 W1 B3 W2 W3
+        rank 2 | .  .  F0 F1 .  B0 F2 B1 F3 B2 W0 B3 W1 W2 W3
+        rank 3 | .  .  .  F0 B0 F1 B1 F2 B2 F3 B3 W0 W1 W2 W3
+        """,
+    ),
 ]
 
 SIZES = [
+    *(("zb-h1", p, m, 1) for p, m in product(range(1, 6), range(1, 9))),
     *(("gpipe", p, m, 1) for p, m in product(range(1, 6), range(1, 9))),
     *(("1f1b", p, m, 1) for p, m in product(range(1, 6), range(1, 9))),
     *(
@@ -120,6 +137,7 @@ def test_docstrings_draw_what_is_yielded():
         ("gpipe", schedules.gpipe),
         ("1f1b", schedules.one_f_one_b),
         ("interleaved", schedules.interleaved),
+        ("zb-h1", schedules.zb_h1),
     ):
         size = (2, 2, 2) if name == "interleaved" else (2, 3)
         picture = draw(get_timeline(get_orders(name, *size)), 2)
@@ -129,11 +147,11 @@ def test_docstrings_draw_what_is_yielded():
 
 def test_every_rank_runs_every_step_once_and_forward_first():
     for case in SIZES:
-        _, world_size, num_microbatches, num_model_chunks = case
+        name, world_size, num_microbatches, num_model_chunks = case
         for rank, order in enumerate(get_orders(*case)):
             expected = {
                 Step(kind, microbatch_id, chunk * world_size + rank)
-                for kind in ("F", "B")
+                for kind in ("F", "B", "W")[: 3 if name == "zb-h1" else 2]
                 for microbatch_id in range(num_microbatches)
                 for chunk in range(num_model_chunks)
             }
@@ -205,6 +223,8 @@ def torch_order(name, world_size, num_microbatches, num_model_chunks, rank):
 def test_orders_are_torchs():
     for case in SIZES:
         name, world_size, num_microbatches, num_model_chunks = case
+        if name == "zb-h1":
+            continue  # torch's schedule of this kind has several chunks a rank
         if name == "1f1b" and num_microbatches < world_size:
             continue  # torch refuses; Megatron, and this file, shorten the warm-up
         if name == "interleaved" and num_model_chunks == 1:
@@ -218,12 +238,48 @@ def test_orders_are_torchs():
 @pytest.mark.parametrize("backward_cost", [1, 2, 3])
 def test_bubble_from_dependencies_equals_the_formula(backward_cost):
     for case in SIZES:
-        _, world_size, num_microbatches, num_model_chunks = case
+        name, world_size, num_microbatches, num_model_chunks = case
+        if name == "zb-h1":
+            continue
         timeline = get_timeline(get_orders(*case), backward_cost=backward_cost)
         of_ideal, of_total = get_bubble(timeline, world_size)
         ideal = Fraction(world_size - 1, num_model_chunks * num_microbatches)
         assert of_ideal == ideal, case
         assert of_total == ideal / (1 + ideal), case
+
+
+@pytest.mark.parametrize("costs", [(1, 1, 1), (2, 2, 1), (1, 2, 1), (2, 3, 2)])
+def test_split_backward_fills_the_bubble_with_weight_gradients(costs):
+    forward, backward, weight = costs
+    for name, p, m, _ in SIZES:
+        if name != "zb-h1":
+            continue
+        timeline = get_timeline(get_orders(name, p, m), *costs)
+        busy = m * sum(costs)
+        # Qi et al. 2401.10241: (p - 1)(F + B - W); below p microbatches less is filled.
+        idle = (p - 1) * (forward + backward) - (min(m, p) - 1) * weight
+        assert max(end for _, end in timeline.values()) - busy == idle, (p, m)
+        assert get_bubble(timeline, p) == (
+            Fraction(idle, busy),
+            Fraction(idle, busy + idle),
+        )
+
+
+def test_weight_gradients_wait_for_their_own_backward_and_send_nothing():
+    orders = get_orders("zb-h1", 3, 5)
+    timeline = get_timeline(orders)
+    for step, (start, _) in timeline.items():
+        if step.kind == "W":
+            own = Step("B", step.microbatch_id, step.stage)
+            assert timeline[own][1] <= start
+    sent = {
+        transfer.made_by.kind
+        for plan in add_send_recv(orders)
+        for item in plan
+        if isinstance(item, tuple)
+        for transfer in item
+    }
+    assert sent == {"F", "B"}
 
 
 def test_peak_in_flight_equals_the_formula():
@@ -232,6 +288,8 @@ def test_peak_in_flight_equals_the_formula():
         for rank, order in enumerate(get_orders(*case)):
             if name == "gpipe":
                 expected = m
+            elif name == "zb-h1":
+                expected = min(m, p)
             elif name == "1f1b" or v == 1:
                 expected = min(m, p - rank)
             else:
@@ -373,7 +431,7 @@ def test_a_schedule_that_drops_a_step_is_refused():
         (("interleaved", 4, 2, 2), "2 is not a multiple of 4"),
         (("1f1b", 2, 4, 2), "1f1b takes 1 chunk a rank, not 2"),
         (("gpipe", 2, 0, 1), r"at least 1: \(2, 0, 1\)"),
-        (("zb", 2, 2, 1), "'zb' is none of gpipe, 1f1b, interleaved"),
+        (("zb", 2, 2, 1), "'zb' is none of gpipe, 1f1b, interleaved, zb-h1"),
     ],
 )
 def test_sizes_that_do_not_fit_are_named(args, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -69,6 +70,7 @@ def test_wheel_holds_the_code_the_minis_and_the_book(wheel):
         "readerkit/data/annotations/upstreams.yaml",
         "readerkit/data/annotations/megatron.lock",
         "readerkit/data/annotations/megatron/tensor_parallel.yaml",
+        "readerkit/data/quizzes/35/keys.lock",
         "mini_impls/__init__.py",
     ):
         assert name in names
@@ -100,6 +102,20 @@ def test_book_that_ships_is_read(arguments, words, installed, elsewhere, real_ca
     assert (done.returncode, done.stderr) == (0, "")
     assert words in done.stdout
     assert str(ROOT) not in done.stdout
+
+
+def test_quiz_that_ships_is_taken(installed, elsewhere, real_cache):
+    done = run_installed(
+        installed, elsewhere, "quiz", "35", "--only", "tp-close-line", "--json"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    question = json.loads(done.stdout.splitlines()[1])
+    assert "def forward(self, input_):" in question["search"]["lines"][0]
+    lint = run_installed(installed, elsewhere, "quiz", "lint")
+    assert (lint.returncode, lint.stderr) == (0, "")
+    refused = run_installed(installed, elsewhere, "quiz", "lint", "--update-lock")
+    assert refused.returncode == 1
+    assert "inside the installed package" in refused.stderr
 
 
 def test_no_file_of_the_checkout_is_opened(installed, elsewhere, real_cache):

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from readerkit.commands.library import cache_folder, data_folder, open_library
+from readerkit.commands.folders import cache_folder, data_folder
+from readerkit.commands.library import open_library
 from readerkit.errors import ReaderkitError
 from readerkit.upstreams import Lock
 from tests.helpers import ANNOTATIONS, make_book, run, run_process, write_files
@@ -259,6 +260,17 @@ def test_faulty_file_of_own_notes_is_left_out_and_said(
         assert message in done.err
 
 
+def test_no_editor_is_opened_for_a_note_that_could_not_be_taken(
+    desk, overlay, monkeypatch, tmp_path
+):
+    write_files(overlay, {"sample/mine.yaml": "- {}\n"})
+    monkeypatch.setenv("EDITOR", f"touch {tmp_path / 'opened'};:")
+    done = desk.run("note", "linear.py:14", "--into", "mine")
+    assert done.code == 1
+    assert "mine.yaml:1:3: missing key 'id'" in done.err
+    assert not (tmp_path / "opened").exists()
+
+
 def test_faults_of_the_book_are_errors_beside_those_of_own_notes(desk, overlay):
     write_files(overlay, {"sample/mine.yaml": "- {}\n"})
     write_files(desk.book.root / "annotations", {"sample/bad.yaml": "- {}\n"})
@@ -295,14 +307,16 @@ def test_lock_of_notes_that_are_left_out_is_kept(desk, overlay):
     assert anchors["close"]["reviewed"]
 
 
+@pytest.mark.parametrize("name", ["sample/pipe.yaml", "sample.lock"])
 @pytest.mark.parametrize("where", ["book", "overlay"])
-def test_pipe_among_the_notes_is_not_waited_for(where, desk, overlay):
+def test_pipe_among_the_notes_is_not_waited_for(where, name, desk, overlay):
     annotations = overlay if where == "overlay" else desk.book.root / "annotations"
     (annotations / "sample").mkdir(parents=True, exist_ok=True)
-    os.mkfifo(annotations / "sample" / "pipe.yaml")
+    (annotations / name).unlink(missing_ok=True)
+    os.mkfifo(annotations / name)
     done = run_process("annotate", "--book", str(desk.book.root), timeout=20)
     assert done.code == (0 if where == "overlay" else 1)
-    assert "pipe.yaml:1:1: cannot be read: got a named pipe, expected" in done.err
+    assert f"{name}:1:1: cannot be read: got a named pipe, expected" in done.err
 
 
 def test_editor_files_are_no_notes(desk, overlay):

@@ -147,3 +147,9 @@ def test_review_of_an_own_note_stays_in_the_overlay(locked, tmp_path):
     assert list(own["anchors"]) == ["other"]
     assert own["files"] == {}
     assert states(locked)["other"] == "reviewed"
+
+
+def test_misspelt_id_names_the_nearest(locked):
+    done = locked.run("review", "clsoe")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "readerkit: no note has the id clsoe: did you mean close?\n"

@@ -3,7 +3,7 @@ import shlex
 
 import pytest
 
-from tests.helpers import ANNOTATIONS, make_book, run
+from tests.helpers import ANNOTATIONS, make_book, run, run_on_terminal
 
 FIRST = ANNOTATIONS.replace("id: close", "id: tp-row-forward")
 
@@ -42,6 +42,18 @@ def test_question_comes_before_the_answer(tmp_path, capsys):
         "Where to go",
     ]
     assert sorted(order, key=out.index) == order
+
+
+def test_small_terminal_is_shown_a_screen_at_a_time(real_cache, monkeypatch):
+    monkeypatch.setenv("PAGER", "head -23")
+    shown = run_on_terminal(80, "start", lines=24)
+    lines = shown.rstrip("\n").split("\n")
+    assert len(lines) == 23
+    # The question and the code are there, and what answers it is not yet.
+    assert lines[3].startswith("Which collective closes the layer?")
+    assert "RowParallelLinear.forward" in lines[6]
+    assert "Decided" not in shown
+    assert "Where to go from here" in run_on_terminal(80, "start", lines=200)
 
 
 def test_without_source_there_is_one_message_and_no_half_page(

@@ -39,6 +39,38 @@ def cache(tmp_path) -> Path:
     return tmp_path / "cache" / "git"
 
 
+# --- a repository of another user ---
+
+NOT_ROOT = os.geteuid() != 0
+
+
+def owned_by_another(root: Path) -> Upstream:
+    commit = make_repository(root, FILES)
+    for path in (root, *root.rglob("*")):
+        os.chown(path, 12345, 12345)
+    return replace(UPSTREAM, commit=commit)
+
+
+@pytest.mark.skipif(NOT_ROOT, reason="only root can give files away")
+def test_checkout_of_another_user_is_read_without_git(tmp_path, cache):
+    root = tmp_path / "theirs"
+    upstream = owned_by_another(root)
+    served = folder_source(root, cache)(upstream, None)
+    assert served.files == INCLUDED
+    assert not served.proves_commit
+    assert served.origin == (
+        f"the files checked out in {root}, a repository of another user"
+    )
+
+
+@pytest.mark.skipif(NOT_ROOT, reason="only root can give files away")
+def test_bare_repository_of_another_user_says_what_to_do(tmp_path, cache):
+    root = tmp_path / "theirs"
+    upstream = owned_by_another(root)
+    with pytest.raises(SourceError, match=r"of another user.*name a copy of your own"):
+        folder_source(root / ".git", cache)(upstream, None)
+
+
 # --- a directory ---
 
 

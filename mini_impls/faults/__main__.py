@@ -1,0 +1,119 @@
+"""`python -m mini_impls.faults MINI FAULT`: predict, run, see, find the guard."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import click
+from torch.distributed.elastic.multiprocessing import SignalException
+
+from mini_impls.faults.fault import Fault, Mutant, find
+from mini_impls.faults.known import FAULTS
+from mini_impls.faults.run import check, observe
+from mini_impls.faults.show import (
+    Result,
+    list_faults,
+    show_question,
+    show_result,
+    to_json,
+)
+from mini_impls.faults.symptoms import shown
+from readerkit.commands.library import note_progress, open_library
+from readerkit.errors import ReaderkitError
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """Return the arguments, a prediction checked against the fault's choices."""
+    parser = argparse.ArgumentParser(
+        prog="readerkit break",
+        description="Run a mini with one deliberate fault, and without it.",
+    )
+    parser.add_argument("mini", nargs="?", help="its faults, if no fault is named")
+    parser.add_argument("fault", nargs="?", help="without: list the faults")
+    parser.add_argument("--predict", type=int, metavar="N", help="your answer")
+    parser.add_argument("--world", type=int, default=2, help="ranks: 2 (default) or 4")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=15.0,
+        help="seconds after which a wait is a hang (default %(default)s)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON only")
+    args = parser.parse_args(argv)
+    args.prog = parser.prog
+    return args
+
+
+def ask(fault: Fault) -> int | None:
+    """Return the choice of a person at a terminal, from 0; None for no answer."""
+    number: int = click.prompt(
+        f"Your prediction, 1 to {len(fault.choices)} (0 to go on without)",
+        type=click.IntRange(0, len(fault.choices)),
+        default=0,
+        show_default=False,
+    )
+    return number - 1 if number else None
+
+
+def break_mini(fault: Fault, args: argparse.Namespace) -> None:
+    """Ask, run both, show.
+
+    Raises:
+        ValueError: a world or a prediction that does not fit.
+        ReaderkitError: an anchor that no longer resolves, or runs that do not show
+            what the fault is for.
+    """
+    check(args.world)
+    if args.predict is not None and not 1 <= args.predict <= len(fault.choices):
+        raise ValueError(
+            f"--predict {args.predict} is not one of 1 to {len(fault.choices)}"
+        )
+    library, mutant = open_library(), Mutant.make(fault)
+    prediction = None if args.predict is None else args.predict - 1
+    if not args.json:
+        show_question(mutant)
+        if args.predict is None and sys.stdin.isatty() and sys.stdout.isatty():
+            prediction = ask(fault)
+    options = {"world_size": args.world, "timeout_s": args.timeout}
+    note_progress(f"running {fault.mini} as it is, on {args.world} ranks")
+    right = observe(fault.work, None, **options)
+    if right.failure:
+        raise ReaderkitError(f"the mini failed without the fault: {right.failure}")
+    note_progress("running it with the fault")
+    wrong = observe(fault.work, mutant, **options)
+    symptoms = [choice.symptom for choice in fault.choices]
+    result = Result(mutant, right, wrong, shown(right, wrong, symptoms), prediction)
+    if args.json:
+        print(to_json(result, library))
+    else:
+        show_result(result, library)
+    if not result.shown:
+        raise ReaderkitError(
+            f"{fault.key}: these runs show none of its {len(symptoms)} answers"
+        )
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Do what the command line says; return the exit status."""
+    args = parse(argv)
+    try:
+        if args.fault is not None:
+            break_mini(find(FAULTS, args.mini, args.fault), args)
+            return 0
+        faults = [fault for fault in FAULTS if args.mini in (None, fault.mini)]
+        if not faults:
+            find(FAULTS, args.mini, "")
+        print(list_faults(faults))
+    except (ValueError, ReaderkitError) as error:
+        print(f"{args.prog}: {error}", file=sys.stderr)
+        return 1
+    except click.Abort:
+        return 130
+    except SignalException as error:
+        return 128 + error.sigval
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,142 @@
+"""What a fault is, and the faulty copy of a mini that it makes."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+
+import mini_impls
+from readerkit.anchors import Anchor, SourceFile, Span, resolve
+
+MINIS_ROOT = Path(mini_impls.__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One answer to the question what will happen, and how a run shows it."""
+
+    symptom: str
+    """A key of `symptoms.SYMPTOMS`: the answer is right where a run shows that."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Upstream lines that do right what a fault does wrong."""
+
+    upstream: str
+    at: Anchor
+    note: str | None = None
+    """The annotation that says more of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Some whole lines of a mini, put wrong on purpose."""
+
+    mini: str
+    name: str
+    title: str
+    at: Anchor
+    wrong: str
+    """The lines that take the place of those at the anchor."""
+    work: str
+    """A key of `work.WORKS`: what is run with and without the fault."""
+    choices: tuple[Choice, ...]
+    why: str
+    guards: tuple[Guard, ...]
+
+    @property
+    def key(self) -> str:
+        """Return the name that no other fault has."""
+        return f"{self.mini}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A mini's source with a fault in it."""
+
+    fault: Fault
+    right: SourceFile
+    span: Span
+    """The lines of the right source that the fault replaces."""
+    wrong_lines: tuple[str, ...]
+
+    @classmethod
+    def make(cls, fault: Fault) -> Mutant:
+        """Return the mutant of the mini as it is on disk.
+
+        Raises:
+            AnchorError: the fault's anchor no longer names one place.
+        """
+        right = SourceFile(fault.at.file, (MINIS_ROOT / fault.at.file).read_bytes())
+        span = resolve(fault.at, right)
+        first = right.line(span.first)
+        indent = first[: len(first) - len(first.lstrip())]
+        lines = textwrap.dedent(fault.wrong).strip("\n")
+        return cls(
+            fault, right, span, tuple(textwrap.indent(lines, indent).splitlines())
+        )
+
+    def source(self) -> str:
+        """Return the faulty file."""
+        lines = self.lines()
+        lines[self.span.first - 1 : self.span.last] = self.wrong_lines
+        return "\n".join([*lines, ""])
+
+    def lines(self) -> list[str]:
+        """Return the lines of the right file."""
+        return [self.right.line(i + 1) for i in range(len(self.right.raw_lines))]
+
+    def diff(self, context: int = 2) -> list[str]:
+        """Return the changed lines, right and wrong, with some around them."""
+        both = unified_diff(
+            self.lines(), self.source().splitlines(), lineterm="", n=context
+        )
+        lines = list(both)[3:]  # without the two file names and the first place
+        while not lines[0].strip():
+            del lines[0]
+        while not lines[-1].strip():
+            del lines[-1]
+        return lines
+
+    def write(self, directory: Path) -> Path:
+        """Write the faulty file below `directory`; return its path."""
+        path = directory / self.right.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.source(), "utf-8")
+        return path
+
+
+def install(path: Path) -> None:
+    """Let this process import a mini from `path` instead of from its own file.
+
+    Must come before anything that imports the mini: who has the right one keeps it.
+    """
+    name = f"mini_impls.{path.stem}"
+    if name in sys.modules:
+        raise RuntimeError(f"{name} is imported already: the fault would not be in use")
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    setattr(mini_impls, path.stem, module)
+
+
+def find(faults: Sequence[Fault], mini: str, name: str) -> Fault:
+    """Return one fault; ValueError names those there are."""
+    of_mini = [fault for fault in faults if fault.mini == mini]
+    for fault in of_mini:
+        if fault.name == name:
+            return fault
+    if not of_mini:
+        minis = ", ".join(dict.fromkeys(fault.mini for fault in faults))
+        raise ValueError(f"{mini} has no faults: got {mini!r}, expected one of {minis}")
+    names = ", ".join(fault.name for fault in of_mini)
+    raise ValueError(f"{mini} has no fault {name!r}: expected one of {names}")

@@ -1,0 +1,63 @@
+"""Runs the work of a fault on real ranks, with and without it."""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mini_impls import launch
+from mini_impls.faults.fault import Mutant, install
+from mini_impls.faults.symptoms import Outcome
+from mini_impls.launch import Rank
+
+WORLDS = (2, 4)
+"""What the models of `work.py` can be cut for."""
+
+
+NEIGHBOUR_S = 0.5
+"""How long a rank that lost its neighbour leaves the word to it."""
+
+
+def check(world_size: int) -> None:
+    """Raise ValueError where the work does not fit, before any process starts."""
+    if world_size not in WORLDS:
+        raise ValueError(f"faults are shown on 2 or 4 ranks, not on {world_size}")
+
+
+def run_work(rank: Rank, work: str, mutant: Path | None) -> Any:
+    """Do the work in this rank, on the faulty copy of a mini if one is given."""
+    if mutant is not None:
+        install(mutant)
+    # Not before: it imports the minis.
+    works: dict[str, Callable[[Rank], dict[str, float]]]
+    works = importlib.import_module("mini_impls.faults.work").WORKS
+    try:
+        return works[work](rank)
+    except RuntimeError as error:
+        # A rank that gave up waiting closes its connections, and its neighbours fail
+        # of that: let it be the first to say why.
+        if "closed by peer" in str(error):
+            time.sleep(NEIGHBOUR_S)
+        raise
+
+
+def observe(
+    work: str, mutant: Mutant | None, *, world_size: int, timeout_s: float
+) -> Outcome:
+    """Return how a run ended: by what it measured, or by its first failure."""
+    with tempfile.TemporaryDirectory(prefix="mini-impls-fault-") as name:
+        path = None if mutant is None else mutant.write(Path(name))
+        try:
+            ranks = launch.run(
+                run_work,
+                (work, path),
+                world_size=world_size,
+                timeout_s=timeout_s,
+            )
+        except launch.RankFailedError as error:
+            return Outcome(failure=str(error))
+    return Outcome(ranks=ranks)

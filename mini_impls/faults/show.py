@@ -1,0 +1,215 @@
+"""What `break` prints: the lines, the question, what was measured, and the guards."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from mini_impls.faults.fault import Fault, Guard, Mutant
+from mini_impls.faults.symptoms import Outcome
+from readerkit.anchors import SourceFile, Span
+from readerkit.book import MINIS
+from readerkit.commands.library import Library
+from readerkit.errors import ReaderkitError
+from readerkit.render.note_view import code_lines, console
+
+MAX_GUARD_LINES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class GuardLines:
+    """A guard with its lines."""
+
+    guard: Guard
+    span: Span
+    source: SourceFile
+    permalink: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Everything one `break` found."""
+
+    mutant: Mutant
+    right: Outcome
+    wrong: Outcome
+    shown: list[int]
+    """Which of the fault's choices the runs show, from 0."""
+    prediction: int | None
+    """Which choice the reader took, from 0."""
+
+
+def resolve_guards(
+    library: Library, fault: Fault
+) -> tuple[list[GuardLines], list[str]]:
+    """Return the upstream lines, and why some cannot be shown here."""
+    found, missing = [], []
+    for guard in fault.guards:
+        upstream = library.upstream(guard.upstream)
+        try:
+            sources = library.sources(upstream)
+            span, source = sources.resolve(guard.at), sources.file(guard.at.file)
+        except ReaderkitError as error:
+            missing.append(f"{guard.upstream} {guard.at.symbol}: {error}")
+            continue
+        found.append(GuardLines(guard, span, source, upstream.permalink(span)))
+    return found, missing
+
+
+# --- before the runs ---
+
+
+def list_faults(faults: Sequence[Fault]) -> str:
+    """Return one line a fault."""
+    width = max(len(fault.mini) + 1 + len(fault.name) for fault in faults)
+    rows = (
+        f"{f'{fault.mini} {fault.name}':{width}}  {fault.title}" for fault in faults
+    )
+    return "\n".join(rows)
+
+
+def show_question(mutant: Mutant) -> None:
+    """Print the lines, right and wrong, and what may come of it."""
+    fault = mutant.fault
+    click.secho(f"{fault.mini} {fault.name}: {fault.title}", bold=True)
+    click.echo(click.style(f"{mutant.span}  {fault.at.symbol}", dim=True))
+    click.echo()
+    for line in mutant.diff():
+        colour = {"-": "green", "+": "red"}.get(line[:1])
+        click.echo(click.style(line.rstrip(), fg=colour) if colour else line.rstrip())
+    click.echo("\nWhat will happen?")
+    for number, choice in enumerate(fault.choices, 1):
+        click.echo(f"  {number}  {choice.text}")
+
+
+# --- after them ---
+
+
+def show_result(result: Result, library: Library) -> None:
+    """Print what was measured, what it means, and which lines prevent it."""
+    fault = result.mutant.fault
+    click.echo()
+    click.echo(measured(result))
+    click.echo()
+    for index in result.shown:
+        click.secho(f"Shown: {index + 1}  {fault.choices[index].text}", bold=True)
+    if result.prediction is not None:
+        is_right = result.prediction in result.shown
+        verdict = "right" if is_right else "wrong"
+        colour = "green" if is_right else "red"
+        click.secho(f"You said {result.prediction + 1}: {verdict}.", fg=colour)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 88
+    click.echo(click.wrap_text(f"Why: {fault.why}", min(width, 88)))
+    click.echo()
+    click.secho("The lines that guard against it", bold=True)
+    screen = console()
+    _show_lines(f"{MINIS}  {fault.at.symbol}", result.mutant.right, result.mutant.span)
+    guards, missing = resolve_guards(library, fault)
+    for lines in guards:
+        guard = lines.guard
+        _show_lines(f"{guard.upstream}  {guard.at.symbol}", lines.source, lines.span)
+        if guard.note:
+            screen.print(f"    readerkit annotate {guard.note}", style="cyan")
+    for line in missing:
+        click.echo(f"  not at hand: {line}")
+
+
+def _show_lines(heading: str, source: SourceFile, span: Span) -> None:
+    screen = console()
+    screen.print(f"{heading}  {span}", style="dim", soft_wrap=True)
+    last = min(span.last, span.first + MAX_GUARD_LINES - 1)
+    shown = Span(span.path, span.first, last)
+    screen.print(code_lines(source, shown, screen.width))
+    if last < span.last:
+        screen.print(f"    … {span.last - last} more lines", style="dim")
+
+
+def measured(result: Result) -> str:
+    """Return a table of both runs, rank by rank; rows that differ are marked."""
+    right, wrong = result.right, result.wrong
+    if wrong.failure:
+        return (
+            f"With the fault the run did not come to its end:\n{how_it_failed(wrong)}"
+        )
+    rows = []
+    for name in right.ranks[0]:
+        cells = [
+            "  ".join(f"{_number(value, name):>10}" for value in run.column(name))
+            for run in (right, wrong)
+        ]
+        mark = "  <-" if right.column(name) != wrong.column(name) else ""
+        rows.append(f"{name:42} {cells[0]}  | {cells[1]}{mark}")
+    ranks = "  ".join(f"{f'rank {i}':>10}" for i in range(len(right.ranks)))
+    head = f"{'measured, right | with the fault':42} {ranks}  | {ranks}"
+    return "\n".join([head, *rows])
+
+
+def _number(value: float, name: str) -> str:
+    if name.startswith("bytes of"):
+        return f"{value:,.0f}"
+    return f"{value:.0f}" if value == int(value) else f"{value:.4g}"
+
+
+def how_it_failed(outcome: Outcome) -> str:
+    """Return who failed first, who was missing, and where the fault's own code stood.
+
+    The launcher's message goes on with a traceback of which only that line matters.
+    """
+    said, _, traceback = outcome.failure.partition("\nTraceback")
+    lines = [f"  {line}" for line in said.splitlines()]
+    frames = re.findall(
+        r'File "[^"]*mini-impls-fault[^"]*", line (\d+), in (\S+)\n\s+(.*)', traceback
+    )
+    if frames:
+        number, function, code = frames[-1]
+        lines.append(
+            f"  it stood in {function}, line {number} of the faulty copy: {code}"
+        )
+    if outcome.hung and "is missing" not in said:
+        lines.append("  nobody has left: the ranks wait for one another")
+    return "\n".join(lines)
+
+
+def to_json(result: Result, library: Library) -> str:
+    """Return everything as JSON, in ASCII."""
+    mutant, fault = result.mutant, result.mutant.fault
+    span = mutant.span
+    guards, missing = resolve_guards(library, fault)
+    found: dict[str, Any] = {
+        "mini": fault.mini,
+        "fault": fault.name,
+        "title": fault.title,
+        "path": span.path,
+        "first": span.first,
+        "last": span.last,
+        "right": mutant.lines()[span.first - 1 : span.last],
+        "wrong": list(mutant.wrong_lines),
+        "choices": [choice.text for choice in fault.choices],
+        "shown": [index + 1 for index in result.shown],
+        "symptoms": [fault.choices[index].symptom for index in result.shown],
+        "prediction": None if result.prediction is None else result.prediction + 1,
+        "measured_right": [dict(rank) for rank in result.right.ranks],
+        "measured_wrong": [dict(rank) for rank in result.wrong.ranks],
+        "failure": how_it_failed(result.wrong) if result.wrong.failure else None,
+        "why": fault.why,
+        "guards": [
+            {
+                "upstream": lines.guard.upstream,
+                "path": lines.span.path,
+                "first": lines.span.first,
+                "last": lines.span.last,
+                "permalink": lines.permalink,
+                "annotation": lines.guard.note,
+            }
+            for lines in guards
+        ],
+        "guards_not_at_hand": missing,
+    }
+    return json.dumps(found, indent=1)

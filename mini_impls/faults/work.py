@@ -1,0 +1,429 @@
+"""What minis with and without a fault are set to do, and what is measured of it.
+
+Imported inside a rank only, once the faulty copy of a mini, if any, is in place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from mini_impls import (
+    collectives,
+    ddp,
+    fsdp,
+    fsdp_flat,
+    model,
+    pipeline,
+    schedules,
+    sequence_parallel,
+    tensor_parallel,
+    zero,
+)
+from mini_impls.launch import Rank
+from mini_impls.model import GPTConfig, build_model, compute_loss, shard_batch
+
+CONFIG = GPTConfig(hidden_size=32, ffn_hidden_size=64)
+STEPS = 8
+MICROBATCHES = 8
+KB = 1 / 1024  # of a MiB
+
+
+# --- 1. measures that several minis share ---
+
+
+def apart_between_ranks(tensors: Iterable[Tensor], group: dist.ProcessGroup) -> float:
+    """Return the largest difference from rank 0 of what should be one everywhere."""
+    worst = 0.0
+    for tensor in tensors:
+        rank0 = tensor.detach().clone().contiguous()
+        dist.broadcast(rank0, group_src=0, group=group)
+        worst = max(worst, (tensor.detach() - rank0).abs().max().item())
+    return worst
+
+
+def mean_over_ranks(value: float, group: dist.ProcessGroup) -> float:
+    """Return the mean of one number."""
+    total = torch.tensor([value], dtype=torch.float64)
+    dist.all_reduce(total, group=group)
+    return total.item() / group.size()
+
+
+def norm(tensors: Iterable[Tensor]) -> float:
+    """Return the norm of all tensors together."""
+    return math.sqrt(sum(t.double().square().sum().item() for t in tensors))
+
+
+def bytes_of(tensors: Iterable[Any]) -> int:
+    """Return the bytes of the memory behind tensors, each memory once."""
+    memory = {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in tensors}
+    return sum(memory.values())
+
+
+def state_of(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    """Return the tensors that an optimizer keeps."""
+    states = optimizer.state.values()
+    return [t for state in states for t in state.values() if isinstance(t, Tensor)]
+
+
+def share_that_agrees(mask: Tensor, group: dist.ProcessGroup) -> float:
+    """Return in how many places a mask is rank 0's; on rank 0, rank 1's."""
+    masks = [torch.empty_like(mask) for _ in range(group.size())]
+    dist.all_gather(masks, mask, group=group)
+    other = masks[0 if group.rank() else 1]
+    return (mask == other).double().mean().item()
+
+
+# --- 2. data parallelism: ranks with rows of their own against one process ---
+
+
+@dataclass
+class Trainee:
+    """A model under one of the data-parallel minis."""
+
+    forward: Callable[[Tensor], Tensor]
+    optimizer: Any
+    gradients: Callable[[], list[Tensor]]
+    """What the optimizer has read: shards where they are sharded."""
+    is_sharded: bool
+    full: Callable[[], Mapping[str, Tensor]]
+    held: Callable[[], dict[str, int]]
+    counts: Callable[[], dict[str, float]] = field(default=lambda: {})
+
+
+def train_data_parallel(
+    rank: Rank,
+    build: Callable[[Rank, model.GPT], Trainee],
+    *,
+    learning_rate: float = 3e-3,
+) -> dict[str, float]:
+    """Train on this rank's rows, and in one process on all of them."""
+    w = rank.world_size
+    gpt, alone = build_model(CONFIG), build_model(CONFIG)
+    optimizer = torch.optim.AdamW(alone.parameters(), learning_rate)
+    trainee = build(rank, gpt)
+    start = {name: t.detach().clone() for name, t in trainee.full().items()}
+    losses, ratio = [], 0.0
+    for step in range(STEPS):
+        batch = model.make_batch(CONFIG, step=step, batch_size=4 * w)
+        model.train_one_process(alone, optimizer, [batch], chunks=w)
+        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=w)
+        trainee.optimizer.zero_grad()
+        loss = compute_loss(trainee.forward(tokens), labels)
+        loss.backward()
+        trainee.optimizer.step()
+        losses.append(mean_over_ranks(loss.item(), rank.group))
+        if step == 0:
+            mine = norm(trainee.gradients())
+            if trainee.is_sharded:
+                mine = math.sqrt(mean_over_ranks(mine**2, rank.group) * w)
+            want = norm(p.grad for p in alone.parameters() if p.grad is not None)
+            ratio = mine / want
+    full = {name: tensor.detach().float() for name, tensor in trainee.full().items()}
+    want_full = dict(alone.named_parameters())
+    apart = max((full[n] - p.detach()).abs().max().item() for n, p in want_full.items())
+    unmoved = sum((full[n] == start[n].float()).sum().item() for n in want_full)
+    return {
+        "first loss": losses[0],
+        "last loss": losses[-1],
+        "gradient over one process's": ratio,
+        "apart from one process": apart,
+        "apart between ranks": apart_between_ranks(full.values(), rank.group),
+        "share of weights that never moved": unmoved
+        / sum(p.numel() for p in want_full.values()),
+        **{f"bytes of {what}": float(n) for what, n in trainee.held().items()},
+        **trainee.counts(),
+    }
+
+
+def all_grads(module: nn.Module) -> Callable[[], list[Tensor]]:
+    """Return what lists the gradients of a module."""
+    return lambda: [p.grad for p in module.parameters() if p.grad is not None]
+
+
+def build_ddp(rank: Rank, gpt: model.GPT) -> Trainee:
+    """Return the bucketed wrapper around a model."""
+    cap = 12 * KB
+    wrapped = ddp.DistributedDataParallel(
+        gpt, rank.group, bucket_cap_mb=cap, first_bucket_mb=cap
+    )
+    optimizer = torch.optim.AdamW(gpt.parameters(), 3e-3)
+
+    def counts() -> dict[str, float]:
+        total = sum(len(bucket.params) for bucket in wrapped.buckets)
+        early = sum(0 < bucket.issued_after < total for bucket in wrapped.buckets)
+        return {"sent while there was work to do": float(early)}
+
+    return Trainee(
+        wrapped,
+        optimizer,
+        all_grads(gpt),
+        is_sharded=False,
+        full=lambda: dict(gpt.named_parameters()),
+        held=lambda: {
+            "parameters": bytes_of(gpt.parameters()),
+            "gradients": bytes_of(bucket.grad_data for bucket in wrapped.buckets),
+            "optimizer state": bytes_of(state_of(optimizer)),
+        },
+        counts=counts,
+    )
+
+
+def build_zero(rank: Rank, gpt: model.GPT) -> Trainee:
+    """Return stage 1."""
+    names = {param: name for name, param in gpt.named_parameters()}
+    optimizer = zero.ZeroStage1(
+        gpt.parameters(), torch.optim.AdamW, rank.group, lr=3e-3
+    )
+
+    def full() -> dict[str, Tensor]:
+        return {names[p]: t for p, t in optimizer.full_parameters().items()}
+
+    return Trainee(
+        gpt,
+        optimizer,
+        all_grads(gpt),
+        is_sharded=False,
+        full=full,
+        held=optimizer.bytes_held,
+    )
+
+
+def build_fsdp(
+    rank: Rank,
+    gpt: model.GPT,
+    compute_dtype: torch.dtype | None = None,
+    learning_rate: float = 3e-3,
+) -> Trainee:
+    """Return a model with its layers and the rest sharded."""
+    names = ["", *(f"layers.{i}" for i in range(CONFIG.num_layers))]
+    state = fsdp.fully_shard(
+        gpt, rank.group, modules=names, compute_dtype=compute_dtype
+    )
+    optimizer = torch.optim.AdamW(gpt.parameters(), learning_rate)
+
+    def held() -> dict[str, int]:
+        groups = state.param_groups.values()
+        whole = [p.all_gather_output for g in groups for p in g.fsdp_params]
+        return {
+            "shards": bytes_of(gpt.parameters()),
+            "gathered parameters": bytes_of(whole),
+            "optimizer state": bytes_of(state_of(optimizer)),
+        }
+
+    return Trainee(
+        gpt,
+        optimizer,
+        all_grads(gpt),
+        is_sharded=True,
+        full=lambda: state.full_parameters(gpt),
+        held=held,
+    )
+
+
+def build_fsdp_bf16(rank: Rank, gpt: model.GPT) -> Trainee:
+    """Return the same, computing in bf16, at a learning rate of fine-tuning."""
+    return build_fsdp(rank, gpt, torch.bfloat16, learning_rate=1e-5)
+
+
+def build_fsdp_flat(rank: Rank, gpt: model.GPT) -> Trainee:
+    """Return a model with flat parameters."""
+    names = [f"layers.{i}" for i in range(CONFIG.num_layers)]
+    state = fsdp_flat.fully_shard_flat(gpt, rank.group, modules=names)
+    optimizer = torch.optim.AdamW(gpt.parameters(), 3e-3)
+
+    def held() -> dict[str, int]:
+        whole = [handle._full_param_padded for handle in state.handles.values()]
+        return {
+            "shards": bytes_of(gpt.parameters()),
+            "gathered parameters": bytes_of(whole),
+            "optimizer state": bytes_of(state_of(optimizer)),
+        }
+
+    return Trainee(
+        gpt,
+        optimizer,
+        all_grads(gpt),
+        is_sharded=True,
+        full=state.full_parameters,
+        held=held,
+    )
+
+
+class Branch(nn.Module):
+    """A part that only some ranks use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.always, self.sometimes = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor, use: bool) -> Tensor:
+        """Go through the second layer where `use` says so."""
+        x = self.always(x)
+        return self.sometimes(x) if use else x
+
+
+def unused_on_rank_0(rank: Rank) -> dict[str, float]:
+    """One backward in which rank 0 leaves a layer out, and nothing after it."""
+    module = Branch()
+    wrapped = ddp.DistributedDataParallel(
+        module, rank.group, bucket_cap_mb=0, find_unused_parameters=True
+    )
+    wrapped(torch.ones(2, 4), rank.rank > 0).sum().backward()
+    grads = [p.grad for p in module.parameters() if p.grad is not None]
+    return {"gradients": float(len(grads)), "norm of gradients": norm(grads)}
+
+
+# --- 3. tensor and sequence parallelism: one batch, weights cut ---
+
+
+def train_tensor_parallel(rank: Rank) -> dict[str, float]:
+    """Train a model whose weights are cut, f and g as operators of their own."""
+    gpt, alone = build_model(CONFIG), build_model(CONFIG)
+    whole = dict(alone.named_parameters())
+    tensor_parallel.tensor_parallel(gpt, rank.group, overlap=False)
+    replicated = [p for n, p in gpt.named_parameters() if p.shape == whole[n].shape]
+    optimizer = torch.optim.AdamW(gpt.parameters(), 3e-3)
+    batches = [model.make_batch(CONFIG, step=i, batch_size=4) for i in range(STEPS)]
+    losses = tensor_parallel.train(gpt, optimizer, batches, rank.group)
+    expected = model.train_one_process(
+        alone, torch.optim.AdamW(alone.parameters(), 3e-3), batches
+    )
+    return {
+        "first loss": losses[0],
+        "last loss": losses[-1],
+        "last loss of one process": expected[-1],
+        "apart between ranks": apart_between_ranks(replicated, rank.group),
+    }
+
+
+class Order(TorchDispatchMode):
+    """Notes matrix products and sums in the order in which they are issued."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Note the call and let it pass."""
+        name = func.__name__.split(".")[0]
+        if name in ("mm", "allreduce_"):
+            self.seen.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+def column_backward(rank: Rank) -> dict[str, float]:
+    """Run one column-parallel layer backward and note what is issued when."""
+    torch.manual_seed(0)
+    layer = tensor_parallel.ColumnParallelLinear(nn.Linear(8, 16), tp_group=rank.group)
+    x = torch.randn(4, 8, requires_grad=True)
+    output = layer(x)
+    with Order() as order:
+        output.backward(torch.ones_like(output))
+    behind = order.seen[order.seen.index("allreduce_") :].count("mm")
+    assert x.grad is not None and layer.weight.grad is not None
+    return {
+        "sent while there was work to do": float(behind),
+        "norm of gradients": norm([x.grad, layer.weight.grad]),
+    }
+
+
+def train_sequence_parallel(rank: Rank) -> dict[str, float]:
+    """Train a model whose tokens are cut too, with dropout."""
+    config = GPTConfig(
+        hidden_size=32, ffn_hidden_size=64, num_query_groups=4, hidden_dropout=0.2
+    )
+    gpt = build_model(config)
+    tracker = sequence_parallel.model_parallel_manual_seed(
+        11, rank.rank, torch.default_generator
+    )
+    partial = sequence_parallel.sequence_parallel(gpt, rank.group, tracker)
+    masks: list[Tensor] = []
+    gpt.layers[0].get_submodule("hidden_dropout").register_forward_hook(
+        lambda module, args, out: masks.append((out == 0).to(torch.uint8))
+    )
+    optimizer = torch.optim.AdamW(gpt.parameters(), 3e-3)
+    batches = [model.make_batch(config, step=i, batch_size=4) for i in range(STEPS)]
+    losses = sequence_parallel.train(gpt, optimizer, batches, partial, rank.group)
+    return {
+        "first loss": mean_over_ranks(losses[0], rank.group),
+        "last loss": mean_over_ranks(losses[-1], rank.group),
+        "apart between ranks": apart_between_ranks(partial, rank.group),
+        "share of dropout that agrees between ranks": share_that_agrees(
+            masks[0], rank.group
+        ),
+    }
+
+
+# --- 4. pipelines and messages ---
+
+
+def train_pipeline(rank: Rank) -> dict[str, float]:
+    """Train the stages of a model by 1F1B."""
+    config = GPTConfig(num_layers=4, hidden_size=32, ffn_hidden_size=64)
+    orders = schedules.get_orders("1f1b", rank.world_size, MICROBATCHES)
+    plan = schedules.add_send_recv(orders)[rank.rank]
+    gpt, alone = build_model(config), build_model(config)
+    stages = pipeline.split_model(gpt, rank.rank, rank.world_size)
+    shape = (1, config.max_sequence_length, config.hidden_size)
+    executor = pipeline.PipelineExecutor(stages, shape, rank.group)
+    params = nn.ModuleList(stages.values())
+    optimizer = torch.optim.AdamW(params.parameters(), 3e-3)
+    batches = [
+        model.make_batch(config, step=i, batch_size=MICROBATCHES) for i in range(3)
+    ]
+    pipeline.train(executor, plan, optimizer, batches, MICROBATCHES)
+    model.train_one_process(
+        alone,
+        torch.optim.AdamW(alone.parameters(), 3e-3),
+        batches,
+        chunks=MICROBATCHES,
+    )
+    full = dict(alone.named_parameters())
+    apart = max(
+        (param - full[name]).abs().max().item()
+        for stage in stages.values()
+        for name, param in stage.named_parameters()
+    )
+    timeline = schedules.get_timeline(orders)
+    ideal, _ = schedules.get_bubble(timeline, rank.world_size)
+    return {
+        "microbatches in flight": float(executor.peak_in_flight),
+        "apart from one process": apart,
+        "bubble over ideal time": float(ideal),
+    }
+
+
+def ring_all_reduce(rank: Rank) -> dict[str, float]:
+    """Sum a tensor over the ranks by sends to the neighbours."""
+    tensor = torch.arange(1024.0) * (rank.rank + 1)
+    want = tensor * 0 + torch.arange(1024.0) * sum(range(1, rank.world_size + 1))
+    collectives.ring_all_reduce(tensor, rank.group)
+    return {"apart from the sum": (tensor - want).abs().max().item()}
+
+
+WORKS: Mapping[str, Callable[[Rank], dict[str, float]]] = {
+    "ddp": lambda rank: train_data_parallel(rank, build_ddp),
+    "ddp, a layer unused on rank 0": unused_on_rank_0,
+    "zero": lambda rank: train_data_parallel(rank, build_zero),
+    "fsdp": lambda rank: train_data_parallel(rank, build_fsdp),
+    "fsdp in bf16": lambda rank: train_data_parallel(
+        rank, build_fsdp_bf16, learning_rate=1e-5
+    ),
+    "fsdp_flat": lambda rank: train_data_parallel(rank, build_fsdp_flat),
+    "tensor_parallel": train_tensor_parallel,
+    "tensor_parallel, one layer": column_backward,
+    "sequence_parallel": train_sequence_parallel,
+    "pipeline": train_pipeline,
+    "collectives": ring_all_reduce,
+}

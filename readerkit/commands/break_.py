@@ -1,0 +1,35 @@
+"""``readerkit break``: a mini with one deliberate fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from readerkit.commands.minis import run_module, spelt_out
+from readerkit.commands.options import book_option
+
+
+@click.command(
+    name="break",
+    short_help="A mini with one deliberate fault: predict, run, see.",
+    context_settings={"ignore_unknown_options": True},
+)
+@click.argument("mini", required=False)
+@click.argument("options", metavar="[FAULT] [OPTIONS]...", nargs=-1)
+@book_option
+def break_(mini: str | None, options: tuple[str, ...], book: Path | None) -> None:
+    """Put FAULT into MINI, ask what will happen, and run it with and without.
+
+    Shows what was measured and the lines of the mini and of upstream that guard
+    against it. Without FAULT, or without MINI too, lists the faults there are.
+    OPTIONS: --predict N, --world N, --timeout SECONDS, --json.
+
+    \b
+    Example:
+        readerkit break
+        readerkit break ddp no-sync
+        readerkit break pipeline send-order --predict 3
+    """
+    name = [spelt_out(mini, book)] if mini else []
+    run_module("mini_impls.faults", [*name, *options])

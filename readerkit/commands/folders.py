@@ -1,0 +1,50 @@
+"""Where things are: the book that ships, the cache, and what belongs to the reader."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from readerkit.errors import ReaderkitError
+
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def shipped_book() -> Path:
+    """Return the folder of the book inside the package, or of the checkout."""
+    data = PACKAGE / "data"
+    return data if data.is_dir() else PACKAGE.parent
+
+
+def is_checkout(root: Path) -> bool:
+    """Tell whether a book may be written to: it is not the copy inside a package."""
+    return root != PACKAGE / "data"
+
+
+def cache_folder() -> Path:
+    """Return where fetched source is kept: ``READERKIT_CACHE``, or the user's cache."""
+    return _own_folder("READERKIT_CACHE", "user_cache_path")
+
+
+def data_folder() -> Path:
+    """Return where the reader's things are: ``READERKIT_DATA``, or the user's data."""
+    return _own_folder("READERKIT_DATA", "user_data_path")
+
+
+def _own_folder(variable: str, kind: str) -> Path:
+    given = os.environ.get(variable)
+    # No HOME, and no entry in the user database: a relative path, or an error.
+    with contextlib.suppress(RuntimeError):
+        if given:
+            return Path(given).expanduser().absolute()
+        import platformdirs
+
+        find: Callable[[str], Path] = getattr(platformdirs, kind)
+        folder = find("readerkit")
+        if folder.is_absolute():
+            return folder
+    raise ReaderkitError(
+        f"this user has no home folder: set {variable} to a folder for readerkit"
+    )

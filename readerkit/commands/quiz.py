@@ -1,0 +1,264 @@
+"""``readerkit quiz``: questions with keys that cannot rot, marked and explained."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from readerkit.commands.options import book_option, json_option
+from readerkit.commands.quiz_history import delete, export, stats
+from readerkit.commands.quiz_lint import lint
+
+if TYPE_CHECKING:
+    from readerkit.quiz.bank import Bank
+    from readerkit.quiz.history import History
+    from readerkit.quiz.session import Session
+
+MAX_SEED = 1_000_000
+
+
+class _QuizGroup(click.Group):
+    """A group in which a number is a phase to take the quiz of."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0].isdigit():
+            args = ["take", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_QuizGroup, short_help="Ask, mark and explain: quiz 35.")
+def quiz() -> None:
+    """Take the quiz of a phase: readerkit quiz 35.
+
+    Passed at 70%. Whatever you answered is kept, and mistakes come back in review.
+
+    \b
+    Example:
+        readerkit quiz 35
+        readerkit quiz 35 --topic pipeline --count 5
+        readerkit quiz 35 --exam
+        readerkit quiz review
+    """
+
+
+@quiz.command(short_help="The quiz of a phase: also as readerkit quiz 35.")
+@click.argument("phase", type=click.IntRange(0, 999))
+@click.option("--exam", is_flag=True, help="No feedback until the end; exit 0 or 1.")
+@click.option("--topic", "topics", multiple=True, help="Only this topic; repeatable.")
+@click.option("--count", type=click.IntRange(1, 500), help="How many questions.")
+@click.option("--seed", type=click.IntRange(0), help="The same questions once more.")
+@click.option("--only", multiple=True, metavar="ID", help="These questions, in order.")
+@click.option("--due", is_flag=True, help="Only what is due again.")
+@click.option("--minutes", type=click.FloatRange(0.1, 600), help="A limit of time.")
+@click.option(
+    "--tries",
+    type=click.IntRange(1, 3),
+    default=2,
+    help="For each question; by default 2.",
+)
+@click.option("--resume/--new", default=None, help="Go on where you left, or do not.")
+@json_option
+@book_option
+def take(
+    phase: int,
+    exam: bool,
+    topics: tuple[str, ...],
+    count: int | None,
+    seed: int | None,
+    only: tuple[str, ...],
+    due: bool,
+    minutes: float | None,
+    tries: int,
+    resume: bool | None,
+    as_json: bool,
+    book: Path | None,
+) -> None:
+    """Take the quiz of PHASE: one question at a time, marked and explained at once.
+
+    \b
+    Example:
+        readerkit quiz 35
+        readerkit quiz 35 --exam --minutes 45
+        readerkit quiz 35 --seed 7 --json
+    """
+    from readerkit.commands.quiz_files import Shelf, open_history
+    from readerkit.quiz.session import Session
+
+    shelf = Shelf.at(book)
+    bank = shelf.bank(phase)
+    history = open_history()
+    asked = bool(exam or topics or count or seed is not None or only or due)
+    session = _resumed(bank, history, resume, asked=asked, as_json=as_json)
+    if session is None:
+        chosen_seed = _new_seed() if seed is None else seed
+        chosen = _choice(bank, history, topics, only, due, count, exam, chosen_seed)
+        session = Session.start(
+            bank,
+            history,
+            questions=chosen,
+            seed=chosen_seed,
+            mode="exam" if exam else "review" if due else "practice",
+            clock=_now,
+            tries=tries,
+            minutes=minutes or (bank.exam_minutes if exam else None),
+        )
+    _lead(session, shelf, book, as_json=as_json)
+
+
+@quiz.command(short_help="Mistakes again, as new variants, when they are due.")
+@click.option("--phase", type=click.IntRange(0, 999), default=35, help="By default 35.")
+@click.option("--count", type=click.IntRange(1, 500), help="How many at most.")
+@json_option
+@book_option
+@click.pass_context
+def review(
+    context: click.Context,
+    phase: int,
+    count: int | None,
+    as_json: bool,
+    book: Path | None,
+) -> None:
+    """Ask again what is due: mistakes from the next day on, the rest ever later.
+
+    \b
+    Example:
+        readerkit quiz review
+    """
+    context.invoke(
+        take,
+        phase=phase,
+        exam=False,
+        topics=(),
+        count=count,
+        seed=None,
+        only=(),
+        due=True,
+        minutes=None,
+        tries=2,
+        resume=False,
+        as_json=as_json,
+        book=book,
+    )
+
+
+for command in (lint, stats, export, delete):
+    quiz.add_command(command)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _new_seed() -> int:
+    return int.from_bytes(os.urandom(8), "big") % MAX_SEED
+
+
+def _resumed(
+    bank: Bank, history: History, resume: bool | None, *, asked: bool, as_json: bool
+) -> Session | None:
+    """Return the session that was left, if the reader wants to go on with it."""
+    from readerkit.errors import ReaderkitError
+    from readerkit.quiz.session import Session
+
+    row = None if resume is False or asked else history.unfinished(bank.phase)
+    if row is None:
+        if resume and not asked:
+            raise ReaderkitError("no quiz was left unfinished: leave out --resume")
+        return None
+    try:
+        session = Session.resume(bank, history, row, clock=_now)
+    except ReaderkitError as error:
+        if resume:
+            raise
+        click.echo(f"readerkit: {error}", err=True)
+        return None
+    if resume or (not as_json and _wants_to_resume(session)):
+        return session
+    return None
+
+
+def _wants_to_resume(session: Session) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    done, total = session.answered, len(session.row.questions)
+    begun = session.row.started[:16].replace("T", " ")
+    return click.confirm(
+        f"Go on with the quiz of {begun} UTC ({done} of {total} answered)?",
+        default=True,
+    )
+
+
+def _choice(
+    bank: Bank,
+    history: History,
+    topics: tuple[str, ...],
+    only: tuple[str, ...],
+    due: bool,
+    count: int | None,
+    exam: bool,
+    seed: int,
+) -> tuple[str, ...]:
+    """Return the questions to ask.
+
+    Raises:
+        ReaderkitError: a topic or an id that the bank does not have, or nothing left.
+    """
+    from readerkit.errors import ReaderkitError
+    from readerkit.quiz.session import choose_questions
+
+    _refuse_unknown("topic", topics, bank.topics())
+    _refuse_unknown("question", only, list(bank.questions))
+    if only:
+        return only
+    wanted = count or (bank.exam_count if exam else bank.count)
+    if not due:
+        return choose_questions(bank, seed=seed, count=wanted, topics=topics)
+    from readerkit.quiz.review import due_questions
+
+    coming = [
+        each
+        for each in due_questions(history.answers())
+        if each.question in bank.questions
+        and (not topics or bank.questions[each.question].topic in topics)
+    ]
+    ready = [each.question for each in coming if each.moment <= _now()]
+    if not ready:
+        after = (
+            f"the next is due on {coming[0].moment:%Y-%m-%d %H:%M} UTC"
+            if coming
+            else (f"nothing was answered yet: readerkit quiz {bank.phase}")
+        )
+        raise ReaderkitError(f"nothing is due: {after}")
+    return tuple(ready[:wanted])
+
+
+def _refuse_unknown(what: str, given: tuple[str, ...], known: list[str]) -> None:
+    import difflib
+
+    from readerkit.errors import ReaderkitError
+
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+            expected = " or ".join(near) or f"one of {', '.join(known[:20])}"
+            raise ReaderkitError(f"unknown {what}: got '{name}', expected {expected}")
+
+
+def _lead(session: Session, shelf: Any, book: Path | None, *, as_json: bool) -> None:
+    from readerkit.commands.quiz_files import SourceLines
+
+    lines = SourceLines(shelf, book)
+    if as_json:
+        from readerkit.commands.quiz_protocol import lead
+    else:
+        from readerkit.commands.quiz_terminal import lead
+    result = lead(session, lines)
+    if session.is_exam and not result["passed"]:
+        raise click.exceptions.Exit(1)

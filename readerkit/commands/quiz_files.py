@@ -1,0 +1,182 @@
+"""Opens what a quiz works on: the bank of a phase, the history, the lines to show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from readerkit.commands.folders import (
+    PACKAGE,
+    cache_folder,
+    data_folder,
+    shipped_book,
+)
+from readerkit.commands.memo import Memo
+from readerkit.document import Kind
+from readerkit.errors import ReaderkitError
+from readerkit.quiz.bank import BANK_FILE, Bank, parse_bank
+from readerkit.quiz.expression import Functions
+from readerkit.quiz.history import History
+from readerkit.quiz.lock import QuizLock
+from readerkit.quiz.scene import Place
+
+LOCK_FILE = "keys.lock"
+
+
+class _Estimates(Mapping[str, Callable[..., object]]):
+    """The functions that keys may call, brought when the first key calls one."""
+
+    def __getitem__(self, name: str) -> Callable[..., object]:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> Functions:
+        from readerkit.estimate import FUNCTIONS
+
+        return FUNCTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Where the banks of a book are."""
+
+    root: Path
+    """The book's folder."""
+
+    @classmethod
+    def at(cls, book: Path | None) -> Shelf:
+        """Return the banks of a book, or of the one that ships."""
+        return cls((book or shipped_book()).absolute())
+
+    def folder(self, phase: int) -> Path:
+        """Return the folder of a phase's bank."""
+        return self.root / "quizzes" / str(phase)
+
+    def lock_path(self, phase: int) -> Path:
+        """Return the place of a bank's lock."""
+        return self.folder(phase) / LOCK_FILE
+
+    def phases(self) -> list[int]:
+        """Return the phases that have a bank."""
+        found = self.root.glob(f"quizzes/*/{BANK_FILE}")
+        return sorted(int(p.parent.name) for p in found if p.parent.name.isdigit())
+
+    def lock(self, phase: int) -> QuizLock:
+        """Return the lock of a bank; an empty one where there is none yet."""
+        path = self.lock_path(phase)
+        try:
+            text = path.read_text("utf-8", errors="replace")
+        except FileNotFoundError:
+            return QuizLock()
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        return QuizLock.parse(text, self._shown(path))
+
+    def bank(self, phase: int, *, with_lock: bool = True) -> Bank:
+        """Return the bank of a phase, with the keys of its lock.
+
+        Raises:
+            ContentError: every fault of every file.
+            ReaderkitError: no bank of this phase.
+        """
+        folder = self.folder(phase)
+        if not (folder / BANK_FILE).is_file():
+            known = ", ".join(map(str, self.phases())) or "none"
+            raise ReaderkitError(
+                f"{self.root}: no quiz of phase {phase}: expected one of: {known}"
+            )
+        memo = Memo(cache_folder(), folder)
+        documents = []
+        for path in sorted(folder.glob("*.yaml")):
+            kind: Kind = "bank" if path.name == BANK_FILE else "questions"
+            try:
+                data = path.read_bytes()
+            except OSError as error:
+                raise _unreadable(path, error) from None
+            documents.append((path.name, memo.parsed(data, self._shown(path), kind)))
+        lock = self.lock(phase) if with_lock else QuizLock()
+        bank = parse_bank(documents, _Estimates(), lock.keys())
+        memo.save()
+        return bank
+
+    def _shown(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+
+def open_history() -> History:
+    """Return the reader's history."""
+    return History(data_folder() / "quiz.sqlite3")
+
+
+class SourceLines:
+    """The lines that places stand for, from the verified cache or the minis' folder."""
+
+    def __init__(self, shelf: Shelf, book: Path | None) -> None:
+        self._shelf = shelf
+        self._book = book
+        self._read: dict[tuple[str, str], list[str] | None] = {}
+
+    def lines(self, place: Place, *, fetch: bool = False) -> list[str] | None:
+        """Return the lines of a place; None where they are not on this disk.
+
+        With ``fetch`` an upstream that is not in the cache is brought first.
+        """
+        key = (place.upstream, place.path)
+        if self._read.get(key) is None:
+            self._read[key] = self._file(place, fetch)
+        whole = self._read[key]
+        return whole and whole[place.first - 1 : place.last]
+
+    def _file(self, place: Place, fetch: bool) -> list[str] | None:
+        if not place.blob:
+            return self._mini(place.path)
+        # Both bring the syntax trees along: not before a question needs them.
+        from readerkit.upstreams import BlobStore
+
+        data = BlobStore(cache_folder()).read(place.blob)
+        if data is None and fetch:
+            from readerkit.commands.library import open_library
+
+            library = open_library(self._book)
+            sources = library.sources(library.upstream(place.upstream))
+            data = sources.file(place.path).data
+        return None if data is None else _split(data)
+
+    def _mini(self, path: str) -> list[str] | None:
+        for top in (self._shelf.root, PACKAGE.parent):
+            if (top / path).is_file():
+                return _split((top / path).read_bytes())
+        return None
+
+
+def with_lines(question: dict[str, Any], lines: SourceLines) -> dict[str, Any]:
+    """Return a question with the code it asks about, where it asks about code."""
+    search = question.get("search")
+    if not search:
+        return question
+    text = lines.lines(Place(**search), fetch=True)
+    return {**question, "search": {**search, "lines": text}}
+
+
+def numbered(lines: Sequence[str], first: int) -> Iterator[str]:
+    """Yield lines of code with their numbers."""
+    width = len(str(first + len(lines)))
+    for number, line in enumerate(lines, first):
+        yield f"{number:{width}}  {line.expandtabs(4)}"
+
+
+def _split(data: bytes) -> list[str]:
+    return [
+        line.removesuffix("\r") for line in data.decode("utf-8", "replace").split("\n")
+    ]
+
+
+def _unreadable(path: Path, error: OSError) -> ReaderkitError:
+    return ReaderkitError(f"{path}: cannot be read: {error.strerror}")

@@ -1,0 +1,94 @@
+"""``readerkit quiz stats | export | delete``: what the history knows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from readerkit.commands.options import json_option
+
+
+@click.command(short_help="What you took, and how well you know each topic.")
+@json_option
+def stats(as_json: bool) -> None:
+    """Show every quiz you took, and your state by topic.
+
+    \b
+    Example:
+        readerkit quiz stats
+    """
+    from readerkit.commands.quiz_files import open_history
+    from readerkit.quiz.report import history_values
+    from readerkit.quiz.review import due_values
+
+    history = open_history()
+    due = due_values(history.answers(), datetime.now(UTC))
+    values = {**history_values(history), "due": due}
+    if as_json:
+        import json
+
+        click.echo(json.dumps(values, indent=1))
+        return
+    if not values["quizzes"]:
+        click.echo("Nothing was answered yet: readerkit quiz 35")
+        return
+    for each in values["quizzes"]:
+        state = "" if each["ended"] else "   left unfinished"
+        click.echo(
+            f"{each['started'][:16].replace('T', ' ')}  phase {each['phase']}  "
+            f"{each['mode']:8}  {each['score']:4.0%} of {each['questions']}{state}"
+        )
+    click.echo("\nBy topic, each question as you last answered it:")
+    for topic, each in values["topics"].items():
+        low, high = each["interval"]
+        click.echo(
+            f"  {topic:20} {each['score']:4.0%} of {each['questions']:2}"
+            f"   95% interval {low:.0%} to {high:.0%}"
+        )
+    if values["due"]:
+        now = sum(each["due_now"] for each in values["due"])
+        first = values["due"][0]["due"][:16].replace("T", " ")
+        click.echo(f"\n{now} due now; the earliest: {first} UTC. readerkit quiz review")
+
+
+@click.command(short_help="Write the whole history as JSON.")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+def export(file: Path | None) -> None:
+    """Write the whole history as JSON, to FILE or to the screen.
+
+    \b
+    Example:
+        readerkit quiz export answers.json
+    """
+    import json
+
+    from readerkit.commands.quiz_files import open_history
+    from readerkit.quiz.history import to_plain
+
+    text = json.dumps(to_plain(open_history()), indent=1) + "\n"
+    if file is None:
+        click.echo(text, nl=False)
+        return
+    from readerkit.upstreams.store import write_atomically
+
+    write_atomically(file.absolute(), text.encode())
+    click.echo(f"wrote {file}")
+
+
+@click.command(short_help="Forget every answer.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(yes: bool) -> None:
+    """Forget every quiz and every answer on this machine.
+
+    \b
+    Example:
+        readerkit quiz delete --yes
+    """
+    from readerkit.commands.quiz_files import open_history
+
+    history = open_history()
+    if not yes:
+        click.confirm(f"Forget {len(history.answers())} answers?", abort=True)
+    click.echo(f"forgot {history.delete()} answers")

@@ -1,0 +1,225 @@
+"""``readerkit quiz lint``: every key resolved and computed anew, no link dead."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from readerkit.commands.options import book_option, json_option
+
+if TYPE_CHECKING:
+    from readerkit.book import Sources
+    from readerkit.commands.library import Library
+    from readerkit.commands.quiz_files import Shelf
+    from readerkit.errors import Fault
+    from readerkit.quiz.bank import Bank
+    from readerkit.quiz.lint import Known
+    from readerkit.quiz.lock import LockedFact, QuizLock
+    from readerkit.quiz.question import Question
+    from readerkit.quiz.scene import Place, Work
+
+
+@click.command(short_help="Hold a bank against the code, the records and its lock.")
+@click.argument("phase", type=click.IntRange(0, 999), required=False)
+@click.option("--update-lock", is_flag=True, help="Write what keys resolve to now.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of a topic's file.")
+@json_option
+@book_option
+def lint(
+    phase: int | None,
+    update_lock: bool,
+    schema: bool,
+    as_json: bool,
+    book: Path | None,
+) -> None:
+    """Resolve and compute every key of PHASE (or of all), and fail on any fault.
+
+    \b
+    Example:
+        readerkit quiz lint
+        readerkit quiz lint 35 --update-lock
+    """
+    import json
+
+    from readerkit.commands.folders import is_checkout
+    from readerkit.commands.quiz_files import Shelf
+    from readerkit.errors import ReaderkitError
+
+    if schema:
+        click.echo(json.dumps(_schema(book), indent=1))
+        return
+    shelf = Shelf.at(book)
+    if update_lock and not is_checkout(shelf.root):
+        raise ReaderkitError(
+            f"{shelf.root}: got the copy inside the installed package, expected a "
+            "checkout: its lock is written there, with --book DIR"
+        )
+    phases = shelf.phases() if phase is None else [phase]
+    if not phases:
+        raise ReaderkitError(f"{shelf.root}: got a book without quizzes/")
+    summaries = [_lint_phase(shelf, book, each, update_lock) for each in phases]
+    if as_json:
+        click.echo(json.dumps(summaries, indent=1))
+        return
+    for each in summaries:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in each["types"].items())
+        click.echo(
+            f"phase {each['phase']}: {each['questions']} questions ({kinds}) over "
+            f"{each['objectives']} objectives; {each['places']} places and "
+            f"{each['facts']} facts {'locked' if update_lock else 'as locked'}"
+        )
+
+
+def _schema(book: Path | None) -> dict[str, object]:
+    from readerkit.commands.library import open_library
+    from readerkit.schema import json_schema
+
+    written = open_library(book).book
+    return json_schema(
+        "questions", concepts=written.concepts, references=written.references
+    )
+
+
+def _lint_phase(
+    shelf: Shelf, book: Path | None, phase: int, update: bool
+) -> dict[str, Any]:
+    from readerkit.commands.library import open_library
+    from readerkit.errors import ContentError, LockError
+    from readerkit.quiz.lint import lint_bank
+    from readerkit.quiz.lock import differences
+    from readerkit.upstreams.store import write_atomically
+
+    library = open_library(book)
+    bank = shelf.bank(phase, with_lock=False)
+    now, faults = resolve_keys(bank, library)
+    if faults:
+        raise ContentError(faults)
+    if update:
+        write_atomically(shelf.lock_path(phase), now.to_text().encode())
+    bank = with_keys(bank, now)
+    faults = lint_bank(bank, known_names(library))
+    if faults:
+        raise ContentError(faults)
+    if changed := [*differences(shelf.lock(phase), now)]:
+        rows = "\n".join(f"  {line}" for line in changed)
+        raise LockError(
+            f"phase {phase}: {len(changed)} keys are not what the lock says:\n{rows}\n"
+            f"Look at each, then run: readerkit quiz lint {phase} --update-lock"
+        )
+    return {
+        "phase": phase,
+        "questions": len(bank.questions),
+        "objectives": len(bank.objectives),
+        "types": Counter(question.type for question in bank.questions.values()),
+        "places": len(now.places),
+        "facts": len(now.facts),
+    }
+
+
+def with_keys(bank: Bank, lock: QuizLock) -> Bank:
+    """Return the bank with the keys of a lock."""
+    from dataclasses import replace
+
+    return replace(bank, keys=lock.keys())
+
+
+def known_names(library: Library) -> Known:
+    """Return the names of a book that questions may link to."""
+    from readerkit.quiz.lint import Known
+
+    book = library.book
+    return Known(
+        frozenset(book.annotations),
+        frozenset(book.concepts),
+        {key: frozenset(work.sections) for key, work in book.references.items()},
+    )
+
+
+def resolve_keys(bank: Bank, library: Library) -> tuple[QuizLock, list[Fault]]:
+    """Return what every anchor and record of a bank says now, and what does not."""
+    from readerkit.anchors import Anchor
+    from readerkit.errors import ReaderkitError
+    from readerkit.quiz.lock import QuizLock
+
+    sources: dict[str, Sources] = {}
+    places: dict[str, Place] = {}
+    facts: dict[str, LockedFact] = {}
+    works = _works(bank, library)
+    faults = []
+
+    def place(upstream: str, anchor: Anchor, note: str = "", title: str = "") -> Place:
+        from readerkit.quiz.scene import Place
+
+        if upstream not in sources:
+            sources[upstream] = library.sources(library.upstream(upstream))
+        span = sources[upstream].resolve(anchor)
+        lock = library.book.locks.get(upstream)
+        blob = lock.files[span.path] if lock else ""
+        return Place(upstream, span.path, span.first, span.last, blob, note, title)
+
+    for question in bank.questions.values():
+        try:
+            for note in question.all_notes():
+                written = library.book.annotations.get(note)
+                if written is None or f"note:{note}" in places:
+                    continue  # an unknown one is told with all other dead links
+                places[f"note:{note}"] = place(
+                    written.upstream, written.anchor, note, written.title
+                )
+            for slot, ref in question.places().items():
+                anchor = Anchor.parse(ref.at)
+                places[f"{question.id}/{slot}"] = place(ref.upstream, anchor)
+            resolved = with_keys(bank, QuizLock(places, {}, works))
+            fact = _fact(question, resolved, library.root)
+            if fact:
+                facts[question.id] = fact
+        except ReaderkitError as error:
+            faults.append(question.where.fault(f"{question.id}: {error}"))
+    return QuizLock(places, facts, works), faults
+
+
+def _works(bank: Bank, library: Library) -> dict[str, Work]:
+    from readerkit.quiz.scene import Work
+
+    cited = {key for each in bank.questions.values() for key, _ in each.references}
+    return {
+        key: Work(work.title, work.authors, work.year, work.url)
+        for key, work in library.book.references.items()
+        if key in cited
+    }
+
+
+def _fact(question: Question, bank: Bank, root: Path) -> LockedFact | None:
+    """Return what the source of a prediction says; None for other questions."""
+    from readerkit.commands.folders import PACKAGE
+    from readerkit.quiz.facts import RecordQuery, answer_record
+    from readerkit.quiz.kinds.predict import Predict
+    from readerkit.quiz.lock import LockedFact
+    from readerkit.records import Record
+
+    if not isinstance(question.body, Predict):
+        return None
+    query = question.body.source
+    if isinstance(query, RecordQuery):
+        name = f"annotations/records/{query.record}.json"
+        data = _read(root / name)
+        record = Record.parse(data.decode("utf-8", "replace"), name)
+        value = answer_record(query, record)
+    else:  # computed for each variant; the lock keeps the first one, to be diffed
+        name = "mini_impls/schedules.py"
+        data = _read(PACKAGE.parent / name)
+        value = bank.variant(question.id, 0).asked.key  # type: ignore[attr-defined]
+    return LockedFact(value, name, hashlib.sha256(data).hexdigest())
+
+
+def _read(path: Path) -> bytes:
+    from readerkit.errors import ReaderkitError
+
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None

@@ -1,0 +1,91 @@
+"""Reads what people wrote for the site: chapters, diagrams, reading paths."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from readerkit.anchors import Anchor
+from readerkit.book import Sources
+from readerkit.commands.library import Library
+from readerkit.commands.start import FIRST_STOP
+from readerkit.diagrams import Diagram, read_diagram
+from readerkit.errors import AnchorError
+from readerkit.render.html.chapter import Script
+from readerkit.render.html.pages import Writing
+from readerkit.routes import Routes, parse_routes
+from readerkit.upstreams.store import write_atomically
+from readerkit.yaml_tree import parse_yaml
+
+
+def read_writing(
+    library: Library, folder: Path, sources: Mapping[str, Sources]
+) -> Writing:
+    """Return the chapters, diagrams and paths of a site folder, all checked.
+
+    Raises:
+        ContentError: a claim of a diagram that does not hold, an unknown id.
+    """
+    pages = folder / "pages"
+    return Writing(
+        scripts=tuple(_scripts(pages / "chapters", folder.parent)),
+        diagrams={
+            d.name: d for d in _diagrams(pages / "diagrams", folder.parent, sources)
+        },
+        routes=_routes(pages / "paths.yaml", library, folder.parent),
+        first_stop=FIRST_STOP,
+    )
+
+
+def _scripts(folder: Path, root: Path) -> Iterator[Script]:
+    for path in sorted(folder.glob("*.md")):
+        if path.name.endswith(".es.md"):
+            continue
+        spanish = path.with_suffix(".es.md")
+        yield Script(
+            name=path.stem.partition("-")[2] or path.stem,
+            file=path.relative_to(root).as_posix(),
+            text=path.read_text("utf-8"),
+            spanish=spanish.read_text("utf-8") if spanish.exists() else "",
+        )
+
+
+def _diagrams(
+    folder: Path, root: Path, sources: Mapping[str, Sources]
+) -> Iterator[Diagram]:
+    def lines_of(upstream: str, anchor: Anchor) -> str:
+        if upstream not in sources:
+            raise AnchorError(f"unknown upstream '{upstream}'")
+        span = sources[upstream].resolve(anchor)
+        source = sources[upstream].file(span.path)
+        numbers = range(span.first, span.last + 1)
+        return "\n".join(source.line(number) for number in numbers)
+
+    for path in sorted(folder.glob("*.mmd")):
+        claims = path.with_suffix(".yaml")
+        document = parse_yaml(claims.read_bytes(), claims.relative_to(root).as_posix())
+        yield read_diagram(path.stem, path.read_text("utf-8"), document, lines_of)
+
+
+def _routes(path: Path, library: Library, root: Path) -> Routes:
+    if not path.exists():
+        return Routes()
+    document = parse_yaml(path.read_bytes(), path.relative_to(root).as_posix())
+    return parse_routes(document, library.book)
+
+
+def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:
+    """Return a diagram as SVG; drawing takes a second, so each is kept by its text."""
+    name = {"light": "neutral", "dark": "dark"}[theme]
+    text = f'%%{{init: {{"theme": "{name}"}}}}%%\n{diagram.mermaid}'
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    path = library.store.root / "diagrams" / f"{digest}.svg"
+    try:
+        return path.read_bytes()
+    except OSError:
+        import mermaidx  # brings a JavaScript engine
+
+        image: bytes = mermaidx.render(text).svg().encode()
+        write_atomically(path, image)
+        return image

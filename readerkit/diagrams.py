@@ -1,0 +1,75 @@
+"""A diagram that claims something about source, and the lines that bear it out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from readerkit.anchors import Anchor
+from readerkit.document import YamlFile
+from readerkit.errors import AnchorError, ContentError, Fault
+
+Lines = Callable[[str, Anchor], str]
+"""From an upstream and an anchor to the text of its lines; AnchorError if none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """A Mermaid text whose claims hold."""
+
+    name: str
+    mermaid: str
+    title: str
+    alternative: str
+    """The same in words."""
+
+
+def read_diagram(name: str, mermaid: str, claims: YamlFile, lines_of: Lines) -> Diagram:
+    """Return a diagram, each claim of it held against the source.
+
+    Raises:
+        ContentError: a node that nobody draws, an anchor that does not resolve, lines
+            that do not hold what the diagram says of them.
+    """
+    value: Any = claims.value
+    keys = {"title", "alternative", "claims"}
+    if claims.faults or not isinstance(value, dict) or value.keys() != keys:
+        shape = claims.fault((), "not the claims of a diagram", "", ", ".join(keys))
+        raise ContentError(claims.faults or [shape])
+    faults = [
+        fault
+        for index, claim in enumerate(value["claims"])
+        for fault in _faults(claims, index, claim, mermaid, lines_of)
+    ]
+    if faults:
+        raise ContentError(faults)
+    return Diagram(
+        name, mermaid, value["title"], " ".join(value["alternative"].split())
+    )
+
+
+def _faults(
+    claims: YamlFile, index: int, claim: Any, mermaid: str, lines_of: Lines
+) -> Iterator[Fault]:
+    path = ("claims", index)
+    if not isinstance(claim, dict) or claim.keys() != {
+        "node",
+        "upstream",
+        "at",
+        "holds",
+    }:
+        yield claims.fault(path, "not a claim", "", "node, upstream, at, holds")
+        return
+    if not re.search(rf"^\W*(.*\s)?{re.escape(str(claim['node']))}\b", mermaid, re.M):
+        yield claims.fault((*path, "node"), "a node that is not drawn", claim["node"])
+    try:
+        text = "".join(lines_of(claim["upstream"], Anchor.parse(claim["at"])).split())
+    except AnchorError as error:
+        yield claims.fault((*path, "at"), f"anchor: {error}")
+        return
+    for position, token in enumerate(claim["holds"]):
+        if "".join(str(token).split()) not in text:
+            where = (*path, "holds", position)
+            yield claims.fault(where, "the lines do not hold this", f"'{token}'")

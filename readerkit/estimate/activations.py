@@ -1,0 +1,180 @@
+"""Activations kept for the backward pass, and the KV cache of inference.
+
+``activation_bytes_per_layer`` is the closed form of the paper for a GPT layer;
+``layer_activations`` counts the same tensors of any shape, and equals it for a GPT.
+
+Source: Korthikanti et al. 2205.05198, section 4 and table 2. Two bytes an element, one
+for a dropout mask, four for logits; small buffers (means, variances) are left out.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+
+from readerkit.estimate.quantity import Number, check_choice, check_count, divide
+from readerkit.estimate.shape import Shape
+
+RECOMPUTE = ("none", "selective", "full")
+PAPER = "Korthikanti et al. 2205.05198, table 2"
+
+
+def activation_bytes_per_layer(
+    *,
+    sequence: int,
+    micro_batch: int,
+    hidden: int,
+    heads: int,
+    tensor_parallel: int = 1,
+    sequence_parallel: bool = False,
+    recompute: str = "none",
+) -> Number:
+    """Return s b h (34 + 5 a s / h) and its kin, for one layer of a GPT on one rank.
+
+    ============================  ==================================
+    tensor parallel               s b h (10 + 24/t + 5 a s / (h t))
+    with sequence parallel        s b h (34/t + 5 a s / (h t))
+    selective recompute           the same without the last term
+    full recompute                2 s b h; with sequence parallel 2 s b h / t
+    ============================  ==================================
+
+    The paper's last row is for the input kept whole; under sequence parallelism the
+    layer's input is a shard already.
+    """
+    s, b = check_count("sequence", sequence), check_count("micro_batch", micro_batch)
+    h, a = check_count("hidden", hidden), check_count("heads", heads)
+    t = check_count("tensor_parallel", tensor_parallel)
+    check_choice("recompute", recompute, RECOMPUTE)
+    shard = t if sequence_parallel else 1
+    if recompute == "full":
+        return divide(2 * s * b * h, shard)
+    linear = Fraction(10, shard) + Fraction(24, t)
+    square = Fraction(5 * a * s, h * t) if recompute == "none" else 0
+    return divide(s * b * h * (linear + square))
+
+
+def layer_activations(
+    shape: Shape,
+    *,
+    sequence: int,
+    micro_batch: int,
+    tensor_parallel: int = 1,
+    sequence_parallel: bool = False,
+    recompute: str = "none",
+    flash: bool = False,
+    moe: bool = False,
+) -> dict[str, Number]:
+    """Return the bytes of each tensor that one layer keeps on one rank.
+
+    ``sequence`` is the rank's own part under context parallelism. ``flash`` is an
+    attention that keeps one fp32 number a row instead of the scores. Experts are taken
+    to be balanced: each rank works on its share of tokens times experts per token.
+    """
+    tokens = sequence * micro_batch
+    t = tensor_parallel
+    shard = t if sequence_parallel else 1
+    hidden = tokens * shape.hidden
+    if recompute == "full":
+        return {"layer input": divide(2 * hidden, shard)}
+    queries = 2 * tokens * shape.query_size
+    # With fewer key heads than ranks, each rank holds one whole.
+    keys = 4 * tokens * shape.head_dim * max(shape.kv_heads, t)
+    kept: dict[str, Number] = {
+        "norm inputs": divide(2 * shape.norms_per_layer * hidden, shard),
+        "inputs of attention and feed-forward": divide(4 * hidden, shard),
+        "queries, keys, values": divide(queries + keys, t),
+        "attention output": divide(queries, t),
+    }
+    if shape.dropout:
+        kept["dropout masks"] = divide(2 * hidden, shard)
+    if recompute == "none" and flash:
+        kept["softmax statistics"] = divide(4 * shape.heads * tokens, t)
+    elif recompute == "none":
+        # Softmax output, its dropout mask, and what dropout makes of it.
+        per_score = 5 if shape.dropout else 2
+        scores = shape.heads * sequence * tokens
+        kept["attention scores"] = divide(per_score * scores, t)
+    inner = shape.ffn
+    if moe:
+        inner = shape.experts_per_token * shape.expert_ffn + shape.shared_ffn
+        # Each expert's copy of its tokens; the one above goes to router and shared.
+        copies = 2 * hidden * shape.experts_per_token
+        kept["tokens at their experts"] = divide(copies, shard)
+    per_inner = 6 if shape.gated_mlp else 4
+    kept["inside the feed-forward"] = divide(per_inner * tokens * inner, t)
+    return kept
+
+
+@lru_cache(maxsize=16_384)
+def layer_bytes(
+    shape: Shape,
+    sequence: int,
+    micro_batch: int,
+    tensor_parallel: int,
+    sequence_parallel: bool,
+    recompute: str,
+    flash: bool,
+    moe: bool,
+) -> Number:
+    """Return the sum of ``layer_activations``; a search asks for few, often."""
+    tensors = layer_activations(
+        shape,
+        sequence=sequence,
+        micro_batch=micro_batch,
+        tensor_parallel=tensor_parallel,
+        sequence_parallel=sequence_parallel,
+        recompute=recompute,
+        flash=flash,
+        moe=moe,
+    )
+    return sum(tensors.values())
+
+
+def in_flight(
+    *,
+    schedule: str,
+    pipeline_parallel: int,
+    microbatches: int,
+    virtual_stages: int = 1,
+    rank: int = 0,
+) -> int:
+    """Return how many chunks' activations a pipeline rank holds at its peak.
+
+    A chunk is 1 / virtual_stages of the rank's layers. ``mini_impls.schedules`` gives
+    the same by running the schedule.
+    """
+    p, m, v = pipeline_parallel, microbatches, virtual_stages
+    if schedule == "gpipe":
+        return m
+    if schedule == "zb-h1":
+        return min(m, p)
+    if v == 1:
+        return min(m, p - rank)
+    return min(m * v, 2 * (p - rank - 1) + (v - 1) * p + 1)
+
+
+def kv_cache_bytes(
+    *,
+    layers: int,
+    kv_heads: int,
+    head_dim: int,
+    tokens: int,
+    batch: int = 1,
+    element_bytes: int = 2,
+    tensor_parallel: int = 1,
+) -> Number:
+    """Return 2 L k d s b w: keys and values of every token, in every layer.
+
+    With fewer key heads than ranks each rank holds one head, several the same.
+    """
+    k = check_count("kv_heads", kv_heads)
+    t = check_count("tensor_parallel", tensor_parallel)
+    each = (
+        2
+        * check_count("layers", layers)
+        * check_count("head_dim", head_dim)
+        * check_count("tokens", tokens)
+        * check_count("batch", batch)
+        * check_count("element_bytes", element_bytes)
+    )
+    return divide(each * max(k, t), t)

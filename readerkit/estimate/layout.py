@@ -1,0 +1,193 @@
+"""A layout: how ranks, batch and layers are cut; and whether it can be cut so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from math import prod
+from typing import Any
+
+from readerkit.errors import EstimateError
+from readerkit.estimate.activations import RECOMPUTE
+from readerkit.estimate.quantity import (
+    MAX_COUNT,
+    MAX_RANKS,
+    check_choice,
+    check_count,
+)
+from readerkit.estimate.shape import Shape
+from readerkit.estimate.states import STAGES
+
+_GROUPS = ("dp", "tp", "pp", "cp", "ep", "virtual_stages")
+SCHEDULES = ("gpipe", "1f1b", "interleaved", "zb-h1")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Sizes of the parallel groups and of one step; ``Layout.parse`` checks them."""
+
+    dp: int = 1
+    """Data parallel, without the context-parallel ranks."""
+    tp: int = 1
+    pp: int = 1
+    cp: int = 1
+    """Context parallel: each rank holds 1/cp of every sequence."""
+    ep: int = 1
+    """Expert parallel, taken out of dp × cp."""
+    zero: int = 1
+    """ZeRO stage over dp × cp: 0 DDP, 1 optimizer, 2 and gradients, 3 and weights."""
+    sequence_parallel: bool = True
+    recompute: str = "selective"
+    micro_batch: int = 1
+    """Sequences in one microbatch."""
+    microbatches: int = 1
+    """Microbatches of one rank in one step."""
+    virtual_stages: int = 1
+    schedule: str = "1f1b"
+    sequence: int = 4096
+    flash: bool = False
+    """Attention that never writes its scores to memory."""
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any], *, gpus: int | None = None) -> Layout:
+        """Return a layout whose sizes are numbers that make sense together.
+
+        Raises:
+            EstimateError: an unknown name, a wrong value, or a product that is not
+                the number of GPUs.
+        """
+        known = {field.name: field for field in fields(cls)}
+        given = {name: value for name, value in values.items() if value is not None}
+        for name, value in given.items():
+            check_choice("size of a layout", name, known)
+            if known[name].type == "int":
+                given[name] = check_count(
+                    name,
+                    value,
+                    least=0 if name == "zero" else 1,
+                    most=MAX_RANKS if name in _GROUPS else MAX_COUNT,
+                )
+        layout = cls(**given)
+        check_choice("ZeRO stage", str(layout.zero), map(str, STAGES))
+        check_choice("recompute", layout.recompute, RECOMPUTE)
+        check_choice("schedule", layout.schedule, SCHEDULES)
+        if gpus is not None and layout.world_size != check_count("gpus", gpus):
+            raise EstimateError(
+                f"dp × tp × pp × cp: got {layout.dp} × {layout.tp} × {layout.pp} × "
+                f"{layout.cp} = {layout.world_size}, expected {gpus} (GPUs)"
+            )
+        return layout
+
+    @property
+    def world_size(self) -> int:
+        """Ranks of the whole job."""
+        return prod((self.dp, self.tp, self.pp, self.cp))
+
+    @property
+    def replicas(self) -> int:
+        """Ranks that hold the same weights, over which ZeRO shards: dp × cp."""
+        return self.dp * self.cp
+
+    @property
+    def global_batch(self) -> int:
+        """Sequences of one step."""
+        return self.dp * self.micro_batch * self.microbatches
+
+    @property
+    def shards_sequence(self) -> bool:
+        """Whether sequence parallelism has ranks to shard over."""
+        return self.sequence_parallel and self.tp > 1
+
+
+def stage_layers(layers: int, pp: int, virtual_stages: int = 1) -> list[int]:
+    """Return how many layers each pipeline rank holds.
+
+    Where they do not divide evenly, the first and the last rank may hold one fewer,
+    because they hold the embedding and the output (Llama 3: 126 layers on 16 ranks).
+
+    Raises:
+        EstimateError: neither comes out even.
+    """
+    stages = pp * virtual_stages
+    if layers % stages == 0:
+        return [layers // pp] * pp
+    even = (layers + 2) // pp
+    if pp > 1 and (layers + 2) % stages == 0 and even > 1:
+        return [even - 1, *[even] * (pp - 2), even - 1]
+    parts = f"pp {pp}" + (f" × {virtual_stages} chunks" if virtual_stages > 1 else "")
+    raise EstimateError(
+        f"layers: got {layers} for {parts}, expected a multiple of {stages} (or two "
+        "fewer: one less on the first and last rank)"
+    )
+
+
+def misfits(shape: Shape, layout: Layout) -> list[str]:
+    """Return every reason why a model cannot be cut like this; none: it can."""
+    found: list[str] = []
+    tp, cp, ep, p, m = (
+        layout.tp,
+        layout.cp,
+        layout.ep,
+        layout.pp,
+        layout.microbatches,
+    )
+    if shape.heads % tp:
+        found.append(f"tp: got {tp}, expected a divisor of {shape.heads} (heads)")
+    if shape.kv_heads % tp and tp % shape.kv_heads:
+        found.append(
+            f"tp: got {tp}, expected a divisor or a multiple of {shape.kv_heads} "
+            "(key-value heads)"
+        )
+    inner = {"ffn": shape.ffn} if shape.moe_layers < shape.layers else {}
+    if shape.experts:
+        inner["expert_ffn"] = shape.expert_ffn
+    if shape.shared_ffn:
+        inner["shared_ffn"] = shape.shared_ffn
+    found += [
+        f"tp: got {tp}, expected a divisor of {size} ({name})"
+        for name, size in inner.items()
+        if size % tp
+    ]
+    if layout.sequence % cp:
+        found.append(
+            f"cp: got {cp}, expected a divisor of the sequence {layout.sequence}"
+        )
+    elif layout.shards_sequence and layout.sequence // cp % tp:
+        found.append(
+            f"tp: got {tp}, expected a divisor of the rank's sequence "
+            f"{layout.sequence // cp} (sequence parallel)"
+        )
+    if ep > 1 and not shape.experts:
+        found.append(f"ep: got {ep}, expected 1 (a dense model has no experts)")
+    elif ep > 1 and shape.experts % ep:
+        found.append(f"ep: got {ep}, expected a divisor of {shape.experts} (experts)")
+    if layout.replicas % ep:
+        found.append(f"ep: got {ep}, expected a divisor of dp × cp {layout.replicas}")
+    try:
+        stage_layers(shape.layers, p, layout.virtual_stages)
+    except EstimateError as error:
+        found.append(str(error))
+    if layout.schedule == "interleaved":
+        if p == 1 or layout.virtual_stages == 1:
+            found.append(
+                "schedule: got interleaved, expected pp and virtual_stages above 1"
+            )
+        elif m % p:
+            found.append(f"microbatches: got {m}, expected a multiple of pp {p}")
+    elif layout.virtual_stages > 1:
+        found.append(
+            f"virtual_stages: got {layout.virtual_stages}, expected 1 "
+            f"(only the interleaved schedule has several)"
+        )
+    return found
+
+
+def check_fit(shape: Shape, layout: Layout) -> None:
+    """Raise where a model cannot be cut like this.
+
+    Raises:
+        EstimateError: with every reason.
+    """
+    found = misfits(shape, layout)
+    if found:
+        raise EstimateError("\n".join(found))

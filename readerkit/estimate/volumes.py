@@ -1,0 +1,427 @@
+"""What one step sends: each kind of parallelism, per rank, as collectives.
+
+A volume is exact: (n - 1)/n of the size for each all-gather or reduce-scatter, twice
+that for an all-reduce. The papers' 1x and 1.5x are its limit for many ranks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from readerkit.estimate.collectives import bus_factor
+from readerkit.estimate.layout import Layout, check_fit
+from readerkit.estimate.memory import layers_of_rank, rank_weights
+from readerkit.estimate.quantity import (
+    Estimate,
+    Item,
+    Number,
+    check_amount,
+    check_choice,
+    check_count,
+    divide,
+)
+from readerkit.estimate.shape import Shape, padded_vocab
+from readerkit.estimate.states import STAGES, Precision, precision
+
+ZERO = "Rajbhandari et al. 1910.02054, section 7"
+MEGATRON = "Shoeybi et al. 1909.08053, section 3"
+KORTHIKANTI = "Korthikanti et al. 2205.05198, section 4.2.2"
+NARAYANAN = "Narayanan et al. 2104.04473, sections 3.2 and 4.1"
+GSHARD = "Lepikhin et al. 2006.16668, section 3.2"
+RING = "Liu et al. 2310.01889, section 3"
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Collectives of one kind on one group, in one step of one rank."""
+
+    axis: str
+    """``dp``, ``tp``, ``pp``, ``ep`` or ``cp``."""
+    operation: str
+    calls: int
+    size_bytes: Number
+    """Of one call, as nccl-tests counts it."""
+    ranks: int
+    formula: str
+    source: str
+
+    @property
+    def sent_bytes(self) -> Number:
+        """Bytes that the rank sends in all calls."""
+        factor = bus_factor(operation=self.operation, ranks=self.ranks)
+        if self.ranks == 1:
+            return 0
+        if isinstance(factor, int):
+            return self.calls * self.size_bytes * factor
+        twice = 2 if self.operation == "all-reduce" else 1
+        return divide(
+            self.calls * self.size_bytes * twice * (self.ranks - 1), self.ranks
+        )
+
+
+# --- data parallel --------------------------------------------------------------------
+
+
+def dp_volume_bytes(
+    *,
+    params: Number,
+    world_size: int,
+    stage: int,
+    weight_bytes: int = 2,
+    gradient_bytes: int = 2,
+    microbatches: int = 1,
+    no_sync: bool = True,
+) -> Number:
+    """Return what a rank sends in a step under a ZeRO stage; 0 is DDP.
+
+    DDP and stages 1 and 2 send the same where weights and gradients have the same
+    width; stage 3 half as much again, since weights are gathered in the backward pass
+    too. Accumulation saves DDP and stage 1 traffic only with ``no_sync``; stage 2 sums
+    into shards after each microbatch, stage 3 gathers again for each.
+
+    Source: Rajbhandari et al. 1910.02054, section 7; Li et al. 2006.15704, 3.2.4.
+    """
+    return sum(
+        traffic.sent_bytes
+        for traffic in dp_traffic(
+            params=params,
+            world_size=world_size,
+            stage=stage,
+            weight_bytes=weight_bytes,
+            gradient_bytes=gradient_bytes,
+            microbatches=microbatches,
+            no_sync=no_sync,
+        )
+    )
+
+
+def dp_traffic(
+    *,
+    params: Number,
+    world_size: int,
+    stage: int,
+    weight_bytes: int,
+    gradient_bytes: int,
+    microbatches: int = 1,
+    no_sync: bool = True,
+) -> list[Traffic]:
+    """Return the collectives of data parallelism in one step."""
+    check_choice("ZeRO stage", str(stage), map(str, STAGES))
+    n = check_count("world_size", world_size)
+    m = check_count("microbatches", microbatches)
+    weights = check_amount("params", params) * check_count("weight_bytes", weight_bytes)
+    gradients = params * check_count("gradient_bytes", gradient_bytes)
+    sums = m if stage >= 2 or not no_sync else 1
+    each = f"{sums} ×" if sums > 1 else "once"
+    if stage == 0:
+        formula = f"gradients, {each}"
+        return [Traffic("dp", "all-reduce", sums, gradients, n, formula, ZERO)]
+    gathers = 1 if stage < 3 else 2 * m
+    why = "after the step" if stage < 3 else f"forward and backward, {m} microbatches"
+    return [
+        Traffic("dp", "reduce-scatter", sums, gradients, n, f"gradients, {each}", ZERO),
+        Traffic("dp", "all-gather", gathers, weights, n, f"weights, {why}", ZERO),
+    ]
+
+
+# --- tensor parallel ------------------------------------------------------------------
+
+
+def tp_volume_bytes(
+    *,
+    layers: int,
+    sequence: int,
+    micro_batch: int,
+    hidden: int,
+    tensor_parallel: int,
+    microbatches: int = 1,
+    sequence_parallel: bool = False,
+    recompute: str = "none",
+    element_bytes: int = 2,
+) -> Number:
+    """Return what a rank sends for the layers' tensor parallelism in one step.
+
+    Two all-reduces forward and two backward a layer (and two more where the forward is
+    run again). With sequence parallelism each becomes a reduce-scatter and an
+    all-gather of the same bytes, and the backward gathers both inputs once more.
+    """
+    size = check_count("sequence", sequence) * check_count("micro_batch", micro_batch)
+    size *= check_count("hidden", hidden) * check_count("element_bytes", element_bytes)
+    passes = check_count("layers", layers) * check_count("microbatches", microbatches)
+    traffic = _tp_layers(
+        size,
+        passes,
+        check_count("tensor_parallel", tensor_parallel),
+        sequence_parallel,
+        recompute,
+    )
+    return sum(each.sent_bytes for each in traffic)
+
+
+def _tp_layers(
+    size: Number, passes: int, tp: int, sequence_parallel: bool, recompute: str
+) -> list[Traffic]:
+    again = 2 if recompute == "full" else 0
+    if not sequence_parallel:
+        formula = f"{4 + again} a layer: 2 forward, 2 backward" + (
+            ", 2 recomputed" if again else ""
+        )
+        calls = (4 + again) * passes
+        return [Traffic("tp", "all-reduce", calls, size, tp, formula, MEGATRON)]
+    gathered = "6 a layer: 2 forward, 2 backward, 2 inputs again"
+    scattered = "4 a layer: 2 forward, 2 backward"
+    if again:
+        gathered, scattered = f"8{gathered[1:]}, 2 recomputed", "6" + scattered[1:]
+        scattered += ", 2 recomputed"
+    return [
+        Traffic(
+            "tp", "all-gather", (6 + again) * passes, size, tp, gathered, KORTHIKANTI
+        ),
+        Traffic(
+            "tp",
+            "reduce-scatter",
+            (4 + again) * passes,
+            size,
+            tp,
+            scattered,
+            KORTHIKANTI,
+        ),
+    ]
+
+
+def _tp_ends(
+    shape: Shape, layout: Layout, size: Number, tokens: Number
+) -> list[Traffic]:
+    """Return the collectives of embedding, output matrix and loss, all on one rank."""
+    tp, m = layout.tp, layout.microbatches
+    sp = layout.shards_sequence
+    closing = "reduce-scatter" if sp else "all-reduce"
+    found = [
+        Traffic("tp", closing, m, size, tp, "embedding, forward", MEGATRON),
+        Traffic("tp", closing, m, size, tp, "output matrix, backward", MEGATRON),
+        Traffic(
+            "tp",
+            "all-reduce",
+            3 * m,
+            4 * tokens,
+            tp,
+            "loss: max, target and sum of each token, fp32",
+            MEGATRON,
+        ),
+    ]
+    if sp:
+        formula = "embedding's gradient; output matrix's input twice"
+        found.append(Traffic("tp", "all-gather", 3 * m, size, tp, formula, KORTHIKANTI))
+    return found
+
+
+# --- the others -----------------------------------------------------------------------
+
+
+def pp_volume_bytes(
+    *,
+    sequence: int,
+    micro_batch: int,
+    hidden: int,
+    microbatches: int,
+    virtual_stages: int = 1,
+    shards: int = 1,
+    element_bytes: int = 2,
+) -> Number:
+    """Return what a rank in the middle of a pipeline sends in one step.
+
+    One activation on and one gradient back, for each microbatch and chunk; ``shards``
+    is tensor parallel where each of its ranks sends its own part.
+    """
+    size = check_count("sequence", sequence) * check_count("micro_batch", micro_batch)
+    size *= check_count("hidden", hidden) * check_count("element_bytes", element_bytes)
+    calls = (
+        2
+        * check_count("microbatches", microbatches)
+        * check_count("virtual_stages", virtual_stages)
+    )
+    return divide(calls * size, check_count("shards", shards))
+
+
+def ep_volume_bytes(
+    *,
+    moe_layers: int,
+    sequence: int,
+    micro_batch: int,
+    hidden: int,
+    experts_per_token: int,
+    expert_parallel: int,
+    microbatches: int = 1,
+    shards: int = 1,
+    element_bytes: int = 2,
+) -> Number:
+    """Return what a rank sends to other ranks' experts in one step, when balanced.
+
+    Dispatch and combine, forward and backward: four all-to-alls a layer, each of every
+    token's copies to its experts.
+    """
+    tokens = check_count("sequence", sequence) * check_count("micro_batch", micro_batch)
+    size = divide(
+        tokens
+        * check_count("experts_per_token", experts_per_token)
+        * check_count("hidden", hidden)
+        * check_count("element_bytes", element_bytes),
+        check_count("shards", shards),
+    )
+    calls = 4 * check_count("moe_layers", moe_layers, least=0)
+    calls *= check_count("microbatches", microbatches)
+    ranks = check_count("expert_parallel", expert_parallel)
+    return Traffic("ep", "all-to-all", calls, size, ranks, "", GSHARD).sent_bytes
+
+
+def traffic_of_step(
+    shape: Shape,
+    layout: Layout,
+    *,
+    convention: str = "mixed-18",
+    vocab_multiple: int = 1,
+    no_sync: bool = True,
+) -> list[Traffic]:
+    """Return all that the busiest rank sends in a step, kind by kind.
+
+    Raises:
+        EstimateError: a layout that the model cannot be cut into.
+    """
+    check_fit(shape, layout)
+    kept = precision(convention)
+    return [
+        *dp_step_traffic(
+            shape, layout, kept, vocab_multiple=vocab_multiple, no_sync=no_sync
+        ),
+        *model_step_traffic(shape, layout, kept, vocab_multiple=vocab_multiple),
+    ]
+
+
+def dp_step_traffic(
+    shape: Shape,
+    layout: Layout,
+    kept: Precision,
+    *,
+    vocab_multiple: int = 1,
+    no_sync: bool = True,
+) -> list[Traffic]:
+    """Return what data parallelism sends; experts have replicas of their own."""
+    dense, expert = rank_weights(shape, layout, 0, vocab_multiple=vocab_multiple)
+    groups = ((dense, layout.replicas), (expert, layout.replicas // layout.ep))
+    return [
+        traffic
+        for params, ranks in groups
+        if params and ranks > 1
+        for traffic in dp_traffic(
+            params=params,
+            world_size=ranks,
+            stage=layout.zero,
+            weight_bytes=kept.weight,
+            gradient_bytes=kept.gradient,
+            microbatches=layout.microbatches,
+            no_sync=no_sync,
+        )
+    ]
+
+
+def model_step_traffic(
+    shape: Shape, layout: Layout, kept: Precision, *, vocab_multiple: int = 1
+) -> list[Traffic]:
+    """Return what tensor, pipeline, expert and context parallelism send."""
+    tokens = layout.sequence // layout.cp * layout.micro_batch
+    size = 2 * tokens * shape.hidden
+    _, moe = layers_of_rank(shape, layout, 0)
+    layers = sum(layers_of_rank(shape, layout, 0))
+    m, shard = layout.microbatches, layout.tp if layout.shards_sequence else 1
+    found: list[Traffic] = []
+    if layout.tp > 1:
+        recompute, sp = layout.recompute, layout.shards_sequence
+        found += _tp_layers(size, layers * m, layout.tp, sp, recompute)
+        found += _tp_ends(shape, layout, size, tokens)
+    if layout.pp > 1:
+        calls = 2 * m * layout.virtual_stages
+        formula = f"2 × {m} microbatches × {layout.virtual_stages} chunks"
+        part = divide(size, shard)
+        found.append(Traffic("pp", "send-recv", calls, part, 2, formula, NARAYANAN))
+        if shape.tied_embeddings:
+            table = padded_vocab(
+                vocab=shape.vocab, multiple=vocab_multiple, tensor_parallel=layout.tp
+            )
+            copy = divide(table * shape.hidden * kept.gradient, layout.tp)
+            formula = "gradient of the tied table, first and last stage"
+            found.append(Traffic("pp", "all-reduce", 1, copy, 2, formula, MEGATRON))
+    if layout.ep > 1 and moe:
+        copies = divide(size * shape.experts_per_token, shard)
+        formula = "4 a layer: dispatch and combine, forward and backward"
+        calls = 4 * moe * m
+        found.append(
+            Traffic("ep", "all-to-all", calls, copies, layout.ep, formula, GSHARD)
+        )
+    if layout.cp > 1:
+        found.append(_cp_traffic(shape, layout, layers, tokens))
+    return found
+
+
+def _cp_traffic(shape: Shape, layout: Layout, layers: int, tokens: int) -> Traffic:
+    """Return the ring of keys and values: once forward, then they and their gradients.
+
+    Each pass hands on all blocks but one's own.
+    """
+    heads = max(1, shape.kv_heads // layout.tp)
+    block = 2 * 2 * tokens * heads * shape.head_dim
+    return Traffic(
+        "cp",
+        "all-gather",
+        3 * layers * layout.microbatches,
+        block * layout.cp,
+        layout.cp,
+        "3 a layer: keys and values forward, they and their gradients backward",
+        RING,
+    )
+
+
+def estimate_step_traffic(
+    shape: Shape,
+    layout: Layout,
+    *,
+    convention: str = "mixed-18",
+    vocab_multiple: int = 1,
+    no_sync: bool = True,
+) -> Estimate:
+    """Return the volumes of a step as an estimate, with a sum for each axis."""
+    found = traffic_of_step(
+        shape,
+        layout,
+        convention=convention,
+        vocab_multiple=vocab_multiple,
+        no_sync=no_sync,
+    )
+    items = [
+        Item(
+            f"{each.axis}: {each.operation}",
+            each.sent_bytes,
+            "bytes",
+            f"{each.calls} calls of {each.size_bytes} B over {each.ranks} ranks: "
+            f"{each.formula}",
+            each.source,
+            "sent by one rank in one step",
+        )
+        for each in found
+    ]
+    for axis in ("dp", "tp", "pp", "ep", "cp"):
+        sent = [each.sent_bytes for each in found if each.axis == axis]
+        if sent:
+            items.append(
+                Item(
+                    f"{axis} in all",
+                    sum(sent),
+                    "bytes",
+                    "the sum",
+                    "a count",
+                    "per rank and step",
+                )
+            )
+    notes = ["the first pipeline rank; ends of the model are counted on it"]
+    if not found:
+        notes = ["one rank sends nothing"]
+    return Estimate("traffic of a step", tuple(items), tuple(notes))

@@ -1,0 +1,302 @@
+"""What was asked and answered, in one SQLite file that outlives every kill.
+
+Each answer is one transaction, committed before anything is said about it. Two
+processes may write at once: each waits for the other's transaction. A file of a newer
+version is refused, an older one is copied aside and migrated.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from readerkit.errors import ReaderkitError
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE session (
+        id TEXT PRIMARY KEY,
+        phase INTEGER NOT NULL,
+        bank_version INTEGER NOT NULL,
+        seed INTEGER NOT NULL,
+        mode TEXT NOT NULL CHECK (mode IN ('practice', 'exam', 'review')),
+        tries INTEGER NOT NULL,
+        questions TEXT NOT NULL,
+        started TEXT NOT NULL,
+        deadline TEXT,
+        ended TEXT
+    ) STRICT;
+    CREATE TABLE answer (
+        session TEXT NOT NULL REFERENCES session (id),
+        position INTEGER NOT NULL,
+        attempt INTEGER NOT NULL,
+        question TEXT NOT NULL,
+        topic TEXT NOT NULL,
+        objective TEXT NOT NULL,
+        difficulty INTEGER NOT NULL,
+        seed INTEGER NOT NULL,
+        bank_version INTEGER NOT NULL,
+        answer TEXT NOT NULL,
+        credit REAL NOT NULL,
+        choices INTEGER,
+        seconds REAL NOT NULL,
+        answered TEXT NOT NULL,
+        PRIMARY KEY (session, position, attempt)
+    ) STRICT;
+    CREATE INDEX answer_by_question ON answer (question, answered);
+    """,
+)
+"""Statements that lead from each version of the file to the next one."""
+
+WAIT_SECONDS = 20
+
+
+class HistoryError(ReaderkitError):
+    """The history cannot be read or written, or is of a newer version."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One quiz: which questions in which order, under which rules."""
+
+    id: str
+    phase: int
+    bank_version: int
+    seed: int
+    mode: str
+    tries: int
+    questions: tuple[str, ...]
+    started: str
+    deadline: str | None = None
+    ended: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """One try at one question."""
+
+    session: str
+    position: int
+    attempt: int
+    """From 1; 0 is never written."""
+    question: str
+    topic: str
+    objective: str
+    difficulty: int
+    seed: int
+    bank_version: int
+    answer: str
+    """As it was typed; empty where the question was skipped."""
+    credit: float
+    choices: int | None
+    seconds: float
+    answered: str
+
+
+def new_id() -> str:
+    """Return an id for a session."""
+    return uuid.uuid4().hex[:12]
+
+
+def timestamp(moment: datetime) -> str:
+    """Return a moment as it is kept: UTC, to the millisecond."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+class History:
+    """The file of one reader."""
+
+    def __init__(self, path: Path, migrations: Sequence[str] = MIGRATIONS) -> None:
+        """Open the file, made or migrated where needed.
+
+        Raises:
+            HistoryError: no such place, no such file, or one of a newer version.
+        """
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                path, timeout=WAIT_SECONDS, isolation_level=None
+            )
+            with _told(path):
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA foreign_keys = ON")
+                self._connection.execute("PRAGMA synchronous = FULL")
+                self._migrate(migrations)
+        except OSError as error:
+            raise _unusable(path, error.strerror or error) from None
+        except sqlite3.Error as error:
+            raise _unusable(path, error) from None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    # --- writing ---
+
+    def start(self, session: SessionRow) -> None:
+        """Keep a session that begins."""
+        values = {**asdict(session), "questions": json.dumps(session.questions)}
+        self._insert("session", values)
+
+    def record(self, answer: AnswerRow) -> bool:
+        """Commit one answer; False where this try is kept already.
+
+        When the call returns, the answer is on disk.
+        """
+        try:
+            self._insert("answer", asdict(answer))
+        except sqlite3.IntegrityError:
+            return False
+        return True
+
+    def end(self, session: str, moment: str) -> None:
+        """Mark a session as over."""
+        with self._writing() as connection:
+            connection.execute(
+                "UPDATE session SET ended = ? WHERE id = ? AND ended IS NULL",
+                (moment, session),
+            )
+
+    def delete(self) -> int:
+        """Remove everything; return how many answers there were."""
+        with self._writing() as connection:
+            connection.execute("DELETE FROM answer")
+            [count] = connection.execute("SELECT changes()").fetchone()
+            connection.execute("DELETE FROM session")
+        with _told(self.path):
+            self._connection.execute("VACUUM")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return int(count)
+
+    # --- reading ---
+
+    def session(self, name: str) -> SessionRow | None:
+        """Return a session by its id."""
+        rows = self._read("SELECT * FROM session WHERE id = ?", (name,))
+        return _session(rows[0]) if rows else None
+
+    def sessions(self) -> list[SessionRow]:
+        """Return every session, the oldest first."""
+        rows = self._read("SELECT * FROM session ORDER BY started, id", ())
+        return [_session(row) for row in rows]
+
+    def unfinished(self, phase: int) -> SessionRow | None:
+        """Return the latest session of a phase that was left with an answer in it."""
+        rows = self._read(
+            "SELECT * FROM session WHERE phase = ? AND ended IS NULL AND EXISTS"
+            " (SELECT 1 FROM answer WHERE answer.session = session.id)"
+            " ORDER BY started DESC, id DESC LIMIT 1",
+            (phase,),
+        )
+        return _session(rows[0]) if rows else None
+
+    def answers(self, session: str = "") -> list[AnswerRow]:
+        """Return the answers of a session, or all of them, in their order."""
+        query = "SELECT * FROM answer"
+        values: tuple[str, ...] = ()
+        if session:
+            query, values = query + " WHERE session = ?", (session,)
+        query += " ORDER BY answered, session, position, attempt"
+        return [AnswerRow(**row) for row in self._read(query, values)]
+
+    # --- the file ---
+
+    def _migrate(self, migrations: Sequence[str]) -> None:
+        version = self._version()
+        if version > len(migrations):
+            raise HistoryError(
+                f"{self.path}: got a history of version {version}, expected at most "
+                f"{len(migrations)}: it was written by a newer readerkit; update this "
+                "one, or set READERKIT_DATA to another folder"
+            )
+        if version == len(migrations):
+            return
+        if version > 0:
+            self._back_up(version)
+        with self._writing() as connection:
+            # Another process may have done it while this one waited.
+            for number in range(self._version(), len(migrations)):
+                for statement in migrations[number].split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {number + 1}")
+
+    def _version(self) -> int:
+        [version] = self._connection.execute("PRAGMA user_version").fetchone()
+        return int(version)
+
+    def _back_up(self, version: int) -> None:
+        aside = self.path.with_name(f"{self.path.name}.v{version}.bak")
+        copy = sqlite3.connect(aside)
+        try:
+            self._connection.backup(copy)
+        finally:
+            copy.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it, or nothing."""
+        with _told(self.path):
+            # Taken for writing at once: two that began by reading could never go on.
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+
+    def _insert(self, table: str, values: Mapping[str, Any]) -> None:
+        names = ", ".join(values)
+        slots = ", ".join(f":{name}" for name in values)
+        with self._writing() as connection:
+            connection.execute(
+                f"INSERT INTO {table} ({names}) VALUES ({slots})", values
+            )
+
+    def _read(self, query: str, values: tuple[Any, ...]) -> list[dict[str, Any]]:
+        with _told(self.path):
+            cursor = self._connection.execute(query, values)
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def to_plain(history: History) -> dict[str, Any]:
+    """Return everything that is kept, for export."""
+    return {
+        "version": len(MIGRATIONS),
+        "sessions": [asdict(session) for session in history.sessions()],
+        "answers": [asdict(answer) for answer in history.answers()],
+    }
+
+
+def _session(row: dict[str, Any]) -> SessionRow:
+    known = {each.name for each in fields(SessionRow)}
+    given = {name: value for name, value in row.items() if name in known}
+    return SessionRow(**{**given, "questions": tuple(json.loads(row["questions"]))})
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Say what a database refuses in the words of the reader."""
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise
+    except sqlite3.Error as error:
+        raise _unusable(path, error) from None
+
+
+def _unusable(path: Path, error: object) -> HistoryError:
+    return HistoryError(
+        f"{path}: cannot be used: {error}: expected a history that readerkit wrote, on "
+        "a disk with room; move the file away to begin a new one, or set "
+        "READERKIT_DATA to another folder"
+    )

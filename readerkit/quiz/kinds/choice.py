@@ -1,0 +1,158 @@
+"""Single and multiple choice: options in an order of their own for each variant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from readerkit.quiz.draw import Draw
+from readerkit.quiz.kinds.base import (
+    Body,
+    Grade,
+    PlaceRef,
+    Remark,
+    letters,
+    read_labels,
+)
+from readerkit.quiz.scene import AnswerError, Place, Scene
+from readerkit.quiz.scoring import coverage_credit
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One answer to choose; a wrong one says why, with the lines that refute it."""
+
+    text: str
+    right: bool
+    why: str
+    note: str
+    at: PlaceRef | None
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any]) -> Option:
+        """Return the option that an entry gives."""
+        at = PlaceRef.parse(value["at"]) if "at" in value else None
+        why = value.get("why", "").strip()
+        right = value.get("right", False)
+        return cls(value["text"].strip(), right, why, value.get("note", ""), at)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Body):
+    """Options as they were written."""
+
+    options: tuple[Option, ...]
+    several: bool
+
+    @classmethod
+    def parse(cls, entry: Mapping[str, Any]) -> Choice:
+        """Return the options of an entry."""
+        options = tuple(Option.parse(value) for value in entry["options"])
+        return cls(options, entry["type"] == "multiple")
+
+    def places(self) -> dict[str, PlaceRef]:
+        """Return the lines that refute options."""
+        return {
+            f"option/{index}": option.at
+            for index, option in enumerate(self.options, 1)
+            if option.at
+        }
+
+    def notes(self) -> list[str]:
+        """Return the annotations that refute options."""
+        return [option.note for option in self.options if option.note]
+
+    def texts(self) -> list[str]:
+        """Return options and reasons."""
+        return [text for option in self.options for text in (option.text, option.why)]
+
+    def ask(self, scene: Scene, draw: Draw) -> AskedChoice:
+        """Return the options in the variant's order."""
+        shown = []
+        for index in draw.shuffled(range(len(self.options))):
+            option = self.options[index]
+            place = None
+            if option.note:
+                place = scene.place(f"note:{option.note}")
+            elif option.at:
+                place = scene.place(f"option/{index + 1}")
+            shown.append(
+                ShownOption(
+                    scene.text(option.text),
+                    option.right,
+                    scene.text(option.why),
+                    place,
+                )
+            )
+        return AskedChoice(tuple(shown), self.several)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownOption:
+    """An option with its numbers filled in."""
+
+    text: str
+    right: bool
+    why: str
+    place: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedChoice:
+    """Options as they are shown."""
+
+    options: tuple[ShownOption, ...]
+    several: bool
+
+    @property
+    def labels(self) -> list[str]:
+        """The letters of the options."""
+        return letters(len(self.options))
+
+    @property
+    def help(self) -> str:
+        """How to type an answer."""
+        return "letters of all that are right: a c" if self.several else "one letter: b"
+
+    @property
+    def choices(self) -> int | None:
+        """How many answers there are: options, or sets of them but the empty one."""
+        count = len(self.options)
+        return 2**count - 1 if self.several else count
+
+    def shown(self) -> dict[str, Any]:
+        """Return labels and texts."""
+        pairs = zip(self.labels, self.options, strict=True)
+        options = [{"label": label, "text": option.text} for label, option in pairs]
+        return {"options": options, "several": self.several}
+
+    def grade(self, answer: str) -> Grade:
+        """Return the credit: one right letter, or t²/(C·n) for several."""
+        chosen = read_labels(answer, self.labels, "a c" if self.several else "b")
+        if not self.several and len(chosen) > 1:
+            raise AnswerError(f"got {len(chosen)} letters, expected one: b")
+        by_label = dict(zip(self.labels, self.options, strict=True))
+        picked = [by_label[label] for label in chosen]
+        right = sum(option.right for option in picked)
+        total = sum(option.right for option in self.options)
+        credit = coverage_credit(right, total, len(picked))
+        remarks = [
+            Remark(f"{label}: {by_label[label].why}", by_label[label].place)
+            for label in chosen
+            if not by_label[label].right
+        ]
+        missed = total - right
+        if self.several and missed:
+            remarks.append(Remark(f"{missed} of {total} right ones are missing."))
+        return Grade(credit, tuple(remarks))
+
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        pairs = zip(self.labels, self.options, strict=True)
+        return " ".join(label for label, each in pairs if each.right)
+
+    def solution(self) -> str:
+        """Return the right options with their letters."""
+        pairs = zip(self.labels, self.options, strict=True)
+        return "; ".join(f"{label}: {each.text}" for label, each in pairs if each.right)

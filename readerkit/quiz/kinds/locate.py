@@ -1,0 +1,100 @@
+"""Locate the line: the key is an anchor, and any line of its span counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from readerkit.quiz.draw import Draw
+from readerkit.quiz.kinds.base import Body, Grade, PlaceRef, Remark
+from readerkit.quiz.scene import AnswerError, Place, Scene
+
+_LINES = re.compile(r"\s*(?:.*:)?\s*(?:line\s+)?(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Locate(Body):
+    """The anchor of the key, and of the code that is shown around it."""
+
+    at: PlaceRef
+    within: PlaceRef
+
+    @classmethod
+    def parse(cls, entry: Mapping[str, Any]) -> Locate:
+        """Return the anchors of an entry; shown is the key's definition by default.
+
+        Raises:
+            AnswerError: nothing says what to show around the key.
+        """
+        at = PlaceRef.parse(entry["at"])
+        if "within" in entry:
+            return cls(at, PlaceRef.parse(entry["within"]))
+        if "symbol" not in at.at or set(at.at) == {"file", "symbol"}:
+            raise AnswerError("'within' is missing: expected the code to search in")
+        around = {key: at.at[key] for key in ("file", "symbol")}
+        return cls(at, PlaceRef(at.upstream, around))
+
+    def places(self) -> dict[str, PlaceRef]:
+        """Return both."""
+        return {"key": self.at, "within": self.within}
+
+    def ask(self, scene: Scene, draw: Draw) -> AskedLine:
+        """Return the resolved lines."""
+        return AskedLine(scene.place("key"), scene.place("within"))
+
+
+@dataclass(frozen=True, slots=True)
+class AskedLine:
+    """A line to find."""
+
+    key: Place
+    within: Place
+
+    @property
+    def help(self) -> str:
+        """How to type an answer."""
+        return f"a line number, {self.within.first} to {self.within.last}"
+
+    @property
+    def choices(self) -> int | None:
+        """Lines are too many to guess among."""
+        return None
+
+    def shown(self) -> dict[str, Any]:
+        """Return where to search."""
+        around = self.within
+        return {
+            "search": {
+                "upstream": around.upstream,
+                "path": around.path,
+                "first": around.first,
+                "last": around.last,
+                "blob": around.blob,
+            }
+        }
+
+    def grade(self, answer: str) -> Grade:
+        """Return all or nothing: a line of the key, or a range that lies in it."""
+        match = _LINES.fullmatch(answer) if len(answer) < 300 else None
+        if match is None:
+            raise AnswerError(f"got '{answer.strip()[:60]}', expected {self.help}")
+        first = int(match[1])
+        last = int(match[2] or first)
+        if self.key.first <= first <= last <= self.key.last:
+            return Grade(1)
+        if not self.within.first <= first <= last <= self.within.last:
+            return Grade(0, (Remark(f"Line {first} is not in {self.within}."),))
+        side = "further down" if first < self.key.first else "further up"
+        inside = first <= self.key.last and self.key.first <= last
+        said = "That range is too wide." if inside else f"It is {side}."
+        return Grade(0, (Remark(said),))
+
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        return str(self.key.first)
+
+    def solution(self) -> str:
+        """Return the place."""
+        return str(self.key)

@@ -1,0 +1,205 @@
+"""Numbers with units: the key is a formula over the parameters as displayed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from readerkit.quiz.draw import Draw
+from readerkit.quiz.kinds.base import Body, Grade, Remark
+from readerkit.quiz.scene import AnswerError, Scene, format_number
+from readerkit.quiz.scoring import within_significant, within_tolerance
+from readerkit.quiz.units import (
+    Quantity,
+    QuantityError,
+    binary_twin,
+    convert,
+    dimension,
+    find_unit,
+    parse_quantity,
+)
+
+DEFAULT_RELATIVE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How near an answer has to be."""
+
+    relative: float = 0.0
+    absolute: float = 0.0
+    significant: int = 0
+    """Digits; where given, the other two do not count."""
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any]) -> Tolerance:
+        """Return the tolerance of an entry: 1% where it names none."""
+        names = ("relative", "absolute", "significant")
+        given = {name: value[name] for name in names if name in value}
+        return cls(**given) if given else cls(relative=DEFAULT_RELATIVE)
+
+    def accepts(self, number: float, key: float) -> bool:
+        """Tell whether a number is near enough to the key."""
+        if self.significant:
+            return within_significant(number, key, self.significant)
+        return within_tolerance(
+            number, key, relative=self.relative, absolute=self.absolute
+        )
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        if self.significant:
+            return f"to {self.significant} significant digits"
+        parts = []
+        if self.relative:
+            parts.append(f"within {format_number(100 * self.relative)}%")
+        if self.absolute:
+            parts.append(f"within {format_number(self.absolute)}")
+        return " or ".join(parts) or "exactly"
+
+
+@dataclass(frozen=True, slots=True)
+class Misconception:
+    """A formula that people use instead, and what to say to them."""
+
+    value: str
+    unit: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Numeric(Body):
+    """A formula as it was written."""
+
+    value: str
+    unit: str
+    tolerance: Tolerance
+    misconceptions: tuple[Misconception, ...]
+
+    @classmethod
+    def parse(cls, entry: Mapping[str, Any]) -> Numeric:
+        """Return the key of an entry.
+
+        Raises:
+            QuantityError: a unit that is not in the table.
+        """
+        answer = entry["answer"]
+        unit = find_unit(answer.get("unit", ""))
+        wrong = tuple(
+            Misconception(
+                str(each["value"]), find_unit(each.get("unit", unit)), each["says"]
+            )
+            for each in entry.get("misconceptions", ())
+        )
+        return cls(str(answer["value"]), unit, Tolerance.parse(answer), wrong)
+
+    def formulas(self) -> list[str]:
+        """Return the key and what it is mistaken for."""
+        return [self.value, *(wrong.value for wrong in self.misconceptions)]
+
+    def texts(self) -> list[str]:
+        """Return what is said about mistakes."""
+        return [wrong.says for wrong in self.misconceptions]
+
+    def ask(self, scene: Scene, draw: Draw) -> AskedNumber:
+        """Return the computed key and the computed mistakes."""
+        known = tuple(
+            (
+                convert(scene.number(wrong.value), wrong.unit, self.unit),
+                scene.text(wrong.says),
+            )
+            for wrong in self.misconceptions
+        )
+        return AskedNumber(scene.number(self.value), self.unit, self.tolerance, known)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedNumber:
+    """A number to give."""
+
+    key: float
+    unit: str
+    tolerance: Tolerance
+    mistakes: tuple[tuple[float, str], ...] = ()
+    """Wrong values, in the question's unit, and what to say to each."""
+
+    @property
+    def help(self) -> str:
+        """How to type an answer."""
+        unit = {"": "a number", "%": "per cent"}.get(self.unit, f"in {self.unit}")
+        return f"{unit}, {self.tolerance}"
+
+    @property
+    def choices(self) -> int | None:
+        """Nobody guesses a number."""
+        return None
+
+    def shown(self) -> dict[str, Any]:
+        """Return unit and tolerance."""
+        return {"unit": self.unit, "tolerance": str(self.tolerance)}
+
+    def grade(self, answer: str) -> Grade:
+        """Return all or nothing, with a wrong unit or a known mistake named."""
+        try:
+            given = parse_quantity(answer)
+        except QuantityError as error:
+            raise AnswerError(str(error)) from None
+        if given.unit and dimension(given.unit) != dimension(self.unit):
+            return Grade(
+                0,
+                (
+                    Remark(
+                        f"{given.unit} measures {dimension(given.unit)}; "
+                        f"{dimension(self.unit)} was asked for"
+                        + (f", in {self.unit}." if self.unit else ".")
+                    ),
+                ),
+            )
+        value = self._value(given)
+        if self.accepts(value):
+            return Grade(1)
+        for mistake, says in self.mistakes:
+            if self.tolerance.accepts(value, mistake):
+                return Grade(0, (Remark(says),))
+        return Grade(0, tuple(self._confused_units(value, given)))
+
+    def accepts(self, number: float) -> bool:
+        """Tell whether a number in the question's unit is right."""
+        return self.tolerance.accepts(number, self.key)
+
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        return f"{self.key:.12g} {self.unit}".strip()
+
+    def solution(self) -> str:
+        """Return the key with its unit."""
+        if self.unit == "$":
+            return f"${self.key:,.2f}"
+        gap = "" if self.unit in ("%", "") else " "
+        return f"{format_number(self.key)}{gap}{self.unit}"
+
+    def _value(self, given: Quantity) -> float:
+        """Return the number that was meant, in the question's unit."""
+        if given.unit:
+            return convert(given.number, given.unit, self.unit)
+        # A share is often given as 0.158 where 15.8% was asked.
+        if self.unit == "%" and self.accepts(100 * given.number):
+            return 100 * given.number
+        return given.number
+
+    def _confused_units(self, value: float, given: Quantity) -> list[Remark]:
+        twin = binary_twin(self.unit)
+        if twin and self.tolerance.accepts(value, convert(self.key, self.unit, twin)):
+            return [
+                Remark(
+                    f"That is the right number of {twin}; {self.unit} was asked for: "
+                    f"1 {twin} is {convert(1, twin, self.unit):.4f} {self.unit}."
+                )
+            ]
+        measured = dimension(self.unit)
+        if measured in ("bytes", "bytes per second"):
+            for factor, words in ((8, "bits"), (1 / 8, "an eighth")):
+                if self.tolerance.accepts(value, self.key * factor):
+                    return [Remark(f"That is off by 8: {words} instead of bytes.")]
+        return []

@@ -1,0 +1,204 @@
+"""Ordering and matching."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from readerkit.quiz.draw import Draw
+from readerkit.quiz.kinds.base import Body, Grade, Remark, letters
+from readerkit.quiz.scene import AnswerError, Scene
+from readerkit.quiz.scoring import order_credit
+
+
+@dataclass(frozen=True, slots=True)
+class Order(Body):
+    """Items in their right order, and other orders that are right as well."""
+
+    items: tuple[str, ...]
+    valid: tuple[tuple[int, ...], ...]
+    """Positions in ``items``, from 0."""
+
+    @classmethod
+    def parse(cls, entry: Mapping[str, Any]) -> Order:
+        """Return the order of an entry.
+
+        Raises:
+            AnswerError: another order that does not name each item once.
+        """
+        items = tuple(item.strip() for item in entry["items"])
+        own = tuple(range(len(items)))
+        others = tuple(tuple(n - 1 for n in order) for order in entry.get("also", ()))
+        for order in others:
+            if tuple(sorted(order)) != own:
+                shown = " ".join(str(n + 1) for n in order)
+                raise AnswerError(f"'also' has {shown}: expected each item once")
+        return cls(items, (own, *others))
+
+    def texts(self) -> list[str]:
+        """Return the items."""
+        return list(self.items)
+
+    def ask(self, scene: Scene, draw: Draw) -> AskedOrder:
+        """Return the items mixed, never in a right order."""
+        mixed = draw.shuffled(range(len(self.items)))
+        while tuple(mixed) in self.valid:
+            mixed = draw.shuffled(mixed)
+        shown = tuple(scene.text(self.items[index]) for index in mixed)
+        place = {item: index for index, item in enumerate(mixed)}
+        valid = tuple(tuple(place[item] for item in order) for order in self.valid)
+        return AskedOrder(shown, valid)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOrder:
+    """Items to put in order."""
+
+    items: tuple[str, ...]
+    valid: tuple[tuple[int, ...], ...]
+
+    @property
+    def help(self) -> str:
+        """How to type an answer."""
+        return "the numbers in order: 3 1 4 2"
+
+    @property
+    def choices(self) -> int | None:
+        """Orders are too many to guess."""
+        return None
+
+    def shown(self) -> dict[str, Any]:
+        """Return the items with their numbers."""
+        items = [
+            {"label": str(number), "text": text}
+            for number, text in enumerate(self.items, 1)
+        ]
+        return {"items": items}
+
+    def grade(self, answer: str) -> Grade:
+        """Return 1 - 2d/D for the distance to the nearest right order."""
+        given = [int(word) - 1 for word in re.findall(r"\d{1,3}", answer)]
+        if sorted(given) != list(range(len(self.items))):
+            raise AnswerError(
+                f"got '{answer.strip()}', expected the numbers 1 to "
+                f"{len(self.items)}, each once: 3 1 4 2"
+            )
+        credit = order_credit(given, self.valid)
+        if credit == 1:
+            return Grade(1)
+        first = next((i for i, item in enumerate(given) if item != self.valid[0][i]), 0)
+        said = "Everything before it is in place." if first else "It starts elsewhere."
+        return Grade(
+            credit, (Remark(f"Place {first + 1} is the first to look at. {said}"),)
+        )
+
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        return " ".join(str(item + 1) for item in self.valid[0])
+
+    def solution(self) -> str:
+        """Return the numbers, and the items in words."""
+        order = self.valid[0]
+        numbers = " ".join(str(item + 1) for item in order)
+        return f"{numbers}: " + " → ".join(self.items[item] for item in order)
+
+
+@dataclass(frozen=True, slots=True)
+class Match(Body):
+    """Pairs that belong together, and right sides that belong to nothing."""
+
+    pairs: tuple[tuple[str, str], ...]
+    spare: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, entry: Mapping[str, Any]) -> Match:
+        """Return the pairs of an entry."""
+        pairs = tuple((p["left"].strip(), p["right"].strip()) for p in entry["pairs"])
+        return cls(pairs, tuple(entry.get("spare", ())))
+
+    def texts(self) -> list[str]:
+        """Return both sides."""
+        return [side for pair in self.pairs for side in pair] + list(self.spare)
+
+    def ask(self, scene: Scene, draw: Draw) -> AskedMatch:
+        """Return the left sides in order and the right sides mixed."""
+        rights = list(dict.fromkeys([*(right for _, right in self.pairs), *self.spare]))
+        mixed = draw.shuffled(rights)
+        lefts = draw.shuffled(self.pairs)
+        return AskedMatch(
+            tuple(scene.text(left) for left, _ in lefts),
+            tuple(scene.text(right) for right in mixed),
+            tuple(mixed.index(right) for _, right in lefts),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AskedMatch:
+    """Left sides to find the right ones for."""
+
+    lefts: tuple[str, ...]
+    rights: tuple[str, ...]
+    key: tuple[int, ...]
+
+    @property
+    def help(self) -> str:
+        """How to type an answer."""
+        return "a letter for each number: 1c 2a 3b"
+
+    @property
+    def choices(self) -> int | None:
+        """Pairings are too many to guess."""
+        return None
+
+    def shown(self) -> dict[str, Any]:
+        """Return both columns with their labels."""
+        return {
+            "left": [
+                {"label": str(number), "text": text}
+                for number, text in enumerate(self.lefts, 1)
+            ],
+            "right": [
+                {"label": label, "text": text}
+                for label, text in zip(
+                    letters(len(self.rights)), self.rights, strict=True
+                )
+            ],
+        }
+
+    def grade(self, answer: str) -> Grade:
+        """Return the share of pairs that are right."""
+        given = dict(re.findall(r"(\d{1,2})\s*[-=:.)]?\s*([a-z])", answer.lower()))
+        if not given:  # letters alone, in the order of the numbers
+            found = re.findall(r"[a-z]", answer.lower())
+            given = {str(number): label for number, label in enumerate(found, 1)}
+        labels = letters(len(self.rights))
+        numbers = {str(number) for number in range(1, len(self.lefts) + 1)}
+        if set(given) != numbers or not set(given.values()) <= set(labels):
+            raise AnswerError(
+                f"got '{answer.strip()}', expected a letter from a to {labels[-1]} for "
+                f"each number from 1 to {len(self.lefts)}: 1c 2a 3b"
+            )
+        wrong = [
+            number
+            for number, right in enumerate(self.key, 1)
+            if given[str(number)] != labels[right]
+        ]
+        remarks = [
+            Remark(f"{n}: “{self.lefts[n - 1]}” belongs elsewhere.") for n in wrong
+        ]
+        return Grade(1 - len(wrong) / len(self.key), tuple(remarks))
+
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        labels = letters(len(self.rights))
+        return " ".join(f"{n}{labels[right]}" for n, right in enumerate(self.key, 1))
+
+    def solution(self) -> str:
+        """Return every pair."""
+        labels = letters(len(self.rights))
+        return "; ".join(
+            f"{n}{labels[right]}: {left} — {self.rights[right]}"
+            for n, (left, right) in enumerate(zip(self.lefts, self.key, strict=True), 1)
+        )

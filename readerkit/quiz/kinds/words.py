@@ -1,0 +1,152 @@
+"""Words: a gap to fill, and a short answer that the reader marks by a rubric."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from readerkit.quiz.draw import Draw
+from readerkit.quiz.kinds.base import Body, Grade, Remark, plain
+from readerkit.quiz.scene import AnswerError, Scene
+
+MARKS = "::"
+"""Parts the reader's own marks from the text of a short answer: ``1 3 :: text``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fill(Body):
+    """A gap, what is right in it, and what is often put there instead."""
+
+    accept: tuple[str, ...]
+    mistakes: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def parse(cls, entry: Mapping[str, Any]) -> Fill:
+        """Return the gap of an entry."""
+        mistakes = entry.get("mistakes", ())
+        return cls(
+            tuple(entry["accept"]), tuple((m["text"], m["says"]) for m in mistakes)
+        )
+
+    def texts(self) -> list[str]:
+        """Return words and remarks."""
+        return [*self.accept, *(part for mistake in self.mistakes for part in mistake)]
+
+    def ask(self, scene: Scene, draw: Draw) -> AskedFill:
+        """Return the gap with its numbers filled in."""
+        accept = tuple(scene.text(word) for word in self.accept)
+        mistakes = tuple((scene.text(w), scene.text(says)) for w, says in self.mistakes)
+        return AskedFill(accept, mistakes)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedFill:
+    """A gap to fill."""
+
+    accept: tuple[str, ...]
+    mistakes: tuple[tuple[str, str], ...]
+
+    @property
+    def help(self) -> str:
+        """How to type an answer."""
+        return "a word or a name"
+
+    @property
+    def choices(self) -> int | None:
+        """Words are not guessed among."""
+        return None
+
+    def shown(self) -> dict[str, Any]:
+        """Return nothing beside the prompt."""
+        return {}
+
+    def grade(self, answer: str) -> Grade:
+        """Return all or nothing; case, hyphens and blanks do not count."""
+        given = plain(answer)
+        if not given:
+            raise AnswerError("got nothing, expected a word")
+        if given in map(plain, self.accept):
+            return Grade(1)
+        said = [Remark(says) for word, says in self.mistakes if plain(word) == given]
+        return Grade(0, tuple(said))
+
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        return self.accept[0]
+
+    def solution(self) -> str:
+        """Return the first of the right words."""
+        return self.accept[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Short(Body):
+    """A question in whose answer certain points count."""
+
+    rubric: tuple[str, ...]
+    model: str
+
+    @classmethod
+    def parse(cls, entry: Mapping[str, Any]) -> Short:
+        """Return rubric and model answer of an entry."""
+        return cls(tuple(entry["rubric"]), entry["model"].strip())
+
+    def texts(self) -> list[str]:
+        """Return the points and the model answer."""
+        return [*self.rubric, self.model]
+
+    def ask(self, scene: Scene, draw: Draw) -> AskedShort:
+        """Return the rubric with its numbers filled in."""
+        points = tuple(scene.text(point) for point in self.rubric)
+        return AskedShort(points, scene.text(self.model))
+
+
+@dataclass(frozen=True, slots=True)
+class AskedShort:
+    """A short answer to write, then to mark."""
+
+    rubric: tuple[str, ...]
+    model: str
+
+    @property
+    def help(self) -> str:
+        """How to type an answer."""
+        return f"points you made, then your text: 1 3 {MARKS} because ..."
+
+    @property
+    def choices(self) -> int | None:
+        """Readers mark themselves."""
+        return None
+
+    def shown(self) -> dict[str, Any]:
+        """Return the rubric: to be shown after the reader has written."""
+        return {"rubric": list(self.rubric), "model": self.model, "self_marked": True}
+
+    def grade(self, answer: str) -> Grade:
+        """Return the share of the points that the reader marked as made."""
+        marks, parted, text = answer.partition(MARKS)
+        numbers = {int(word) for word in re.findall(r"\d{1,2}", marks)}
+        if not parted or not text.strip():
+            raise AnswerError(f"got no text after '{MARKS}', expected {self.help}")
+        if not numbers <= set(range(1, len(self.rubric) + 1)):
+            raise AnswerError(
+                f"got points {sorted(numbers)}, expected some of 1 to "
+                f"{len(self.rubric)}"
+            )
+        missed = [
+            Remark(f"Not made: {point}")
+            for number, point in enumerate(self.rubric, 1)
+            if number not in numbers
+        ]
+        return Grade(len(numbers) / len(self.rubric), tuple(missed))
+
+    def typed_key(self) -> str:
+        """Return the key as it would be typed."""
+        numbers = " ".join(str(n) for n in range(1, len(self.rubric) + 1))
+        return f"{numbers} {MARKS} {self.model}"
+
+    def solution(self) -> str:
+        """Return the model answer."""
+        return self.model

@@ -1,0 +1,325 @@
+"""What is wrong with a bank: keys that do not compute, tricks that work, dead links.
+
+Pure: the bank comes with its resolved keys, the book with the names it knows.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from readerkit.errors import Fault, ReaderkitError
+from readerkit.quiz.bank import Bank
+from readerkit.quiz.expression import calls_in, names_in, parse_expression
+from readerkit.quiz.kinds.base import letters, plain
+from readerkit.quiz.kinds.choice import AskedChoice, Choice, Option
+from readerkit.quiz.kinds.locate import AskedLine
+from readerkit.quiz.kinds.numeric import AskedNumber, Numeric
+from readerkit.quiz.question import Question
+from readerkit.quiz.scene import formulas_of
+from readerkit.quiz.units import binary_twin, convert
+
+SEEDS = 200
+MAX_SEARCHED_LINES = 90
+MAX_KEY_LINES = 12
+NEAR_DUPLICATE = 0.6
+"""Share of three-word runs that two prompts may have in common."""
+MAX_TRICK_GAIN = 0.15
+"""How far above blind guessing a reader may get with a trick, over the bank."""
+MIN_FOR_TRICKS = 8
+"""Single-choice questions below which a trick that works is chance."""
+MAX_POSITION_GAIN = 0.1
+_COMMON = re.compile(r"[a-z0-9_]{5,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The names that links may use."""
+
+    notes: frozenset[str]
+    concepts: frozenset[str]
+    references: Mapping[str, frozenset[str]]
+    """Key to the sections that are listed under it."""
+
+
+def lint_bank(bank: Bank, known: Known) -> list[Fault]:
+    """Return everything that is wrong with a bank."""
+    faults: list[Fault] = []
+    for question in bank.questions.values():
+        faults += _names(question, bank)
+        faults += _links(question, known)
+        try:
+            faults += _keys(question, bank)
+        except ReaderkitError as error:
+            faults.append(question.where.fault(f"{question.id}: {error}"))
+    faults += _near_duplicates(bank)
+    faults += _without_questions(bank)
+    return sorted(set(faults)) or [*_tricks(bank)]
+
+
+# --- one question ---
+
+
+def _names(question: Question, bank: Bank) -> Iterator[Fault]:
+    """Yield names that are used and not declared, or declared and not used."""
+    texts = [question.prompt, question.explanation, *question.body.texts()]
+    shown = [formula for text in texts for formula in formulas_of(text)]
+    derived = [p.formula for p in question.parameters if p.formula]
+    declared = {parameter.name for parameter in question.parameters}
+    used: set[str] = set()
+    for formula in (*shown, *derived, *question.body.formulas()):
+        try:
+            tree = parse_expression(formula)
+        except ReaderkitError as error:
+            yield question.where.fault(f"{question.id}: {error}")
+            continue
+        used |= names_in(tree)
+        for name in sorted(calls_in(tree) - set(bank.functions)):
+            yield question.where.fault(f"{question.id}: unknown function '{name}'")
+    for name in sorted(used - declared):
+        yield question.where.fault(f"{question.id}: unknown name '{name}' in a formula")
+    for name in sorted(declared - used):
+        yield question.where.fault(f"{question.id}: parameter '{name}' is never used")
+    if isinstance(question.body, Numeric):
+        tree = parse_expression(question.body.value)
+        if not names_in(tree):
+            what = f"{question.id}: the key depends on no parameter"
+            yield question.where.fault(what, f"'{question.body.value}'", "a formula")
+        told = {n for text in formulas_of(question.prompt) for n in names_in_text(text)}
+        hidden = _free(question, names_in(tree)) - _free(question, told)
+        if hidden:
+            what = f"{question.id}: the key needs what the prompt does not tell"
+            yield question.where.fault(what, ", ".join(sorted(hidden)))
+
+
+def names_in_text(formula: str) -> set[str]:
+    """Return the names of a formula; none where it is no formula."""
+    try:
+        return names_in(parse_expression(formula))
+    except ReaderkitError:
+        return set()
+
+
+def _free(question: Question, names: set[str]) -> set[str]:
+    """Return names with what they are derived from, down to drawn parameters."""
+    formulas = {p.name: p.formula for p in question.parameters if p.formula}
+    found: set[str] = set(names)
+    for name in names:
+        if name in formulas:
+            found |= _free(question, names_in_text(formulas[name]))
+    return {name for name in found if name not in formulas}
+
+
+def _links(question: Question, known: Known) -> Iterator[Fault]:
+    for note in question.all_notes():
+        if note not in known.notes:
+            yield question.where.fault(f"{question.id}: no annotation '{note}'")
+    for concept in question.concepts:
+        if concept not in known.concepts:
+            yield question.where.fault(f"{question.id}: no concept '{concept}'")
+    for key, section in question.references:
+        if key not in known.references:
+            yield question.where.fault(f"{question.id}: no reference '{key}'")
+        elif section and section not in known.references[key]:
+            yield question.where.fault(f"{question.id}: {key} has no section {section}")
+    if not (question.notes or question.code or question.references):
+        yield question.where.fault(f"{question.id}: no link: notes, code, references")
+    if isinstance(question.body, Choice):
+        yield from _options(question, question.body)
+
+
+def _options(question: Question, body: Choice) -> Iterator[Fault]:
+    right = sum(option.right for option in body.options)
+    if (right != 1) if not body.several else not 1 < right < len(body.options):
+        expected = "several, not all" if body.several else "one"
+        what = f"{question.id}: options that are right"
+        yield question.where.fault(what, str(right), expected)
+    for option in body.options:
+        if not option.right and not (option.why and (option.note or option.at)):
+            what = f"{question.id}: a wrong option without why, and note or at"
+            yield question.where.fault(what, f"'{option.text}'")
+
+
+def _keys(question: Question, bank: Bank) -> Iterator[Fault]:
+    """Make many variants; yield what is wrong with any of them, once."""
+    for seed in range(SEEDS if question.parameters else 1):
+        variant = bank.variant(question.id, seed)
+        asked = variant.asked
+        problem = ""
+        if isinstance(asked, AskedNumber):
+            problem = _number_problem(asked)
+        elif isinstance(asked, AskedChoice):
+            texts = [plain(option.text) for option in asked.options]
+            problem = (
+                "" if len(set(texts)) == len(texts) else "two options are the same"
+            )
+        elif isinstance(asked, AskedLine):
+            problem = _line_problem(asked)
+        if problem:
+            yield question.where.fault(f"{question.id}: {problem} (seed {seed})")
+            return
+        if not asked.grade(asked.typed_key()).is_right:
+            what = f"{question.id}: its own key is not right (seed {seed})"
+            yield question.where.fault(what, f"'{asked.typed_key()}'")
+            return
+
+
+def _number_problem(asked: AskedNumber) -> str:
+    if not math.isfinite(asked.key):
+        return f"the key is {asked.key}"
+    for value, says in asked.mistakes:
+        if asked.accepts(value):
+            return f"a misconception equals the key: {value:g} — {says[:40]}"
+    twin = binary_twin(asked.unit)
+    if twin:
+        confused = (
+            convert(asked.key, asked.unit, twin),
+            convert(asked.key, twin, asked.unit),
+        )
+        if any(asked.accepts(value) for value in confused):
+            return f"the tolerance is so wide that {twin} passes for {asked.unit}"
+    return ""
+
+
+def _line_problem(asked: AskedLine) -> str:
+    key, around = asked.key, asked.within
+    if (key.path, key.upstream) != (around.path, around.upstream) or not (
+        around.first <= key.first <= key.last <= around.last
+    ):
+        return f"the key {key} is not within {around}"
+    shown, wanted = around.last - around.first + 1, key.last - key.first + 1
+    if shown > MAX_SEARCHED_LINES:
+        return f"shows {shown} lines, expected at most {MAX_SEARCHED_LINES}"
+    if wanted > min(MAX_KEY_LINES, shown / 3):
+        return f"{wanted} of {shown} lines are right: narrow the key"
+    return ""
+
+
+# --- the bank ---
+
+
+def _without_questions(bank: Bank) -> Iterator[Fault]:
+    asked = {question.objective for question in bank.questions.values()}
+    for objective in bank.objectives:
+        if objective not in asked:
+            yield Fault(
+                bank.file, 1, 1, f"no question asks for objective '{objective}'"
+            )
+
+
+def _near_duplicates(bank: Bank) -> Iterator[Fault]:
+    runs = {question.id: _runs(question) for question in bank.questions.values()}
+    for (one, first), (two, second) in combinations(runs.items(), 2):
+        both = first & second
+        if both and len(both) / len(first | second) >= NEAR_DUPLICATE:
+            where = bank.questions[two].where
+            yield where.fault(f"{two}: nearly the same question as {one}")
+
+
+def _runs(question: Question) -> set[tuple[str, ...]]:
+    words = re.findall(r"\w+", question.prompt.casefold())
+    words += re.findall(r"\w+", " ".join(question.body.texts()).casefold())
+    if isinstance(question.body, (Numeric, Choice)) or question.body.texts():
+        return {tuple(words[i : i + 3]) for i in range(len(words) - 2)}
+    at = [str(place.at) for place in question.body.places().values()]
+    return {tuple(words[i : i + 3]) for i in range(len(words) - 2)} | {tuple(at)}
+
+
+Trick = Callable[[str, list[Option]], list[Option]]
+
+
+def _tricks(bank: Bank) -> Iterator[Fault]:
+    """Yield ways to beat single-choice questions without understanding them."""
+    singles = [
+        (question.prompt, list(question.body.options))
+        for question in bank.questions.values()
+        if isinstance(question.body, Choice) and not question.body.several
+    ]
+    if len(singles) < MIN_FOR_TRICKS:
+        return
+    chance = sum(1 / len(options) for _, options in singles) / len(singles)
+    for name, trick in TRICKS.items():
+        won = sum(_share(trick(prompt, options)) for prompt, options in singles)
+        gain = won / len(singles) - chance
+        if gain > MAX_TRICK_GAIN:
+            what = f"{name} finds {won / len(singles):.0%} of {len(singles)} keys"
+            expected = f"at most {chance + MAX_TRICK_GAIN:.0%}"
+            yield Fault(bank.file, 1, 1, what, "", expected)
+    yield from _positions(bank)
+
+
+def _share(picked: list[Option]) -> float:
+    """Return the chance that one of these, taken at random, is right."""
+    return sum(option.right for option in picked) / len(picked)
+
+
+def _extreme(options: list[Option], measure: Callable[[Option], float]) -> list[Option]:
+    best = max(map(measure, options))
+    return [option for option in options if measure(option) == best]
+
+
+def _longest(prompt: str, options: list[Option]) -> list[Option]:
+    return _extreme(options, lambda option: len(option.text))
+
+
+def _shortest(prompt: str, options: list[Option]) -> list[Option]:
+    return _extreme(options, lambda option: -len(option.text))
+
+
+def _echo(prompt: str, options: list[Option]) -> list[Option]:
+    asked = set(_COMMON.findall(prompt.casefold()))
+    return _extreme(
+        options,
+        lambda option: len(asked & set(_COMMON.findall(option.text.casefold()))),
+    )
+
+
+def _odd_one_out(prompt: str, options: list[Option]) -> list[Option]:
+    words = {o.text: set(_COMMON.findall(o.text.casefold())) for o in options}
+    count = Counter(word for own in words.values() for word in own)
+    return _extreme(
+        options, lambda option: -sum(count[word] - 1 for word in words[option.text])
+    )
+
+
+def _most_alike(prompt: str, options: list[Option]) -> list[Option]:
+    words = {o.text: set(_COMMON.findall(o.text.casefold())) for o in options}
+    count = Counter(word for own in words.values() for word in own)
+    return _extreme(
+        options, lambda option: sum(count[word] - 1 for word in words[option.text])
+    )
+
+
+TRICKS: Mapping[str, Trick] = {
+    "taking the longest option": _longest,
+    "taking the shortest option": _shortest,
+    "taking the option that repeats the prompt": _echo,
+    "taking the odd one out": _odd_one_out,
+    "taking the option most like the others": _most_alike,
+}
+
+
+def _positions(bank: Bank) -> Iterator[Fault]:
+    """Yield a letter that is right too often, over many variants."""
+    seen: Counter[str] = Counter()
+    chance: dict[str, float] = defaultdict(float)
+    total = 0
+    for question in bank.questions.values():
+        if not isinstance(question.body, Choice) or question.body.several:
+            continue
+        for seed in range(SEEDS):
+            asked = bank.variant(question.id, seed).asked
+            assert isinstance(asked, AskedChoice)
+            labels = letters(len(asked.options))
+            total += 1
+            for label, option in zip(labels, asked.options, strict=True):
+                seen[label] += option.right
+                chance[label] += 1 / len(labels)
+    for label in seen:
+        if (seen[label] - chance[label]) / total > MAX_POSITION_GAIN:
+            share = seen[label] / total
+            yield Fault(bank.file, 1, 1, f"{label} is right {share:.0%} of the time")

@@ -1,0 +1,129 @@
+"""The lock beside a bank: what its anchors and records resolved to.
+
+With it a quiz starts without a syntax tree and without a record; lint and the tests
+hold it against both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from readerkit.errors import ContentError, Fault
+from readerkit.quiz.scene import Fact, Keys, Place, Work
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LockedFact:
+    """What a record said, and the SHA-256 of the file that said it."""
+
+    value: Fact
+    source: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuizLock:
+    """Every resolved key of a bank."""
+
+    places: Mapping[str, Place] = field(default_factory=dict)
+    facts: Mapping[str, LockedFact] = field(default_factory=dict)
+    works: Mapping[str, Work] = field(default_factory=dict)
+
+    def keys(self) -> Keys:
+        """Return what variants are made with."""
+        facts = {question: locked.value for question, locked in self.facts.items()}
+        return Keys(self.places, facts, self.works)
+
+    @classmethod
+    def parse(cls, text: str, file: str) -> QuizLock:
+        """Return the lock that ``to_text`` wrote.
+
+        Raises:
+            ContentError: text that is not such a lock.
+        """
+        try:
+            data = json.loads(text)
+            if data["format"] != FORMAT:
+                raise ValueError(f"format {data['format']}, not {FORMAT}")
+            places = {slot: _place(value) for slot, value in data["places"].items()}
+            facts = {name: _fact(value) for name, value in data["facts"].items()}
+            works = {key: Work(**value) for key, value in data["works"].items()}
+            return cls(places, facts, works)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+            line = e.lineno if isinstance(e, json.JSONDecodeError) else 1
+            expected = "what readerkit quiz lint --update-lock writes: run it"
+            got = f"{type(e).__name__}: {e}"
+            raise ContentError(
+                [Fault(file, line, 1, "not a readable lock", got, expected)]
+            ) from None
+
+    def to_text(self) -> str:
+        """Return JSON, sorted, a key on a line: made to be diffed."""
+        places = [
+            f"{json.dumps(slot)}: {json.dumps(_without_blanks(place))}"
+            for slot, place in sorted(self.places.items())
+        ]
+        facts = [
+            f"{json.dumps(name)}: {json.dumps(asdict(fact))}"
+            for name, fact in sorted(self.facts.items())
+        ]
+        works = [
+            f"{json.dumps(key)}: {json.dumps(asdict(work))}"
+            for key, work in sorted(self.works.items())
+        ]
+        return (
+            f'{{\n"format": {FORMAT},\n"places": {_block(places)},\n'
+            f'"facts": {_block(facts)},\n"works": {_block(works)}\n}}\n'
+        )
+
+
+def differences(locked: QuizLock, now: QuizLock) -> Iterator[str]:
+    """Yield one line for each key that is not what was locked.
+
+    A source that was made anew and says the same is no difference: its hash tells where
+    the key came from, and each lint asks it again.
+    """
+    for slot in sorted({*locked.places, *now.places}):
+        old, new = locked.places.get(slot), now.places.get(slot)
+        if old != new:
+            yield f"{slot}: the lock says {old or 'nothing'}, it is {new or 'nothing'}"
+    for key in sorted({*locked.works, *now.works}):
+        if locked.works.get(key) != now.works.get(key):
+            yield f"reference {key}: the lock has other words for it"
+    for name in sorted({*locked.facts, *now.facts}):
+        before, after = locked.facts.get(name), now.facts.get(name)
+        if before is None:
+            yield f"{name}: its key is not in the lock"
+        elif after is None:
+            yield f"{name}: in the lock, but it asks no record"
+        elif before.value != after.value:
+            yield f"{name}: the lock says {before.value}, {after.source} {after.value}"
+
+
+def _place(value: Mapping[str, Any]) -> Place:
+    place = Place(**value)
+    numbers = (place.first, place.last)
+    if not all(type(number) is int and number > 0 for number in numbers):
+        raise ValueError(f"lines {numbers} of {place.path!r}")
+    return place
+
+
+def _fact(value: Mapping[str, Any]) -> LockedFact:
+    said = value["value"]
+    fact: Fact = tuple(map(str, said)) if isinstance(said, list) else said
+    if not isinstance(fact, (int, float, tuple)):
+        raise ValueError(f"{said!r} as a fact")
+    return LockedFact(fact, value["source"], value["sha256"])
+
+
+def _without_blanks(place: Place) -> dict[str, Any]:
+    return {key: value for key, value in asdict(place).items() if value != ""}
+
+
+def _block(rows: list[str]) -> str:
+    return "{\n" + ",\n".join(rows) + "\n}" if rows else "{}"

@@ -1,0 +1,76 @@
+"""When a question should come back: FSRS, replayed from the history of answers.
+
+No state of the scheduler is kept: the answers are the state. What a first try earned
+is the rating, so a mistake is due the next day and a right answer later each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from fsrs import Card, Rating, Scheduler
+
+from readerkit.quiz.history import AnswerRow
+from readerkit.quiz.kinds.base import WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """When a question is due again."""
+
+    question: str
+    moment: datetime
+    missed: bool
+    """Whether the last outcome was a mistake."""
+
+
+def due_questions(answers: Iterable[AnswerRow]) -> list[Due]:
+    """Return when each answered question is due, the earliest first, mistakes before.
+
+    Fuzz is off and there are no steps within a day, so the same answers always give
+    the same dates, in UTC.
+    """
+    scheduler = Scheduler(enable_fuzzing=False, learning_steps=(), relearning_steps=())
+    cards: dict[str, Card] = {}
+    missed: dict[str, bool] = {}
+    for rows in _tries(answers):
+        name = rows[0].question
+        card = cards.get(name) or Card(card_id=len(cards) + 1)
+        moment = datetime.fromisoformat(rows[0].answered).astimezone(UTC)
+        rating = _rating(rows)
+        cards[name], _ = scheduler.review_card(card, rating, moment)
+        missed[name] = rating is Rating.Again
+    found = [Due(name, card.due, missed[name]) for name, card in cards.items()]
+    return sorted(found, key=lambda due: (due.moment, not due.missed, due.question))
+
+
+def due_values(answers: Iterable[AnswerRow], now: datetime) -> list[dict[str, Any]]:
+    """Return ``due_questions`` as JSON values."""
+    return [
+        {
+            "question": each.question,
+            "due": each.moment.isoformat(timespec="seconds"),
+            "due_now": each.moment <= now,
+            "missed": each.missed,
+        }
+        for each in due_questions(answers)
+    ]
+
+
+def _tries(answers: Iterable[AnswerRow]) -> list[list[AnswerRow]]:
+    groups: dict[tuple[str, int], list[AnswerRow]] = {}
+    for answer in answers:
+        groups.setdefault((answer.session, answer.position), []).append(answer)
+    ordered = [sorted(rows, key=lambda row: row.attempt) for rows in groups.values()]
+    return sorted(ordered, key=lambda rows: rows[0].answered)
+
+
+def _rating(rows: list[AnswerRow]) -> Rating:
+    if rows[0].credit >= WHOLE:
+        return Rating.Good
+    # Right in the end, or more than half of it at once: it was hard, not lost.
+    later = any(row.credit >= WHOLE for row in rows[1:])
+    return Rating.Hard if later or rows[0].credit > 0.5 else Rating.Again

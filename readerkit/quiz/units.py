@@ -1,0 +1,175 @@
+"""Quantities as people type them: a small table of units, and conversion between them.
+
+GB is 10^9 bytes and GiB 2^30: the table keeps them apart, as the questions do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from readerkit.errors import ReaderkitError
+
+_DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
+_DAY = 86_400
+
+
+def _table() -> dict[str, tuple[str, float]]:
+    units: dict[str, tuple[str, float]] = {
+        "": ("ratio", 1),
+        "x": ("ratio", 1),
+        "%": ("ratio", 0.01),
+        "ns": ("time", 1e-9),
+        "us": ("time", 1e-6),
+        "ms": ("time", 1e-3),
+        "s": ("time", 1),
+        "min": ("time", 60),
+        "h": ("time", 3_600),
+        "days": ("time", _DAY),
+        "years": ("time", 365.25 * _DAY),
+        "GPU-hours": ("device time", 1),
+        "$": ("money", 1),
+        "bit": ("bytes", 1 / 8),
+        "kbit": ("bytes", 1e3 / 8),
+        "Mbit": ("bytes", 1e6 / 8),
+        "Gbit": ("bytes", 1e9 / 8),
+        "elements": ("elements", 1),
+        "parameters": ("parameters", 1),
+        "B/param": ("bytes per parameter", 1),
+    }
+    for prefix, factor in {**_DECIMAL, **_BINARY}.items():
+        units[f"{prefix}B"] = ("bytes", factor)
+        units[f"{prefix}B/s"] = ("bytes per second", factor)
+    for prefix, factor in {**_DECIMAL, "E": 10**18, "Z": 10**21}.items():
+        units[f"{prefix}FLOP"] = ("operations", factor)
+        units[f"{prefix}FLOP/s"] = ("operations per second", factor)
+    return units
+
+
+UNITS: Mapping[str, tuple[str, float]] = _table()
+"""Unit to its dimension, and how many of the dimension's first unit it is."""
+
+_ALIASES = {
+    "bytes": "B",
+    "byte": "B",
+    "kib": "KiB",
+    "mib": "MiB",
+    "gib": "GiB",
+    "tib": "TiB",
+    "b": "B",
+    "kb": "kB",
+    "mb": "MB",
+    "gb": "GB",
+    "tb": "TB",
+    "pb": "PB",
+    "bits": "bit",
+    "seconds": "s",
+    "second": "s",
+    "sec": "s",
+    "minutes": "min",
+    "minute": "min",
+    "hours": "h",
+    "hour": "h",
+    "day": "days",
+    "d": "days",
+    "year": "years",
+    "times": "x",
+    "percent": "%",
+    "usd": "$",
+    "dollars": "$",
+    "µs": "us",
+    "μs": "us",
+    "flop": "FLOP",
+    "flops": "FLOP",
+    "tflops": "TFLOP",
+    "gpu-hours": "GPU-hours",
+    "gpu hours": "GPU-hours",
+    "gpu-h": "GPU-hours",
+    "element": "elements",
+    "params": "parameters",
+    "parameter": "parameters",
+    "b/param": "B/param",
+    "bytes/param": "B/param",
+}
+
+_QUANTITY = re.compile(
+    r"\s*(?P<money>\$)?\s*"
+    r"(?P<number>[-+]?(\d[\d,_]*\.?\d*|\.\d+)([eE][-+]?\d+)?)"
+    r"(\s*/\s*(?P<below>\d+(\.\d+)?))?"
+    r"\s*(?P<unit>[^\d\s].*?)?\s*"
+)
+
+
+class QuantityError(ReaderkitError):
+    """Text that is no quantity, or has a unit that nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number as it was typed, and its unit; empty where none was given."""
+
+    number: float
+    unit: str
+
+
+def parse_quantity(text: str) -> Quantity:
+    """Return the quantity that a reader typed.
+
+    >>> parse_quantity("1,120 GB")
+    Quantity(number=1120.0, unit='GB')
+    >>> parse_quantity("3/16")
+    Quantity(number=0.1875, unit='')
+
+    Raises:
+        QuantityError: no number, or a unit that is not in the table.
+    """
+    match = _QUANTITY.fullmatch(text) if len(text) < 200 else None
+    if match is None:
+        raise QuantityError(f"got '{text}', expected a number and a unit: 17.5 GB")
+    number = float(match["number"].replace(",", "").replace("_", ""))
+    if match["below"]:
+        below = float(match["below"])
+        if below == 0:
+            raise QuantityError(f"got '{text}', expected a number: it divides by 0")
+        number /= below
+    unit = (match["unit"] or ("$" if match["money"] else "")).strip()
+    return Quantity(number, find_unit(unit))
+
+
+def find_unit(text: str) -> str:
+    """Return the name in the table for a unit as it was typed.
+
+    Raises:
+        QuantityError: no such unit.
+    """
+    if text in UNITS:
+        return text
+    known = _ALIASES.get(text) or _ALIASES.get(text.lower())
+    if known is None:
+        raise QuantityError(
+            f"unknown unit '{text}': expected one such as GB, GiB, MB, ms, s, h, %, $"
+        )
+    return known
+
+
+def dimension(unit: str) -> str:
+    """Return what a unit of the table measures."""
+    return UNITS[unit][0]
+
+
+def convert(number: float, unit: str, to: str) -> float:
+    """Return a number in another unit of the same dimension."""
+    return number * UNITS[unit][1] / UNITS[to][1]
+
+
+def binary_twin(unit: str) -> str | None:
+    """Return GiB for GB and GB for GiB; None for what has no such twin."""
+    if dimension(unit) not in ("bytes", "bytes per second"):
+        return None
+    head, _, tail = unit.partition("B")
+    twin = head[:-1] if head.endswith("i") else f"{head.upper()}i" if head else ""
+    twin = "k" if twin == "K" else twin
+    name = f"{twin}B{tail}"
+    return name if head and name in UNITS and name != unit else None

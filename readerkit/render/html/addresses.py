@@ -1,0 +1,79 @@
+"""Where each page of the site stands, and how one page links to another."""
+
+from __future__ import annotations
+
+import hashlib
+from urllib.parse import quote
+
+MAX_NAME_BYTES = 200
+
+START = "index.html"
+CONCEPTS = "concepts.html"
+REFERENCES = "references.html"
+PATHS = "paths.html"
+BESIDE = "beside/index.html"
+CHAPTERS = "chapters/index.html"
+SEARCH = "search.html"
+
+
+def source_page(upstream: str, path: str) -> str:
+    """Return the page of a source file.
+
+    >>> source_page("megatron", "megatron/core/utils.py")
+    'read/megatron/megatron/core/utils.py.html'
+    """
+    return f"read/{upstream}/{_fitting(path)}.html"
+
+
+def uses_page(upstream: str, path: str) -> str:
+    """Return the page that lists the uses of what a file defines."""
+    return f"read/{upstream}/{_fitting(path)}.uses.html"
+
+
+def tree_page(upstream: str) -> str:
+    """Return the page that lists the files of an upstream."""
+    return f"read/{upstream}/index.html"
+
+
+def mirror_page(mirror: str) -> str:
+    """Return the side-by-side page of a mirror."""
+    return f"beside/{mirror}.html"
+
+
+def chapter_page(chapter: str) -> str:
+    """Return the page of a chapter."""
+    return f"chapters/{chapter}.html"
+
+
+def record_file(comparison: str) -> str:
+    """Return the raw record that ships with the site."""
+    return f"records/{comparison}.json"
+
+
+def to_root(page: str) -> str:
+    """Return what leads from a page to the top of the site, wherever that is.
+
+    >>> to_root("read/megatron/index.html")
+    '../../'
+    """
+    return "../" * page.count("/")
+
+
+def href(page: str) -> str:
+    """Return a page's path as it stands in a link: quoted, except for its fragment."""
+    path, mark, fragment = page.partition("#")
+    quoted = quote(path, safe="/", errors="surrogateescape")
+    return quoted + mark + quote(fragment, safe="-._~", errors="surrogateescape")
+
+
+def _fitting(path: str) -> str:
+    """Return a path whose last part leaves room for an ending in a file system.
+
+    A ``#`` in a name would look like the fragment of a link: it is written out.
+    """
+    path = path.replace("%", "%25").replace("#", "%23")
+    folder, slash, name = path.rpartition("/")
+    data = name.encode("utf-8", "surrogateescape")
+    if len(data) > MAX_NAME_BYTES:
+        name = hashlib.sha256(data).hexdigest()
+    return folder + slash + name

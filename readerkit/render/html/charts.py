@@ -1,0 +1,149 @@
+"""Plots as SVG: colours come from the page's theme, so one drawing serves both.
+
+Each has a title and a sentence that says in words what it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from markupsafe import Markup
+
+from readerkit.render.html.escape import shown
+from readerkit.render.html.quantity import number, size
+
+_WIDTH, _HEIGHT = 640, 260
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 12, 12, 38
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A box in a Gantt chart."""
+
+    row: int
+    start: float
+    end: float
+    text: str
+    kind: Literal["F", "B", "W"]
+    chunk: int = 0
+
+
+def _frame(name: str, title: str, text: str, height: int, inner: Markup) -> Markup:
+    opening = (
+        '<svg class="chart" role="img" viewBox="0 0 {w} {h}" '
+        'aria-labelledby="{n}-t {n}-d"><title id="{n}-t">{t}</title>'
+        '<desc id="{n}-d">{d}</desc>'
+    )
+    start = Markup(opening).format(
+        w=_WIDTH, h=height, n=name, t=shown(title), d=shown(text)
+    )
+    return start + inner + Markup("</svg>")
+
+
+def _text(x: float, y: float, kind: str, text: str) -> Markup:
+    tag = '<text x="{:.1f}" y="{:.1f}" class="{}">{}</text>'
+    return Markup(tag).format(x, y, kind, shown(text))
+
+
+def _box(x: float, y: float, width: float, height: float, kind: str) -> Markup:
+    tag = '<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" class="{}"/>'
+    return Markup(tag).format(x, y, width, height, kind)
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
+    tag = '<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" class="{}"/>'
+    return Markup(tag).format(x1, y1, x2, y2, kind)
+
+
+def loss_chart(name: str, series: Mapping[str, Sequence[float]]) -> Markup:
+    """Return the losses of both sides by step, on one plot."""
+    values = [value for line in series.values() for value in line]
+    low, high = min(values), max(values)
+    room = (high - low) or 1.0
+    low, high = low - 0.05 * room, high + 0.05 * room
+    steps = max(map(len, series.values()))
+    across = (_WIDTH - _LEFT - _RIGHT) / max(steps - 1, 1)
+
+    def place(step: int, value: float) -> tuple[float, float]:
+        share = (value - low) / (high - low)
+        return _LEFT + across * step, _HEIGHT - _BOTTOM - share * (
+            _HEIGHT - _TOP - _BOTTOM
+        )
+
+    parts = list(_axis(low, high))
+    for step in range(0, steps, max(1, steps // 6)):
+        parts.append(_text(place(step, low)[0], _HEIGHT - 18, "tick mid", str(step)))
+    parts.append(_text(_WIDTH / 2, _HEIGHT - 3, "tick mid", "step"))
+    for index, (label, line) in enumerate(series.items()):
+        points = " ".join("{:.1f},{:.1f}".format(*place(*at)) for at in enumerate(line))
+        drawn = '<polyline points="{}" class="series s{}"/>'
+        parts.append(Markup(drawn).format(points, index))
+        for at in enumerate(line):
+            x, y = place(*at)
+            dot = '<circle cx="{:.1f}" cy="{:.1f}" r="{}" class="dot s{}"/>'
+            parts.append(Markup(dot).format(x, y, 4.5 if index == 0 else 2.2, index))
+        y = _TOP + 14 + 16 * index
+        parts.append(_box(_WIDTH - 132, y - 8, 10, 10, f"key s{index}"))
+        parts.append(_text(_WIDTH - 116, y + 1, "tick", label))
+    ends = "; ".join(
+        f"{label} from {number(line[0])} to {number(line[-1])}"
+        for label, line in series.items()
+    )
+    text = f"Loss over {steps} steps: {ends}."
+    return _frame(name, "Losses of both sides", text, _HEIGHT, Markup("").join(parts))
+
+
+def _axis(low: float, high: float) -> Iterator[Markup]:
+    for index in range(5):
+        value = low + (high - low) * index / 4
+        y = _HEIGHT - _BOTTOM - index / 4 * (_HEIGHT - _TOP - _BOTTOM)
+        yield _line(_LEFT, y, _WIDTH - _RIGHT, y, "grid")
+        yield _text(_LEFT - 8, y + 4, "tick end", f"{value:.3g}")
+
+
+def memory_chart(name: str, rows: Sequence[tuple[str, str, int]]) -> Markup:
+    """Return bytes by side and category as bars: (category, side, bytes) each."""
+    most = max(count for _, _, count in rows) or 1
+    left, step = 190, 22
+    height = step * len(rows) + 8
+    parts = []
+    for index, (category, side, count) in enumerate(rows):
+        y = 4 + step * index
+        parts.append(_text(left - 8, y + 13, "tick end", f"{category}, {side}"))
+        width = (_WIDTH - left - 90) * count / most
+        kind = "key s0" if side == "mini" else "key s1"
+        parts.append(_box(left, y + 2, max(width, 0.5), step - 7, kind))
+        parts.append(_text(left + width + 6, y + 13, "tick", size(count)))
+    words = "; ".join(f"{category}, {side}: {size(n)}" for category, side, n in rows)
+    text = f"Bytes that one rank holds: {words}."
+    return _frame(name, "Memory by category", text, height, Markup("").join(parts))
+
+
+def gantt(name: str, title: str, rows: Sequence[str], cells: Sequence[Cell]) -> Markup:
+    """Return who works on what and when: a row for each rank, a box for each step."""
+    end = max(cell.end for cell in cells)
+    begin = min(cell.start for cell in cells)
+    left, step = 66, 30
+    height = step * len(rows) + 24
+    scale = (_WIDTH - left - 6) / (end - begin)
+    parts = []
+    for index, row in enumerate(rows):
+        y = step * index + 4
+        parts.append(_text(left - 8, y + 18, "tick end", row))
+        parts.append(_box(left, y, _WIDTH - left - 6, step - 4, "idle"))
+    for cell in cells:
+        x, y = left + (cell.start - begin) * scale, step * cell.row + 4
+        width = (cell.end - cell.start) * scale
+        kind = f"work {cell.kind} chunk{cell.chunk % 4}"
+        parts.append(_box(x, y, max(width - 0.8, 0.6), step - 4, kind))
+        if width > 7 * len(cell.text):
+            parts.append(_text(x + width / 2, y + 17, "in mid", cell.text))
+    parts.append(_text(left, height - 4, "tick", "time →"))
+    orders = "; ".join(
+        f"{row}: " + " ".join(cell.text for cell in cells if cell.row == index)
+        for index, row in enumerate(rows)
+    )
+    text = f"F is a forward, B a backward of a microbatch. {orders}."
+    return _frame(name, title, text, height, Markup("").join(parts))

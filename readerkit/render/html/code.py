@@ -1,0 +1,124 @@
+"""The lines of a file as HTML: coloured, numbered, with links left open until known.
+
+Two steps, because the first needs only the file and the second all files: ``draw``
+makes the lines with marks where a name might become a link, ``link`` fills those in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from html import escape
+
+from readerkit.anchors import SourceFile
+from readerkit.anchors.names import Names
+from readerkit.anchors.scan import Scan
+from readerkit.render.html.escape import escaping
+
+# Control characters of source never reach a line as they are: these are free.
+_USE, _DEFINED, _NAME, _END = b"\1", b"\2", b"\3", b"\4"
+_OPEN = re.compile(b"([\1\2])([^\3]*)\3([^\4]*)\4")
+_CLASSES = {
+    "comment": b"c",
+    "string": b"s",
+    "docstring": b"d",
+    "number": b"n",
+    "keyword": b"k",
+    "constant": b"k",
+}
+_CLOSE = b"</span>"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The lines of one file, coloured, with names that may become links."""
+
+    lines: list[bytes]
+
+
+UseLink = Callable[[str, str], tuple[int, str] | None]
+"""From a dotted name and the class of its ``self`` to which part is a link, where."""
+DefinitionLink = Callable[[str], str | None]
+"""From a qualified name to the page of its uses."""
+
+
+def draw(source: SourceFile, found: Scan, names: Names) -> Drawn:
+    """Return the coloured lines of a file."""
+    data = source.data
+    safe = escaping(data)
+    defined = {name: None for name in names.defined}
+    pieces: list[tuple[int, int, bytes, bytes]] = []
+    for start, end, kind in found.colours:
+        if kind != "defined":
+            opening = b'<span class="' + _CLASSES[kind] + b'">'
+            pieces.append((start, end, opening, _CLOSE))
+    for start, end, name in names.definition_places:
+        if name in defined:
+            pieces.append((start, end, _DEFINED + name.encode() + _NAME, _END))
+    for use in names.uses:
+        opening = _USE + use.owner.encode() + _NAME
+        pieces.append((use.start, use.end, opening, _END))
+    pieces.sort()
+    out: list[bytes] = []
+    reached = 0
+    for start, end, opening, closing in pieces:
+        if start < reached:
+            continue
+        out.append(safe(data[reached:start]))
+        inner = safe(data[start:end])
+        if b"\n" in inner:  # each line is an element of its own
+            inner = inner.replace(b"\n", closing + b"\n" + opening)
+        out += (opening, inner, closing)
+        reached = end
+    out.append(safe(data[reached:]))
+    lines = b"".join(out).split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    return Drawn(lines)
+
+
+def link(lines: bytes, use: UseLink, definition: DefinitionLink) -> bytes:
+    """Return lines with their names linked, as far as they are known."""
+    known: dict[bytes, bytes] = {}
+
+    def fill(match: re.Match[bytes]) -> bytes:
+        whole = match[0]
+        if whole not in known:
+            make = _definition if match[1] == _DEFINED else _use
+            known[whole] = make(match[2].decode(), match[3].decode(), use, definition)
+        return known[whole]
+
+    return _OPEN.sub(fill, lines)
+
+
+def _definition(name: str, text: str, _: UseLink, definition: DefinitionLink) -> bytes:
+    address = definition(name)
+    if address is None:
+        return f'<span class="f">{text}</span>'.encode()
+    return f'<a class="f" href="{escape(address)}">{text}</a>'.encode()
+
+
+def _use(owner: str, chain: str, use: UseLink, _: DefinitionLink) -> bytes:
+    found = use(chain, owner)
+    if found is None:
+        return chain.encode()
+    part, address = found
+    parts = chain.split(".")
+    parts[part] = f'<a href="{escape(address)}">{parts[part]}</a>'
+    return ".".join(parts).encode()
+
+
+def numbered(drawn: Drawn, classes: Mapping[int, str], first: int = 1) -> list[bytes]:
+    """Return each line with its number, which is its address, and its classes."""
+    out = []
+    for number, line in enumerate(drawn.lines, start=first):
+        kind = classes.get(number)
+        mark = b'<div class="l ' + kind.encode() + b'">' if kind else b'<div class="l">'
+        out.append(b"%b%b%b</div>\n" % (mark, number_link(number), line))
+    return out
+
+
+def number_link(number: int) -> bytes:
+    """Return a line's number: its anchor, left out of the order of tabs."""
+    return b'<a id="L%d" href="#L%d" tabindex="-1">%d</a>' % (number, number, number)

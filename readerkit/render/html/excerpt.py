@@ -1,0 +1,67 @@
+"""Some lines of a file on a page about something else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from readerkit.anchors import Span
+from readerkit.links import File
+from readerkit.render.html import addresses
+from readerkit.render.html.escape import shown
+from readerkit.render.html.file_page import linked
+from readerkit.render.html.shelf import Shelf
+
+MAX_LINES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines of a file, with the way to the rest."""
+
+    upstream: str
+    path: Markup
+    place: Markup
+    """``layers.py:1274-1294``"""
+    page: str
+    lines: Markup
+    more: int
+    """How many lines of the span are left out."""
+
+
+def excerpt(shelf: Shelf, upstream: str, span: Span, address: str) -> Excerpt:
+    """Return the lines of a span, for the page at ``address``."""
+    file = (upstream, span.path)
+    last = min(span.last, span.first + MAX_LINES - 1)
+    page = addresses.source_page(*file)
+    return Excerpt(
+        upstream=upstream,
+        path=shown(span.path),
+        place=shown(f"{span.path.rpartition('/')[2]}:{span.first}-{span.last}"),
+        page=f"{page}#L{span.first}-L{span.last}",
+        lines=_lines(shelf, file, range(span.first, last + 1), address),
+        more=span.last - last,
+    )
+
+
+def _lines(shelf: Shelf, file: File, numbers: range, address: str) -> Markup:
+    sheet = shelf.sheets[file]
+    ran = frozenset().union(*shelf.ran.get(file, {}).values())
+    page = addresses.to_root(address) + addresses.href(addresses.source_page(*file))
+    out = []
+    drawn = _dedented([sheet.drawn.lines[number - 1] for number in numbers])
+    for number, line in zip(numbers, drawn, strict=True):
+        kind = "l ran" if number in ran else "l"
+        site = f"{file[0]}:{file[1]}:{number}"
+        opening = '<div class="{}" data-site="{}"><a href="{}#L{}" tabindex="-1">{}</a>'
+        start = Markup(opening).format(kind, site, page, number, number)
+        out.append(start.encode("utf-8", "replace") + line)
+    text = b"</div>\n".join(out) + b"</div>"
+    return Markup(linked(shelf, file, address, text).decode("utf-8", "replace"))
+
+
+def _dedented(lines: list[bytes]) -> list[bytes]:
+    """Return lines without the indentation that all of them share."""
+    indents = [len(line) - len(line.lstrip(b" ")) for line in lines if line.strip()]
+    return [line[min(indents, default=0) :] for line in lines]

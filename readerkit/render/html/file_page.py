@@ -1,0 +1,240 @@
+"""The page of a source file: the whole file, and the notes beside their lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+from itertools import groupby
+
+from markupsafe import Markup
+
+from readerkit.book import MINIS, Note
+from readerkit.evidence import SeenThere, seen_there
+from readerkit.links import File, Link, Target
+from readerkit.render.html import addresses
+from readerkit.render.html.code import link, numbered
+from readerkit.render.html.escape import shown
+from readerkit.render.html.notes import Beside, NoteView, Seen, note_view
+from readerkit.render.html.quantity import size
+from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.words import Text, label
+from readerkit.upstreams import Upstream
+
+
+@dataclass(frozen=True, slots=True)
+class Crumb:
+    """A step of the way to a page; without an address where it has no page."""
+
+    text: Markup
+    page: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Where text came from, whose it is, and under which terms."""
+
+    title: Markup
+    tag: Markup
+    commit: str
+    blob: str
+    url: str
+    came_from: Markup
+    holder: Markup
+    spdx: Markup
+    terms_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilePage:
+    """The page of one source file."""
+
+    address: str
+    title: Markup
+    upstream: str
+    path: Markup
+    crumbs: tuple[Crumb, ...]
+    notes: tuple[NoteView, ...]
+    rights: Rights
+    line_count: int
+    uses: str
+    """The page of uses; empty where nothing is used."""
+    ran_in: tuple[tuple[str, str], ...]
+    """The records in which lines of this file ran."""
+    classes: tuple[tuple[int, str], ...]
+    """Lines that look different: covered by notes, or run in a record."""
+    too_large: str = ""
+
+
+def file_page(shelf: Shelf, file: File) -> FilePage:
+    """Return the page of a file."""
+    upstream = shelf.book.upstreams[file[0]]
+    notes = shelf.notes_in(file)
+    ran = shelf.ran.get(file, {})
+    has_uses = any(target in shelf.uses for target in _definitions(shelf, file))
+    return FilePage(
+        address=addresses.source_page(*file),
+        title=shown(file[1].rpartition("/")[2]),
+        upstream=upstream.name,
+        path=shown(file[1]),
+        crumbs=crumbs(upstream, file[1]),
+        notes=tuple(view(shelf, note.annotation.id) for note in notes),
+        rights=rights(shelf, upstream, file[1]),
+        line_count=len(shelf.sheets[file].drawn.lines),
+        uses=addresses.uses_page(*file) if has_uses else "",
+        ran_in=tuple(
+            (name, shelf.strips.get(name, "")) for name, lines in ran.items() if lines
+        ),
+        classes=tuple(
+            sorted(_classes(notes, frozenset().union(*ran.values())).items())
+        ),
+    )
+
+
+def view(shelf: Shelf, annotation: str) -> NoteView:
+    """Return what pages show of a note."""
+    return note_view(
+        shelf.notes[annotation],
+        shelf.book,
+        beside=tuple(_beside(shelf, annotation)),
+        seen=tuple(_seen(shelf, shelf.notes[annotation])),
+    )
+
+
+def _definitions(shelf: Shelf, file: File) -> Sequence[Target]:
+    names = shelf.sheets[file].names.defined
+    return [
+        Target(*file, line, name) for name, lines in names.items() for line in lines
+    ]
+
+
+def _beside(shelf: Shelf, annotation: str) -> Sequence[Beside]:
+    found = []
+    for mirror, index, section in shelf.sections_with(annotation):
+        for span in shelf.mirrored[mirror, index]:
+            page = addresses.source_page(MINIS, span.path)
+            found.append(
+                Beside(
+                    relation=label(section.relation),
+                    title=shown(section.title),
+                    page=f"{addresses.mirror_page(mirror)}#s{index + 1}",
+                    lines_page=f"{page}#L{span.first}-L{span.last}",
+                    lines=shown(
+                        f"{span.path.rpartition('/')[2]}:{span.first}-{span.last}"
+                    ),
+                )
+            )
+    return found
+
+
+def crumbs(upstream: Upstream, path: str) -> tuple[Crumb, ...]:
+    """Return the way from an upstream's list of files to a file."""
+    *folders, name = path.split("/")
+    tree = addresses.tree_page(upstream.name)
+    steps = [Crumb(shown(upstream.title), tree)]
+    for depth, folder in enumerate(folders, start=1):
+        whole = "/".join(folders[:depth])
+        steps.append(Crumb(shown(folder), f"{tree}#{whole}"))
+    return (*steps, Crumb(shown(name)))
+
+
+def rights(shelf: Shelf, upstream: Upstream, path: str) -> Rights:
+    """Return what a page of source must say about its text."""
+    lock = shelf.book.locks.get(upstream.name)
+    origin = shelf.origins[upstream.name]
+    licence = upstream.licence
+    where = f"{upstream.url}/blob/{upstream.commit}" if upstream.url else ""
+    return Rights(
+        title=shown(upstream.title),
+        tag=shown(upstream.tag),
+        commit=upstream.commit,
+        blob=lock.files.get(path, "") if lock else "",
+        url=f"{where}/{addresses.href(path)}" if where else "",
+        came_from=shown(origin.came_from),
+        holder=shown(licence.holder if licence else ""),
+        spdx=shown(licence.spdx if licence else ""),
+        terms_url=f"{where}/{licence.path}" if licence and where else "",
+    )
+
+
+def _seen(shelf: Shelf, note: Note) -> Iterator[Seen]:
+    """Yield what records saw in a note's lines; that nothing ran, only if none did."""
+    found = seen_there(note.annotation.upstream, note.span, shelf.ran, shelf.evidence)
+    ran = [each for each in found if each.lines]
+    for _, group in groupby(
+        sorted(ran or found, key=lambda each: each.calls), lambda each: each.calls
+    ):
+        same = list(group)
+        records = tuple(
+            (e.comparison, shelf.strips.get(e.comparison, "")) for e in same
+        )
+        yield Seen(ran_text(same[0]), bool(ran), records)
+
+
+def ran_text(seen: SeenThere) -> Text:
+    """Return ``ran here: 4 all-gathers, 1.2 MB``, or that nothing ran."""
+    if not seen.lines:
+        return label("not executed in this configuration")
+    if not seen.calls:
+        return label("ran here; these lines themselves send nothing")
+    sent = [
+        f"{calls.count} {calls.op.replace('_', '-')}, {size(calls.payload_bytes)}"
+        for calls in seen.calls
+    ]
+    ran = label("ran here")
+    said = shown("; ".join(sent))
+    return Text(ran.en + ": " + said, (ran.es or ran.en) + ": " + said)
+
+
+def _classes(notes: Sequence[Note], lit: Set[int]) -> dict[int, str]:
+    """Return the classes of lines that notes cover or that ran."""
+    depth: Counter[int] = Counter()
+    for note in notes:
+        depth.update(range(note.span.first, note.span.last + 1))
+    classes: dict[int, str] = {}
+    for number in {*depth, *lit}:
+        names = [f"t{min(depth[number], 3)}"] if depth[number] else []
+        names += ["ran"] if number in lit else []
+        classes[number] = " ".join(names)
+    return classes
+
+
+def code_html(shelf: Shelf, file: File, page: FilePage) -> list[bytes]:
+    """Return the lines of a file's page, linked."""
+    lines = numbered(shelf.sheets[file].drawn, dict(page.classes))
+    whole = b"".join(lines)
+    return linked(shelf, file, page.address, whole).splitlines(keepends=True)
+
+
+def linked(shelf: Shelf, file: File, address: str, lines: bytes) -> bytes:
+    """Return lines of a file with their names linked, for the page at an address."""
+    root, here = addresses.to_root(address), addresses.href(address)
+    links = shelf.links[file]
+    defined = shelf.sheets[file].names.defined
+    uses = root + addresses.href(addresses.uses_page(*file))
+
+    def use(chain: str, owner: str) -> tuple[int, str] | None:
+        found = links.get((chain, owner))
+        if found is None:
+            return None
+        where = link_address(found)
+        inside = where.removeprefix(here + "#")
+        return found.part, f"#{inside}" if inside != where else root + where
+
+    def definition(name: str) -> str | None:
+        is_used = any(
+            Target(*file, line, name) in shelf.uses for line in defined.get(name, ())
+        )
+        return f"{uses}#{name}" if is_used else None
+
+    return link(lines, use, definition)
+
+
+def link_address(found: Link) -> str:
+    """Return where a name leads: its definition, or the list of its candidates."""
+    first, *others = found.targets
+    if others and first.name:
+        page = addresses.uses_page(first.upstream, first.path)
+        return addresses.href(page) + f"#{first.name}"
+    page = addresses.source_page(first.upstream, first.path)
+    return addresses.href(page) + (f"#L{first.line}" if first.name else "")

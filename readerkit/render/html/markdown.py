@@ -1,0 +1,88 @@
+"""Prose as HTML: Markdown without raw HTML, formulas as MathML, then cleaned."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import nh3
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+from math_core import LatexError, LatexToMathML
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+from readerkit.errors import ReaderkitError
+from readerkit.render.visible import visible
+
+
+def _words(text: str) -> set[str]:
+    return set(text.split())
+
+
+_MATHML = _words(
+    "math mrow mi mn mo ms mtext mspace mfrac msqrt mroot msub msup msubsup munder "
+    "mover munderover mtable mtr mtd mstyle mpadded mphantom merror menclose"
+)
+_PROSE = _words(
+    "p h2 h3 h4 em strong code pre a ul ol li blockquote table thead tbody tr th td hr "
+    "br s div span"
+)
+_MATH_ATTRIBUTES = _words(
+    "accent accentunder columnalign display displaystyle fence form linethickness "
+    "lspace mathvariant maxsize minsize movablelimits rowspacing columnspacing rspace "
+    "scriptlevel separator stretchy symmetric height depth width voffset"
+)
+_ATTRIBUTES: dict[str, set[str]] = {
+    **dict.fromkeys(_MATHML, _MATH_ATTRIBUTES),
+    "a": {"href", "title"},
+    "ol": {"start"},
+    "h2": {"id"},
+    "h3": {"id"},
+}
+
+
+class FormulaError(ReaderkitError):
+    """A formula that cannot be set."""
+
+
+@lru_cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable(
+        ["table", "strikethrough"]
+    )
+    return parser.use(
+        dollarmath_plugin, allow_space=False, allow_digits=False, renderer=_formula
+    )
+
+
+def _formula(latex: str, options: dict[str, Any]) -> str:
+    is_block = bool(options["display_mode"])
+    try:
+        return LatexToMathML().convert_with_local_state(latex, displaystyle=is_block)
+    except LatexError as error:
+        raise FormulaError(f"formula ${latex}$: {error}") from None
+
+
+def prose(text: str) -> Markup:
+    """Return paragraphs of Markdown as safe HTML.
+
+    Raises:
+        FormulaError: a formula that is not LaTeX as math-core knows it.
+    """
+    return _clean(_parser().render(visible(text)))
+
+
+def line(text: str) -> Markup:
+    """Return one line of Markdown as safe HTML, without a paragraph around it."""
+    return _clean(_parser().renderInline(visible(" ".join(text.split()))))
+
+
+def _clean(html: str) -> Markup:
+    cleaned = nh3.clean(
+        html,
+        tags={*_PROSE, *_MATHML},
+        attributes=_ATTRIBUTES,
+        url_schemes={"http", "https"},
+        link_rel="noreferrer",
+    )
+    return Markup(cleaned)

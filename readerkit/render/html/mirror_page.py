@@ -1,0 +1,183 @@
+"""The side-by-side page of an idea: upstream, the mini, and the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from readerkit.anchors import Span
+from readerkit.annotations import Mirror, MirrorSection
+from readerkit.book import MINIS
+from readerkit.evidence import comparisons_of, seen_there
+from readerkit.render.html import addresses
+from readerkit.render.html.escape import shown
+from readerkit.render.html.excerpt import Excerpt, excerpt
+from readerkit.render.html.file_page import Rights, ran_text, rights, view
+from readerkit.render.html.markdown import line, prose
+from readerkit.render.html.notes import Card, NoteView, Seen, card
+from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.strip import StripView, strip_view
+from readerkit.render.html.words import Text, label
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamSide:
+    """A note and its lines."""
+
+    note: NoteView
+    excerpt: Excerpt
+
+
+@dataclass(frozen=True, slots=True)
+class MiniSide:
+    """Lines of a mini, and what records saw in them."""
+
+    excerpt: Excerpt
+    seen: tuple[Seen, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SectionView:
+    """One step of the idea on both sides."""
+
+    number: int
+    title: Markup
+    relation: str
+    relation_label: Text
+    upstream: tuple[UpstreamSide, ...]
+    mini: tuple[MiniSide, ...]
+    why: Markup
+    leaves_out: tuple[tuple[Markup, Markup], ...]
+    events: tuple[Markup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorPage:
+    """The whole page."""
+
+    address: str
+    title: Markup
+    idea: Markup
+    cards: tuple[Card, ...]
+    sections: tuple[SectionView, ...]
+    strips: tuple[StripView, ...]
+    rights: tuple[Rights, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorLine:
+    """A mirror in the list of all."""
+
+    page: str
+    title: Markup
+    idea: Markup
+    sections: int
+    minis: Markup
+    comparisons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorIndex:
+    """The list of all mirrors."""
+
+    address: str
+    title: Markup
+    mirrors: tuple[MirrorLine, ...]
+
+
+def mirror_page(shelf: Shelf, mirror: Mirror) -> MirrorPage:
+    """Return the side-by-side page of a mirror."""
+    address = addresses.mirror_page(mirror.id)
+    upstreams = dict.fromkeys(
+        shelf.notes[note].annotation.upstream
+        for section in mirror.sections
+        for note in section.upstream
+    )
+    main = next(iter(upstreams))  # its records come first
+    return MirrorPage(
+        address=address,
+        title=shown(mirror.title),
+        idea=prose(mirror.idea),
+        cards=tuple(card(shelf.book.concepts[name]) for name in mirror.concepts),
+        sections=tuple(
+            _section(shelf, mirror, index, section, address)
+            for index, section in enumerate(mirror.sections)
+        ),
+        strips=tuple(
+            strip_view(shelf, shelf.evidence[name], address)
+            for name in sorted(
+                comparisons_of(mirror, shelf.evidence),
+                key=lambda name: main not in shelf.evidence[name].record.pins,
+            )
+        ),
+        rights=tuple(
+            rights(shelf, shelf.book.upstreams[name], "") for name in upstreams
+        ),
+    )
+
+
+def _section(
+    shelf: Shelf, mirror: Mirror, index: int, section: MirrorSection, address: str
+) -> SectionView:
+    return SectionView(
+        number=index + 1,
+        title=line(section.title),
+        relation=section.relation,
+        relation_label=label(section.relation),
+        upstream=tuple(
+            UpstreamSide(
+                view(shelf, name),
+                excerpt(
+                    shelf,
+                    shelf.notes[name].annotation.upstream,
+                    shelf.notes[name].span,
+                    address,
+                ),
+            )
+            for name in section.upstream
+        ),
+        mini=tuple(
+            MiniSide(excerpt(shelf, MINIS, span, address), tuple(_seen(shelf, span)))
+            for span in shelf.mirrored[mirror.id, index]
+        ),
+        why=prose(section.why),
+        leaves_out=tuple((line(o.what), line(o.why)) for o in section.leaves_out),
+        events=tuple(
+            shown(f"{each.phase} {each.op.replace('_', '-')}")
+            for each in section.events
+        ),
+    )
+
+
+def _seen(shelf: Shelf, span: Span) -> Iterator[Seen]:
+    for each in seen_there(MINIS, span, shelf.ran, shelf.evidence):
+        if each.calls:
+            page = shelf.strips.get(each.comparison, "")
+            yield Seen(ran_text(each), True, ((each.comparison, page),))
+
+
+def mirror_index(shelf: Shelf) -> MirrorIndex:
+    """Return the list of all mirrors."""
+    return MirrorIndex(
+        addresses.BESIDE,
+        shown("Side by side"),
+        tuple(_line(shelf, mirror) for mirror in shelf.book.mirrors.values()),
+    )
+
+
+def _line(shelf: Shelf, mirror: Mirror) -> MirrorLine:
+    minis = dict.fromkeys(
+        anchor.file.rpartition("/")[2]
+        for section in mirror.sections
+        for anchor in section.mini
+    )
+    return MirrorLine(
+        addresses.mirror_page(mirror.id),
+        shown(mirror.title),
+        prose(mirror.idea),
+        len(mirror.sections),
+        shown(", ".join(minis)),
+        tuple(comparisons_of(mirror, shelf.evidence)),
+    )

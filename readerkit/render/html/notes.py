@@ -1,0 +1,195 @@
+"""A note as a page shows it: its texts in each language, its sources, its proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from readerkit.annotations import TEXT_FIELDS, Annotation, Citation, Concept
+from readerkit.book import Book, Note
+from readerkit.errors import ContentError
+from readerkit.render.html import addresses
+from readerkit.render.html.escape import shown
+from readerkit.render.html.markdown import FormulaError, line, prose
+from readerkit.render.html.words import Text, label
+
+LABELS = {
+    "decision": "Decided",
+    "alternative": "Instead of",
+    "why": "Why",
+    "cost": "Cost",
+    "text": "",
+}
+STATES = {
+    "reviewed": "reviewed against exactly these lines",
+    "unreviewed": "not reviewed yet",
+    "changed": "these lines changed since the review",
+    "unlocked": "these lines are not in the lock",
+}
+SPANISH = "es"
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A labelled part of a note."""
+
+    label: Text | None
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Cite:
+    """A work, and a section of it."""
+
+    key: str
+    work: Markup
+    section: Markup
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A concept as it is mentioned: its name, and what a hover shows."""
+
+    id: str
+    title: Markup
+    summary: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Mini lines that a mirror puts next to a note."""
+
+    relation: Text
+    title: Markup
+    page: str
+    """The section of the side-by-side page."""
+    lines_page: str
+    lines: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What records saw in a note's lines."""
+
+    text: Text
+    ran: bool
+    records: tuple[tuple[str, str], ...]
+    """Each comparison that saw this, and the page that shows it, if one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoteView:
+    """All that a page shows of a note."""
+
+    id: str
+    kind: str
+    kind_label: Text
+    title: Text
+    page: str
+    """Where it stands: the page of its file, at the note."""
+    path: Markup
+    first: int
+    last: int
+    symbol: Markup
+    paragraphs: tuple[Paragraph, ...]
+    cites: tuple[Cite, ...]
+    cards: tuple[Card, ...]
+    beside: tuple[Beside, ...]
+    seen: tuple[Seen, ...]
+    state: Text
+    is_sound: bool
+    """Whether it was reviewed against the lines it stands at."""
+    permalink: str
+    commit: str
+    blob: str
+    is_translated: bool
+    mine: bool
+
+
+def note_view(
+    note: Note,
+    book: Book,
+    *,
+    beside: tuple[Beside, ...] = (),
+    seen: tuple[Seen, ...] = (),
+) -> NoteView:
+    """Return what a page shows of a note.
+
+    Raises:
+        ContentError: a formula in it that cannot be set.
+    """
+    annotation = note.annotation
+    spanish = book.translations.get(SPANISH, {}).get(annotation.id)
+    upstream = book.upstreams[annotation.upstream]
+    lock = book.locks.get(upstream.name)
+    try:
+        title = _text(annotation.title, (spanish or {}).get("title"), line)
+        paragraphs = tuple(_paragraphs(annotation, spanish))
+    except FormulaError as error:
+        raise ContentError(
+            [annotation.place.fault(f"{annotation.id}: {error}")]
+        ) from None
+    page = addresses.source_page(upstream.name, note.span.path)
+    return NoteView(
+        id=annotation.id,
+        kind=annotation.kind,
+        kind_label=label(annotation.kind),
+        title=title,
+        page=f"{page}#{annotation.id}",
+        path=shown(note.span.path),
+        first=note.span.first,
+        last=note.span.last,
+        symbol=shown(note.symbol),
+        paragraphs=paragraphs,
+        cites=tuple(cite(citation, book) for citation in annotation.references),
+        cards=tuple(card(book.concepts[name]) for name in annotation.concepts),
+        beside=beside,
+        seen=seen,
+        state=label(STATES[note.state]),
+        is_sound=note.state == "reviewed",
+        permalink=upstream.permalink(note.span),
+        commit=upstream.commit,
+        blob=lock.files.get(note.span.path, "") if lock else "",
+        is_translated=spanish is not None,
+        mine=annotation.mine,
+    )
+
+
+def _paragraphs(
+    annotation: Annotation, spanish: Mapping[str, str] | None
+) -> Iterator[Paragraph]:
+    for name in LABELS:
+        text: str = getattr(annotation, name)
+        if text and name in TEXT_FIELDS:
+            heading = label(LABELS[name]) if LABELS[name] else None
+            yield Paragraph(heading, _text(text, (spanish or {}).get(name), prose))
+
+
+def _text(english: str, spanish: str | None, render: Callable[[str], Markup]) -> Text:
+    return Text(render(english), render(spanish) if spanish else None)
+
+
+def cite(citation: Citation, book: Book) -> Cite:
+    """Return a citation in words, with the address of the work."""
+    work = book.references[citation.key]
+    title = work.sections.get(citation.section, "")
+    section = citation.section
+    if section[:1].isdigit():
+        section = f"section {section}"
+    if title and title != citation.section:
+        section += f", “{title}”"
+    url = work.url if work.url.startswith(("https://", "http://")) else ""
+    return Cite(
+        citation.key,
+        shown(f"{work.authors} {work.year}, {work.title}"),
+        shown(section),
+        url,
+    )
+
+
+def card(concept: Concept) -> Card:
+    """Return a concept as it is mentioned."""
+    return Card(concept.id, shown(concept.title), line(concept.summary))

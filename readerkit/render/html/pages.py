@@ -1,0 +1,166 @@
+"""Every page of the site: its address, and its text when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from markupsafe import Markup
+
+from readerkit.book import MINIS
+from readerkit.diagrams import Diagram
+from readerkit.links import File
+from readerkit.render.html import addresses
+from readerkit.render.html.chapter import Script, chapter_page, chapter_title
+from readerkit.render.html.environment import Templates
+from readerkit.render.html.escape import shown
+from readerkit.render.html.file_page import FilePage, code_html, file_page
+from readerkit.render.html.mirror_page import mirror_index, mirror_page
+from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.study import (
+    ChapterLine,
+    concept_page,
+    path_page,
+    reference_page,
+    start_page,
+)
+from readerkit.render.html.tree_page import tree_page, upstreams_shown
+from readerkit.render.html.uses_page import uses_page
+from readerkit.render.html.words import SPANISH, Text, label
+from readerkit.routes import Routes
+
+_CUT = "\x00"  # no note holds it: it would be spelt out
+
+
+@dataclass(frozen=True, slots=True)
+class MenuItem:
+    """An entry of the bar at the top."""
+
+    label: Text
+    page: str
+    folder: str = ""
+    """Pages below it belong to the entry too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What every page shows."""
+
+    menu: tuple[MenuItem, ...]
+    untranslated: str = SPANISH["Not translated yet: the English text."]
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What people wrote for the site beside the book."""
+
+    scripts: tuple[Script, ...] = ()
+    diagrams: Mapping[str, Diagram] = field(default_factory=dict)
+    routes: Routes = Routes()  # noqa: RUF009  a frozen value
+    first_stop: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChapterIndex:
+    """The list of chapters."""
+
+    address: str
+    title: Markup
+    chapters: tuple[ChapterLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page, not yet rendered."""
+
+    address: str
+    made_of: Any
+    """A value: while it stays equal, so does the page."""
+    render: Callable[[], bytes]
+
+
+def pages(shelf: Shelf, templates: Templates, writing: Writing) -> Iterator[Page]:
+    """Yield every page of the site."""
+    site = Site(tuple(menu(shelf, writing)))
+
+    def page(template: str, values: Any) -> Page:
+        def render() -> bytes:
+            text = templates.render(template, values.address, values, site=site)
+            return text.encode("utf-8", "replace")
+
+        return Page(values.address, (template, site, values), render)
+
+    chapters = [
+        ChapterLine(addresses.chapter_page(script.name), chapter_title(script))
+        for script in writing.scripts
+    ]
+    yield page("start.html", start_page(shelf, writing.first_stop, chapters))
+    if chapters:
+        index = ChapterIndex(addresses.CHAPTERS, shown("Chapters"), tuple(chapters))
+        yield page("chapters.html", index)
+    for number, script in enumerate(writing.scripts):
+        before = chapters[number - 1].page if number else ""
+        after = chapters[number + 1].page if number + 1 < len(chapters) else ""
+        values = chapter_page(shelf, script, writing.diagrams, (before, after))
+        yield page("chapter.html", values)
+    yield page("paths.html", path_page(shelf, writing.routes))
+    yield page("concepts.html", concept_page(shelf))
+    yield page("references.html", reference_page(shelf))
+    yield page("mirrors.html", mirror_index(shelf))
+    for mirror in shelf.book.mirrors.values():
+        yield page("mirror.html", mirror_page(shelf, mirror))
+    for upstream in upstreams_shown(shelf):
+        yield page("tree.html", tree_page(shelf, upstream))
+    for file in shelf.sheets:
+        yield _source_page(shelf, templates, site, file)
+        uses = uses_page(shelf, file)
+        if uses:
+            yield page("uses.html", uses)
+
+
+def menu(shelf: Shelf, writing: Writing) -> Iterator[MenuItem]:
+    """Yield the entries of the bar at the top."""
+    yield MenuItem(label("Start"), addresses.START)
+    if writing.scripts:
+        yield MenuItem(label("Chapters"), addresses.CHAPTERS, "chapters/")
+    yield MenuItem(label("Paths"), addresses.PATHS)
+    yield MenuItem(label("Side by side"), addresses.BESIDE, "beside/")
+    yield MenuItem(label("Concepts"), addresses.CONCEPTS)
+    yield MenuItem(label("References"), addresses.REFERENCES)
+    for upstream in upstreams_shown(shelf):
+        tree = addresses.tree_page(upstream)
+        named = label("Minis") if upstream == MINIS else None
+        title = named or Text(shown(shelf.book.upstreams[upstream].title))
+        yield MenuItem(title, tree, tree.removesuffix("index.html"))
+
+
+def _source_page(shelf: Shelf, templates: Templates, site: Site, file: File) -> Page:
+    values = file_page(shelf, file)
+
+    def render() -> bytes:
+        body = code_with_notes(shelf, templates, site, file, values)
+        text = templates.render(
+            "file.html", values.address, values, site=site, body=Markup(_CUT)
+        )
+        head, _, tail = text.encode("utf-8", "replace").partition(_CUT.encode())
+        return head + body + tail
+
+    made_of = ("file.html", site, values, shelf.links_id)
+    return Page(values.address, made_of, render)
+
+
+def code_with_notes(
+    shelf: Shelf, templates: Templates, site: Site, file: File, values: FilePage
+) -> bytes:
+    """Return a file's lines, each note in front of the first line that it covers."""
+    lines = code_html(shelf, file, values)
+    if values.notes:
+        text = templates.render(
+            "notes.html", values.address, values, site=site, cut=Markup(_CUT)
+        )
+        asides = text.encode("utf-8", "replace").split(_CUT.encode())
+        in_order = zip(values.notes, asides[:-1], strict=True)
+        for view, aside in reversed(list(in_order)):
+            lines.insert(view.first - 1, aside.strip() + b"\n")
+    return b"".join(lines)

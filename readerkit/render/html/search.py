@@ -1,0 +1,70 @@
+"""The search index: a script that hands the page every name, path, note and chapter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from readerkit.annotations import TEXT_FIELDS
+from readerkit.render.html import addresses
+from readerkit.render.html.chapter import Script
+from readerkit.render.html.shelf import Shelf
+from readerkit.render.visible import visible
+
+FILE = "search-index.js"
+
+
+def search_index(shelf: Shelf, scripts: Iterable[Script]) -> bytes:
+    """Return the script; it works from a file as well as from a server."""
+    texts = [*_notes(shelf), *_ideas(shelf), *_chapters(scripts)]
+    data = {"texts": texts, "files": list(_files(shelf))}
+    # ASCII, so that no character of a name can end a string or hide in it.
+    packed = json.dumps(data, separators=(",", ":"))
+    return f"readerkitIndex({packed});\n".encode()
+
+
+def _notes(shelf: Shelf) -> Iterator[list[str]]:
+    for name, note in shelf.notes.items():
+        annotation = note.annotation
+        page = addresses.source_page(annotation.upstream, note.span.path)
+        body = " ".join(getattr(annotation, field) for field in TEXT_FIELDS)
+        for texts in shelf.book.translations.values():
+            body += " " + " ".join(texts.get(name, {}).values())
+        place = f"{note.span.path}:{note.span.first}-{note.span.last}"
+        title = visible(annotation.title.replace("`", ""))
+        address = f"{addresses.href(page)}#{name}"
+        yield [
+            annotation.kind,
+            title,
+            visible(place),
+            address,
+            visible(f"{name} {body}"),
+        ]
+
+
+def _ideas(shelf: Shelf) -> Iterator[list[str]]:
+    for concept in shelf.book.concepts.values():
+        page = f"{addresses.CONCEPTS}#{concept.id}"
+        text = visible(concept.summary)
+        yield ["concept", visible(concept.title), concept.layer, page, text]
+    for mirror in shelf.book.mirrors.values():
+        text = " ".join([mirror.idea, *(section.title for section in mirror.sections)])
+        page = addresses.mirror_page(mirror.id)
+        yield ["beside", visible(mirror.title), "side by side", page, visible(text)]
+
+
+def _chapters(scripts: Iterable[Script]) -> Iterator[list[str]]:
+    for script in scripts:
+        title = script.text.partition("\n")[0].removeprefix("# ")
+        page = addresses.chapter_page(script.name)
+        text = visible(script.text + " " + script.spanish)
+        yield ["chapter", visible(title), "chapter", page, text]
+
+
+def _files(shelf: Shelf) -> Iterator[list[str]]:
+    for file, sheet in shelf.sheets.items():
+        page = addresses.href(addresses.source_page(*file))
+        names = " ".join(
+            f"{name}:{lines[0]}" for name, lines in sheet.names.defined.items()
+        )
+        yield [page, visible(file[1]), visible(names)]

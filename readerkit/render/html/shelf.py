@@ -1,0 +1,91 @@
+"""What pages are made of: the book, its resolved notes, and every file's lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from readerkit.anchors import SourceFile, Span
+from readerkit.anchors.names import Names, collect_names
+from readerkit.anchors.scan import scan
+from readerkit.annotations import MirrorSection
+from readerkit.book import Book, Note
+from readerkit.evidence import Evidence, Files
+from readerkit.links import File, Link, Links, Target
+from readerkit.render.html.code import Drawn, draw
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """One file: its lines as they will be shown, and what it calls things."""
+
+    drawn: Drawn
+    names: Names
+
+
+def make_sheet(path: str, data: bytes) -> Sheet:
+    """Return a file's sheet.
+
+    Raises:
+        AnchorError: a file too large to parse.
+    """
+    source = SourceFile(path, data)
+    found = scan(source)
+    names = collect_names(source, found)
+    return Sheet(draw(source, found, names), names)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an upstream's bytes came from, and under which terms."""
+
+    came_from: str
+    licence_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Everything a build of the site knows."""
+
+    book: Book
+    sheets: Mapping[File, Sheet]
+    links: Mapping[File, Mapping[tuple[str, str], Link]]
+    uses: Mapping[Target, list[Target]]
+    notes: Mapping[str, Note]
+    """By annotation id."""
+    mirrored: Mapping[tuple[str, int], tuple[Span, ...]]
+    """Mirror and section to the spans of its mini lines."""
+    evidence: Mapping[str, Evidence]
+    """By comparison."""
+    ran: Files
+    strips: Mapping[str, str]
+    """Comparison to the side-by-side page that shows it."""
+    origins: Mapping[str, Origin]
+    links_id: str = ""
+    """Of all bytes that links depend on."""
+
+    def notes_in(self, file: File) -> list[Note]:
+        """Return the notes on a file, by line."""
+        return [
+            note
+            for note in self.notes.values()
+            if (note.annotation.upstream, note.span.path) == file
+        ]
+
+    def sections_with(self, annotation: str) -> list[tuple[str, int, MirrorSection]]:
+        """Return the mirror sections that name an annotation."""
+        return [
+            (mirror.id, index, section)
+            for mirror in self.book.mirrors.values()
+            for index, section in enumerate(mirror.sections)
+            if annotation in section.upstream
+        ]
+
+
+def join_names(
+    sheets: Mapping[File, Sheet],
+) -> tuple[dict[File, dict[tuple[str, str], Link]], dict[Target, list[Target]]]:
+    """Return each file's links, and every use of each definition."""
+    index = Links({file: sheet.names for file, sheet in sheets.items()})
+    links = {file: index.links_of(file) for file in sheets}
+    return links, index.uses(links)

@@ -1,0 +1,317 @@
+"""Pages for people who learn: where to start, concepts, references, reading paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+
+from markupsafe import Markup
+
+from readerkit.annotations import Concept, Reference
+from readerkit.render.html import addresses
+from readerkit.render.html.escape import shown
+from readerkit.render.html.excerpt import Excerpt, excerpt
+from readerkit.render.html.file_page import Rights, rights, view
+from readerkit.render.html.markdown import prose
+from readerkit.render.html.mirror_page import MirrorLine, mirror_index
+from readerkit.render.html.notes import Cite, NoteView, cite
+from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.words import Text
+from readerkit.routes import Routes
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLine:
+    """A note in a list."""
+
+    id: str
+    page: str
+    title: Text
+    kind: str
+    place: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptView:
+    """A concept with everything that hangs on it."""
+
+    id: str
+    title: Markup
+    summary: Markup
+    pressure: str
+    layer: Markup
+    requires: tuple[tuple[str, Markup], ...]
+    recurs: tuple[tuple[str, Markup], ...]
+    cites: tuple[Cite, ...]
+    notes: tuple[NoteLine, ...]
+    mirrors: tuple[tuple[str, Markup], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptPage:
+    """All concepts, by the pressure that they answer."""
+
+    address: str
+    title: Markup
+    pressures: tuple[tuple[str, tuple[ConceptView, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkView:
+    """A work that notes cite, and the notes that do."""
+
+    key: str
+    title: Markup
+    authors: Markup
+    year: int
+    url: str
+    cited_by: tuple[tuple[Markup, NoteLine], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferencePage:
+    """All works."""
+
+    address: str
+    title: Markup
+    works: tuple[WorkView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A station of a path: what it is about, and the notes to read there."""
+
+    title: Markup
+    page: str
+    text: Markup
+    notes: tuple[NoteLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """A memory mechanism against a coordination mechanism."""
+
+    memory: tuple[str, Markup]
+    coordination: tuple[str, Markup]
+    wire: Markup
+    notes: tuple[NoteLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathPage:
+    """The three reading paths."""
+
+    address: str
+    title: Markup
+    prerequisite: tuple[Stop, ...]
+    failure: tuple[Stop, ...]
+    synthesis: tuple[Pairing, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChapterLine:
+    """A chapter in a list."""
+
+    page: str
+    title: Text
+
+
+@dataclass(frozen=True, slots=True)
+class FileLine:
+    """An annotated file in the list of what to read."""
+
+    page: str
+    path: Markup
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StartPage:
+    """The way in: one stop at once, then what to read, and how far one is."""
+
+    address: str
+    title: Markup
+    stop: NoteView | None
+    lines: Excerpt | None
+    stop_page: str
+    mirror: str
+    chapters: tuple[ChapterLine, ...]
+    mirrors: tuple[MirrorLine, ...]
+    upstreams: tuple[tuple[Markup, str, tuple[FileLine, ...]], ...]
+    counts: tuple[tuple[str, int], ...]
+    rights: tuple[Rights, ...]
+
+
+def note_line(shelf: Shelf, annotation: str) -> NoteLine:
+    """Return a note as a line of a list."""
+    seen = view(shelf, annotation)
+    place = f"{seen.path.rpartition('/')[2]}:{seen.first}-{seen.last}"
+    return NoteLine(seen.id, seen.page, seen.title, seen.kind, Markup(place))
+
+
+def concept_page(shelf: Shelf) -> ConceptPage:
+    """Return the page of all concepts."""
+    views = [_concept(shelf, concept) for concept in shelf.book.concepts.values()]
+    pressures = dict.fromkeys(each.pressure for each in views)
+    return ConceptPage(
+        addresses.CONCEPTS,
+        shown("Concepts"),
+        tuple((p, tuple(v for v in views if v.pressure == p)) for p in pressures),
+    )
+
+
+def _concept(shelf: Shelf, concept: Concept) -> ConceptView:
+    book = shelf.book
+    return ConceptView(
+        id=concept.id,
+        title=shown(concept.title),
+        summary=prose(concept.summary),
+        pressure=concept.pressure,
+        layer=shown(concept.layer),
+        requires=_titles(shelf, concept.requires),
+        recurs=_titles(shelf, concept.recurs),
+        cites=tuple(cite(citation, book) for citation in concept.references),
+        notes=tuple(
+            note_line(shelf, name)
+            for name, note in shelf.notes.items()
+            if concept.id in note.annotation.concepts
+        ),
+        mirrors=tuple(
+            (addresses.mirror_page(mirror.id), shown(mirror.title))
+            for mirror in book.mirrors.values()
+            if concept.id in mirror.concepts
+        ),
+    )
+
+
+def _titles(shelf: Shelf, names: Sequence[str]) -> tuple[tuple[str, Markup], ...]:
+    return tuple(_title(shelf, name) for name in names)
+
+
+def _title(shelf: Shelf, name: str) -> tuple[str, Markup]:
+    return name, shown(shelf.book.concepts[name].title)
+
+
+def reference_page(shelf: Shelf) -> ReferencePage:
+    """Return the page of all works."""
+    return ReferencePage(
+        addresses.REFERENCES,
+        shown("References"),
+        tuple(_work(shelf, work) for work in shelf.book.references.values()),
+    )
+
+
+def _work(shelf: Shelf, work: Reference) -> WorkView:
+    citing = [
+        (shown(citation.section), note_line(shelf, name))
+        for name, note in shelf.notes.items()
+        for citation in note.annotation.references
+        if citation.key == work.key
+    ]
+    is_web = work.url.startswith(("https://", "http://"))
+    return WorkView(
+        work.key,
+        shown(work.title),
+        shown(work.authors),
+        work.year,
+        work.url if is_web else "",
+        tuple(citing),
+    )
+
+
+def path_page(shelf: Shelf, routes: Routes) -> PathPage:
+    """Return the page of the reading paths."""
+    return PathPage(
+        addresses.PATHS,
+        shown("Reading paths"),
+        tuple(_prerequisites(shelf)),
+        tuple(
+            Stop(
+                shown(failure.symptom),
+                "",
+                prose(failure.cause),
+                tuple(note_line(shelf, name) for name in failure.notes),
+            )
+            for failure in routes.failures
+        ),
+        tuple(
+            Pairing(
+                _title(shelf, pair.memory),
+                _title(shelf, pair.coordination),
+                prose(pair.wire),
+                tuple(note_line(shelf, name) for name in pair.notes),
+            )
+            for pair in routes.pairs
+        ),
+    )
+
+
+def _prerequisites(shelf: Shelf) -> Iterator[Stop]:
+    """Yield the concepts that have notes, each after what it requires."""
+    concepts = shelf.book.concepts
+    sorter = TopologicalSorter({name: c.requires for name, c in concepts.items()})
+    order = list(concepts)
+    # As the book has it, wherever that does not put something before what it needs.
+    sorter.prepare()
+    waiting: list[str] = []
+    told: set[str] = set()
+    while sorter.is_active():
+        waiting = sorted({*waiting, *sorter.get_ready()}, key=order.index)
+        name = waiting.pop(0)
+        sorter.done(name)
+        notes = [
+            each
+            for each, note in shelf.notes.items()
+            if name in note.annotation.concepts and each not in told
+        ]
+        told.update(notes)
+        if notes:
+            page = f"{addresses.CONCEPTS}#{name}"
+            lines = tuple(note_line(shelf, each) for each in notes)
+            yield Stop(shown(concepts[name].title), page, Markup(""), lines)
+
+
+def start_page(
+    shelf: Shelf, first_stop: str, chapters: Sequence[ChapterLine]
+) -> StartPage:
+    """Return the start page, with one stop on it to begin with."""
+    stop = shelf.notes.get(first_stop)
+    mirrors = mirror_index(shelf).mirrors
+    with_stop = [mirror for mirror, _, _ in shelf.sections_with(first_stop)]
+    pinned = [u for u in shelf.book.upstreams.values() if shelf.book.notes_on(u.name)]
+    lines = sum(len(sheet.drawn.lines) for sheet in shelf.sheets.values())
+    return StartPage(
+        address=addresses.START,
+        title=shown("Read the code that trains large models"),
+        stop=view(shelf, first_stop) if stop else None,
+        lines=excerpt(shelf, stop.annotation.upstream, stop.span, addresses.START)
+        if stop
+        else None,
+        stop_page=view(shelf, first_stop).page if stop else "",
+        mirror=addresses.mirror_page(with_stop[-1]) if with_stop else "",
+        chapters=tuple(chapters),
+        mirrors=mirrors,
+        upstreams=tuple(
+            (shown(u.title), addresses.tree_page(u.name), tuple(_files(shelf, u.name)))
+            for u in pinned
+        ),
+        counts=(
+            ("notes", len(shelf.notes)),
+            ("files", len(shelf.sheets)),
+            ("lines", lines),
+            ("records", len(shelf.evidence)),
+        ),
+        rights=tuple(rights(shelf, u, "") for u in pinned),
+    )
+
+
+def _files(shelf: Shelf, upstream: str) -> Iterator[FileLine]:
+    paths = dict.fromkeys(
+        note.span.path
+        for note in shelf.notes.values()
+        if note.annotation.upstream == upstream
+    )
+    for path in sorted(paths):
+        notes = tuple(n.annotation.id for n in shelf.notes_in((upstream, path)))
+        yield FileLine(addresses.source_page(upstream, path), shown(path), notes)

@@ -1,0 +1,81 @@
+"""The page of a file's definitions: where each stands, and every place that uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from markupsafe import Markup
+
+from readerkit.links import File, Target
+from readerkit.render.html import addresses
+from readerkit.render.html.escape import shown
+from readerkit.render.html.file_page import Crumb, crumbs
+from readerkit.render.html.shelf import Shelf
+
+
+@dataclass(frozen=True, slots=True)
+class UsedIn:
+    """One file that uses a definition, and the lines that do."""
+
+    path: Markup
+    page: str
+    lines: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A name: one definition, or the candidates; and its uses."""
+
+    name: str
+    shown: Markup
+    lines: tuple[int, ...]
+    files: tuple[UsedIn, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsesPage:
+    """All definitions of a file that something uses."""
+
+    address: str
+    title: Markup
+    path: Markup
+    crumbs: tuple[Crumb, ...]
+    source: str
+    definitions: tuple[Definition, ...]
+
+
+def uses_page(shelf: Shelf, file: File) -> UsesPage | None:
+    """Return the page of uses of a file's definitions, if any is used."""
+    definitions = tuple(_definitions(shelf, file))
+    if not definitions:
+        return None
+    upstream = shelf.book.upstreams[file[0]]
+    return UsesPage(
+        address=addresses.uses_page(*file),
+        title=shown(f"Uses of {file[1].rpartition('/')[2]}"),
+        path=shown(file[1]),
+        crumbs=crumbs(upstream, file[1]),
+        source=addresses.source_page(*file),
+        definitions=definitions,
+    )
+
+
+def _definitions(shelf: Shelf, file: File) -> Iterator[Definition]:
+    for name, lines in shelf.sheets[file].names.defined.items():
+        places: set[Target] = set()
+        for line in lines:
+            places.update(shelf.uses.get(Target(*file, line, name), ()))
+        if places:
+            yield Definition(
+                name, shown(name), tuple(lines), tuple(_files(places)), len(places)
+            )
+
+
+def _files(places: set[Target]) -> Iterator[UsedIn]:
+    ordered = sorted(places, key=lambda place: (place.upstream, place.path, place.line))
+    for (upstream, path), group in groupby(ordered, lambda p: (p.upstream, p.path)):
+        lines = tuple(place.line for place in group)
+        yield UsedIn(shown(path), addresses.source_page(upstream, path), lines)

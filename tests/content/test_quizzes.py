@@ -1,0 +1,202 @@
+"""The banks that ship: every key resolves, computes, and passes as its own answer."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from functools import cache
+from itertools import product
+
+import pytest
+
+from readerkit.commands.library import open_library
+from readerkit.commands.quiz_files import Shelf
+from readerkit.commands.quiz_lint import known_names, resolve_keys, with_keys
+from readerkit.quiz.layout import rank_groups
+from readerkit.quiz.lint import lint_bank
+from readerkit.quiz.lock import QuizLock, differences
+from readerkit.quiz.scene import Place
+from tests.conftest import REAL_CACHE
+from tests.helpers import ROOT
+
+PHASE = 35
+SHELF = Shelf(ROOT)
+MAX_WORDS = 90
+SEEDS = range(25)
+
+
+@cache
+def library():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("READERKIT_CACHE", str(REAL_CACHE))
+        patch.setenv("READERKIT_DATA", "/nowhere")
+        patch.delenv("READERKIT_BOOK", raising=False)
+        return open_library()
+
+
+@cache
+def bank():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("READERKIT_CACHE", str(REAL_CACHE))
+        return SHELF.bank(PHASE)
+
+
+@cache
+def source(upstream: str, path: str) -> list[str]:
+    found = library().sources(library().upstream(upstream)).file(path)
+    return found.data.decode().split("\n")
+
+
+def lines(place: Place) -> list[str]:
+    return source(place.upstream, place.path)[place.first - 1 : place.last]
+
+
+def questions():
+    return pytest.mark.parametrize("name", sorted(bank().questions))
+
+
+def test_every_key_is_what_the_lock_says_and_lint_is_clean():
+    now, faults = resolve_keys(bank(), library())
+    assert faults == []
+    again = "look at each, then: readerkit quiz lint 35 --update-lock"
+    assert list(differences(SHELF.lock(PHASE), now)) == [], again
+    assert lint_bank(with_keys(bank(), now), known_names(library())) == []
+
+
+def test_lock_is_written_as_it_is_read():
+    text = SHELF.lock_path(PHASE).read_text("utf-8")
+    assert QuizLock.parse(text, "keys.lock").to_text() == text
+
+
+def test_there_are_questions_enough_of_each_kind():
+    types = Counter(question.type for question in bank().questions.values())
+    assert sum(types.values()) >= 70
+    assert types["numeric"] >= 20
+    assert types["locate"] >= 18
+    assert types["predict"] >= 10
+    assert types["sketch"] >= 6
+    assert len(types) == 10
+
+
+def test_both_upstreams_are_read():
+    places = bank().keys.places
+    keys = [place.upstream for slot, place in places.items() if slot.endswith("/key")]
+    assert Counter(keys)["megatron"] >= 8
+    assert Counter(keys)["pytorch"] >= 8
+
+
+def test_every_objective_and_difficulty_is_asked():
+    asked = Counter(question.objective for question in bank().questions.values())
+    assert min(asked[objective] for objective in bank().objectives) >= 2
+    levels = Counter(question.difficulty for question in bank().questions.values())
+    assert min(levels[level] for level in (1, 2, 3)) >= 15
+
+
+@questions()
+def test_key_passes_as_its_own_answer(name):
+    for seed in SEEDS:
+        variant = bank().variant(name, seed)
+        assert variant.grade(variant.asked.typed_key()).is_right
+        assert variant.asked.solution()
+
+
+@questions()
+def test_texts_are_short_and_whole(name):
+    question = bank().questions[name]
+    for seed in (0, 7):
+        variant = bank().variant(name, seed)
+        for text in (variant.prompt, variant.explanation):
+            assert "{" not in text
+            assert "  " not in text
+            assert len(text.split()) <= MAX_WORDS
+    assert question.explanation[-1] in ".!?"
+
+
+@questions()
+def test_numeric_prompt_names_its_convention(name):
+    question = bank().questions[name]
+    if question.type != "numeric":
+        return
+    unit = question.body.unit
+    prompt = question.prompt
+    if unit in ("GB", "MB", "GiB"):
+        assert "1e9 bytes" in prompt or "2^30 bytes" in prompt
+    elif unit == "%":
+        assert re.search(r"per cent of the|total|ideal|peak|efficiency", prompt)
+    elif unit and unit not in ("x", "$", "parameters"):
+        words = {"s": "second", "min": "minute", "h": "hour", "days": "day"}
+        assert words.get(unit, unit) in prompt
+
+
+def test_parametric_questions_have_several_variants():
+    for question in bank().questions.values():
+        if question.type == "numeric":
+            keys = {bank().variant(question.id, seed).asked.key for seed in range(40)}
+            assert len(keys) >= 3, question.id
+
+
+@questions()
+def test_no_upstream_text_stands_in_a_question(name):
+    question = bank().questions[name]
+    texts = [question.prompt, question.explanation, *question.body.texts()]
+    for place in bank().variant(name, 0).links:
+        long = {line.strip() for line in lines(place) if len(line.strip()) > 50}
+        for text in texts:
+            assert not any(line in text for line in long)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tp-close-line", "reduce_scatter_to_sequence_parallel_region("),
+        ("tp-dgrad", "torch.distributed.all_reduce(grad_input"),
+        ("tp-regather", "dist_all_gather_func("),
+        ("tp-loss-max", "torch.distributed.all_reduce("),
+        ("pp-warmup-line", "pipeline_parallel_size - pipeline_parallel_rank - 1"),
+        ("pp-oldest-out", "input_tensors.pop(0)"),
+        ("pp-tied-line", "group=embd_group"),
+        ("ddp-ready", "golden_per_param_grad_ready_counts"),
+        ("ddp-first-step", "sys.maxsize"),
+        ("fsdp-prefetch", "post_forward_order[curr_index - 1]"),
+        ("fsdp-root", "post_forward_mesh_info = None"),
+        ("fsdp-int-one", "reshard_after_forward = False"),
+        ("mem-adam-when", "len(state) == 0"),
+        ("rec-rng", "_set_all_rng_states(*ctx.rng_states)"),
+    ],
+)
+def test_locked_line_is_the_line_that_is_meant(name, text):
+    place = bank().keys.places[f"{name}/key"]
+    assert text in " ".join(line.strip() for line in lines(place))
+
+
+def test_groups_are_those_of_megatron():
+    """The pinned function itself is the oracle: pure arithmetic on lists."""
+    path = "megatron/core/parallel_state.py"
+    tree = ast.parse("\n".join(source("megatron", path)))
+    name = "generate_masked_orthogonal_rank_groups"
+    [function] = [n for n in tree.body if getattr(n, "name", "") == name]
+    scope = {"List": list}
+    exec(compile(ast.Module([function], []), path, "exec"), scope)
+    for tp, dp, pp in product((1, 2, 4), (1, 2, 3), (1, 2, 4)):
+        sizes = {"tp": tp, "dp": dp, "pp": pp}
+        for axis in sizes:
+            mask = [each == axis for each in sizes]
+            theirs = scope[name](tp * dp * pp, [tp, dp, pp], mask)
+            ours = rank_groups(sizes, axis)
+            assert ours == tuple(sorted(map(tuple, theirs)))
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("tp-record-forward", 1 + 2 * 2 + 3),
+        ("tp-record-backward", 2 * 2 + 1),
+        ("sp-record-gathers", 4 + 4 + 1),
+        ("ddp-record-bytes", 4 * 102_016),
+        ("fsdp-record-held", 4 * 102_016 // 2),
+        ("pp-record-bytes", 2 * 32 * 64 * 4 * 4),
+    ],
+)
+def test_what_a_record_says_is_what_the_explanation_counts(name, key):
+    assert bank().variant(name, 0).asked.key == key

@@ -1,0 +1,30 @@
+"""Ranks that run a mini with a fault in it. Imports no mini: its ranks do so later."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ranks import RankPool
+
+from mini_impls.faults.fault import install
+from mini_impls.launch import Rank
+
+HANG_S = 6.0
+"""What a mutant may take; the checks below take a second or two."""
+
+
+class MutantPool(RankPool):
+    """Two new ranks whose mini has the fault before anything imports it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(2)
+        super().run(install_in_rank, path)
+
+    def run(self, fn: Callable[..., Any], *args: Any, timeout_s: float = HANG_S) -> Any:
+        """Run as any pool does; a failure ends it, and nothing starts it again."""
+        assert self._processes, "the mutant's ranks have ended"
+        return super().run(fn, *args, timeout_s=timeout_s)
+
+
+def install_in_rank(rank: Rank, path: Path) -> None:
+    install(path)

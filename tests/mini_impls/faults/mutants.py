@@ -1,0 +1,97 @@
+"""The checks of the suite that notice a fault, one for each."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import test_collectives
+import test_ddp
+import test_fsdp
+import test_fsdp_flat
+import test_pipeline
+import test_sequence_parallel
+import test_tensor_parallel
+import test_zero
+import torch
+from ranks import RankPool
+
+from mini_impls.launch import Rank
+
+
+def in_every_rank(
+    module: str, check: str, args: tuple[Any, ...] = ()
+) -> Callable[[RankPool], None]:
+    """Return a check that needs no ranks, to be done inside of them."""
+    return lambda pool: pool.run(call, module, check, args)
+
+
+def call(rank: Rank, module: str, check: str, args: tuple[Any, ...]) -> None:
+    getattr(importlib.import_module(module), check)(*args)
+
+
+def ddp_trained(pool, config, how):
+    return pool.run(test_ddp.train, config, how)
+
+
+def zero_trained(pool, config, stage):
+    return pool.run(test_zero.train, config, stage, *test_zero.SGD)
+
+
+CHECKS: dict[str, Callable[[RankPool], None]] = {
+    "ddp/no-sync": test_ddp.test_ranks_may_compute_gradients_in_another_order,
+    "ddp/sum-for-mean": test_ddp.test_unused_frozen_and_buffers,
+    "ddp/no-overlap": lambda pool: test_ddp.test_each_gradient_is_sent_once_and_early(
+        pool, ddp_trained, test_ddp.CONFIG
+    ),
+    "ddp/unflushed-bucket": in_every_rank(
+        "test_ddp",
+        "test_buckets_fill_from_the_last_parameter",
+        ([1, 2, 3, 4], 999, 999, [[3, 2, 1, 0]]),
+    ),
+    "ddp/skipped-collective": (
+        test_ddp.test_a_rank_may_send_all_its_buckets_before_another_has_found_what_is_unused
+    ),
+    "zero/unsharded-state": lambda pool: test_zero.test_each_stage_holds_what_it_says(
+        pool, zero_trained, "1 all_reduce"
+    ),
+    "zero/stale-shard": lambda pool: test_zero.test_equals_the_one_process_run(
+        pool, zero_trained, "1 reduce", test_zero.CONFIG
+    ),
+    "fsdp/sum-for-mean": test_fsdp.test_uneven_rows_frozen_weights_and_a_branch,
+    "fsdp/unsharded-state": test_fsdp.test_memory_falls_while_the_step_runs,
+    "fsdp/wrong-dtype": lambda pool: (
+        test_fsdp.test_compute_in_bf16_reduce_in_another_dtype(pool, torch.float32)
+    ),
+    "fsdp/stale-shard": test_fsdp.test_uneven_rows_frozen_weights_and_a_branch,
+    "fsdp_flat/sum-for-mean": (
+        test_fsdp_flat.test_what_was_gathered_ahead_in_vain_is_not_stale
+    ),
+    "fsdp_flat/stale-shard": (
+        test_fsdp_flat.test_what_was_gathered_ahead_in_vain_is_not_stale
+    ),
+    "tensor_parallel/f-missing": test_tensor_parallel.test_f_and_g_are_conjugate,
+    "tensor_parallel/g-missing": test_tensor_parallel.test_f_and_g_are_conjugate,
+    "tensor_parallel/no-overlap": (
+        test_tensor_parallel.test_input_gradient_is_on_its_way_while_the_weight_gradient_is_made
+    ),
+    "sequence_parallel/wrong-random-stream": (
+        test_sequence_parallel.test_shards_drop_differently_and_the_common_stream_agrees
+    ),
+    "sequence_parallel/no-sync": lambda pool: (
+        test_sequence_parallel.test_ten_steps_equal_one_process(
+            pool, test_sequence_parallel.CONFIG, True
+        )
+    ),
+    "pipeline/send-order": lambda pool: test_pipeline.test_big_messages_do_not_deadlock(
+        pool, "1f1b", 1, False
+    ),
+    "pipeline/schedule-leak": in_every_rank(
+        "test_schedules", "test_peak_in_flight_equals_the_formula"
+    ),
+    "collectives/send-order": lambda pool: (
+        test_collectives.test_ring_adds_in_the_order_of_gloo_for_any_dtype(
+            pool, torch.float32
+        )
+    ),
+}
+"""By fault, one check of the suite that must not pass with it."""

@@ -1,0 +1,105 @@
+"""Every fault shows what it is for, and is noticed by the suite."""
+
+import pytest
+from mutant_pool import HANG_S, MutantPool
+from mutants import CHECKS
+
+from mini_impls.faults.fault import MINIS_ROOT, Mutant, find, install
+from mini_impls.faults.known import FAULTS
+from mini_impls.faults.run import observe, run_work
+from mini_impls.faults.show import resolve_guards
+from mini_impls.faults.symptoms import SYMPTOMS, Outcome, shown
+from mini_impls.faults.work import WORKS
+from readerkit.commands.library import open_library
+
+ALL = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.key)
+
+HANGS = {"ddp/skipped-collective", "pipeline/send-order", "collectives/send-order"}
+
+
+@pytest.fixture(scope="module")
+def as_it_is():
+    """What each work measures without a fault."""
+    seen = {}
+
+    def get(pool, work):
+        if work not in seen:
+            seen[work] = Outcome(pool.run(run_work, work, None))
+        return seen[work]
+
+    return get
+
+
+def test_every_fault_has_a_name_of_its_own_and_a_check():
+    keys = [fault.key for fault in FAULTS]
+    assert len(set(keys)) == len(keys)
+    assert CHECKS.keys() == set(keys)
+
+
+@ALL
+def test_a_mutant_is_another_program_with_the_rest_left_alone(fault):
+    mutant = Mutant.make(fault)
+    before, after = mutant.lines(), mutant.source().splitlines()
+    assert (MINIS_ROOT / fault.at.file).read_text().splitlines() == before
+    kept = len(before) - mutant.span.last
+    assert after[: mutant.span.first - 1] == before[: mutant.span.first - 1]
+    assert after[len(after) - kept :] == before[mutant.span.last :]
+    assert after != before
+    compile(mutant.source(), fault.at.file, "exec")
+    changed = [line for line in mutant.diff() if line[:1] in "+-"]
+    assert any(line.startswith("+") for line in changed)
+
+
+@ALL
+def test_the_question_can_be_answered(fault):
+    assert fault.work in WORKS
+    symptoms = [choice.symptom for choice in fault.choices]
+    assert len(fault.choices) == 4
+    assert len(set(symptoms)) == 4, "two answers would be right"
+    assert set(symptoms) <= SYMPTOMS.keys()
+
+
+@ALL
+def test_guarding_lines_resolve_at_the_pins(fault, real_cache):
+    library = open_library()
+    guards, missing = resolve_guards(library, fault)
+    assert guards and not missing
+    for lines in guards:
+        assert lines.guard.note is None or lines.guard.note in library.book.annotations
+
+
+@ALL
+def test_fault_shows_one_of_its_answers_and_a_check_fails(
+    fault, pool2, as_it_is, tmp_path
+):
+    mutant = Mutant.make(fault)
+    right = as_it_is(pool2, fault.work)
+    check = CHECKS[fault.key]
+    check(pool2)
+    pool = MutantPool(mutant.write(tmp_path))
+    try:
+        if fault.key not in HANGS:
+            wrong = Outcome(pool.run(run_work, fault.work, None, timeout_s=30))
+            assert len(shown(right, wrong, [c.symptom for c in fault.choices])) == 1
+        with pytest.raises(AssertionError):
+            check(pool)
+    finally:
+        pool.close()
+
+
+@pytest.mark.parametrize("key", sorted(HANGS))
+def test_a_hang_ends_and_says_who_was_waited_for(key, as_it_is, pool2):
+    fault = find(FAULTS, *key.split("/"))
+    right = as_it_is(pool2, fault.work)
+    wrong = observe(fault.work, Mutant.make(fault), world_size=2, timeout_s=HANG_S)
+    assert wrong.hung, wrong.failure
+    symptoms = [choice.symptom for choice in fault.choices]
+    assert [symptoms[i] for i in shown(right, wrong, symptoms)] == ["hang"]
+    if key == "ddp/skipped-collective":
+        assert "rank 1 is missing: it had already returned" in wrong.failure
+
+
+def test_a_mini_that_is_imported_already_is_not_replaced(tmp_path):
+    mutant = Mutant.make(FAULTS[0])
+    with pytest.raises(RuntimeError, match="ddp is imported already"):
+        install(mutant.write(tmp_path))

@@ -1,0 +1,112 @@
+"""What a file defines, imports and uses, as far as syntax decides it."""
+
+from __future__ import annotations
+
+import pytest
+
+from readerkit.anchors import SourceFile
+from readerkit.anchors.names import Import, collect_names
+from readerkit.anchors.scan import scan
+
+
+def names_of(text):
+    source = SourceFile("lib/a.py", text.encode())
+    return collect_names(source, scan(source))
+
+
+def used(text):
+    return [(use.line, use.chain) for use in names_of(text).uses]
+
+
+def test_definitions_are_qualified_and_have_every_line():
+    names = names_of(
+        "x, (y, *z) = f()\nclass A(B, c.D):\n    def m(self): ...\n"
+        "try:\n    def g(): ...\nexcept E:\n    def g(): ...\n"
+    )
+    assert names.defined == {
+        "A": [2],
+        "A.m": [3],
+        "g": [5, 7],
+        "x": [1],
+        "y": [1],
+        "z": [1],
+    }
+    assert names.bases == {"A": ["B", "c.D"]}
+
+
+def test_imports_say_what_they_bind():
+    names = names_of(
+        "import a.b\nimport a.b as c\nfrom .d import e, f as g\nfrom h import *\n"
+        "def late():\n    from ..i import j\n"
+    )
+    assert names.imports == [
+        Import("a", "a"),
+        Import("c", "a.b"),
+        Import("e", ".d", "e"),
+        Import("g", ".d", "f"),
+        Import("", "h", "*"),
+        Import("j", "..i", "j"),
+    ]
+
+
+NOT_A_USE = {
+    "a parameter": "def f(g): return g",
+    "a parameter with a type": "def f(g: int): return g",
+    "a parameter with a value": "def f(a=1, g=2): return g",
+    "a parameter with both": "def f(a: int = 1, g: int = 2): return g",
+    "arguments in bulk": "def f(*g, **h): return g",
+    "a keyword-only one": "def f(*, g): return g",
+    "a lambda's": "k = lambda g: g",
+    "an assignment": "def f():\n    g = 1\n    return g",
+    "an assignment below": "def f():\n    if 1: print(g)\n    g = 1",
+    "an enclosing function's": "def f(g):\n    def h():\n        return g",
+    "a loop's": "def f():\n    for i, g in x: return g",
+    "a comprehension's": "def f(): return [g for g in x]",
+    "a with statement's": "def f():\n    with x as g: return g",
+    "an error's": "def f():\n    try: 1\n    except E as g: return g",
+    "a walrus": "def f():\n    if (g := 1): return g",
+    "a keyword argument": "f(g=1)",
+    "an attribute": "f.g",
+    "a string": "'g' + f\"{g}\"",
+    "a comment": "f()  # g",
+    "a function inside a function": "def f():\n    def g(): ...\n    return g",
+    "a class's own": "class A:\n    g = 1\n    h = g",
+    "a part of a longer name": "f(gg, g2, g_, ñg)",
+}
+
+
+@pytest.mark.parametrize("text", NOT_A_USE.values(), ids=NOT_A_USE)
+def test_no_use_of_the_module_level_name(text):
+    text = "def g(): ...\n" + text
+    assert [chain for _, chain in used(text) if chain == "g"] == []
+
+
+USES = {
+    "a call": "g()",
+    "a default": "def f(a=g): ...",
+    "a comparison": "if g == 1: ...",
+    "a method past a class attribute": (
+        "class A:\n    g = 1\n    def m(self): return g"
+    ),
+    "a declared global": "def f():\n    global g\n    g = 2\n    return g",
+    "a decorator": "@g\ndef f(): ...",
+    "an attribute assigned on another": "def f():\n    x.g = 1\n    return g",
+}
+
+
+@pytest.mark.parametrize("text", USES.values(), ids=USES)
+def test_a_use_of_the_module_level_name(text):
+    assert "g" in [chain for _, chain in used("def g(): ...\n" + text)]
+
+
+def test_self_belongs_to_its_class():
+    names = names_of(
+        "class A:\n    def m(self):\n        def inner():\n            self.n.o()\n"
+        "    def n(self): ...\nself.x\n"
+    )
+    assert [(use.chain, use.owner) for use in names.uses] == [("self.n.o", "A")]
+
+
+def test_broken_and_endless_source_gives_what_it_can():
+    assert names_of("def f(:\n  class (((").uses == []
+    assert names_of("x = '" + "a" * 100_000 + "'\nf()").defined == {}

@@ -1,0 +1,456 @@
+"""``readerkit quiz``: in a terminal, for programs; killed, resumed, reviewed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from readerkit.commands.quiz_files import Shelf, open_history
+from tests.conftest import REAL_CACHE
+from tests.helpers import ROOT, Result, run, run_process, write_files
+from tests.readerkit.quiz.sample import BANK, QUESTIONS
+
+FORWARD = (
+    "file: megatron/core/tensor_parallel/layers.py, symbol: RowParallelLinear.forward"
+)
+HEAVY = ("torch", "jinja2", "tree_sitter", "git", "rich", "fsrs", "yaml")
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory) -> Path:
+    """The book that ships, in which phase 7 is a short quiz; to be copied."""
+    root = tmp_path_factory.mktemp("template") / "book"
+    text = QUESTIONS.replace("note: close", "note: tp-row-forward")
+    for before, after in (
+        ("notes: [close]", "notes: [tp-row-forward]"),
+        ("concepts: [c]", "concepts: [collectives]"),
+        ('{key: paper, section: "3"}', '{key: zero, section: "3.1"}'),
+        ("file: m.py, symbol: f", "file: mini_impls/ddp.py, symbol: main"),
+        ("upstream: sample, file: a.py, symbol: f", f"upstream: megatron, {FORWARD}"),
+        ('"g(...)"', '"output_ = reduce_scatter_to_sequence_parallel_region(...)"'),
+    ):
+        assert before in text
+        text = text.replace(before, after)
+    write_files(root, {"quizzes/7/bank.yaml": BANK, "quizzes/7/all.yaml": text})
+    (root / "annotations").symlink_to(ROOT / "annotations")
+    here = {"READERKIT_CACHE": str(REAL_CACHE), "READERKIT_DATA": str(root / "data")}
+    arguments = ("quiz", "lint", "7", "--update-lock", "--book", str(root))
+    done = run_process(*arguments, environment=here)
+    assert done.code == 0, done.err
+    return root
+
+
+@pytest.fixture
+def book(template, tmp_path) -> Path:
+    """A copy of it, with a cache of its own over the real source."""
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "blobs").symlink_to(REAL_CACHE / "blobs")
+    return Path(shutil.copytree(template, tmp_path / "book", symlinks=True))
+
+
+def bank(book: Path):
+    return Shelf(book).bank(7)
+
+
+class Driver:
+    """A program that takes the quiz: reads questions, writes answers."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "readerkit", "quiz", *arguments, "--json"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+
+    def read(self) -> dict:
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr.read()
+        return json.loads(line)
+
+    def say(self, **message) -> dict:
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+        return self.read()
+
+    def leave(self) -> int:
+        self.process.stdin.close()
+        self.process.stdout.read()
+        return self.process.wait(60)
+
+
+@contextmanager
+def driven(*arguments: str) -> Iterator[Driver]:
+    driver = Driver(*arguments)
+    try:
+        yield driver
+    finally:
+        driver.process.kill()
+        driver.process.wait()
+        for stream in ("stdin", "stdout", "stderr"):
+            getattr(driver.process, stream).close()
+
+
+def key(book: Path, question: dict, seed: int) -> str:
+    return bank(book).variant(question["id"], seed).asked.typed_key()
+
+
+# --- for programs ---
+
+
+def test_program_takes_the_whole_quiz(book):
+    with driven("7", "--book", str(book), "--count", "10", "--seed", "4") as driver:
+        session = driver.read()
+        assert (session["type"], session["protocol"]) == ("session", 1)
+        assert session["questions"] == 10
+        seen = []
+        for position in range(1, 11):
+            question = driver.read()
+            assert (question["type"], question["position"]) == ("question", position)
+            seen.append(question["id"])
+            result = driver.say(answer=key(book, question, session["seed"]))
+            assert (result["type"], result["right"]) == ("result", True)
+            assert result["explanation"]
+            assert result["links"] or result["references"]
+        score = driver.read()
+        assert (score["type"], score["complete"]) == ("score", True)
+        assert (score["score"], score["passed"]) == (1, True)
+        assert driver.leave() == 0
+    assert len(set(seen)) == 10
+    assert len(open_history().answers()) == 10
+
+
+def test_question_about_code_brings_the_lines(book):
+    with driven("7", "--book", str(book), "--only", "line") as driver:
+        driver.read()
+        search = driver.read()["search"]
+        assert search["path"] == "megatron/core/tensor_parallel/layers.py"
+        assert len(search["lines"]) == search["last"] - search["first"] + 1
+        assert "def forward" in search["lines"][0]
+        [number] = [
+            search["first"] + index
+            for index, line in enumerate(search["lines"])
+            if "output_ = reduce_scatter_to_sequence" in line
+        ]
+        assert driver.say(answer=number)["right"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "nonsense",
+        "[]",
+        "3",
+        '{"answer": null}',
+        '{"answer": {}}',
+        '{"answer": true}',
+        '{"answer": "many"}',
+        '{"answer": ""}',
+        '{"unknown": 1}',
+        "{" * 5000,
+    ],
+)
+def test_line_that_is_no_answer_is_an_error_and_kept_nowhere(book, line):
+    with driven("7", "--book", str(book), "--only", "bytes") as driver:
+        driver.read(), driver.read()
+        driver.process.stdin.write(line + "\n")
+        if line:
+            driver.process.stdin.flush()
+            assert driver.read()["type"] == "error"
+        assert driver.say(answer="112")["right"]
+        assert driver.leave() == 0
+    assert [answer.answer for answer in open_history().answers()] == ["112"]
+
+
+def test_lists_are_answers_too(book):
+    with driven("7", "--book", str(book), "--only", "grid", "--only", "row") as driver:
+        driver.read(), driver.read()
+        rows = [["column", "16x8"], ["row", "8x16"]]
+        assert driver.say(answer=rows)["right"]
+        driver.read()
+        assert driver.say(answer=["F0", "F1", "B0"])["right"]
+
+
+def test_left_quiz_is_resumed(book):
+    where = ("--book", str(book))
+    with driven("7", *where, "--count", "4", "--seed", "1") as driver:
+        first = driver.read()
+        question = driver.read()
+        driver.say(answer=key(book, question, 1))
+        assert driver.read()["position"] == 2
+        assert driver.say(stop=True)["complete"] is False
+        assert driver.leave() == 0
+    with driven("7", *where, "--resume") as driver:
+        session = driver.read()
+        assert (session["id"], session["answered"]) == (first["id"], 1)
+        assert driver.read()["position"] == 2
+
+
+def test_quiz_that_nobody_left_cannot_be_resumed(book, capsys):
+    done = run(capsys, "quiz", "7", "--book", str(book), "--resume", "--json")
+    assert done.code == 1
+    assert "no quiz was left unfinished" in done.err
+
+
+@pytest.mark.parametrize(("answer", "code"), [("112", 0), ("84", 1)])
+def test_exam_says_nothing_and_ends_with_its_code(book, answer, code):
+    with driven("7", "--book", str(book), "--exam", "--only", "bytes") as driver:
+        assert driver.read()["seconds_left"] == pytest.approx(600, abs=5)
+        driver.read()
+        result = driver.say(answer=answer)
+        assert result == {
+            "type": "result",
+            "position": 1,
+            "recorded": True,
+            "done": True,
+        }
+        score = driver.read()
+        assert score["passed"] is (code == 0)
+        assert score["marked"][0]["solution"] == "112 GB"
+        assert driver.leave() == code
+
+
+@pytest.mark.slow
+def test_killed_in_mid_session_nothing_acknowledged_is_lost(book):
+    dice = random.Random(2)
+    where = ("--book", str(book))
+    said = 0
+    for _ in range(10):
+        arguments = ("7", *where, "--count", "10", "--seed", "9", "--tries", "1")
+        with driven(*arguments) as driver:
+            session = driver.read()
+            for _ in range(dice.randrange(1, 9)):
+                question = driver.read()
+                result = driver.say(answer=key(book, question, 9))
+                assert result["recorded"]
+                said += 1
+            os.kill(driver.process.pid, signal.SIGKILL)
+        kept = open_history().answers(session["id"])
+        assert [answer.position for answer in kept] == list(range(len(kept)))
+        assert len(kept) == result["position"]
+    assert len(open_history().answers()) == said
+
+
+def test_two_processes_write_one_history(book):
+    arguments = ("7", "--book", str(book), "--seed", "3", "--count", "4")
+    with driven(*arguments) as one, driven(*arguments) as other:
+        one.read(), other.read()
+        for _ in range(4):
+            question = one.read()
+            assert other.read()["id"] == question["id"]
+            for driver in (one, other):
+                assert driver.say(answer=key(book, question, 3))["right"]
+    assert len(open_history().answers()) == 8
+
+
+# --- in a terminal ---
+
+
+def typed(book: Path, *arguments: str, answers: str) -> Result:
+    return run_process("quiz", "7", "--book", str(book), *arguments, stdin=answers)
+
+
+def test_wrong_answer_leads_to_the_lines_that_refute_it(book):
+    shown = bank(book).variant("pick", 0).asked.shown()["options"]
+    [copy] = [option["label"] for option in shown if option["text"] == "a copy"]
+    done = typed(book, "--only", "pick", "--seed", "0", answers=f"{copy}\n-\n")
+    assert done.code == 0
+    assert "Not yet." in done.out
+    assert "Nothing is summed." in done.out
+    assert "→ megatron/core/tensor_parallel/layers.py:" in done.out
+    assert "output_parallel = self._forward_impl(" in done.out, "the lines themselves"
+    assert "readerkit annotate tp-row-forward" in done.out
+    assert "Answer  " in done.out
+    assert "Score 0% of 1 questions" in done.out
+    assert "Read next:" in done.out
+
+
+def test_second_try_passes_for_half_the_points(book):
+    done = typed(book, "--only", "bytes", answers="84\nplenty\n112\n")
+    assert "master copy of 28 GB is missing" in done.out
+    assert "expected a number and a unit" in done.out
+    assert "Right. 0.5 points." in done.out
+    assert "Rajbhandari" in done.out, "the reference in words"
+
+
+def test_grid_is_asked_row_by_row(book):
+    done = typed(book, "--only", "grid", answers="column 16x8\nrow 8x16\n")
+    assert "up > " in done.out
+    assert "down > " in done.out
+    assert "Right. 1 point." in done.out
+
+
+def test_short_answer_is_marked_after_it_was_written(book):
+    done = typed(book, "--only", "essay", answers="because\n1\n")
+    before, _, after = done.out.partition("Which of these points")
+    assert "one reason" not in before
+    assert "one reason" in after
+    assert "50% of it is right" in done.out
+
+
+def test_interrupted_quiz_keeps_what_was_answered(book):
+    done = typed(book, "--only", "gap", "--only", "row", answers="no_sync\n")
+    assert done.code == 130
+    assert [answer.question for answer in open_history().answers()] == ["gap"]
+    again = typed(book, "--resume", answers="F0 F1 B0\n")
+    assert again.code == 0
+    assert "2/2" in again.out
+    assert "Score 100% of 2 questions" in again.out
+
+
+def test_leaving_tells_how_to_go_on(book):
+    done = typed(book, "--only", "gap", "--only", "row", answers="no_sync\nq\n")
+    assert done.code == 0
+    assert "readerkit quiz 7 --resume" in done.out
+
+
+def test_exam_in_a_terminal_explains_at_the_end(book):
+    done = typed(
+        book, "--exam", "--only", "bytes", "--only", "gap", answers="84\nno_sync\n"
+    )
+    assert done.code == 1
+    before, _, after = done.out.partition("1  wrong  bytes")
+    assert "112" not in before
+    assert "Answer  112 GB" in after
+
+
+# --- the rest ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("8",), "no quiz of phase 8"),
+        (("7", "--topic", "al"), "unknown topic: got 'al', expected all"),
+        (("7", "--only", "bites"), "unknown question: got 'bites', expected bytes"),
+        (("7", "--due"), "nothing was answered yet"),
+        (("review", "--phase", "7"), "nothing was answered yet"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(book, capsys, arguments, said):
+    done = run(capsys, "quiz", *arguments, "--book", str(book))
+    assert done.code == 1
+    assert said in done.err
+
+
+def test_mistake_is_not_due_before_tomorrow(book, capsys):
+    typed(book, "--only", "bytes", "--tries", "1", answers="84\n")
+    done = run(capsys, "quiz", "review", "--phase", "7", "--book", str(book))
+    assert done.code == 1
+    assert "nothing is due: the next is due on" in done.err
+
+
+def test_mistake_comes_back_when_it_is_due(book):
+    typed(
+        book,
+        "--only",
+        "bytes",
+        "--only",
+        "gap",
+        "--tries",
+        "1",
+        answers="84\nno_sync\n",
+    )
+    history = open_history()
+    history._connection.execute(
+        "UPDATE answer SET answered = '2026-01-01T00:00:00.000+00:00'"
+        " WHERE question = 'bytes'"
+    )
+    done = run_process(
+        "quiz", "review", "--phase", "7", "--book", str(book), stdin="112\n"
+    )
+    assert done.code == 0, done.err
+    assert "1 questions" in done.out
+    assert "billion parameters at 16 bytes" in done.out
+
+
+def test_stats_export_and_delete(book, capsys, tmp_path):
+    assert "Nothing was answered yet" in run(capsys, "quiz", "stats").out
+    typed(book, "--only", "bytes", answers="112\n")
+    assert "100% of 1" in run(capsys, "quiz", "stats").out
+    values = json.loads(run(capsys, "quiz", "stats", "--json").out)
+    assert values["topics"]["all"]["score"] == 1
+    assert values["due"][0]["question"] == "bytes"
+    file = tmp_path / "answers.json"
+    assert run(capsys, "quiz", "export", str(file)).code == 0
+    assert json.loads(file.read_text())["answers"][0]["answer"] == "112"
+    assert json.loads(run(capsys, "quiz", "export").out) == json.loads(file.read_text())
+    assert "forgot 1 answers" in run(capsys, "quiz", "delete", "--yes").out
+    assert open_history().answers() == []
+
+
+def test_delete_asks_first(book):
+    typed(book, "--only", "bytes", answers="112\n")
+    assert run_process("quiz", "delete", stdin="n\n").code == 130
+    assert len(open_history().answers()) == 1
+
+
+def test_lint_fails_where_the_lock_is_old(book, capsys):
+    path = book / "quizzes" / "7" / "keys.lock"
+    path.write_text(path.read_text().replace('"first": 1290', '"first": 1288'))
+    done = run(capsys, "quiz", "lint", "7", "--book", str(book))
+    assert done.code == 1
+    assert "line/key: the lock says" in done.err
+    assert "quiz lint 7 --update-lock" in done.err
+
+
+def test_lint_fails_where_an_anchor_is_gone(book, capsys):
+    file = book / "quizzes" / "7" / "all.yaml"
+    file.write_text(
+        file.read_text().replace("RowParallelLinear.forward", "Row.forward")
+    )
+    done = run(capsys, "quiz", "lint", "7", "--book", str(book))
+    assert done.code == 1
+    assert re.search(r"quizzes/7/all.yaml:\d+:3: line:", done.err)
+    assert "did you mean RowParallelLinear.forward?" in done.err
+
+
+def test_schema_is_one_for_editors(capsys):
+    schema = json.loads(run(capsys, "quiz", "lint", "--schema").out)
+    assert "collectives" in str(schema["items"]["properties"]["concepts"])
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[", '{"format": 9}', "\0"])
+def test_lock_that_cannot_be_read_is_told_and_made_anew(book, capsys, text):
+    path = book / "quizzes" / "7" / "keys.lock"
+    whole = path.read_text()
+    path.write_text(text)
+    done = run(capsys, "quiz", "7", "--book", str(book), "--json")
+    assert done.code == 1
+    assert "--update-lock" in done.err
+    assert (
+        run(capsys, "quiz", "lint", "7", "--update-lock", "--book", str(book)).code == 0
+    )
+    assert path.read_text() == whole
+
+
+def test_first_question_needs_nothing_heavy(book):
+    script = (
+        "import sys; from readerkit.cli import main\n"
+        "try: main(['quiz', '7', '--only', 'pick', '--json', *sys.argv[1:]])\n"
+        f"finally: print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    arguments = [sys.executable, "-c", script, "--book", str(book)]
+    typed(book, "--only", "gap", answers="no_sync\n")  # parsed files are remembered
+    done = subprocess.run(arguments, input="", capture_output=True, text=True, cwd=ROOT)
+    *messages, heavy = done.stdout.strip().split("\n")
+    assert [json.loads(each)["type"] for each in messages] == [
+        "session",
+        "question",
+        "score",
+    ]
+    assert heavy == "[]"

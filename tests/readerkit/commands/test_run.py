@@ -1,0 +1,86 @@
+"""A mini as a process: whose help it is, and how it ends when it is told to."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import run, run_on_terminal, run_process
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the processes below one that are still there (Linux)."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            stat = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # no process, or one that ended meanwhile
+            continue
+        if int(stat[1]) == pid:
+            found += [int(folder.name), *descendants(int(folder.name))]
+    return found
+
+
+def still_there(pids: list[int]) -> list[int]:
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+@pytest.mark.parametrize("mini", ["ddp", "schedules"])
+def test_help_with_a_mini_is_the_help_of_that_mini(mini):
+    done = run_process("run", mini, "--help")
+    assert (done.code, done.err) == (0, "")
+    assert "--world" in done.out and "--book" not in done.out
+    assert run_process("run", "--help", mini).out == done.out
+
+
+def test_help_without_a_mini_is_the_help_of_the_command(capsys):
+    assert "--book" in run(capsys, "run", "--help").out
+    done = run(capsys, "run")
+    assert (done.code, done.out) == (2, "")
+    assert "Missing argument 'MINI'" in done.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    ("signum", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+)
+def test_signal_ends_every_rank_and_leaves_no_file(signum, code, tmp_path):
+    (tmp_path / "tmp").mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-m", "readerkit", "run", "ddp", "--steps", "1000000"],
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        # The launcher, its tracker of shared memory, two ranks, their start.
+        deadline = time.monotonic() + 60
+        while len(pids := descendants(process.pid)) < 4:
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.1)
+        process.send_signal(signum)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (code, b"")
+    deadline = time.monotonic() + 5
+    while still_there(pids):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif((os.cpu_count() or 1) > 4, reason="too many ranks for a test")
+def test_more_ranks_than_cores_are_counted_on_a_terminal_while_they_start():
+    world = (os.cpu_count() or 1) + 1
+    arguments = ("run", "ddp", "--world", str(world), "--steps", "1")
+    shown = run_on_terminal(80, *arguments)
+    assert f"\r0 of {world} ranks are up, on {os.cpu_count()} cores" in shown
+    # The count is gone from its line before the mini says its first word.
+    assert re.search(rf"\r{world} of {world} ranks are up[^\r]*\r +\rstep 0", shown)

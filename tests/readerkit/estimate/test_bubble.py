@@ -1,0 +1,119 @@
+"""Bubbles by formula against schedules that are run, and published figures."""
+
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+from mini_impls.schedules import get_orders, get_peak_in_flight
+from readerkit.errors import EstimateError
+from readerkit.estimate.bubble import (
+    bubble_fraction,
+    bubble_time,
+    estimate_bubble,
+    grid,
+    peak_in_flight,
+    simulated_bubble,
+)
+
+SIZES = [
+    *((name, p, m, 1) for name in ("gpipe", "1f1b", "zb-h1") for p in (1, 2, 4, 5)
+      for m in (1, 2, 4, 7, 12)),
+    *(("interleaved", p, p * g, v) for p, g, v in product((2, 4), (1, 3), (2, 3))),
+]  # fmt: skip
+COSTS = [(1, 1, 1), (1, 2, 1), (2, 3, 1)]
+
+
+@pytest.mark.parametrize("costs", COSTS)
+def test_idle_time_of_a_schedule_that_is_run_equals_the_formula(costs):
+    forward, backward, weight = costs
+    for schedule, p, m, v in SIZES:
+        sizes = {
+            "schedule": schedule,
+            "stages": p,
+            "microbatches": m,
+            "virtual_stages": v,
+            "forward": forward,
+            "backward": backward,
+            "weight": weight,
+        }
+        ideal, total = simulated_bubble(**sizes)
+        assert bubble_fraction(of="ideal", **sizes) == pytest.approx(float(ideal))
+        assert bubble_fraction(of="total", **sizes) == pytest.approx(float(total))
+        work = m * (forward + backward + (weight if schedule == "zb-h1" else 0))
+        # A rank of v chunks does v times as many steps of the same cost.
+        assert (
+            Fraction(bubble_time(**sizes) * v).limit_denominator() == ideal * work * v
+        )
+
+
+def test_activations_held_by_a_schedule_that_is_run_equal_the_formula():
+    for schedule, p, m, v in SIZES:
+        for rank, order in enumerate(get_orders(schedule, p, m, v)):
+            held = peak_in_flight(
+                schedule=schedule,
+                stages=p,
+                microbatches=m,
+                virtual_stages=v,
+                rank=rank,
+            )
+            expected = get_peak_in_flight(order)
+            if schedule == "zb-h1":
+                expected = max(map(get_peak_in_flight, get_orders(schedule, p, m)))
+            assert held * v == expected, (schedule, p, m, v, rank)
+
+
+@pytest.mark.parametrize(
+    ("p", "m", "ideal", "total"),
+    [
+        (4, 16, 18.75, 15.8),  # "19% overhead": of ideal
+        (16, 4, 375, 78.9),  # "375% overhead": of ideal
+        (8, 64, 10.9, 9.9),
+    ],
+)
+def test_both_conventions_are_printed(p, m, ideal, total):
+    estimate = estimate_bubble(schedule="1f1b", stages=p, microbatches=m)
+    assert round(estimate["bubble of ideal time"] * 100, 2) == pytest.approx(
+        ideal, abs=0.05
+    )
+    assert round(estimate["bubble of total time"] * 100, 1) == total
+    assert {item.convention for item in estimate.items[:2]} == {
+        "idle / busy time",
+        "idle / all of the step",
+    }
+
+
+def test_zero_bubble_schedules_of_the_paper():
+    # Qi et al. 2401.10241, table 2, with F = B = W: a third of 1F1B's, and none.
+    sizes = {"stages": 8, "microbatches": 24}
+    plain = bubble_time(schedule="1f1b", forward=1, backward=2, **sizes)
+    assert plain == 21
+    assert bubble_time(schedule="zb-h1", **sizes) == plain / 3
+    assert bubble_time(schedule="zb-h2", **sizes) == 0
+    assert peak_in_flight(schedule="zb-h1", **sizes) == 8
+    assert peak_in_flight(schedule="zb-h2", **sizes) == 15
+
+
+def test_grid_is_the_schedule():
+    assert grid(schedule="1f1b", stages=2, microbatches=2).splitlines() == [
+        "rank 0 | F0 F1 .  B0 .  B1",
+        "rank 1 | .  F0 B0 F1 B1 .",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"stages": 0}, "stages: got 0, expected at least 1"),
+        ({"microbatches": -1}, "microbatches: got -1"),
+        ({"schedule": "zb"}, "unknown schedule: got 'zb'"),
+        ({"virtual_stages": 2}, "virtual_stages: got 2 for 1f1b, expected 1"),
+        ({"schedule": "interleaved", "stages": 3}, "expected a multiple of 3"),
+        ({"schedule": "zb-h2"}, "zb-h2 has a formula here, and no grid"),
+        ({"microbatches": 100_000}, "expected at most 20,000"),
+    ],
+)
+def test_a_pipeline_that_cannot_be_is_named(change, message):
+    given = {"schedule": "1f1b", "stages": 4, "microbatches": 8}
+    with pytest.raises(EstimateError, match=message):
+        grid(**given | change)

@@ -1,0 +1,244 @@
+"""Activations against the paper's table, and the memory of whole layouts."""
+
+import pytest
+
+from readerkit.errors import EstimateError
+from readerkit.estimate.activations import (
+    activation_bytes_per_layer,
+    in_flight,
+    kv_cache_bytes,
+    layer_activations,
+)
+from readerkit.estimate.layout import Layout, misfits, stage_layers
+from readerkit.estimate.memory import (
+    estimate_inference,
+    estimate_training,
+    first_failure,
+    most_loaded,
+    rank_weights,
+    timeline,
+)
+from readerkit.estimate.shape import parameter_count
+from readerkit.estimate.states import PRECISIONS
+from tests.readerkit.estimate.catalog import MODELS, shape
+
+# Korthikanti et al. 2205.05198, table 2, over s b h, with r = a s / h.
+TABLE_2 = {
+    ("none", 1, False): lambda r, t: 34 + 5 * r,
+    ("none", 8, False): lambda r, t: 10 + 24 / t + 5 * r / t,
+    ("none", 8, True): lambda r, t: 34 / t + 5 * r / t,
+    ("selective", 8, False): lambda r, t: 10 + 24 / t,
+    ("selective", 8, True): lambda r, t: 34 / t,
+    ("full", 8, False): lambda r, t: 2,
+}
+GPTS = {"22b": (64, 6144, 4), "175b": (96, 12288, 1), "1t": (160, 25600, 1)}
+
+
+@pytest.mark.parametrize("model", GPTS)
+@pytest.mark.parametrize("row", TABLE_2, ids=str)
+def test_korthikanti_table_2(row, model):
+    recompute, tp, sp = row
+    heads, hidden, micro_batch = GPTS[model]
+    kept = activation_bytes_per_layer(
+        sequence=2048,
+        micro_batch=micro_batch,
+        hidden=hidden,
+        heads=heads,
+        tensor_parallel=tp,
+        sequence_parallel=sp,
+        recompute=recompute,
+    )
+    sbh = 2048 * micro_batch * hidden
+    assert kept == pytest.approx(sbh * TABLE_2[row](heads * 2048 / hidden, tp))
+    tensors = layer_activations(
+        shape(f"megatron-{model}"),
+        sequence=2048,
+        micro_batch=micro_batch,
+        tensor_parallel=tp,
+        sequence_parallel=sp,
+        recompute=recompute,
+    )
+    assert sum(tensors.values()) == kept
+
+
+def test_attention_dominates_gpt3_as_the_paper_says():
+    # Section 5: 5 a s / h is 80 for GPT-3 and 64 for MT-NLG, against 34.
+    for name, ratio in (("175b", 80), ("530b", 64)):
+        gpt = shape(f"megatron-{name}")
+        assert 5 * gpt.heads * 2048 / gpt.hidden == ratio
+    # 70% and 65% of activations are saved by selective recompute.
+    assert round(80 / 114 * 100) == 70
+    assert round(64 / 98 * 100) == 65
+
+
+def test_scores_that_flash_attention_never_writes():
+    one = {"sequence": 8192, "micro_batch": 1, "tensor_parallel": 8}
+    plain = layer_activations(shape("llama-3-70b"), **one)
+    flash = layer_activations(shape("llama-3-70b"), **one, flash=True)
+    assert plain["attention scores"] == 2 * 64 * 8192 * 8192 // 8
+    assert "attention scores" not in flash
+    assert flash["softmax statistics"] == 4 * 64 * 8192 // 8
+    assert "dropout masks" not in flash
+
+
+@pytest.mark.parametrize(
+    ("v", "expected"), [(1, 96), (3, 96 * (1 + 7 / 24)), (2, 96 * (1 + 7 / 16))]
+)
+def test_first_stage_holds_the_layers_of_the_whole_model(v, expected):
+    # Korthikanti et al., section 4.2.3: L layers, and L (1 + (p-1)/(p m)) interleaved.
+    chunks = in_flight(
+        schedule="interleaved" if v > 1 else "1f1b",
+        pipeline_parallel=8,
+        microbatches=64,
+        virtual_stages=v,
+    )
+    assert chunks * 96 / (8 * v) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_ranks_together_hold_the_model(name):
+    model = shape(name)
+    pp = 2 if model.layers % 2 == 0 else 3
+    tied = model.vocab * model.hidden if model.tied_embeddings else 0
+    layout = Layout.parse({"pp": pp, "recompute": "none"})
+    held = sum(sum(rank_weights(model, layout, rank)) for rank in range(pp))
+    assert held == parameter_count(model) + tied
+
+
+def test_tensor_parallel_ranks_hold_norms_and_row_biases_whole():
+    gpt = shape("gpt2")
+    layout = Layout.parse({"tp": 4})
+    dense, expert = rank_weights(gpt, layout, 0, vocab_multiple=128)
+    whole = 12 * (2 * 768 + 4 * 768) + 2 * 768 + 1024 * 768
+    split = parameter_count(gpt, vocab=50688) - whole
+    assert (dense, expert) == (split / 4 + whole, 0)
+
+
+def test_key_heads_are_copied_where_ranks_outnumber_them():
+    llama = shape("llama-2-70b")
+    eight, sixteen = (
+        rank_weights(llama, Layout.parse({"tp": tp}), 0)[0] for tp in (8, 16)
+    )
+    keys = 80 * 2 * 8192 * 8 * 128  # the whole model's key and value weights
+    assert sixteen - eight / 2 == pytest.approx(keys / 8 - keys / 16 + (161 * 8192) / 2)
+
+
+def test_experts_are_divided_over_their_own_ranks():
+    mixtral = shape("mixtral-8x7b")
+    layout = Layout.parse({"dp": 8, "ep": 8})
+    dense, expert = rank_weights(mixtral, layout, 0)
+    assert expert == 32 * 3 * 4096 * 14336
+    assert dense + 8 * expert == parameter_count(mixtral)
+    kept = PRECISIONS["mixed-18"]
+    # One replica of each expert is left: its optimizer is not sharded at all.
+    most = most_loaded(mixtral, layout, kept)
+    assert most.optimizer == pytest.approx(12 * (dense / 8 + expert))
+
+
+def test_llama_3_holds_one_layer_fewer_at_both_ends():
+    # Dubey et al. 2407.21783, section 3.3.2: 126 layers, 16 pipeline ranks.
+    assert stage_layers(126, 16) == [7, *[8] * 14, 7]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tp": 3}, r"tp: got 3, expected a divisor of 64 \(heads\)"),
+        ({"pp": 7}, "layers: got 80 for pp 7, expected a multiple of 7"),
+        ({"cp": 3}, "cp: got 3, expected a divisor of the sequence 4096"),
+        ({"ep": 2, "dp": 2}, "ep: got 2, expected 1"),
+        ({"virtual_stages": 2, "pp": 2}, "virtual_stages: got 2, expected 1"),
+        (
+            {"virtual_stages": 2, "pp": 4, "schedule": "interleaved"},
+            "microbatches: got 1, expected a multiple of pp 4",
+        ),
+        ({"tp": 3, "pp": 7}, "(?s)tp: got 3.*layers: got 80"),
+    ],
+)
+def test_a_layout_that_the_model_cannot_be_cut_into_is_named(change, message):
+    with pytest.raises(EstimateError, match=message):
+        estimate_training(shape("llama-2-70b"), Layout.parse(change))
+
+
+@pytest.mark.parametrize(
+    ("given", "gpus", "message"),
+    [
+        ({"dp": 0}, None, "dp: got 0, expected at least 1"),
+        ({"tpp": 2}, None, "unknown size of a layout: got 'tpp'"),
+        ({"zero": 4}, None, "unknown ZeRO stage"),
+        ({"dp": 4, "tp": 8}, 64, r"4 × 8 × 1 × 1 = 32, expected 64 \(GPUs\)"),
+        ({"dp": 4}, 0, "gpus: got 0, expected at least 1"),
+    ],
+)
+def test_a_layout_that_makes_no_sense_is_named(given, gpus, message):
+    with pytest.raises(EstimateError, match=message):
+        Layout.parse(given, gpus=gpus)
+
+
+def test_a_layout_that_fits_has_no_reasons():
+    assert (
+        misfits(shape("llama-2-70b"), Layout.parse({"tp": 8, "pp": 4, "dp": 2})) == []
+    )
+
+
+def test_training_is_the_sum_of_its_items():
+    layout = Layout.parse({"dp": 4, "tp": 4, "pp": 4, "microbatches": 32})
+    estimate = estimate_training(shape("llama-2-70b"), layout)
+    summed = (
+        "weights",
+        "gradients",
+        "optimizer",
+        "activations",
+        "one layer recomputed",
+    )
+    assert sum(estimate[name] for name in summed) == estimate["total"]
+    assert estimate["weights"] == 2 * estimate["parameters on the GPU"]
+    # By hand: 4096 tokens; norms and inputs, attention, feed-forward; over 4 ranks.
+    by_hand = 4096 * (8 * 8192 // 4 + (2 * 8192 + 4 * 1024 + 2 * 8192) // 4)
+    by_hand += 4096 * 6 * 28672 // 4
+    assert estimate["activations"] == 4 * 20 * by_hand  # in flight × layers
+
+
+def test_stage_3_gathers_two_layers_on_top_of_its_shards():
+    llama = shape("llama-2-7b")
+    estimate = estimate_training(
+        llama, Layout.parse({"dp": 8, "zero": 3}), convention="mixed-16"
+    )
+    layer = 4 * 4096 * 4096 + 3 * 4096 * 11008 + 2 * 4096
+    assert estimate["gathered units"] == layer * (2 * 2 + 2)
+    assert estimate["weights"] == 2 * 6_738_415_616 / 8
+
+
+def test_adam_fails_at_the_first_step_not_when_it_is_built():
+    llama, kept = shape("llama-2-7b"), PRECISIONS["mixed-16"]
+    most = most_loaded(llama, Layout.parse({"zero": 0, "sequence": 512}), kept)
+    names = [moment.name for moment in timeline(most)]
+    assert names[:3] == ["model on the GPU", "optimizer built", "first forward"]
+    assert timeline(most)[-1].held_bytes == most.total
+    assert "fails at 'first step' (optimizer moments)" in first_failure(
+        most, kept, 80e9
+    )
+    seventy = most_loaded(shape("llama-2-70b"), Layout.parse({"zero": 0}), kept)
+    # 138 GB of weights: nothing after the load matters.
+    assert "fails at 'model on the GPU'" in first_failure(seventy, kept, 80e9)
+    assert first_failure(most, kept, 192e9).startswith("fits:")
+
+
+def test_kv_cache_is_keys_and_values_of_grouped_heads():
+    # Llama 2 70B, 8 of 64 heads: 320 KiB a token, against 2.5 MiB without groups.
+    one = {"layers": 80, "head_dim": 128, "tokens": 1}
+    assert kv_cache_bytes(**one, kv_heads=8) == 320 * 1024
+    assert kv_cache_bytes(**one, kv_heads=64) == 2560 * 1024
+    assert kv_cache_bytes(**one, kv_heads=8, tensor_parallel=8) == 40 * 1024
+    assert kv_cache_bytes(**one, kv_heads=8, tensor_parallel=16) == 40 * 1024
+
+
+def test_inference_is_weights_and_cache():
+    estimate = estimate_inference(
+        shape("llama-2-7b"), tokens=4096, batch=4, gpu_bytes=24e9
+    )
+    assert estimate["weights"] == 2 * 6_738_415_616
+    assert estimate["KV cache"] == 4 * 4096 * 512 * 1024
+    assert estimate["total"] == estimate["weights"] + estimate["KV cache"]
+    room = (24e9 - estimate["weights"]) // (512 * 1024)
+    assert estimate["tokens that fit beside the weights"] == room

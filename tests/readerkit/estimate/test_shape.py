@@ -1,0 +1,98 @@
+"""Parameter counts against those that models publish."""
+
+import pytest
+
+from readerkit.errors import EstimateError
+from readerkit.estimate.shape import (
+    Shape,
+    active_parameter_count,
+    estimate_parameters,
+    narayanan_parameters,
+    padded_vocab,
+    parameter_count,
+)
+from tests.readerkit.estimate.catalog import MODELS, shape
+
+PUBLISHED = {
+    name: model["parameters"] for name, model in MODELS.items() if "parameters" in model
+}
+# Narayanan et al. 2104.04473, table 1: (billions, hidden, layers); V 51200, s 2048.
+TABLE_1 = [
+    (1.7, 2304, 24),
+    (3.6, 3072, 30),
+    (7.5, 4096, 36),
+    (18.4, 6144, 40),
+    (39.1, 8192, 48),
+    (76.1, 10240, 60),
+    (145.6, 12288, 80),
+    (310.1, 16384, 96),
+    (529.6, 20480, 105),
+    (1008.0, 25600, 128),
+]
+
+
+@pytest.mark.parametrize(("name", "count"), PUBLISHED.items())
+def test_a_public_model_has_its_published_count(name, count):
+    assert parameter_count(shape(name)) == count
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_parts_of_an_estimate_sum_to_its_total(name):
+    estimate = estimate_parameters(shape(name))
+    parts = [
+        item.value
+        for item in estimate.items
+        if item.name not in ("parameters", "active per token")
+    ]
+    assert sum(parts) == estimate["parameters"] == parameter_count(shape(name))
+    assert all(item.formula and item.source for item in estimate.items)
+
+
+@pytest.mark.parametrize(("billions", "hidden", "layers"), TABLE_1)
+def test_narayanan_table_1(billions, hidden, layers):
+    sizes = {"layers": layers, "hidden": hidden, "vocab": 51200}
+    formula = narayanan_parameters(**sizes, sequence=2048)
+    assert round(formula / 1e9, 1) == billions
+    counted = parameter_count(Shape.parse(sizes | {"heads": 1, "positions": 2048}))
+    assert counted - formula == 2 * hidden  # the last norm, which the formula drops
+
+
+def test_experts_that_a_token_does_not_meet_are_not_active():
+    # Jiang et al. 2401.04088: 47B parameters, 13B active.
+    assert active_parameter_count(shape("mixtral-8x7b")) == 12_879_925_248
+    assert active_parameter_count(shape("llama-2-7b")) == 6_738_415_616
+
+
+def test_vocabulary_is_padded_to_a_multiple_for_every_rank():
+    # Megatron: 50257 to a multiple of 128 × tp.
+    assert padded_vocab(vocab=50257, multiple=128) == 50304
+    assert padded_vocab(vocab=50257, multiple=128, tensor_parallel=8) == 51200
+    assert padded_vocab(vocab=51200, multiple=128, tensor_parallel=8) == 51200
+
+
+GPT = {"layers": 2, "hidden": 8, "heads": 2, "vocab": 16}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"layers": 0}, "layers: got 0, expected at least 1"),
+        ({"layers": -1}, "layers: got -1, expected at least 1"),
+        ({"hidden": 10**19}, "expected at most 1,000,000,000"),
+        ({"hidden": 8.5}, "hidden: got 8.5, expected a whole number"),
+        ({"hidden": float("nan")}, "hidden: got nan, expected a whole number"),
+        ({"hidden": True}, "hidden: got True, expected a whole number"),
+        ({"vocab": None}, "a model needs its vocab: got none"),
+        ({"heads": 3}, "heads: got 3, expected a divisor of hidden 8"),
+        ({"kv_heads": 3}, "kv_heads: got 3, expected a divisor of heads 2"),
+        ({"norm": "batch"}, "unknown norm: got 'batch'"),
+        ({"hiden": 8}, "unknown size of a model: got 'hiden', expected perhaps hidden"),
+        ({"gated_mlp": 1}, "gated_mlp: got 1, expected true or false"),
+        ({"experts": 4}, "experts_per_token: got 0, expected 1 to 4"),
+        ({"experts_per_token": 2}, "experts: got 0"),
+        ({"dense_layers": 3}, "dense_layers: got 3, expected at most 2"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_named(change, message):
+    with pytest.raises(EstimateError, match=message):
+        Shape.parse(GPT | change)

@@ -1,0 +1,193 @@
+"""What a step sends, against the papers' volumes and the seeds' figures."""
+
+import pytest
+
+from readerkit.errors import EstimateError
+from readerkit.estimate import FUNCTIONS
+from readerkit.estimate.compression import (
+    cast_ratio,
+    compressed_bytes,
+    powersgd_compresses,
+    powersgd_ratio,
+    top_k_ratio,
+)
+from readerkit.estimate.layout import Layout
+from readerkit.estimate.overlap import (
+    communication_overhead,
+    communication_share,
+    estimate_overlap,
+)
+from readerkit.estimate.volumes import (
+    dp_volume_bytes,
+    ep_volume_bytes,
+    estimate_step_traffic,
+    pp_volume_bytes,
+    tp_volume_bytes,
+)
+from tests.readerkit.estimate.catalog import shape
+
+
+@pytest.mark.parametrize(("stage", "times"), [(0, 1), (1, 1), (2, 1), (3, 1.5)])
+def test_zero_volumes_are_1x_1x_and_1_5x_of_ddp(stage, times):
+    # Rajbhandari et al., section 7: 2 psi, 2 psi, 3 psi elements for many ranks.
+    sent = dp_volume_bytes(params=7.5e9, world_size=64, stage=stage)
+    assert sent == pytest.approx(times * 2 * 7.5e9 * 2 * 63 / 64)
+
+
+def test_accumulation_saves_traffic_only_where_sums_wait():
+    def sent(stage, **more):
+        return dp_volume_bytes(params=64, world_size=4, stage=stage, **more)
+
+    assert sent(0, microbatches=8) == sent(0)
+    assert sent(0, microbatches=8, no_sync=False) == 8 * sent(0)
+    assert sent(1, microbatches=8) == sent(1)
+    assert sent(2, microbatches=8) == (8 * 128 + 128) * 3 / 4
+    assert sent(3, microbatches=8) == 8 * sent(3)
+
+
+def test_fp32_gradients_cost_twice_what_bf16_weights_do():
+    sent = dp_volume_bytes(params=64, world_size=4, stage=1, gradient_bytes=4)
+    assert sent == (64 * 4 + 64 * 2) * 3 / 4
+
+
+LAYER = {"layers": 1, "sequence": 2048, "micro_batch": 1, "hidden": 12288}
+SBH = 2048 * 12288 * 2
+
+
+@pytest.mark.parametrize(
+    ("sequence_parallel", "recompute", "times"),
+    [
+        (False, "none", 8),  # four all-reduces, each twice (t - 1)/t
+        (False, "full", 12),
+        (True, "none", 10),  # 4 + 4, and both inputs gathered again
+        (True, "full", 14),
+    ],
+)
+def test_tensor_parallel_volume_of_a_layer(sequence_parallel, recompute, times):
+    sent = tp_volume_bytes(
+        **LAYER,
+        tensor_parallel=8,
+        sequence_parallel=sequence_parallel,
+        recompute=recompute,
+    )
+    assert sent == times * SBH * 7 / 8
+
+
+def test_pipeline_and_expert_volumes():
+    step = {"sequence": 2048, "micro_batch": 1, "hidden": 12288, "microbatches": 16}
+    assert pp_volume_bytes(**step) == 2 * 16 * SBH
+    assert pp_volume_bytes(**step, virtual_stages=3, shards=8) == 2 * 16 * 3 * SBH / 8
+    sent = ep_volume_bytes(
+        moe_layers=32,
+        sequence=2048,
+        micro_batch=1,
+        hidden=12288,
+        experts_per_token=2,
+        expert_parallel=8,
+    )
+    assert sent == 4 * 32 * 2 * SBH * 7 / 8
+
+
+def test_a_whole_step_is_its_axes():
+    layout = Layout.parse(
+        {"dp": 4, "tp": 4, "pp": 4, "microbatches": 32, "recompute": "none"}
+    )
+    estimate = estimate_step_traffic(shape("llama-2-70b"), layout)
+    tokens = 4096 * 8192 * 2
+    layers = tp_volume_bytes(
+        layers=20,
+        sequence=4096,
+        micro_batch=1,
+        hidden=8192,
+        tensor_parallel=4,
+        microbatches=32,
+        sequence_parallel=True,
+    )
+    ends = 32 * (5 * tokens + 3 * 2 * 4 * 4096) * 3 / 4
+    assert estimate["tp in all"] == layers + ends
+    assert estimate["pp in all"] == 2 * 32 * tokens / 4
+    held = 4344053760  # the first rank's parameters
+    assert estimate["dp in all"] == held * (4 + 2) * 3 / 4
+
+
+def test_one_rank_sends_nothing():
+    assert estimate_step_traffic(shape("gpt2"), Layout.parse({})).items == ()
+
+
+def test_compression_is_relative_to_a_named_baseline():
+    assert cast_ratio(bits=16) == 2
+    assert cast_ratio(bits=8) == 4
+    assert cast_ratio(bits=16, baseline="bf16") == 1
+    assert cast_ratio(bits=8, baseline="bf16") == 2
+    assert top_k_ratio(kept_fraction=0.01) == 50
+    assert top_k_ratio(kept_fraction=0.01, baseline="bf16") == pytest.approx(100 / 3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "rank", "ratio"),
+    [(4096, 4096, 1, 2048), (4096, 4096, 64, 32), (1024, 4096, 4, 204.8)],
+)
+def test_powersgd_ratio(rows, columns, rank, ratio):
+    assert powersgd_ratio(rows=rows, columns=columns, rank=rank) == ratio
+
+
+def test_powersgd_skips_what_torch_skips():
+    # torch 2.13.0, powerSGD_hook._should_compress: (64 + 8) × 4 × 2 < 64 × 8 fails.
+    assert not powersgd_compresses(rows=64, columns=8, rank=4)
+    assert powersgd_compresses(rows=4096, columns=4096, rank=4)
+
+
+def test_messages_that_cannot_be_summed_grow_with_the_ranks():
+    def sent(method, ranks):
+        return compressed_bytes(elements=1024, ranks=ranks, method=method)
+
+    plain = 2 * 7 / 8 * 4096
+    assert sent("fp16", 8) == plain / 2
+    assert sent("int8", 8) == 7 * 1024 == plain  # four times smaller, and no gain
+    assert sent("int8", 64) > 4 * plain
+
+
+def test_seed_5_6_s_beside_10_s_is_two_numbers():
+    times = {"compute_s": 10, "communication_s": 5.6}
+    assert round(communication_share(**times) * 100, 1) == 35.9
+    assert round(communication_overhead(**times) * 100, 1) == 56
+    times["compute_s"] = 3
+    assert round(communication_share(**times) * 100) == 65
+
+
+def test_seed_overlap_of_200_ms_is_two_numbers_and_an_assumption():
+    estimate = estimate_overlap(compute_s=1.0, communication_s=0.2, hidden_fraction=1)
+    assert estimate["throughput with overlap"] == pytest.approx(1.2)
+    assert round(estimate["time saved by overlap"] * 100, 1) == 16.7
+    half = estimate_overlap(compute_s=1.0, communication_s=0.2, hidden_fraction=0.5)
+    assert half["step"] == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+def test_a_hidden_fraction_is_a_share(share):
+    with pytest.raises(EstimateError, match="hidden_fraction: got"):
+        communication_share(compute_s=1, communication_s=1, hidden_fraction=share)
+
+
+def test_the_words_of_an_expression_return_plain_numbers():
+    examples = {
+        "zero_bytes_per_param": {"stage": 1, "world_size": 64},
+        "ring_all_reduce_bytes": {"size_bytes": 10e9, "ranks": 8},
+        "bubble_fraction": {"stages": 4, "microbatches": 16, "of": "ideal"},
+        "gpt_parameters": {
+            "layers": 12,
+            "hidden": 768,
+            "vocab": 50257,
+            "positions": 1024,
+        },
+    }
+    got = {name: FUNCTIONS[name](**given) for name, given in examples.items()}
+    assert got == {
+        "zero_bytes_per_param": 4 + 12 / 64,
+        "ring_all_reduce_bytes": 17.5e9,
+        "bubble_fraction": 3 / 16,
+        "gpt_parameters": 124_439_808,
+    }
+    for name, function in FUNCTIONS.items():
+        assert name == function.__name__
+        assert (function.__doc__ or "").startswith("Return "), name

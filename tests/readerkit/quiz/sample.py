@@ -1,0 +1,166 @@
+"""A small bank with a question of each type, and what its anchors would resolve to."""
+
+from __future__ import annotations
+
+from readerkit.quiz.bank import Bank, parse_bank
+from readerkit.quiz.scene import Keys, Place, Work
+from readerkit.schema import read_document
+
+BANK = """\
+phase: 7
+version: 1
+title: A sample
+pass: 0.7
+count: 4
+exam: {count: 3, minutes: 10}
+objectives:
+  - {id: one, title: The first, source: Nowhere}
+  - {id: two, title: The second, source: Nowhere}
+"""
+QUESTIONS = """\
+- id: pick
+  type: single
+  objective: one
+  concepts: [c]
+  difficulty: 1
+  prompt: "Which of these for {n} ranks?"
+  parameters: {n: {choose: [2, 4]}}
+  options:
+    - {text: "a reduction over {n}", right: true}
+    - {text: a copy, why: Nothing is summed., note: close}
+    - text: a barrier
+      why: It sends nothing.
+      at: {upstream: minis, file: m.py, symbol: f}
+  explanation: Because of {n}.
+  notes: [close]
+- id: several
+  type: multiple
+  objective: one
+  concepts: [c]
+  difficulty: 2
+  prompt: Which two send something?
+  options:
+    - {text: send, right: true}
+    - {text: broadcast, right: true}
+    - {text: view, why: A view is local., note: close}
+    - {text: reshape, why: Local too., note: close}
+  explanation: Two do.
+  notes: [close]
+- id: bytes
+  type: numeric
+  objective: two
+  concepts: [c]
+  difficulty: 1
+  prompt: "{p} billion parameters at 16 bytes: how many GB?"
+  parameters: {p: {choose: [7, 7]}}
+  answer: {value: 16 * p, unit: GB}
+  misconceptions:
+    - {value: 12 * p, says: "The master copy of {4 * p} GB is missing."}
+  explanation: "{16 * p} GB."
+  references: [{key: paper, section: "3"}]
+- id: steps
+  type: order
+  objective: two
+  concepts: [c]
+  difficulty: 1
+  prompt: Put them in order.
+  items: [forward, loss, backward, step]
+  explanation: So it goes.
+  notes: [close]
+- id: pairs
+  type: match
+  objective: two
+  concepts: [c]
+  difficulty: 1
+  prompt: Match them.
+  pairs:
+    - {left: sum for all, right: all-reduce}
+    - {left: slices for all, right: all-gather}
+    - {left: one to all, right: broadcast}
+  spare: [send]
+  explanation: By their names.
+  notes: [close]
+- id: gap
+  type: fill
+  objective: one
+  concepts: [c]
+  difficulty: 1
+  prompt: "with ddp.____():"
+  accept: [no_sync]
+  mistakes: [{text: no_grad, says: That drops gradients.}]
+  explanation: It is.
+  notes: [close]
+- id: line
+  type: locate
+  objective: two
+  concepts: [c]
+  difficulty: 2
+  prompt: Where is it?
+  at: {upstream: sample, file: a.py, symbol: f, code: "g(...)"}
+  explanation: There.
+  notes: [close]
+- id: row
+  type: predict
+  objective: one
+  concepts: [c]
+  difficulty: 3
+  prompt: "{p} stages, {m} microbatches, rank 0: the first three steps?"
+  parameters: {p: {choose: [2, 2]}, m: {choose: [4, 4]}}
+  from: {schedule: 1f1b, ranks: p, microbatches: m, rank: 0, give: row, take: 3}
+  explanation: Warm-up first.
+  notes: [close]
+- id: grid
+  type: sketch
+  objective: one
+  concepts: [c]
+  difficulty: 2
+  prompt: "Hidden {h}, {t} ranks?"
+  parameters: {h: {choose: [8, 8]}, t: {choose: [2, 2]}}
+  columns: [cut, shape]
+  words: [column, row]
+  rows:
+    - {label: up, cells: [{word: column}, {shape: [4 * h / t, h]}]}
+    - {label: down, cells: [{word: row}, {shape: [h, 4 * h / t]}]}
+  explanation: In pairs.
+  notes: [close]
+- id: essay
+  type: short
+  objective: two
+  concepts: [c]
+  difficulty: 2
+  prompt: Why?
+  rubric: [one reason, another reason]
+  model: Because of both.
+  explanation: Both.
+  notes: [close]
+"""
+KEYS = Keys(
+    {
+        "note:close": Place("sample", "a.py", 3, 5, "b" * 40, "close", "It closes"),
+        "pick/option/3": Place("minis", "m.py", 1, 2),
+        "line/key": Place("sample", "a.py", 12, 13, "b" * 40),
+        "line/within": Place("sample", "a.py", 10, 20, "b" * 40),
+    },
+    {},
+    {"paper": Work("A paper", "A. Author", 2020, "https://example.org/paper")},
+)
+
+
+def documents(questions: str = QUESTIONS, bank: str = BANK, name: str = "all.yaml"):
+    return [
+        ("bank.yaml", read_document(bank.encode(), "quizzes/7/bank.yaml", "bank")),
+        (name, read_document(questions.encode(), f"quizzes/7/{name}", "questions")),
+    ]
+
+
+def sample_bank(questions: str = QUESTIONS, keys: Keys = KEYS, **functions) -> Bank:
+    return parse_bank(documents(questions), functions, keys)
+
+
+def asked(name: str, seed: int = 0, questions: str = QUESTIONS):
+    """Return a question of the sample as it is asked."""
+    return sample_bank(questions).variant(name, seed).asked
+
+
+def right_answer(bank: Bank, name: str, seed: int = 0) -> str:
+    return bank.variant(name, seed).asked.typed_key()

@@ -1,0 +1,141 @@
+"""Lint: every way in which a bank can be wrong about its own answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from readerkit.quiz.lint import Known, lint_bank
+from readerkit.quiz.scene import Keys, Place
+from tests.readerkit.quiz.sample import KEYS, QUESTIONS, sample_bank
+
+KNOWN = Known(frozenset({"close"}), frozenset({"c"}), {"paper": frozenset({"3"})})
+
+
+def found(questions: str = QUESTIONS, keys: Keys = KEYS, known: Known = KNOWN) -> str:
+    return "\n".join(map(str, lint_bank(sample_bank(questions, keys), known)))
+
+
+def test_sample_is_clean():
+    assert found() == ""
+
+
+KEY = "{value: 16 * p, unit"
+WRONG = "why: Nothing is summed., note: close"
+SECOND = "{text: broadcast, right: true}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (KEY, "{value: 16 * q, unit", "unknown name 'q'"),
+        (KEY, "{value: 16 / (p - 7), unit", "division by zero"),
+        (KEY, "{value: 112, unit", "depends on no parameter"),
+        (KEY, "{value: price(of=p), unit", "unknown function 'price'"),
+        ("{value: 12 * p,", "{value: 16.1 * p,", "a misconception equals the key"),
+        ("unit: GB}", "unit: GB, relative: 0.08}", "GiB passes for GB"),
+        ("{p} billion parameters", "Many", "what the prompt does not tell"),
+        ('"{16 * p} GB."', '"{16 * } GB."', "not a formula"),
+        ("a reduction over {n}", "a copy", "two options are the same"),
+        (SECOND, "{text: broadcast, why: x, note: close}", "several, not all"),
+        ('{n}", right: true', '{n}", why: x, note: close', "right: got 0"),
+        (WRONG, "note: close", "without why"),
+        (WRONG, "why: Nothing is summed.", "note or at"),
+        ("note: close", "note: gone", "no annotation 'gone'"),
+        ("notes: [close]", "notes: [gone]", "no annotation 'gone'"),
+        ("concepts: [c]", "concepts: [d]", "no concept 'd'"),
+        ("key: paper", "key: book", "no reference 'book'"),
+        ('section: "3"', 'section: "4"', "paper has no section 4"),
+        ('  references: [{key: paper, section: "3"}]\n', "", "no link"),
+        ("m: {choose", "z: {choose: [1, 2]}, m: {choose", "'z' is never used"),
+        ("m, rank: 0", "m, rank: 5", "rank 5: expected 0 to 1"),
+        ("shape: [4 * h / t, h]", "shape: [h / 3, h]", "expected a whole number"),
+    ],
+)
+def test_fault_is_found(before, after, said):
+    assert before in QUESTIONS
+    assert said in found(QUESTIONS.replace(before, after, 1))
+
+
+def test_objective_without_questions_is_found():
+    assert "no question asks for objective 'two'" in found(
+        QUESTIONS.replace("objective: two", "objective: one")
+    )
+
+
+def test_near_duplicates_are_found():
+    twin = QUESTIONS[QUESTIONS.index("- id: several") : QUESTIONS.index("- id: bytes")]
+    twin = twin.replace("id: several", "id: again").replace(
+        "Which two", "Which of them"
+    )
+    assert "nearly the same question as several" in found(QUESTIONS + twin)
+
+
+@pytest.mark.parametrize(
+    ("slot", "place", "said"),
+    [
+        ("line/key", Place("sample", "a.py", 30, 31, "b" * 40), "is not within"),
+        ("line/key", Place("other", "a.py", 12, 13, "b" * 40), "is not within"),
+        ("line/key", Place("sample", "a.py", 11, 19, "b" * 40), "narrow the key"),
+        ("line/within", Place("sample", "a.py", 1, 200, "b" * 40), "shows 200 lines"),
+    ],
+)
+def test_line_to_locate_lies_within_what_is_shown(slot, place, said):
+    assert said in found(keys=replace(KEYS, places={**KEYS.places, slot: place}))
+
+
+def test_missing_key_is_found():
+    places = {slot: place for slot, place in KEYS.places.items() if slot != "line/key"}
+    assert "line/key: the lock" in found(keys=replace(KEYS, places=places))
+
+
+CHOICE = """\
+- id: q{i}
+  type: single
+  objective: {objective}
+  concepts: [c]
+  difficulty: 1
+  prompt: "{prompt} {i}?"
+  options:
+{options}
+  explanation: So.
+  notes: [close]
+"""
+WORDS = ["alpha", "gamma", "delta", "theta", "kappa", "sigma", "omega", "lamda"]
+
+
+def choices(right: str, *wrong: str, prompt: str = "Question about") -> str:
+    """Return eight questions with these options; ``#`` becomes a word of its own."""
+    text = ""
+    for i in range(8):
+        rows = [f'    - {{text: "{right}", right: true}}']
+        rows += [f'    - {{text: "{w}", why: No., note: close}}' for w in wrong]
+        options = "\n".join(rows).replace("#", WORDS[i])
+        objective = "one" if i % 2 else "two"
+        text += CHOICE.format(
+            i=i * 1001,
+            objective=objective,
+            options=options,
+            prompt=" ".join([prompt, WORDS[i], WORDS[-i], *WORDS[i:], *WORDS[:i]]),
+        )
+    return text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("the # that is long", "a #", "an #", "no #"), "longest option"),
+        (("#", "one #.", "two #.", "tre #."), "shortest option"),
+        (("# abc", "bravo", "delhi", "echos"), "repeats the prompt"),
+        (("first", "other thing", "other money", "other woman"), "odd one out"),
+        (("third woman", "third money", "other woman", "fifth thing"), "most like"),
+    ],
+)
+def test_trick_that_beats_the_bank_is_found(options, said):
+    assert said in found(choices(*options))
+
+
+def test_bank_without_tricks_is_clean():
+    # The same shape of options throughout: nothing tells them apart but the answer.
+    assert found(choices("abcde", "fghij", "klmno", "pqrst")) == ""

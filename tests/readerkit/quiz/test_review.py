@@ -1,0 +1,60 @@
+"""When questions come back, replayed from the answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from readerkit.quiz.history import AnswerRow, timestamp
+from readerkit.quiz.review import due_questions, due_values
+from tests.readerkit.quiz.test_history import ANSWER
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def answer(name: str, credit: float, days: float = 0, **more) -> AnswerRow:
+    moment = timestamp(NOON + timedelta(days=days))
+    session = more.pop("session", f"{name}{days}")
+    return replace(
+        ANSWER, question=name, credit=credit, answered=moment, session=session, **more
+    )
+
+
+def due(*answers: AnswerRow) -> dict[str, float]:
+    """Return the days from noon to when each question is due."""
+    found = due_questions(answers)
+    return {each.question: (each.moment - NOON) / timedelta(days=1) for each in found}
+
+
+def test_mistake_is_due_the_next_day():
+    assert due(answer("a", 0)) == {"a": 1}
+
+
+def test_right_answer_is_due_later_than_a_hard_one_than_a_mistake():
+    hard = [answer("h", 0), replace(answer("h", 1), attempt=2)]
+    days = due(answer("g", 1), *hard, answer("w", 0))
+    assert days["w"] <= days["h"] < days["g"]
+    assert list(days) == ["w", "h", "g"]
+
+
+def test_each_right_answer_moves_the_next_one_further_out():
+    first = due(answer("a", 1))["a"]
+    second = due(answer("a", 1), answer("a", 1, days=first))["a"] - first
+    assert second > 2 * first
+
+
+def test_mistake_after_success_brings_it_back_at_once():
+    days = due(answer("a", 1), answer("a", 0, days=3))["a"]
+    assert days == 4
+
+
+def test_same_answers_give_the_same_dates():
+    answers = [answer(name, i % 2, days=i / 7) for i, name in enumerate("abcdefg")]
+    assert due(*answers) == due(*reversed(answers))
+
+
+def test_dates_are_utc():
+    [value] = due_values([answer("a", 0)], NOON)
+    assert value["due"] == "2026-03-02T12:00:00+00:00"
+    assert not value["due_now"]
+    assert value["missed"]

@@ -1,0 +1,239 @@
+"""A quiz from start to end: tries, exams, resuming, deadlines, results."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from readerkit.errors import ReaderkitError
+from readerkit.quiz.history import History
+from readerkit.quiz.scene import AnswerError
+from readerkit.quiz.session import Session, choose_questions
+from tests.readerkit.quiz.sample import sample_bank
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def history(tmp_path):
+    return History(tmp_path / "quiz.sqlite3")
+
+
+def start(history, clock, *questions, mode="practice", **options):
+    return Session.start(
+        sample_bank(),
+        history,
+        questions=questions,
+        seed=5,
+        mode=mode,
+        clock=clock,
+        **options,
+    )
+
+
+def key(session):
+    return session.variant().asked.typed_key()
+
+
+def test_every_message_is_json(history, clock):
+    session = start(history, clock, *sample_bank().questions)
+    while (question := session.question()) is not None:
+        json.dumps(question)
+        json.dumps(session.answer(key(session)))
+    result = json.loads(json.dumps(session.finish()))
+    assert result["score"] == 1
+    assert result["passed"]
+    assert result["questions"] == 10
+
+
+def test_answer_is_on_disk_before_its_result_is_known(history, clock, tmp_path):
+    session = start(history, clock, "bytes")
+    session.question()
+    session.answer("84")
+    other = History(tmp_path / "quiz.sqlite3")
+    [kept] = other.answers()
+    assert (kept.answer, kept.credit, kept.question) == ("84", 0, "bytes")
+
+
+def test_answer_that_cannot_be_read_is_not_kept(history, clock):
+    session = start(history, clock, "bytes")
+    with pytest.raises(AnswerError):
+        session.answer("plenty")
+    assert history.answers() == []
+    assert session.question()["attempt"] == 1
+
+
+def test_second_try_is_worth_half_and_the_key_waits_for_the_end(history, clock):
+    session = start(history, clock, "bytes")
+    first = session.answer("84")
+    assert not first["right"]
+    assert not first["done"]
+    assert first["tries_left"] == 1
+    assert "master copy" in first["remarks"][0]["text"]
+    assert "solution" not in first
+    assert session.question()["attempt"] == 2
+    second = session.answer("112")
+    assert second["done"]
+    assert second["points"] == 0.5
+    assert second["solution"] == "112 GB"
+    assert second["references"][0]["title"] == "A paper"
+    assert session.result()["score"] == 0.5
+
+
+def test_retry_never_lowers_a_score(history, clock):
+    session = start(history, clock, "several")
+    labels = key(session).split()
+    assert session.answer(labels[0])["points"] == 0.5
+    wrong = next(label for label in "abcd" if label not in labels)
+    assert session.answer(wrong)["points"] == 0.5
+
+
+def test_skipped_question_is_done_and_explained(history, clock):
+    session = start(history, clock, "bytes", "gap")
+    result = session.skip()
+    assert result["done"]
+    assert result["solution"] == "112 GB"
+    assert session.question()["id"] == "gap"
+
+
+def test_reader_who_marks_gets_no_second_try(history, clock):
+    session = start(history, clock, "essay")
+    assert session.answer("1 :: a reason")["done"]
+
+
+def test_exam_says_nothing_until_the_end(history, clock):
+    session = start(history, clock, "bytes", "gap", mode="exam")
+    assert session.answer("84") == {"position": 1, "recorded": True, "done": True}
+    assert session.question()["id"] == "gap"
+    session.answer("no_sync")
+    assert session.question() is None
+    result = session.finish()
+    assert result["score"] == 0.5
+    assert not result["passed"]
+    marked = session.marked()
+    assert [row["right"] for row in marked] == [False, True]
+    assert marked[0]["solution"] == "112 GB"
+
+
+def test_exam_counts_what_nobody_answered(history, clock):
+    session = start(history, clock, "bytes", "gap", "row", mode="exam")
+    session.answer("112")
+    assert session.result()["score"] == pytest.approx(1 / 3)
+    assert session.result()["questions"] == 3
+
+
+def test_practice_counts_what_was_answered(history, clock):
+    session = start(history, clock, "bytes", "gap", "row")
+    session.answer("112")
+    assert session.result()["score"] == 1
+    assert session.result()["questions"] == 1
+
+
+def test_deadline_ends_the_quiz(history, clock):
+    session = start(history, clock, "bytes", "gap", mode="exam", minutes=10)
+    session.answer("112")
+    assert session.time_left() == 600
+    clock.now += timedelta(minutes=11)
+    assert session.question() is None
+    with pytest.raises(ReaderkitError, match="time is over"):
+        session.answer("no_sync")
+    assert len(history.answers()) == 1
+
+
+def test_deadline_does_not_move_when_resumed(history, clock):
+    session = start(history, clock, "bytes", "gap", mode="exam", minutes=10)
+    session.answer("112")
+    clock.now += timedelta(minutes=6)
+    again = Session.resume(sample_bank(), history, history.unfinished(7), clock=clock)
+    assert again.time_left() == 240
+
+
+def test_resumed_quiz_goes_on_where_it_was_left(history, clock):
+    session = start(history, clock, "gap", "row", "bytes")
+    session.answer("no_sync")
+    session.answer("F0 F1 F2")
+    before = session.question()
+    again = Session.resume(sample_bank(), history, history.unfinished(7), clock=clock)
+    assert again.question() == before
+    assert again.question()["attempt"] == 2
+    again.answer("F0 F1 B0")
+    again.answer("112")
+    assert again.finish()["points"] == pytest.approx(1 + 2 / 3 + 1, abs=1e-3)
+    assert history.unfinished(7) is None
+
+
+def test_quiz_over_a_changed_bank_is_not_resumed(history, clock):
+    session = start(history, clock, "gap", "row")
+    session.answer("no_sync")
+    row = history.unfinished(7)
+    with pytest.raises(ReaderkitError, match="bank has changed"):
+        Session.resume(replace(sample_bank(), version=2), history, row, clock=clock)
+
+
+def test_answer_from_two_places_counts_once(history, clock):
+    session = start(history, clock, "gap", "row")
+    twin = Session(sample_bank(), history, session.row, clock=clock)
+    session.answer("no_sync")
+    with pytest.raises(ReaderkitError, match="somewhere else"):
+        twin.answer("no_grad")
+    assert len(history.answers()) == 1
+
+
+def test_result_has_topics_intervals_and_what_to_read(history, clock):
+    session = start(history, clock, "pick", "bytes")
+    wrong = next(label for label in "abc" if label != key(session))
+    session.answer(wrong)
+    session.answer(next(label for label in "abc" if label not in (wrong, key(session))))
+    session.answer("112")
+    result = session.finish()
+    assert result["score"] == 0.5
+    assert result["choice_questions"] == 1
+    assert result["choice_corrected"] == pytest.approx(-0.5)
+    topic = result["topics"]["all"]
+    assert topic["questions"] == 2
+    assert 0 < topic["interval"][0] < 0.5 < topic["interval"][1] < 1
+    [read] = result["read_next"]
+    assert read["command"] == "readerkit annotate close"
+    assert read["place"] == "a.py:3-5"
+
+
+def test_choice_of_questions_follows_the_seed():
+    bank = sample_bank()
+    same = {choose_questions(bank, seed=3, count=6) for _ in range(3)}
+    assert len(same) == 1
+    others = {choose_questions(bank, seed=seed, count=6) for seed in range(20)}
+    assert len(others) > 10
+
+
+def test_choice_of_questions_is_spread_over_objectives():
+    bank = sample_bank()
+    for seed in range(20):
+        chosen = choose_questions(bank, seed=seed, count=4)
+        asked = Counter(bank.questions[name].objective for name in chosen)
+        assert asked == {"one": 2, "two": 2}
+        assert len(set(chosen)) == 4
+
+
+def test_choice_of_questions_keeps_to_topic_and_bank():
+    bank = sample_bank()
+    assert choose_questions(bank, seed=0, count=3, topics=["none"]) == ()
+    assert len(choose_questions(bank, seed=0, count=99)) == 10
+    among = choose_questions(bank, seed=0, count=9, among=["gap", "row"])
+    assert set(among) == {"gap", "row"}

@@ -1,0 +1,92 @@
+"""Quantities as people type them."""
+
+from __future__ import annotations
+
+import pytest
+
+from readerkit.quiz.units import (
+    UNITS,
+    QuantityError,
+    binary_twin,
+    convert,
+    find_unit,
+    parse_quantity,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "unit"),
+    [
+        ("112", 112, ""),
+        ("112 GB", 112, "GB"),
+        ("1,120GB", 1120, "GB"),
+        ("104.3 GiB", 104.3, "GiB"),
+        ("104.3 gib", 104.3, "GiB"),
+        ("-2.5e-3 s", -0.0025, "s"),
+        (".5", 0.5, ""),
+        ("3/16", 0.1875, ""),
+        ("18.75 %", 18.75, "%"),
+        ("18.75 percent", 18.75, "%"),
+        ("$2.10", 2.1, "$"),
+        ("2.10 usd", 2.1, "$"),
+        ("1_000 bytes", 1000, "B"),
+        ("25 GB/s", 25, "GB/s"),
+        ("12 Gbit", 12, "Gbit"),
+        ("5 µs", 5, "us"),
+        ("6 hours", 6, "h"),
+        ("2.5x", 2.5, "x"),
+        ("  7 TFLOP  ", 7, "TFLOP"),
+    ],
+)
+def test_quantity_is_read(text, number, unit):
+    quantity = parse_quantity(text)
+    assert quantity.number == pytest.approx(number)
+    assert quantity.unit == unit
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "GB", "about 5", "5 furlongs", "1/0", "5 GB GB", "--5", "1e", "5" * 300],
+)
+def test_what_is_no_quantity_is_refused(text):
+    with pytest.raises(QuantityError):
+        parse_quantity(text)
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "to", "value"),
+    [
+        (1, "GiB", "GB", 1.073741824),
+        (1, "GB", "MB", 1000),
+        (8, "Gbit", "GB", 1),
+        (50, "%", "", 0.5),
+        (2, "h", "min", 120),
+        (1, "days", "s", 86_400),
+        (1, "TFLOP", "GFLOP", 1000),
+        (1, "TiB", "GiB", 1024),
+    ],
+)
+def test_units_convert(number, unit, to, value):
+    assert convert(number, unit, to) == pytest.approx(value)
+
+
+def test_every_unit_is_found_under_its_own_name():
+    assert {find_unit(unit) for unit in UNITS} == set(UNITS)
+
+
+@pytest.mark.parametrize(
+    ("unit", "twin"),
+    [
+        ("GB", "GiB"),
+        ("GiB", "GB"),
+        ("kB", "KiB"),
+        ("KiB", "kB"),
+        ("MB/s", "MiB/s"),
+        ("B", None),
+        ("s", None),
+        ("%", None),
+        ("Gbit", None),
+    ],
+)
+def test_binary_and_decimal_bytes_are_twins(unit, twin):
+    assert binary_twin(unit) == twin
