@@ -59,7 +59,7 @@ def bubble(
     Example:
         readerkit estimate bubble -p 4 -m 16
         readerkit estimate bubble -p 4 -m 8 -v 2 --grid
-        readerkit estimate bubble -p 4 -m 8 --schedule zb-h1 --svg pipeline.svg
+        readerkit estimate bubble -p 4 -m 8 --schedule zb-h1 --svg ~/zb.svg
     """
     from readerkit.estimate import bubble as bubbles
 

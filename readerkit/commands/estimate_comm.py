@@ -76,8 +76,7 @@ def comm(as_json: bool, brief: bool, **given: Any) -> None:
     \b
     Example:
         readerkit estimate comm all-reduce 10GB --ranks 8 --bandwidth 50GB
-        readerkit estimate comm --model llama-2-70b --dp 4 --tp 4 --pp 4 \\
-            --microbatches 32
+        readerkit estimate comm --model llama-2-70b --dp 4 --tp 4 --pp 4
         readerkit estimate comm --compute-ms 1000 --comm-ms 200 --overlap 1
         readerkit estimate comm all-reduce 1GB --ranks 8 --compression
     """

@@ -43,10 +43,8 @@ def flops(as_json: bool, brief: bool, **given: Any) -> None:
     \b
     Example:
         readerkit estimate flops --model gpt3-175b --batch 1536
-        readerkit estimate flops --model megatron-175b --batch 64 --gpus 64 \\
-            --gpu a100-80gb --step-s 13.75 --recompute selective
-        readerkit estimate flops --model llama-2-70b --batch 1024 --sequence 4096 \\
-            --gpus 64 --gpu h100-80gb --mfu 0.4 --tokens 2T
+        readerkit estimate flops --model gpt2 --batch 8 --gpus 1 --gpu t4 --step-s 1
+        readerkit estimate flops --model gpt2 --batch 8 --gpus 1 --gpu t4 --mfu 0.3
     """
     from readerkit.estimate.flops import estimate_flops
     from readerkit.estimate.quantity import check_amount

@@ -53,7 +53,8 @@ def _assumed(plan: Plan) -> str:
     counted = "causal attention as half" if question.flash else "the whole square"
     return (
         f"{plan.examined:,} variants weighed, {plan.fitting} layouts fit. A step is "
-        f"{question.global_batch} × {question.sequence} tokens. {question.convention}: "
+        f"{question.global_batch} × {question.sequence} tokens; micro is "
+        f"microbatches × sequences in each. {question.convention}: "
         f"{precision(question.convention).says}. {question.reserve:.0%} of "
         f"{gpu.memory_bytes / 1e9:g} GB kept free. Assumed: kernels at "
         f"{efficiency:.0%} of {gpu.flops_per_s / 1e12:g} TFLOP/s ({source}), each "
