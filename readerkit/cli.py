@@ -19,6 +19,7 @@ from readerkit.commands.estimate import estimate
 from readerkit.commands.fetch import fetch
 from readerkit.commands.lab import lab
 from readerkit.commands.note import note
+from readerkit.commands.progress import progress
 from readerkit.commands.quiz import quiz
 from readerkit.commands.review import review
 from readerkit.commands.run import run
@@ -50,6 +51,7 @@ for command in (
     budget,
     estimate,
     lab,
+    progress,
     quiz,
     site,
 ):

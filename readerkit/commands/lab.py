@@ -149,6 +149,8 @@ def check(chosen: Lab, folder: Path, book: Path | None) -> list[Item]:
     library = open_library(book)
     if chosen.id == "03":
         return _check_readings(library)
+    if chosen.id == "00":
+        return _check_budget(chosen, folder / chosen.handed_in)
     local = folder / _file_name(chosen, on_gpus=False)
     rented = folder / _file_name(chosen, on_gpus=True)
     items = []
@@ -198,6 +200,22 @@ def _check_measured(chosen: Lab, path: Path, library: Library) -> list[Item]:
         found = results.read_result(results.FsdpResult, chosen.id, path)
         items = measured.check_fsdp(found)
     return [measured.check_origin(found, blobs), *items]
+
+
+def _check_budget(chosen: Lab, path: Path) -> list[Item]:
+    from datetime import UTC, datetime
+
+    from readerkit.budget import BudgetGuard
+    from readerkit.commands.budget import open_ledger
+    from readerkit.labs.budget import check_budget, read_hand_in
+    from readerkit.yaml_tree import parse_yaml
+
+    handed_in = _handed_in(chosen, path)
+    if not path.is_file():
+        return [handed_in]
+    hand_in = read_hand_in(parse_yaml(path.read_bytes(), str(path)))
+    today = datetime.now(UTC).date()
+    return [handed_in, *check_budget(hand_in, BudgetGuard(open_ledger()), today)]
 
 
 def _check_readings(library: Library) -> list[Item]:

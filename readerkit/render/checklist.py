@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 
 from rich.console import Console
 from rich.markdown import Markdown
@@ -19,16 +20,21 @@ _MARKS = {
 }
 
 
-def print_checklist(items: Iterable[Item], console: Console) -> None:
-    """Print a table, a line or more an item."""
+def print_checklist(
+    items: Iterable[Item], console: Console, names: Sequence[str] = ()
+) -> None:
+    """Print a table, a line or more an item, with its name in front if it has one."""
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
+    if names:
+        table.add_column(no_wrap=True, style="bold")
     table.add_column(ratio=2)
     table.add_column(ratio=3, style="dim")
-    for item in items:
+    for item, name in zip_longest(items, names):
         word, style = _MARKS[item.state]
         table.add_row(
             Text(word, style=style),
+            *([name] if name else []),
             Text(visible_line(item.what)),
             Text(visible_line(item.evidence)),
         )

@@ -41,7 +41,7 @@ BELOW: dict[str, set[str]] = {
     "upstreams": {"anchors", "git", "errors", "wording"},
     "book": {"anchors", "annotations", "errors", "upstreams"},
     "reading": {"annotations", "book", "document", "errors", "schema", "upstreams"},
-    "labs": {"annotations", "codec", "errors"},
+    "labs": {"annotations", "budget", "codec", "document", "errors"},
     "links": {"anchors"},
     "evidence": {"anchors", "annotations", "records"},
     "diagrams": {"anchors", "document", "errors"},

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.helpers import Result, SampleBook, make_book, run
+from tests.helpers import Result, SampleBook, make_book, run, run_process
 
 
 class Desk:
@@ -34,3 +36,20 @@ def locked(desk: Desk) -> Desk:
     """The sample book, fetched, with its anchors locked."""
     assert desk.run("annotate", "--update-lock").code == 0
     return desk
+
+
+@pytest.fixture(scope="session")
+def measure(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return what measures a lab, once a session, and says where its result is."""
+
+    @cache
+    def run_lab(lab: str) -> Path:
+        folder = tmp_path_factory.mktemp("experiments")
+        ran = run_process(
+            "lab", lab, "--run", "--rounds=3", "--folder", str(folder), timeout=200
+        )
+        assert ran.code == 0, ran.err
+        assert f"35-lab-{lab}.json: check it with" in ran.out
+        return folder
+
+    return run_lab

@@ -5,32 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from functools import cache
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from readerkit.commands.catalog import shipped
+from readerkit.yaml_tree import parse_yaml
 from tests.helpers import ROOT, run, run_process
 
 PAGES = ROOT / "site" / "pages" / "labs"
 MEASURED = ("01", "02", "04")
-
-
-@pytest.fixture(scope="session")
-def measure(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Return what measures a lab, once a session, and says where its result is."""
-
-    @cache
-    def run_lab(lab: str) -> Path:
-        folder = tmp_path_factory.mktemp("experiments")
-        ran = run_process("lab", lab, "--run", "--rounds=3", "--folder", str(folder))
-        assert ran.code == 0, ran.err
-        assert f"35-lab-{lab}.json: check it with" in ran.out
-        return folder
-
-    return run_lab
 
 
 @pytest.fixture(params=MEASURED)
@@ -240,3 +227,92 @@ def test_a_measurement_that_cannot_be_is_refused(tmp_path, arguments, message):
     assert ran.code == 1
     assert message in ran.err
     assert list(tmp_path.iterdir()) == []
+
+
+# --- lab 00: the budget ---
+
+
+HAND_IN = """\
+vendors:
+  - {{vendor: one, gpu: A10, usd_per_hour: 0.75, source: its page, date: {day}}}
+  - {{vendor: two, gpu: L4, usd_per_hour: "0.44", source: its page, date: {day}}}
+  - {{vendor: three, gpu: L4, usd_per_hour: 0.5, source: its page, date: {day}}}
+plan: {{instances: 2, usd_per_hour: 0.35, hours: 3}}
+refused: over the ceiling of lab 00
+preflight:
+  ends_by_itself: autostop
+  set_up_minutes: 20
+  data_out: sky logs
+  keys: with the vendor's tool
+  smallest_first: readerkit lab 04 --run
+"""
+TODAY = datetime.now(UTC).date()
+
+
+def hand_in(folder: Path, text: str = HAND_IN, day: object = TODAY) -> None:
+    (folder / "35-lab-00.yaml").write_text(text.format(day=day))
+
+
+def test_a_budget_is_checked_with_the_guard_itself(tmp_path, capsys):
+    hand_in(tmp_path)
+    code, states = check(capsys, "00", tmp_path)
+    assert code == 1  # there is no ledger yet
+    assert states["the guard refuses a plan beyond the ceilings"] == "not met"
+    assert run(capsys, "budget", "ledger", "--create").code == 0
+    code, states = check(capsys, "00", tmp_path)
+    assert (code, set(states.values())) == (0, {"met"})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("hours: 3", "hours: 5", "worst case"),  # $3.50 of $3.00
+        ("hours: 3", "hours: -1", "worst case"),
+        ("instances: 2", "instances: two", "worst case"),
+        ("instances: 2, ", "", "worst case"),
+        ("vendor: two", "vendor: one", "3 vendors"),
+        ("usd_per_hour: 0.75", "usd_per_hour: 0", "3 vendors"),
+        ("usd_per_hour: 0.75", "usd_per_hour: .nan", "3 vendors"),
+        ("source: its page, date", 'source: " ", date', "3 vendors"),
+        ("refused: over the ceiling of lab 00", 'refused: " "', "written down"),
+        ("  keys: with the vendor's tool\n", "", "pre-flight"),
+    ],
+)
+def test_a_budget_that_does_not_hold_is_noticed(tmp_path, capsys, old, new, line):
+    assert run(capsys, "budget", "ledger", "--create").code == 0
+    assert old in HAND_IN
+    hand_in(tmp_path, HAND_IN.replace(old, new))
+    code, states = check(capsys, "00", tmp_path)
+    assert code == 1
+    assert [what for what, state in states.items() if state == "not met"] == [
+        what for what in states if line in what
+    ]
+
+
+@pytest.mark.parametrize("days", [31, -1])
+def test_a_price_of_another_time_is_noticed(tmp_path, capsys, days):
+    assert run(capsys, "budget", "ledger", "--create").code == 0
+    hand_in(tmp_path, day=TODAY - timedelta(days=days))
+    assert check(capsys, "00", tmp_path)[0] == 1
+
+
+@pytest.mark.parametrize("text", ["", "- 1", "vendors: []", "a: [", "plan: {{}}"])
+def test_a_budget_of_another_shape_is_one_message(tmp_path, capsys, text):
+    hand_in(tmp_path, text)
+    result = run(capsys, "lab", "00", "--check", "--folder", str(tmp_path))
+    assert result.code == 1
+    assert "35-lab-00.yaml:" in result.err
+
+
+# --- labs 02 and 04 on rented GPUs ---
+
+
+@pytest.mark.parametrize("lab", ["02", "04"])
+def test_a_task_runs_the_same_command_on_gpus(capsys, lab):
+    task = parse_yaml(run(capsys, "lab", lab, "--task").out.encode(), "task").value
+    assert f"readerkit lab {lab} --run" in task["run"]
+    assert "--backend nccl" in task["run"]
+    assert task["resources"]["autostop"]["down"] is True
+    gpu = task["resources"]["accelerators"].partition(":")[0].lower()
+    prices = parse_yaml(shipped("prices.yaml").read_bytes(), "prices").value["prices"]
+    assert gpu.replace("-", "") in {p["gpu"].replace("-", "") for p in prices}

@@ -1,0 +1,255 @@
+"""``readerkit progress``: the definition of done, each line with its evidence."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from readerkit.commands.lab import EXPERIMENTS
+from readerkit.commands.options import book_option, json_option
+from readerkit.errors import ReaderkitError
+
+if TYPE_CHECKING:
+    from readerkit.labs.item import Item
+    from readerkit.labs.progress import Findings, Line, Mastery, Spend
+
+PHASE = 35
+SPEND_RECORDS = ("35-cloud-budget.md", "35-cloud-budget/spend.jsonl")
+
+
+@click.command(short_help="The definition of done, each line with its evidence.")
+@click.argument("phase", type=click.IntRange(0, 999))
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=EXPERIMENTS,
+    show_default=True,
+    help="Where hand-ins are.",
+)
+@click.option("--waive", metavar="LINE", help="Do without a line, such as tp-curve.")
+@click.option("--reason", help="Why; it stands in the table.")
+@click.option("--unwaive", metavar="LINE", help="Take that back.")
+@json_option
+@book_option
+def progress(
+    phase: int,
+    folder: Path,
+    waive: str | None,
+    reason: str | None,
+    unwaive: str | None,
+    as_json: bool,
+    book: Path | None,
+) -> None:
+    """Show what PHASE asks for, met or not; exit 0 where all is met or waived.
+
+    Everything is looked at anew each time: hand-ins, the ledger, the history of the
+    quiz, the diagram against the source.
+
+    \b
+    Example:
+        readerkit progress 35
+        readerkit progress 35 --waive tp-curve --reason "no rented GPU"
+    """
+    if phase != PHASE:
+        raise ReaderkitError(f"unknown phase: got {phase}, expected {PHASE}")
+    if (waive is None) != (reason is None) or (
+        reason is not None and not reason.strip()
+    ):
+        raise click.UsageError("--waive LINE and --reason TEXT belong together")
+    from readerkit.labs.progress import get_lines
+
+    found = look(folder, book)
+    waived = _read_waived()
+    names = [line.name for line in get_lines(found, {})]
+    for name in filter(None, (waive, unwaive)):
+        if name not in names:
+            raise ReaderkitError(
+                f"unknown line: got '{name}', expected one of {', '.join(names)}"
+            )
+    if waive is not None and reason is not None:
+        waived[waive] = " ".join(reason.split())
+    if unwaive is not None:
+        waived.pop(unwaive, None)
+    if waive or unwaive:
+        _write_waived(waived)
+    lines = get_lines(found, waived)
+    _show(lines, as_json=as_json)
+    if any(line.item.state == "not met" for line in lines):
+        raise click.exceptions.Exit(1)
+
+
+def look(folder: Path, book: Path | None) -> Findings:
+    """Return everything that the definition of done is held against, seen now."""
+    from readerkit.commands.lab import check
+    from readerkit.commands.quiz_files import Shelf, open_history
+    from readerkit.labs.item import Item
+    from readerkit.labs.lab import LABS
+    from readerkit.labs.progress import Findings
+
+    labs: dict[str, list[Item]] = {}
+    for name, lab in LABS.items():
+        try:
+            labs[name] = check(lab, folder, book)
+        except ReaderkitError as error:  # one that cannot be read is one not met
+            first = str(error).splitlines()[0]
+            labs[name] = [Item.of("a hand-in that can be read", False, first)]
+    rented = {
+        name: str(path)
+        for name, lab in LABS.items()
+        if lab.has_task
+        for path in [folder / lab.handed_in.replace(".json", "-nccl.json")]
+        if path.is_file()
+    }
+    bank = Shelf.at(book).bank(PHASE)
+    history = open_history()
+    try:
+        exam, mastery = _exam(bank, history), _mastery(bank, history)
+    finally:
+        history.close()
+    return Findings(
+        labs, rented, _spend(folder), _diagram(book), exam, mastery, bank.pass_mark
+    )
+
+
+def _exam(bank: Any, history: Any) -> Item:
+    """Return the best exam that was finished under the bank's rules."""
+    from readerkit.labs.item import Item
+    from readerkit.quiz.report import outcomes
+
+    what = f"quiz {PHASE} at {bank.pass_mark:.0%} or more"
+    answers = history.answers()
+    best: tuple[float, str] | None = None
+    for session in history.sessions():
+        full = session.mode == "exam" and len(session.questions) >= bank.exam_count
+        if session.phase == PHASE and full and session.ended:
+            found = outcomes(a for a in answers if a.session == session.id)
+            points = sum(each.points for each in found) / len(session.questions)
+            best = max(best or (0.0, ""), (points, session.ended[:10]))
+    if best is None:
+        return Item.of(what, False, f"no exam yet: readerkit quiz {PHASE} --exam")
+    points, day = best
+    met = points >= bank.pass_mark - 1e-9
+    return Item.of(what, met, f"best exam: {points:.0%}, {day}")
+
+
+def _mastery(bank: Any, history: Any) -> dict[str, Mastery]:
+    from readerkit.labs.progress import Mastery
+    from readerkit.quiz.report import outcomes
+
+    latest = {each.question: each for each in outcomes(history.answers())}
+    found = {}
+    for name, objective in bank.objectives.items():
+        asked = [q for q in bank.questions.values() if q.objective == name]
+        answered = [latest[q.id] for q in asked if q.id in latest]
+        topics = Counter(question.topic for question in asked).most_common(1)
+        found[name] = Mastery(
+            objective.title,
+            topics[0][0] if topics else "",
+            len(asked),
+            len(answered),
+            sum(each.points for each in answered),
+        )
+    return found
+
+
+def _spend(folder: Path) -> Spend | None:
+    from readerkit.commands.budget import open_ledger
+    from readerkit.commands.spend_record import as_json_lines, as_markdown
+    from readerkit.labs.progress import Spend
+
+    ledger = open_ledger()
+    if not ledger.path.exists():
+        return None
+    entries, ceilings = ledger.entries(), ledger.ceilings()
+    total = sum(entry.counted_cents for entry in entries)
+    labs: Counter[str] = Counter()
+    for entry in entries:
+        if entry.lab:
+            labs[entry.lab] += entry.counted_cents
+    texts = (as_markdown(entries, ceilings, total), as_json_lines(entries))
+    recorded = [
+        str(folder / name)
+        for name in SPEND_RECORDS
+        if (folder / name).is_file() and (folder / name).read_text() in texts
+    ]
+    return Spend(
+        total,
+        ceilings.phase_cents,
+        labs,
+        ceilings.lab_cents,
+        recorded[0] if recorded else "",
+    )
+
+
+def _diagram(book: Path | None) -> Item:
+    """Return whether each claim of the block's diagram holds in the pinned source."""
+    from readerkit.commands.library import open_library
+    from readerkit.commands.site_build import open_sources, site_folder
+    from readerkit.commands.site_pages import read_writing
+    from readerkit.labs.item import Item
+
+    what = "the tensor-parallel block's diagram, checked against the source"
+    library = open_library(book)
+    try:
+        diagrams = read_writing(
+            library, site_folder(library), open_sources(library)
+        ).diagrams
+    except ReaderkitError as error:
+        return Item.of(what, False, str(error).splitlines()[0])
+    held = "tp-block" in diagrams
+    where = "site/pages/diagrams/tp-block.mmd"
+    return Item.of(what, held, f"{where}, every claim holds" if held else "not drawn")
+
+
+def _waived_file() -> Path:
+    from readerkit.commands.folders import data_folder
+
+    return data_folder() / f"progress-{PHASE}.json"
+
+
+def _read_waived() -> dict[str, str]:
+    path = _waived_file()
+    if not path.is_file():
+        return {}
+    try:
+        value = json.loads(path.read_text())
+        return {str(name): str(reason) for name, reason in value["waived"].items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        raise ReaderkitError(
+            f"{path}: got something else than waived lines, expected what readerkit "
+            f"progress {PHASE} --waive writes; move it away and waive again"
+        ) from None
+
+
+def _write_waived(waived: dict[str, str]) -> None:
+    from readerkit.upstreams.store import write_atomically
+
+    text = json.dumps({"waived": waived}, indent=1, ensure_ascii=False) + "\n"
+    write_atomically(_waived_file(), text.encode())
+
+
+def _show(lines: list[Line], *, as_json: bool) -> None:
+    states = Counter(line.item.state for line in lines)
+    if as_json:
+        rows = [
+            {"line": line.name, "group": line.group, **asdict(line.item)}
+            for line in lines
+        ]
+        click.echo(json.dumps({"phase": PHASE, "lines": rows, **states}, indent=2))
+        return
+    from readerkit.render.checklist import print_checklist
+    from readerkit.render.note_view import console
+
+    for group in dict.fromkeys(line.group for line in lines):
+        click.echo(f"\n{group}")
+        mine = [line for line in lines if line.group == group]
+        print_checklist((line.item for line in mine), console(), [m.name for m in mine])
+    click.echo(
+        f"\n{len(lines)} lines: {states['met']} met, {states['waived']} waived, "
+        f"{states['not met']} not met"
+    )

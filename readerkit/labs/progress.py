@@ -1,0 +1,182 @@
+"""The definition of done of phase 35: every line met or not, with its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from readerkit.labs.item import Item
+
+OBJECTIVES = {
+    "rung-01": "rung-01-memory",
+    "rung-02": "rung-02-ddp",
+    "rung-03": "rung-03-tp",
+    "rung-04": "rung-04-pp",
+    "rung-05": "rung-05-zero",
+    "rung-06": "rung-06-fsdp",
+    "rung-07": "rung-07-3d",
+    "rung-08": "rung-08-precision",
+    "rung-09": "rung-09-checkpointing",
+    "rung-10": "rung-10-network",
+    "goal-1": "goal-tp-sketch",
+    "goal-2": "goal-bubble",
+    "goal-3": "goal-strategy",
+    "goal-4": "goal-source",
+    "goal-5": "goal-spend",
+}
+"""What the quiz asks for, by line of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mastery:
+    """What the reader's latest answers to an objective's questions come to."""
+
+    title: str
+    topic: str
+    """Where most of its questions are."""
+    asked: int
+    """Questions of the bank."""
+    answered: int
+    points: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """What the ledger says."""
+
+    phase_cents: int
+    phase_ceiling_cents: int
+    lab_cents: Mapping[str, int]
+    lab_ceiling_cents: int
+    recorded: str
+    """File of the spend record; empty where there is none that says the same sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Everything that was looked at, just now."""
+
+    labs: Mapping[str, Sequence[Item]]
+    """Checks of labs 00 to 04."""
+    rented: Mapping[str, str]
+    """Labs with a result from GPUs that holds, and its file."""
+    spend: Spend | None
+    """None where there is no ledger."""
+    diagram: Item
+    exam: Item
+    mastery: Mapping[str, Mastery]
+    pass_mark: float
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the table, under the name that ``--waive`` takes."""
+
+    name: str
+    group: str
+    item: Item
+
+
+def get_lines(found: Findings, waived: Mapping[str, str]) -> list[Line]:
+    """Return every line; what is not met and was waived says so, with the reason."""
+    done = "definition of done"
+    lines = [
+        Line("ddp", done, _lab(found, "01", "DDP experiment with timings")),
+        Line("tp-curve", done, _rented(found, "02", "TP curve within its cap")),
+        Line("citations", done, _lab(found, "03", "five citations on each of two")),
+        Line("spend", done, _spend(found, "cloud spend within its ceiling")),
+        Line("diagram", done, found.diagram),
+        Line("quiz", done, found.exam),
+    ]
+    for name, objective in OBJECTIVES.items():
+        group = "rungs" if name.startswith("rung") else "goals"
+        lines.append(Line(name, group, _objective(found, objective)))
+        if name == "rung-10":
+            what = "Run FSDP on several GPUs and see how it scales"
+            lines.append(Line("rung-11", group, _rented(found, "04", what)))
+    with_more: dict[str, Callable[[], Item]] = {
+        "goal-4": lambda: _lab(found, "03", ""),
+        "goal-5": lambda: _spend(found, ""),
+    }
+    joined = [
+        replace(line, item=_both(line.item, with_more[line.name]()))
+        if line.name in with_more
+        else line
+        for line in lines
+    ]
+    return [_waive(line, waived) for line in joined]
+
+
+def _lab(found: Findings, lab: str, what: str) -> Item:
+    items = found.labs[lab]
+    missing = [item for item in items if item.state == "not met"]
+    if missing:
+        evidence = f"lab {lab}: {missing[0].what}: {missing[0].evidence}"
+    else:
+        evidence = f"lab {lab}: all {len(items)} hold; {items[0].what}"
+    return Item.of(what, not missing, evidence)
+
+
+def _rented(found: Findings, lab: str, what: str) -> Item:
+    checked = _lab(found, lab, what)
+    if checked.state == "not met":
+        return checked
+    if lab not in found.rented:
+        return Item.of(
+            what,
+            False,
+            f"lab {lab} ran on this machine alone; for GPUs readerkit lab {lab} "
+            "--task, or waive it",
+        )
+    if found.spend is None:
+        return Item.of(what, False, "no ledger says what the GPUs cost")
+    cents, ceiling = found.spend.lab_cents.get(lab, 0), found.spend.lab_ceiling_cents
+    return Item.of(
+        what,
+        0 < cents <= ceiling,
+        f"{found.rented[lab]}; {_usd(cents)} of {_usd(ceiling)} through the guard",
+    )
+
+
+def _spend(found: Findings, what: str) -> Item:
+    spend = found.spend
+    if spend is None:
+        how = "readerkit budget ledger --create, even to spend nothing"
+        return Item.of(what, False, f"no ledger: {how}")
+    sums = f"{_usd(spend.phase_cents)} of {_usd(spend.phase_ceiling_cents)}"
+    if not spend.recorded:
+        how = "readerkit budget ledger --export experiments/35-cloud-budget.md"
+        return Item.of(what, False, f"{sums}, not recorded: {how}")
+    met = spend.phase_cents <= spend.phase_ceiling_cents
+    return Item.of(what, met, f"{sums}, {spend.recorded}")
+
+
+def _objective(found: Findings, objective: str) -> Item:
+    mastery = found.mastery[objective]
+    needed = min(mastery.asked, 2)
+    share = mastery.points / mastery.answered if mastery.answered else 0.0
+    met = mastery.answered >= needed and share >= found.pass_mark - 1e-9
+    evidence = (
+        f"{share:.0%} over {mastery.answered} of {mastery.asked} questions"
+        if mastery.answered
+        else "not asked yet"
+    )
+    if not met:
+        evidence += f": readerkit quiz 35 --topic {mastery.topic}"
+    return Item.of(mastery.title, met, evidence)
+
+
+def _both(first: Item, second: Item) -> Item:
+    met = first.state == second.state == "met"
+    return Item.of(first.what, met, f"{first.evidence}; {second.evidence}")
+
+
+def _waive(line: Line, waived: Mapping[str, str]) -> Line:
+    if line.item.state == "met" or line.name not in waived:
+        return line
+    item = Item(line.item.what, "waived", waived[line.name])
+    return replace(line, item=item)
+
+
+def _usd(cents: int) -> str:
+    return f"${cents // 100}.{cents % 100:02}"
