@@ -11,14 +11,14 @@ from pathlib import Path
 from readerkit.anchors import Span
 from readerkit.annotations import Mirror
 from readerkit.book import MINIS, Note, Sources, check_mirrors, resolve_notes
+from readerkit.commands.evidence import read_evidence
 from readerkit.commands.folders import PACKAGE
 from readerkit.commands.library import Library
 from readerkit.commands.site_disk import publish
 from readerkit.commands.site_pages import draw_diagram, read_writing
 from readerkit.errors import ContentError, Fault
-from readerkit.evidence import Evidence, comparisons_of, ran_lines
+from readerkit.evidence import comparisons_of, ran_lines
 from readerkit.links import File
-from readerkit.records import Record, stale_reasons
 from readerkit.render.html import addresses, search
 from readerkit.render.html.chapter import diagram_file
 from readerkit.render.html.environment import Templates
@@ -118,7 +118,7 @@ def make_shelf(
         raise ContentError(faults)
     sheets = make_sheets(sources.values(), workshop)
     links, uses = join_names(sheets)
-    evidence = {name: each for name, each in read_evidence(library, sources)}
+    evidence = read_evidence(library)
     return Shelf(
         book=book,
         sheets=sheets,
@@ -179,23 +179,3 @@ def _mirrored(
         for index, section in enumerate(mirror.sections):
             spans = tuple(sources[MINIS].resolve(anchor) for anchor in section.mini)
             yield (mirror.id, index), spans
-
-
-def read_evidence(
-    library: Library, sources: dict[str, Sources]
-) -> Iterator[tuple[str, Evidence]]:
-    """Yield every record of the book by its comparison; the reader's own rule."""
-    book = library.book
-    pins = {u.name: u.commit for u in book.upstreams.values() if u.is_pinned}
-    blobs = {name: dict(lock.files) for name, lock in book.locks.items()}
-    if MINIS in sources:
-        minis = sources[MINIS]
-        blobs[MINIS] = {path: blob_id(minis.read(path)) for path in minis.paths}
-    own = library.mine.parent / "records"
-    found: dict[str, Evidence] = {}
-    for folder in (library.root / "annotations" / "records", own):
-        for path in sorted(folder.glob("*.json")):
-            record = Record.parse(path.read_text("utf-8", "replace"), str(path))
-            stale = tuple(stale_reasons(record, pins, blobs))
-            found[record.comparison] = Evidence(record, stale, folder == own)
-    yield from found.items()
