@@ -380,8 +380,10 @@ def estimate_training(
         items += fit_items(most, gpu_bytes, reserve)
         notes.insert(0, first_failure(most, kept, gpu_bytes, reserve))
     notes.append(
-        "GB is 10^9 bytes, GiB 2^30. DeepSpeed's estimators divide by 2^30 and print "
-        "GB, and count no activations."
+        "GB is 10^9 bytes, GiB 2^30. DeepSpeed's estimators divide by 2^30, print GB, "
+        "and count no activations. Megatron-LM's theoretical memory divides by 2^20 "
+        "and prints MB, leaves out biases and position tables, and counts a gated "
+        "feed-forward's activations as a plain one's."
     )
     return Estimate("memory of the most loaded GPU", tuple(items), tuple(notes))
 
