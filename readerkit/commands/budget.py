@@ -126,7 +126,7 @@ def _is_terminal() -> bool:
 def open_ledger() -> Ledger:
     """Return the ledger of this user; there is no option for another one."""
     from readerkit.budget import Ledger
-    from readerkit.commands.library import data_folder
+    from readerkit.commands.folders import data_folder
 
     return Ledger(data_folder() / "budget.sqlite")
 

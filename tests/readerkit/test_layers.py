@@ -105,7 +105,6 @@ ONLY_IN = {
     "pypi_simple": "upstreams",
     "platformdirs": "commands",
     "fsrs": "quiz",
-    "sqlite3": "quiz",
 }
 PURE = [
     "anchors",
