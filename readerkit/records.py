@@ -10,6 +10,7 @@ import json
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from readerkit.errors import ContentError, Fault
@@ -397,13 +398,16 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
     return value
 
 
+_hints = cache(get_type_hints)  # evaluates every annotation anew
+
+
 def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:
     if not isinstance(value, dict):
         raise ValueError(f"{where} is {value!r}, not an object")
     names = {field.name for field in fields(kind)}
     if wrong := names ^ set(value):
         raise ValueError(f"{where}: missing or unknown keys {sorted(wrong)}")
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     return kind(**{n: _decode(hints[n], value[n], f"{where}.{n}") for n in names})
 
 
