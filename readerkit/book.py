@@ -93,6 +93,7 @@ class Sources:
         self.paths = frozenset(paths)
         self._read = read
         self._parsed: dict[str, SourceFile] = {}
+        self._resolved: dict[Anchor, Span] = {}
 
     def read(self, path: str) -> bytes:
         """Return the verified bytes of a file that the upstream includes."""
@@ -121,7 +122,9 @@ class Sources:
         Raises:
             AnchorError: see ``anchors.resolve``.
         """
-        return resolve(anchor, self.file(anchor.file))
+        if anchor not in self._resolved:
+            self._resolved[anchor] = resolve(anchor, self.file(anchor.file))
+        return self._resolved[anchor]
 
 
 def resolve_notes(

@@ -34,12 +34,17 @@ def read_records(library: Library, upstream: str = "") -> list[Record]:
     return [record for record, _ in _found(library, upstream).values()]
 
 
-def read_evidence(library: Library) -> dict[str, Evidence]:
-    """Return every record by its comparison, with why it is stale, if it is."""
+def read_evidence(
+    library: Library, parsed: dict[str, Record] | None = None
+) -> dict[str, Evidence]:
+    """Return every record by its comparison, with why it is stale, if it is.
+
+    ``parsed`` keeps records by their text, for whoever asks again and again.
+    """
     pins, blobs = _today(library)
     return {
         name: Evidence(record, tuple(stale_reasons(record, pins, blobs)), is_own)
-        for name, (record, is_own) in _found(library, "").items()
+        for name, (record, is_own) in _found(library, "", parsed).items()
     }
 
 
@@ -66,17 +71,19 @@ def _today(library: Library) -> tuple[dict[str, str], dict[str, dict[str, str]]]
     return pins, blobs
 
 
-def _found(library: Library, upstream: str) -> dict[str, tuple[Record, bool]]:
+def _found(
+    library: Library, upstream: str, parsed: dict[str, Record] | None = None
+) -> dict[str, tuple[Record, bool]]:
     """Return records by comparison, and whether each is the reader's own."""
     shipped = library.root / "annotations" / "records"
     found: dict[str, tuple[Record, bool]] = {}
     for path in sorted(shipped.glob("*.json")):
-        record = _read(path, upstream)
+        record = _read(path, upstream, parsed)
         if record is not None:
             found[record.comparison] = record, False
     for path in sorted(records_folder().glob("*.json")):
         try:
-            record = _read(path, upstream)
+            record = _read(path, upstream, parsed)
         except ReaderkitError as error:
             warn(f"a record of yours is left out: {error}")
             continue
@@ -85,7 +92,7 @@ def _found(library: Library, upstream: str) -> dict[str, tuple[Record, bool]]:
     return found
 
 
-def _read(path: Path, upstream: str) -> Record | None:
+def _read(path: Path, upstream: str, parsed: dict[str, Record] | None) -> Record | None:
     """Return a record; None where it has no say about an upstream."""
     try:
         text = path.read_text("utf-8")
@@ -94,5 +101,7 @@ def _read(path: Path, upstream: str) -> Record | None:
     # To build a record takes longer than to read it: only where it has a say.
     if upstream not in ("", MINIS) and json.dumps(upstream) not in text:
         return None
-    record = Record.parse(text, str(path))
+    record = (parsed or {}).get(text) or Record.parse(text, str(path))
+    if parsed is not None:
+        parsed[text] = record
     return record if upstream in ("", MINIS, *record.pins) else None
