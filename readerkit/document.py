@@ -11,6 +11,7 @@ Kind = Literal[
     "annotations",
     "translation",
     "mirror",
+    "comparisons",
     "concepts",
     "references",
     "upstreams",

@@ -67,6 +67,7 @@ _SOURCE = object_of(
             "in_flight",
             "bubble_ideal",
             "bubble_total",
+            "symptom",
         ]
     },
     record={**NAME, "description": "A comparison of annotations/records."},
@@ -82,6 +83,8 @@ _SOURCE = object_of(
     microbatches=_FORMULA,
     chunks=_FORMULA,
     rank=_FORMULA,
+    mini={**NAME, "description": "The mini of a fault of readerkit break."},
+    fault={**ID, "description": "Its name: what shows when it is run is the key."},
 )
 _CELL = object_of(
     [],

@@ -41,7 +41,7 @@ LAYERS = (
     "model",
     "job",
 )
-PHASES = ("setup", "forward", "backward", "optimizer")
+PHASES = ("setup", "forward", "backward", "optimizer", "checkpoint")
 OPERATIONS = (
     "all_reduce",
     "reduce",
@@ -49,20 +49,51 @@ OPERATIONS = (
     "reduce_scatter",
     "broadcast",
     "all_to_all",
+    "gather",
+    "scatter",
     "send",
     "recv",
+)
+DIFFERENCES = (
+    "only-mini",
+    "only-upstream",
+    "mini-waits-longer",
+    "upstream-waits-longer",
+    "payload",
+    "order",
+    "values",
 )
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # What pip is given: never an option, an address or a folder that it would build.
 _PIP_WORD = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._+!-]*$"}
-_EVENT = _object(
-    ["comparison", "phase", "op"],
-    comparison=_NAME,
-    phase={"enum": list(PHASES)},
-    op={"enum": list(OPERATIONS)},
-    group=_NAME,
-)
+_EVENT: dict[str, Any] = {
+    "phase": {"enum": list(PHASES)},
+    "op": {"enum": list(OPERATIONS)},
+    "group": _NAME,
+}
+_COMPARISONS = _list(_NAME, uniqueItems=True, minItems=1)
+_AT_MOST = {
+    "type": ["integer", "number", "string"],
+    "description": "How many on a rank, or how far values may be apart: a number, or "
+    "an expression of world, rank, layers, microbatches, chunks and parameters.",
+}
+_DIFFERENCE = {
+    **_object(
+        ["comparisons", "what", "why"],
+        comparisons=_COMPARISONS,
+        what={"enum": list(DIFFERENCES)},
+        why=_TEXT,
+        events=_list(
+            _object(["phase", "op", "at_most"], **_EVENT, at_most=_AT_MOST), minItems=1
+        ),
+        at_most=_AT_MOST,
+    ),
+    "allOf": [
+        _where("what", DIFFERENCES[:5], required=["events"]),
+        _where("what", DIFFERENCES[5:], required=["at_most"]),
+    ],
+}
 _NOTE_TEXTS = {
     name: _TEXT for name in ("decision", "alternative", "why", "cost", "text")
 }
@@ -184,7 +215,14 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
                         _object(["what", "why"], what=_TEXT, why=_TEXT), minItems=1
                     ),
                     why=_TEXT,
-                    events=_list(_EVENT),
+                    events=_list(
+                        _object(
+                            ["comparisons", "phase", "op"],
+                            comparisons=_COMPARISONS,
+                            **_EVENT,
+                        )
+                    ),
+                    differences=_list(_DIFFERENCE, minItems=1),
                 ),
                 "allOf": [
                     _where(
@@ -198,6 +236,15 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
             },
             minItems=1,
         ),
+    ),
+    "comparisons": _list(
+        _object(
+            ["name", "mini", "upstream", "title"],
+            name=_NAME,
+            mini=_NAME,
+            upstream=_NAME,
+            title=_TEXT,
+        )
     ),
     "concepts": _list(
         _object(

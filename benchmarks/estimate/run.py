@@ -8,7 +8,8 @@ import sys
 import time
 
 from readerkit.commands.catalog import find_cluster, find_model
-from readerkit.estimate.plan import Question, plan
+from readerkit.estimate.plan import plan
+from readerkit.estimate.plan_search import Question
 from readerkit.estimate.shape import Shape
 
 QUESTIONS = [

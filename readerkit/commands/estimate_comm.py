@@ -141,10 +141,9 @@ def _collective(given: dict[str, Any]) -> list[Estimate]:
             raise click.UsageError(
                 "hierarchical needs --nodes that divide --ranks, and --inside-bandwidth"
             )
-        if given["operation"] != "all-reduce":
-            raise click.UsageError("hierarchical is an all-reduce")
         return [
             estimate_hierarchical(
+                operation=given["operation"],
                 size_bytes=size,
                 nodes=nodes,
                 ranks_per_node=ranks // nodes,

@@ -60,15 +60,15 @@ def memory(
         readerkit estimate memory --model llama-2-70b --tp 8 --inference --batch 16
         readerkit estimate memory --params 7.5B --dp 64 --zero 2 --precision mixed-16
     """
-    from readerkit.estimate.memory import (
+    from readerkit.estimate.memory import most_loaded
+    from readerkit.estimate.memory_estimates import (
         estimate_inference,
         estimate_states,
         estimate_training,
-        most_loaded,
-        timeline,
     )
     from readerkit.estimate.shape import estimate_parameters
     from readerkit.estimate.states import precision
+    from readerkit.estimate.timeline import timeline
 
     gpu_bytes, reserve = take_gpu_bytes(given), given.pop("reserve")
     convention, multiple = given.pop("precision"), given.pop("vocab_multiple")

@@ -113,8 +113,8 @@ def plan(as_json: bool, **given: Any) -> None:
         readerkit estimate plan --model llama-2-70b --gpus 64 --cluster dgx-h100
         readerkit estimate plan --model mixtral-8x22b --gpus 256 --tokens 2T --days 30
     """
-    from readerkit.estimate.plan import Question
     from readerkit.estimate.plan import plan as make_plan
+    from readerkit.estimate.plan_search import Question
 
     shape = need_shape(given)
     cluster, assumptions = take_cluster(given)

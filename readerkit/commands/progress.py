@@ -189,16 +189,15 @@ def _spend(folder: Path) -> Spend | None:
 def _diagram(book: Path | None) -> Item:
     """Return whether each claim of the block's diagram holds in the pinned source."""
     from readerkit.commands.library import open_library
-    from readerkit.commands.site_build import open_sources, site_folder
+    from readerkit.commands.site_build import Workshop, open_sources
     from readerkit.commands.site_pages import read_writing
     from readerkit.labs.item import Item
 
     what = "the tensor-parallel block's diagram, checked against the source"
     library = open_library(book)
     try:
-        diagrams = read_writing(
-            library, site_folder(library), open_sources(library)
-        ).diagrams
+        sources = open_sources(library, Workshop())
+        diagrams = read_writing(library, sources).diagrams
     except ReaderkitError as error:
         return Item.of(what, False, str(error).splitlines()[0])
     held = "tp-block" in diagrams

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from readerkit.commands.quiz_files import Shelf
     from readerkit.errors import Fault
     from readerkit.quiz.bank import Bank
+    from readerkit.quiz.facts import FaultQuery
     from readerkit.quiz.lint import Known
     from readerkit.quiz.lock import LockedFact, QuizLock
     from readerkit.quiz.question import Question
@@ -95,7 +96,8 @@ def _lint_phase(
 
     library = open_library(book)
     bank = shelf.bank(phase, with_lock=False)
-    now, faults = resolve_keys(bank, library)
+    locked = _readable_lock(shelf, phase)
+    now, faults = resolve_keys(bank, library, locked, run=update)
     if faults:
         raise ContentError(faults)
     if update:
@@ -104,7 +106,7 @@ def _lint_phase(
     faults = lint_bank(bank, known_names(library))
     if faults:
         raise ContentError(faults)
-    if changed := [*differences(shelf.lock(phase), now)]:
+    if not update and (changed := [*differences(locked, now)]):
         rows = "\n".join(f"  {line}" for line in changed)
         raise LockError(
             f"phase {phase}: {len(changed)} keys are not what the lock says:\n{rows}\n"
@@ -118,6 +120,17 @@ def _lint_phase(
         "places": len(now.places),
         "facts": len(now.facts),
     }
+
+
+def _readable_lock(shelf: Shelf, phase: int) -> QuizLock:
+    """Return the lock of a phase; an empty one where it has to be made anew."""
+    from readerkit.errors import ContentError
+    from readerkit.quiz.lock import QuizLock
+
+    try:
+        return shelf.lock(phase)
+    except ContentError:
+        return QuizLock()
 
 
 def with_keys(bank: Bank, lock: QuizLock) -> Bank:
@@ -139,8 +152,14 @@ def known_names(library: Library) -> Known:
     )
 
 
-def resolve_keys(bank: Bank, library: Library) -> tuple[QuizLock, list[Fault]]:
-    """Return what every anchor and record of a bank says now, and what does not."""
+def resolve_keys(
+    bank: Bank, library: Library, locked: QuizLock, *, run: bool = False
+) -> tuple[QuizLock, list[Fault]]:
+    """Return what every anchor and record of a bank says now, and what does not.
+
+    What a faulty mini shows takes seconds to see: it is run only with ``run``, and only
+    where the mini is not what it was when ``locked`` was written.
+    """
     from readerkit.anchors import Anchor
     from readerkit.errors import ReaderkitError
     from readerkit.quiz.lock import QuizLock
@@ -174,7 +193,7 @@ def resolve_keys(bank: Bank, library: Library) -> tuple[QuizLock, list[Fault]]:
                 anchor = Anchor.parse(ref.at)
                 places[f"{question.id}/{slot}"] = place(ref.upstream, anchor)
             resolved = with_keys(bank, QuizLock(places, {}, works))
-            fact = _fact(question, resolved, library.root)
+            fact = _fact(question, resolved, library.root, locked, run=run)
             if fact:
                 facts[question.id] = fact
         except ReaderkitError as error:
@@ -193,10 +212,12 @@ def _works(bank: Bank, library: Library) -> dict[str, Work]:
     }
 
 
-def _fact(question: Question, bank: Bank, root: Path) -> LockedFact | None:
+def _fact(
+    question: Question, bank: Bank, root: Path, locked: QuizLock, *, run: bool
+) -> LockedFact | None:
     """Return what the source of a prediction says; None for other questions."""
     from readerkit.commands.folders import PACKAGE
-    from readerkit.quiz.facts import RecordQuery, answer_record
+    from readerkit.quiz.facts import FaultQuery, RecordQuery, answer_record
     from readerkit.quiz.kinds.predict import Predict
     from readerkit.quiz.lock import LockedFact
     from readerkit.records import Record
@@ -204,6 +225,8 @@ def _fact(question: Question, bank: Bank, root: Path) -> LockedFact | None:
     if not isinstance(question.body, Predict):
         return None
     query = question.body.source
+    if isinstance(query, FaultQuery):
+        return _symptom(question.id, query, locked, run=run)
     if isinstance(query, RecordQuery):
         name = f"annotations/records/{query.record}.json"
         data = _read(root / name)
@@ -214,6 +237,58 @@ def _fact(question: Question, bank: Bank, root: Path) -> LockedFact | None:
         data = _read(PACKAGE.parent / name)
         value = bank.variant(question.id, 0).asked.key  # type: ignore[attr-defined]
     return LockedFact(value, name, hashlib.sha256(data).hexdigest())
+
+
+def _symptom(
+    question: str, query: FaultQuery, locked: QuizLock, *, run: bool
+) -> LockedFact:
+    """Return what a faulty mini showed: from the lock while its code is the same.
+
+    Raises:
+        ReaderkitError: its code is another than when it was run, and ``run`` is off.
+    """
+    from readerkit.commands.folders import PACKAGE
+    from readerkit.errors import ReaderkitError
+    from readerkit.quiz.lock import LockedFact
+
+    name = f"mini_impls/{query.mini}.py"
+    data = _read(PACKAGE.parent / name)
+    sha256 = hashlib.sha256(data).hexdigest()
+    known = locked.facts.get(question)
+    if known and (known.source, known.sha256) == (name, sha256):
+        return known
+    if not run:
+        raise ReaderkitError(
+            f"{name} is not what the fault '{query.fault}' was run on: run it anew "
+            "with readerkit quiz lint --update-lock (it needs torch)"
+        )
+    return LockedFact(_run_fault(query), name, sha256)
+
+
+def _run_fault(query: FaultQuery) -> tuple[str, ...]:
+    """Run a mini with and without a fault; return the one symptom that it showed."""
+    import json
+    import subprocess
+    import sys
+
+    from readerkit.commands.library import note_progress
+    from readerkit.errors import ReaderkitError
+
+    note_progress(f"running {query.mini} with the fault {query.fault}")
+    command = [sys.executable, "-m", "mini_impls.faults", query.mini, query.fault]
+    done = subprocess.run([*command, "--json"], capture_output=True, check=False)
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip()
+        raise ReaderkitError(f"readerkit break {query.mini} {query.fault}: {said}")
+    symptoms = tuple(
+        each.replace(" ", "-") for each in json.loads(done.stdout)["symptoms"]
+    )
+    if len(symptoms) != 1:
+        raise ReaderkitError(
+            f"readerkit break {query.mini} {query.fault}: got the symptoms "
+            f"{', '.join(symptoms) or 'none'}, expected one of its answers"
+        )
+    return symptoms
 
 
 def _read(path: Path) -> bytes:

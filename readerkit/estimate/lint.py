@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from readerkit.errors import EstimateError
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout, check_fit, misfits
-from readerkit.estimate.memory import first_failure, most_loaded
+from readerkit.estimate.memory import most_loaded
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import precision
 from readerkit.estimate.step_time import Assumptions, StepTime, step_time
+from readerkit.estimate.timeline import first_failure
 
 MAX_BUBBLE = 0.2
 """Of total time; a pipeline with four times as many microbatches as ranks has 16%."""

@@ -14,11 +14,7 @@ from readerkit.errors import EstimateError
 from readerkit.estimate.flops import layer_flops_per_token, step_flops
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout
-from readerkit.estimate.memory import (
-    layers_of_rank,
-    rank_layer_bytes,
-    telling_ranks,
-)
+from readerkit.estimate.memory import layers_of_rank, rank_layer_bytes, telling_ranks
 from readerkit.estimate.quantity import check_amount, check_fraction
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.volumes import Traffic, traffic_of_step

@@ -52,6 +52,26 @@ class RecordQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class FaultQuery:
+    """What to ask of a mini with one deliberate fault: what showed when it ran."""
+
+    mini: str
+    fault: str
+    give: str = "symptom"
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any]) -> FaultQuery:
+        """Return the query of an entry.
+
+        Raises:
+            ReaderkitError: a key that faults know nothing of, or a missing one.
+        """
+        if set(value) != {"mini", "fault", "give"} or value["give"] != "symptom":
+            raise ReaderkitError("of a fault: expected mini, fault, and give: symptom")
+        return cls(value["mini"], value["fault"])
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduleQuery:
     """What to ask of a pipeline schedule; sizes are formulas over the parameters."""
 
@@ -71,7 +91,7 @@ class ScheduleQuery:
         Raises:
             ReaderkitError: a key that schedules know nothing of, or a missing size.
         """
-        if value["give"] in _OF_RECORDS:
+        if value["give"] in (*_OF_RECORDS, "symptom"):
             raise ReaderkitError(f"a schedule does not give '{value['give']}'")
         strange = set(value) - {each.name for each in fields(cls)}
         missing = {"ranks", "microbatches"} - set(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -57,11 +58,21 @@ def questions():
 
 
 def test_every_key_is_what_the_lock_says_and_lint_is_clean():
-    now, faults = resolve_keys(bank(), library())
+    now, faults = resolve_keys(bank(), library(), SHELF.lock(PHASE))
     assert faults == []
     again = "look at each, then: readerkit quiz lint 35 --update-lock"
     assert list(differences(SHELF.lock(PHASE), now)) == [], again
     assert lint_bank(with_keys(bank(), now), known_names(library())) == []
+
+
+def test_fault_is_run_again_where_its_mini_changed():
+    lock = SHELF.lock(PHASE)
+    name = "ddp-fault-sum"
+    other = replace(lock.facts[name], sha256="0" * 64)
+    stale = replace(lock, facts={**lock.facts, name: other})
+    now, [fault] = resolve_keys(bank(), library(), stale)
+    assert name not in now.facts
+    assert "run it anew with readerkit quiz lint --update-lock" in str(fault)
 
 
 def test_lock_is_written_as_it_is_read():

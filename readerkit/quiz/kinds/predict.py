@@ -9,18 +9,25 @@ from typing import Any
 
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.draw import Draw
-from readerkit.quiz.facts import RecordQuery, ScheduleQuery, answer_schedule
+from readerkit.quiz.facts import (
+    FaultQuery,
+    RecordQuery,
+    ScheduleQuery,
+    answer_schedule,
+)
 from readerkit.quiz.kinds.base import Body, Grade, Remark, plain
 from readerkit.quiz.kinds.numeric import AskedNumber, Tolerance
 from readerkit.quiz.scene import AnswerError, Fact, Scene
 from readerkit.quiz.units import find_unit
+
+Source = RecordQuery | ScheduleQuery | FaultQuery
 
 
 @dataclass(frozen=True, slots=True)
 class Predict(Body):
     """Where the key comes from, and how an answer looks."""
 
-    source: RecordQuery | ScheduleQuery
+    source: Source
     unit: str
     tolerance: Tolerance
     words: tuple[str, ...]
@@ -30,16 +37,21 @@ class Predict(Body):
         """Return the prediction of an entry.
 
         Raises:
-            ReaderkitError: a source that names neither a record nor a schedule.
+            ReaderkitError: a source that names not one of record, schedule, fault.
         """
         value = entry["from"]
-        source: RecordQuery | ScheduleQuery
-        if "record" in value and "schedule" not in value:
+        source: Source
+        named = {"record", "schedule", "fault"} & set(value)
+        if named == {"record"}:
             source = RecordQuery.parse(value)
-        elif "schedule" in value and "record" not in value:
+        elif named == {"schedule"}:
             source = ScheduleQuery.parse(value)
+        elif named == {"fault"}:
+            source = FaultQuery.parse(value)
         else:
-            raise ReaderkitError("'from' must name a record or a schedule, one of them")
+            raise ReaderkitError(
+                "'from' must name a record or a schedule or a fault, one of them"
+            )
         given = {"relative", "absolute", "significant"} & set(entry)
         exact = Tolerance.parse(entry) if given else Tolerance()
         unit = find_unit(entry.get("unit", ""))

@@ -136,6 +136,7 @@ def after():
     return 3
 """
 UNCLOSED = BROKEN.replace("1)", "(1,")
+TORN = "import (\n\nx = 1\n    def g():\n        return 3\n"
 UNQUOTED = '''\
 def a():
     """Doc.
@@ -170,6 +171,7 @@ REFUSED = {
     "a query": (BROKEN, {"query": "((integer) @anchor (#eq? @anchor 2))"}, "a.py:7: "),
     "quotes that do not close": (UNQUOTED, {"symbol": "a"}, "a.py:2: "),
     "a string that became code": (UNQUOTED, {"code": "f(...)"}, "a.py:2: "),
+    "indented at the top": (TORN, {"symbol": "g"}, "a.py:4: "),
     "more levels than are counted": (NESTED_DEEP, {"code": "f(...)"}, "a.py:1: "),
 }
 

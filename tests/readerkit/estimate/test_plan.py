@@ -9,7 +9,8 @@ from readerkit.errors import EstimateError
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.lint import Setting, check_batch, lint
 from readerkit.estimate.memory import most_loaded
-from readerkit.estimate.plan import Question, divisors, plan
+from readerkit.estimate.plan import plan
+from readerkit.estimate.plan_search import Question, divisors
 from readerkit.estimate.states import precision
 from readerkit.estimate.step_time import Assumptions, step_time
 from tests.readerkit.estimate.catalog import CLUSTERS, shape

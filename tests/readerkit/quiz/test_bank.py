@@ -29,7 +29,7 @@ def faults(questions: str = QUESTIONS, bank: str = BANK) -> list[str]:
         ("  accept: [", "  items: [a, b, c]\n  accept: [", "items: [a", "belong"),
         (', code: "g(...)"', "", "- id: line", "'within' is missing"),
         ("schedule: 1f1b", "plan: 1f1b", "plan: 1f1b", "unknown key: got 'plan'"),
-        ("schedule: 1f1b, ", "", "- id: row", "a record or a schedule"),
+        ("schedule: 1f1b, ", "", "- id: row", "a record or a schedule or a fault"),
         ("give: row", "give: calls", "- id: row", "does not give 'calls'"),
         ("word: column", "word: diagonal", "- id: grid", "got word 'diagonal'"),
         ("{word: row}, ", "", "- id: grid", "got 1 cells, expected 2"),
