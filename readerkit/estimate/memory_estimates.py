@@ -49,10 +49,19 @@ def estimate_training(
     most = most_loaded(shape, layout, kept, vocab_multiple=vocab_multiple)
     shards = f"/ {layout.replicas}" if layout.replicas > 1 else ""
     named = f"{convention}: {kept.says}"
+    dense, expert = rank_weights(
+        shape, layout, most.rank, vocab_multiple=vocab_multiple
+    )
 
     def state(name: str, value: Number, size: int, sharded_from: int) -> Item:
         sharded = layout.zero >= sharded_from and layout.replicas > 1
         formula = f"{size} B × {most.params} parameters{f' {shards}' * sharded}"
+        if sharded and layout.ep > 1:
+            # Experts have fewer replicas, so they are cut less.
+            formula = (
+                f"{size} B × ({dense} {shards} + {expert} of experts / "
+                f"{layout.replicas // layout.ep})"
+            )
         where = f"ZeRO stage {layout.zero}, {layout.replicas} ranks"
         return Item(name, value, "bytes", formula, kept.source, f"{named}; {where}")
 

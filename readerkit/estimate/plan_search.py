@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from operator import add
 
+from readerkit.errors import EstimateError
 from readerkit.estimate.hardware import Cluster
-from readerkit.estimate.layout import Layout, misfits
+from readerkit.estimate.layout import Layout, misfits, stage_layers
 from readerkit.estimate.memory import (
     ActivationPieces,
     activation_pieces,
@@ -105,15 +106,21 @@ def cuts(question: Question) -> Iterator[Layout]:
 def variants(question: Question, cut: Layout) -> Iterator[tuple[int, int, list[int]]]:
     """Yield microbatch size, microbatches, and the chunks that these allow."""
     each = question.global_batch // cut.dp
-    layers = question.shape.layers
+    chunks = [v for v in range(1, MAX_CHUNKS + 1) if _cuts_evenly(question, cut.pp, v)]
     for micro_batch in MICRO_BATCHES:
         if each % micro_batch:
             continue
-        microbatches, chunks = each // micro_batch, [1]
-        if cut.pp > 1 and microbatches % cut.pp == 0 and layers % cut.pp == 0:
-            rank_layers = layers // cut.pp
-            chunks = [v for v in divisors(rank_layers) if v <= MAX_CHUNKS]
-        yield micro_batch, microbatches, chunks
+        microbatches = each // micro_batch
+        several = cut.pp > 1 and microbatches % cut.pp == 0
+        yield micro_batch, microbatches, chunks if several else [1]
+
+
+def _cuts_evenly(question: Question, pp: int, v: int) -> bool:
+    try:
+        stage_layers(question.shape.layers, pp, v)
+    except EstimateError:
+        return False
+    return True
 
 
 # --- 2. the search --------------------------------------------------------------------
@@ -125,10 +132,10 @@ class Best:
 
     stage: Layout
     seconds: float = inf
-    fastest: tuple[Layout, int] | None = None
-    """Its microbatches and recompute, and its chunks; None: nothing fits yet."""
+    fastest: tuple[Layout, int, int] | None = None
+    """Its microbatch, their number, and its chunks; None: nothing fits yet."""
     least_bytes: float = inf
-    least: tuple[Layout, int] | None = None
+    least: tuple[Layout, int, int] | None = None
 
     @property
     def layout(self) -> Layout | None:
@@ -141,10 +148,16 @@ class Best:
         return _variant(self.stage, self.least) if self.least else None
 
 
-def _variant(stage: Layout, chosen: tuple[Layout, int]) -> Layout:
-    base, v = chosen
+def _variant(stage: Layout, chosen: tuple[Layout, int, int]) -> Layout:
+    base, microbatches, v = chosen
     schedule = "interleaved" if v > 1 else "1f1b"
-    return replace(base, zero=stage.zero, virtual_stages=v, schedule=schedule)
+    return replace(
+        base,
+        zero=stage.zero,
+        microbatches=microbatches,
+        virtual_stages=v,
+        schedule=schedule,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +233,8 @@ class Search:
         best = [Best(stage) for stage in stages]
         for micro_batch, microbatches, chunks in variants(question, cut):
             for recompute in self.recomputes:
-                base = replace(
-                    cut,
-                    micro_batch=micro_batch,
-                    microbatches=microbatches,
-                    recompute=recompute,
-                )
+                # Of one microbatch: how many there are is counted in below.
+                base = replace(cut, micro_batch=micro_batch, recompute=recompute)
                 pieces = self._pieces(base)
                 seconds: _Seconds | None = None
                 for v in chunks:
@@ -240,16 +249,18 @@ class Search:
                     for at, one in enumerate(best):
                         bytes_held = max(map(add, held[at], work))
                         if bytes_held < one.least_bytes:
-                            one.least_bytes, one.least = bytes_held, (base, v)
+                            one.least_bytes = bytes_held
+                            one.least = base, microbatches, v
                         if bytes_held > usable:
                             continue
                         # Made only for what fits: most of the work is here.
                         seconds = seconds or self._seconds(base)
                         first, more = once[at]
                         sums = first + more * (microbatches - 1)
-                        total = self._total(base, v, seconds, sums)
+                        total = self._total(cut.pp, microbatches, v, seconds, sums)
                         if total < one.seconds:
-                            one.seconds, one.fastest = total, (base, v)
+                            one.seconds = total
+                            one.fastest = base, microbatches, v
         return best
 
     def _pieces(self, base: Layout) -> list[ActivationPieces]:
@@ -304,7 +315,7 @@ class Search:
         times = dict.fromkeys(("tp", "ep", "send", "pp", "cp"), 0.0)
         for traffic in model_step_traffic(
             question.shape,
-            replace(base, microbatches=1),
+            base,
             self.kept,
             vocab_multiple=question.vocab_multiple,
         ):
@@ -321,8 +332,7 @@ class Search:
             context=times["cp"],
         )
 
-    def _total(self, base: Layout, v: int, seconds: _Seconds, once: float) -> float:
-        m = base.microbatches
+    def _total(self, pp: int, m: int, v: int, seconds: _Seconds, once: float) -> float:
         blocking = seconds.blocking + seconds.send * v + seconds.tie / m
         compute, bubble, exposed, context = compose(
             microbatch_s=seconds.microbatch,
@@ -330,7 +340,7 @@ class Search:
             once_s=once,
             context_s=seconds.context * m,
             microbatches=m,
-            stages=base.pp,
+            stages=pp,
             virtual_stages=v,
             weight_share=0.0,
             overlap=self.question.assumptions.overlap,

@@ -96,6 +96,10 @@ class Shape:
         check_choice("norm", given.get("norm", "layernorm"), NORMS)
         return cls(**_filled(given))
 
+    def __hash__(self) -> int:
+        """Return a hash of what tells models apart; a search asks for it often."""
+        return hash((self.layers, self.hidden, self.heads, self.vocab, self.ffn))
+
     @property
     def moe_layers(self) -> int:
         """Layers whose feed-forward is a mixture of experts."""

@@ -33,6 +33,20 @@ def test_70b_on_64_gpus_is_what_people_run(seventy):
     assert "so 18 GPUs at the least" in seventy.memory_reason
 
 
+def test_405b_on_8192_gpus_is_cut_as_llama_3_was():
+    # Dubey et al. 2407.21783, table 4, row 1: tp 8, pp 16, and one layer a chunk.
+    question = Question(
+        shape=shape("llama-3.1-405b"),
+        cluster=H100,
+        gpus=8192,
+        global_batch=2048,
+        sequence=8192,
+    )
+    best = plan(question, top=1).ranked[0]
+    assert (best.layout.tp, best.layout.pp, best.layout.virtual_stages) == (8, 16, 8)
+    assert best.time.mfu == pytest.approx(0.43, abs=0.02)
+
+
 def test_ranked_layouts_fit_and_come_in_order(seventy):
     assert len(seventy.ranked) == seventy.fitting > 20
     totals = [each.time.total for each in seventy.ranked]
@@ -63,8 +77,6 @@ def brute_force(question):
                         for v in range(1, 9):
                             if batch % (dp * micro):
                                 continue
-                            if v > 1 and question.shape.layers % (pp * v):
-                                continue  # uneven chunks are not searched
                             layout = Layout(
                                 dp=dp,
                                 tp=tp,
