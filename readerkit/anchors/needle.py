@@ -61,7 +61,7 @@ def _telling_leaf(pattern: Node) -> Node | None:
             if leaf is not None:
                 return leaf
     words = [word.span() for word in _WORDS.finditer(text)]
-    for start, end in sorted(words, key=lambda word: (word[0] - word[1], -word[0])):
+    for start, end in sorted(words, key=lambda word: word[0] - word[1]):
         leaf = _leaf_at(pattern, start, end)
         if leaf is not None:
             return leaf

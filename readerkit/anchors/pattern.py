@@ -138,7 +138,9 @@ class Pattern:
                 node = call.node_at(position, scope, source)
             except LookupError:
                 [reading] = self._statement
-                node = reading.node_at(position, scope, begin, {})
+                height = 2 if call.owners else 1  # the attribute, the call
+                by_name = _Reading(reading.shape, Needle(call.name, height))
+                node = by_name.node_at(position, scope, begin, {})
             if node is not None and node.start_byte >= start:
                 yield Match(node, node.start_point[0] + 1, node.end_point[0] + 1)
 

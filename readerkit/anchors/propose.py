@@ -13,12 +13,14 @@ from readerkit.anchors.pattern import Match, compile_pattern
 from readerkit.anchors.resolve import resolve
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.symbols import Symbol
-from readerkit.anchors.tree import check_depth, last_row
+from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
 
 MAX_PATTERN = 160
 """Characters: an anchor is an address, not a quotation."""
 MAX_TRIES = 400
+MAX_LEVELS = 200
+"""Levels of nesting in which names for lines are looked for."""
 MAX_NAME_PARTS = 20
 """Dotted names are kept whole up to here, however little else is."""
 _SKIPPED = {"comment", "line_continuation"}
@@ -184,10 +186,9 @@ def _is_scrap(text: str) -> tuple[bool, bool]:
 
 
 def _walk(root: Node, first: int, last: int) -> Iterator[Node]:
-    """Yield every named node that touches lines of a range, parents first.
+    """Yield the named nodes that touch lines of a range, parents first.
 
-    Raises:
-        AnchorError: see ``check_depth``; each level is written and read many times.
+    Those that are nested deeper than anyone writes are left out.
     """
     cursor = root.walk()
     levels = 0
@@ -197,9 +198,8 @@ def _walk(root: Node, first: int, last: int) -> Iterator[Node]:
         touches = node.start_point[0] < last and node.end_point[0] >= first - 1
         if touches and node.is_named:
             yield node
-        if touches and cursor.goto_first_child():
+        if touches and levels < MAX_LEVELS and cursor.goto_first_child():
             levels += 1
-            check_depth(node, levels)
             continue
         while not cursor.goto_next_sibling():
             if not cursor.goto_parent():
@@ -213,14 +213,12 @@ def _lines(node: Node) -> tuple[int, int]:
 
 def _nodes_from(root: Node, line: int) -> list[Node]:
     """Return the nodes that begin on a line, outer ones first."""
-    nodes = list(_walk(root, line, line))  # all of them: what is too deep is refused
-    return [node for node in nodes if _lines(node)[0] == line]
+    return [node for node in _walk(root, line, line) if _lines(node)[0] == line]
 
 
 def _nodes_to(root: Node, line: int) -> list[Node]:
     """Return the nodes that end on a line, outer ones first."""
-    nodes = list(_walk(root, line, line))
-    return [node for node in nodes if _lines(node)[1] == line]
+    return [node for node in _walk(root, line, line) if _lines(node)[1] == line]
 
 
 def _edges(nodes: Iterable[Node], source: SourceFile) -> Iterator[str]:

@@ -59,8 +59,10 @@ def test_nesting_beyond_reason_says_so() -> None:
     source = SourceFile("a.py", DEEP["attributes"])
     with pytest.raises(AnchorError, match="nested deeper than"):
         resolve(Anchor("a.py", code="x.a"), source)
-    with pytest.raises(AnchorError, match="nested deeper than"):
+    with pytest.raises(AnchorError, match="no short pattern names"):
         propose(Span("a.py", 1, 1), source)
+    calls = SourceFile("a.py", DEEP["calls"])
+    assert propose(Span("a.py", 1, 1), calls) == Anchor("a.py", code="x = ...")
 
 
 def test_file_too_large_is_skipped_with_its_size() -> None:
