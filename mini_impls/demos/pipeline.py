@@ -84,7 +84,9 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
 
 def check(args: argparse.Namespace) -> None:
     """Raise ValueError where schedule, layers and ranks do not fit."""
-    get_orders(args.schedule, args.world, args.microbatches, args.chunks)
+    orders = get_orders(args.schedule, args.world, args.microbatches, args.chunks)
+    if any(step.kind == "W" for order in orders for step in order):
+        raise ValueError(f"{args.schedule} splits the backward: it runs on paper only")
     check_sizes(GPTConfig(num_layers=args.layers), args.world * args.chunks)
 
 
