@@ -16,11 +16,9 @@ Leaves out:
 - the sharded training itself, but for the shortest one, to have something to save
 """
 
-import argparse
 import json
 import math
 import shutil
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,14 +31,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from mini_impls import launch
-from mini_impls.model import (
-    GPTConfig,
-    build_model,
-    compute_loss,
-    reference_run,
-    shard_batch,
-)
+from mini_impls.model import compute_loss, shard_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +225,7 @@ def _read_rows(files: list[Any], starts: list[int], key: str, shard: Shard) -> T
     return torch.cat(pieces)
 
 
-# --- 4. run it: the shortest sharded training, saved and resumed ---
+# --- 4. the shortest sharded training, to have something to save ---
 
 
 def train_step(
@@ -277,52 +268,7 @@ def train_step(
     return mean.item(), norm.item()
 
 
-def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
-    """Train, save half-way, resume from the file, and end where one process ends."""
-    config, group = GPTConfig(), rank.group
-    reference = reference_run(
-        config, steps=args.steps, batch_size=8 * args.world, chunks=args.world
-    )
-    temporary = tempfile.mkdtemp(prefix="fsdp-state-") if rank.rank == 0 else ""
-    paths = [temporary]
-    dist.broadcast_object_list(paths, group_src=0, group=group)
-    directory = Path(paths[0]) / "step"
-    model = build_model(config).to(rank.device)
-    half = args.steps // 2
-    for start, stop, seed in ((0, half, 0), (half, args.steps, 1)):
-        fresh = build_model(config, seed=seed).to(rank.device)
-        shards = {n: shard_rows(p, group) for n, p in fresh.named_parameters()}
-        optimizer = torch.optim.AdamW([s.param for s in shards.values()], lr=3e-3)
-        if start:
-            loaded = load_checkpoint(directory, shards, optimizer)
-            rank.say(f"resumed at step {loaded}")
-        for step in range(start, stop):
-            batch = reference.batches[step]
-            on_device = (batch[0].to(rank.device), batch[1].to(rank.device))
-            loss, norm = train_step(model, shards, optimizer, on_device, group)
-            rank.say(
-                f"step {step}: loss {loss:.4f}, one process "
-                f"{reference.losses[step]:.4f}, norm of all gradients {norm:.4f}"
-            )
-        if not start:
-            save_checkpoint(directory, shards, optimizer, group, step=stop)
-            file = directory / f"rank-{rank.rank:05}.safetensors"
-            rank.say_each(f"wrote {file.stat().st_size} bytes to {file}")
-    alone = dict(reference.model.named_parameters())
-    apart = 0.0
-    for name, shard in shards.items():
-        want = alone[name].detach()[shard.start : shard.start + len(shard.param)]
-        if len(shard.param):
-            apart = max(apart, (shard.param.detach().cpu() - want).abs().max().item())
-    rank.say_each(f"largest difference of a shard from the one process: {apart:.1e}")
-    if temporary:
-        shutil.rmtree(temporary)
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Run the demo on this command line's ranks; return the exit status."""
-    return launch.main(demo, description="Sharded state.", argv=argv)
-
-
 if __name__ == "__main__":
+    from mini_impls.demos.fsdp_state import main
+
     raise SystemExit(main())

@@ -17,7 +17,6 @@ Leaves out:
 - schedules that split the backward (ZB-H1): autograd runs both halves in one call
 """
 
-import argparse
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -25,20 +24,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from mini_impls import launch, model
+from mini_impls import model
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, Batch, GPTConfig
-from mini_impls.schedules import (
-    Exchange,
-    Step,
-    Transfer,
-    add_send_recv,
-    draw,
-    get_orders,
-    get_peak_in_flight,
-    get_timeline,
-)
-from mini_impls.traffic import CollectiveCounter
+from mini_impls.schedules import Exchange, Step, Transfer
 
 # Dimension letters: B sequences of a microbatch, T tokens, D hidden, V vocabulary.
 # p ranks, v model chunks a rank, m microbatches, as in `schedules.py`.
@@ -337,90 +326,7 @@ def get_traffic(
     return {"send": payload_bytes, "recv": payload_bytes}
 
 
-# --- 6. run it ---
-
-
-def demo(rank: Rank, args: argparse.Namespace) -> None:
-    """Train on all ranks, say what they hold and send, compare with one process."""
-    config = GPTConfig(num_layers=args.layers)
-    orders = get_orders(args.schedule, rank.world_size, args.microbatches, args.chunks)
-    plan = add_send_recv(orders)[rank.rank]
-    batches = []
-    for step in range(args.steps):
-        tokens, labels = model.make_batch(
-            config, step=step, batch_size=2 * args.microbatches
-        )
-        batches.append((tokens.to(rank.device), labels.to(rank.device)))
-    reference = model.build_model(config).to(rank.device)
-    gpt = model.build_model(config).to(rank.device)
-    stages = split_model(gpt, rank.rank, rank.world_size, args.chunks)
-    tensor_shape = (2, config.max_sequence_length, config.hidden_size)
-    # 1F1B takes each message the moment it is there: nothing could be overlapped.
-    overlap = args.schedule == "interleaved"
-    executor = PipelineExecutor(stages, tensor_shape, rank.group, overlap=overlap)
-
-    rank.say(draw(get_timeline(orders), rank.world_size))
-    names = [f"{stage}: {len(s.layers)} layers" for stage, s in stages.items()]
-    params = nn.ModuleList(stages.values())
-    held = sum(param.numel() for param in params.parameters())
-    rank.say_each(f"holds stage {', '.join(names)}; {held:,} parameters")
-
-    optimizer = torch.optim.AdamW(params.parameters(), lr=1e-3)
-    with CollectiveCounter() as sent:
-        losses = train(executor, plan, optimizer, batches[:1], args.microbatches)
-    formula = get_traffic(tensor_shape, args.microbatches, rank, args.chunks)
-    counts, payload = sent.counts(), sent.payload_bytes()
-    traffic = [
-        f"{counts[op]} {op}, {payload[op]:,} bytes (formula {formula.get(op, 0):,})"
-        for op in sorted(counts)
-    ]
-    rank.say_each(
-        f"one step: {'; '.join(traffic)}; at most {executor.peak_in_flight} "
-        f"activations held (schedule: {get_peak_in_flight(orders[rank.rank])})"
-    )
-    losses += train(executor, plan, optimizer, batches[1:], args.microbatches)
-
-    optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-3)
-    expected = model.train_one_process(
-        reference, optimizer, batches, chunks=args.microbatches
-    )
-    full = dict(reference.named_parameters())
-    parameter = max(
-        (param - full[name]).abs().max().item()
-        for stage in stages.values()
-        for name, param in stage.named_parameters()
-    )
-    text = f"largest difference from one process: parameter {parameter:.1e}"
-    if losses:
-        loss = max(abs(a - b) for a, b in zip(losses, expected, strict=True))
-        text += f", loss {loss:.1e}; loss: " + " ".join(f"{x:.4f}" for x in losses)
-    rank.say_each(text)
-
-
-def check(args: argparse.Namespace) -> None:
-    """Raise ValueError where schedule, layers and ranks do not fit."""
-    orders = get_orders(args.schedule, args.world, args.microbatches, args.chunks)
-    if any(step.kind == "W" for order in orders for step in order):
-        raise ValueError(f"{args.schedule} splits the backward: it runs on paper only")
-    check_sizes(GPTConfig(num_layers=args.layers), args.world * args.chunks)
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Run the demo."""
-    options = {
-        "schedule": ("1f1b", "gpipe, 1f1b (default) or interleaved"),
-        "microbatches": (4, "microbatches a step (default 4)"),
-        "chunks": (1, "model chunks a rank, for interleaved (default 1)"),
-        "layers": (4, "layers of the model (default 4)"),
-    }
-    return launch.main(
-        demo,
-        description="pipeline parallelism beside one process",
-        check=check,
-        options=options,
-        argv=argv,
-    )
-
-
 if __name__ == "__main__":
+    from mini_impls.demos.pipeline import main
+
     raise SystemExit(main())

@@ -14,7 +14,6 @@ Leaves out:
 - state dictionaries of the whole optimizer, optimizers that look across parameters
 """
 
-import argparse
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
@@ -22,16 +21,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd import Variable
-
-from mini_impls import launch
-from mini_impls.model import (
-    GPTConfig,
-    build_model,
-    compute_loss,
-    reference_run,
-    shard_batch,
-)
-from mini_impls.traffic import CollectiveCounter
 
 Params = Iterable[nn.Parameter] | Iterable[dict[str, Any]]
 """What a torch optimizer takes: parameters, or groups of them with options."""
@@ -284,65 +273,7 @@ class ZeroStage3(ZeroStage2):
         return copies
 
 
-# --- 4. run it ---
-
-
-def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
-    """Train with every stage; show what is held, what was sent and that all agree."""
-    config = GPTConfig()
-    reference = reference_run(
-        config, steps=args.steps, batch_size=4 * args.world, chunks=args.world
-    )
-    for name in ("1 with all_reduce", "1 with reduce", "2", "3"):
-        model = build_model(config).to(rank.device)
-        names = {param: name for name, param in model.named_parameters()}
-        adamw, params = torch.optim.AdamW, list(model.parameters())
-        optimizer: ZeroStage1
-        match name:
-            case "2":
-                optimizer = ZeroStage2(params, adamw, rank.group, lr=3e-3)
-            case "3":
-                optimizer = ZeroStage3(model, params, adamw, rank.group, lr=3e-3)
-            case "1 with reduce":
-                optimizer = ZeroStage1(
-                    params, adamw, rank.group, gradients="reduce", lr=3e-3
-                )
-            case _:
-                optimizer = ZeroStage1(params, adamw, rank.group, lr=3e-3)
-        losses = []
-        for batch in reference.batches:
-            tokens, labels = shard_batch(batch, rank=rank.rank, world_size=args.world)
-            with CollectiveCounter() as sent:
-                optimizer.zero_grad()
-                logits = model(tokens.to(rank.device))
-                loss = compute_loss(logits, labels.to(rank.device))
-                loss.backward()
-                optimizer.step()
-            mean = loss.detach()
-            dist.all_reduce(mean, group=rank.group)
-            losses.append(mean.item() / args.world)
-        rank.say(
-            f"stage {name}: loss {losses[0]:.4f} -> {losses[-1]:.4f}, "
-            f"one process {reference.losses[0]:.4f} -> {reference.losses[-1]:.4f}; "
-            f"one step sent {sent.payload_bytes()} bytes"
-        )
-        rank.say_each(f"holds {optimizer.bytes_held()} bytes")
-        full = optimizer.full_parameters()
-        apart = reference.difference((names[p], full[p]) for p in full)
-        rank.say(f"largest difference of a parameter from the one process: {apart:.1e}")
-
-
-def check(args: argparse.Namespace) -> None:
-    """Refuse a world in which some rank would own nothing."""
-    count = len(list(build_model(GPTConfig()).parameters()))
-    if args.world > count:
-        raise ValueError(f"{count} parameters cannot have {args.world} owners")
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Run the demo on this command line's ranks; return the exit status."""
-    return launch.main(demo, description="ZeRO, stages 1 to 3.", check=check, argv=argv)
-
-
 if __name__ == "__main__":
+    from mini_impls.demos.zero import main
+
     raise SystemExit(main())

@@ -13,6 +13,7 @@ from mini_impls.faults.known import FAULTS
 from mini_impls.faults.run import check, observe
 from mini_impls.faults.show import (
     Result,
+    faults_to_json,
     list_faults,
     show_question,
     show_result,
@@ -104,7 +105,7 @@ def main(argv: list[str] | None = None) -> int:
         faults = [fault for fault in FAULTS if args.mini in (None, fault.mini)]
         if not faults:
             find(FAULTS, args.mini, "")
-        print(list_faults(faults))
+        print(faults_to_json(faults) if args.json else list_faults(faults))
     except (ValueError, ReaderkitError) as error:
         print(f"{args.prog}: {error}", file=sys.stderr)
         return 1

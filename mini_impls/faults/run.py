@@ -6,8 +6,12 @@ import importlib
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+import torch.distributed as dist
 
 from mini_impls import launch
 from mini_impls.faults.fault import Mutant, install
@@ -28,15 +32,17 @@ def check(world_size: int) -> None:
         raise ValueError(f"faults are shown on 2 or 4 ranks, not on {world_size}")
 
 
-def run_work(rank: Rank, work: str, mutant: Path | None) -> Any:
+def run_work(rank: Rank, work: str, mutant: Path | None, timeout_s: float) -> Any:
     """Do the work in this rank, on the faulty copy of a mini if one is given."""
     if mutant is not None:
         install(mutant)
     # Not before: it imports the minis.
     works: dict[str, Callable[[Rank], dict[str, float]]]
     works = importlib.import_module("mini_impls.faults.work").WORKS
+    # A group of its own: ranks that are slow to start are no hang.
+    group = dist.new_group(timeout=timedelta(seconds=timeout_s))
     try:
-        return works[work](rank)
+        return works[work](replace(rank, group=group))
     except RuntimeError as error:
         # A rank that gave up waiting closes its connections, and its neighbours fail
         # of that: let it be the first to say why.
@@ -48,15 +54,17 @@ def run_work(rank: Rank, work: str, mutant: Path | None) -> Any:
 def observe(
     work: str, mutant: Mutant | None, *, world_size: int, timeout_s: float
 ) -> Outcome:
-    """Return how a run ended: by what it measured, or by its first failure."""
+    """Return how a run ended: by what it measured, or by its first failure.
+
+    A call within the work that waits longer than `timeout_s` is a failure.
+    """
     with tempfile.TemporaryDirectory(prefix="mini-impls-fault-") as name:
         path = None if mutant is None else mutant.write(Path(name))
         try:
             ranks = launch.run(
                 run_work,
-                (work, path),
+                (work, path, timeout_s),
                 world_size=world_size,
-                timeout_s=timeout_s,
             )
         except launch.RankFailedError as error:
             return Outcome(failure=str(error))

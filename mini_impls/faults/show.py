@@ -75,6 +75,15 @@ def list_faults(faults: Sequence[Fault]) -> str:
     return "\n".join(rows)
 
 
+def faults_to_json(faults: Sequence[Fault]) -> str:
+    """Return the same as JSON."""
+    rows = [
+        {"mini": fault.mini, "fault": fault.name, "title": fault.title}
+        for fault in faults
+    ]
+    return json.dumps(rows, indent=1)
+
+
 def show_question(mutant: Mutant) -> None:
     """Print the lines, right and wrong, and what may come of it."""
     fault = mutant.fault

@@ -19,9 +19,12 @@ class Outcome:
 
     @property
     def hung(self) -> bool:
-        """Whether a wait for others ran out of time."""
-        first_line = self.failure.partition("\n")[0].lower()
-        return "timed out" in first_line or "timeout" in first_line
+        """Whether ranks waited for what never came, until the time was out.
+
+        Or until those they waited for had ended, which closes the connection.
+        """
+        said = self.failure.partition("\nTraceback")[0].lower()
+        return "timed out" in said or "is missing" in said
 
     def column(self, name: str) -> list[float]:
         """Return one measure of every rank; empty where the work has none."""

@@ -15,10 +15,14 @@ from readerkit.commands.options import book_option
     short_help="A mini with one deliberate fault: predict, run, see.",
     context_settings={"ignore_unknown_options": True},
 )
-@click.argument("mini", required=False)
-@click.argument("options", metavar="[FAULT] [OPTIONS]...", nargs=-1)
+@click.argument(
+    "arguments",
+    metavar="[MINI [FAULT]] [OPTIONS]...",
+    nargs=-1,
+    type=click.UNPROCESSED,
+)
 @book_option
-def break_(mini: str | None, options: tuple[str, ...], book: Path | None) -> None:
+def break_(arguments: tuple[str, ...], book: Path | None) -> None:
     """Put FAULT into MINI, ask what will happen, and run it with and without.
 
     Shows what was measured and the lines of the mini and of upstream that guard
@@ -31,5 +35,7 @@ def break_(mini: str | None, options: tuple[str, ...], book: Path | None) -> Non
         readerkit break ddp no-sync
         readerkit break pipeline send-order --predict 3
     """
-    name = [spelt_out(mini, book)] if mini else []
-    run_module("mini_impls.faults", [*name, *options])
+    names = [*arguments]
+    if names and not names[0].startswith("-"):
+        names[0] = spelt_out(names[0], book)
+    run_module("mini_impls.faults", names)

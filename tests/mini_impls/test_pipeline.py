@@ -11,6 +11,7 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from mini_impls import model, pipeline
+from mini_impls.demos.pipeline import demo
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.pipeline import (
@@ -394,7 +395,7 @@ def test_chunks_of_one_rank_send_nothing(pool2):
 
 
 def run_demo(rank: Rank, schedule, chunks):
-    pipeline.demo(
+    demo(
         rank,
         argparse.Namespace(
             steps=2, schedule=schedule, chunks=chunks, microbatches=4, layers=8

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mini_impls import model, sequence_parallel
+from mini_impls.demos.sequence_parallel import demo
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.sequence_parallel import (
@@ -401,7 +402,7 @@ def test_a_sequence_that_does_not_divide_is_named(pool2):
 
 
 def run_demo(rank: Rank):
-    sequence_parallel.demo(rank, argparse.Namespace(steps=2))
+    demo(rank, argparse.Namespace(steps=2))
 
 
 def test_demo_runs(pool):

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mini_impls import model, tensor_parallel
+from mini_impls.demos.tensor_parallel import demo
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig, SelfAttention
 from mini_impls.tensor_parallel import (
@@ -422,7 +423,7 @@ def test_sizes_that_do_not_fit_are_named(config, world_size, message):
 
 
 def run_demo(rank: Rank, steps):
-    tensor_parallel.demo(rank, argparse.Namespace(steps=steps))
+    demo(rank, argparse.Namespace(steps=steps))
 
 
 def test_demo_runs(pool, capfd):

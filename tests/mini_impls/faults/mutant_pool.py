@@ -10,20 +10,21 @@ from mini_impls.faults.fault import install
 from mini_impls.launch import Rank
 
 HANG_S = 6.0
-"""What a mutant may take; the checks below take a second or two."""
+"""What a mutant that hangs may take."""
 
 
 class MutantPool(RankPool):
     """Two new ranks whose mini has the fault before anything imports it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, hangs: bool) -> None:
         super().__init__(2)
+        self.limit_s = HANG_S if hangs else 60.0
         super().run(install_in_rank, path)
 
-    def run(self, fn: Callable[..., Any], *args: Any, timeout_s: float = HANG_S) -> Any:
+    def run(self, fn: Callable[..., Any], *args: Any, timeout_s: float = 0.0) -> Any:
         """Run as any pool does; a failure ends it, and nothing starts it again."""
         assert self._processes, "the mutant's ranks have ended"
-        return super().run(fn, *args, timeout_s=timeout_s)
+        return super().run(fn, *args, timeout_s=self.limit_s)
 
 
 def install_in_rank(rank: Rank, path: Path) -> None:

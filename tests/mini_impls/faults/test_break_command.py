@@ -23,6 +23,11 @@ def test_without_a_fault_the_faults_are_listed(capsys):
     assert main(["zero"]) == 0
     rows = capsys.readouterr().out.splitlines()
     assert [row.split()[1] for row in rows] == ["unsharded-state", "stale-shard"]
+    assert main(["--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["mini"], row["fault"]) for row in rows] == [
+        (f.mini, f.name) for f in FAULTS
+    ]
 
 
 @pytest.mark.parametrize(
@@ -42,6 +47,7 @@ def test_a_mistake_is_one_line_and_status_one(argv, message, capsys):
     assert len(err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_json_alone_is_printed(capfd, real_cache):
     assert main(["zero", "unsharded-state", "--json", "--predict", "2"]) == 0
     found = json.loads(capfd.readouterr().out)
@@ -60,10 +66,8 @@ def test_json_alone_is_printed(capfd, real_cache):
 
 @pytest.mark.slow
 def test_a_deadlock_ends_and_is_told(capfd, real_cache):
-    start = time.monotonic()
     argv = ["pipeline", "send-order", "--timeout", "5", "--predict", "1"]
     assert main(argv) == 0
-    assert time.monotonic() - start < 60
     out = capfd.readouterr().out
     assert "Timed out waiting 5000ms" in out
     assert "the ranks wait for one another" in out
@@ -73,6 +77,7 @@ def test_a_deadlock_ends_and_is_told(capfd, real_cache):
     assert "reqs = torch.distributed.batch_isend_irecv(ops)" in out
 
 
+@pytest.mark.slow
 def test_a_person_is_asked_before_anything_runs(real_cache):
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "readerkit", "break", "fsdp", "stale-shard"]
@@ -81,7 +86,7 @@ def test_a_person_is_asked_before_anything_runs(real_cache):
     )
     os.close(theirs)
     seen = b""
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         if not select.select([ours], [], [], 1.0)[0]:
             continue
@@ -105,6 +110,11 @@ def test_a_person_is_asked_before_anything_runs(real_cache):
 
 def test_the_alias_of_a_mini_works_through_readerkit(capfd):
     with pytest.raises(SystemExit) as ended:
-        readerkit(["break", "tp"])
+        readerkit(["break", "tp", "--json"])
     assert not ended.value.code
-    assert "tensor_parallel g-missing" in capfd.readouterr().out
+    rows = json.loads(capfd.readouterr().out)
+    assert {row["mini"] for row in rows} == {"tensor_parallel"}
+    with pytest.raises(SystemExit) as ended:
+        readerkit(["break", "--json"])
+    assert not ended.value.code
+    assert len(json.loads(capfd.readouterr().out)) == len(FAULTS)

@@ -1,0 +1,1 @@
+"""What each mini shows when it is run by itself, beside one process."""

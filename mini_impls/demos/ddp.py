@@ -1,0 +1,65 @@
+"""Data parallelism in buckets, beside one process."""
+
+import argparse
+
+import torch
+import torch.distributed as dist
+
+from mini_impls import launch
+from mini_impls.ddp import DistributedDataParallel
+from mini_impls.model import (
+    GPTConfig,
+    build_model,
+    compute_loss,
+    reference_run,
+    shard_batch,
+)
+from mini_impls.traffic import CollectiveCounter
+
+
+def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
+    """Train beside the one-process run and show the buckets and what was sent."""
+    config = GPTConfig()
+    reference = reference_run(
+        config, steps=args.steps, batch_size=8 * args.world, chunks=args.world
+    )
+    model = DistributedDataParallel(
+        build_model(config, seed=rank.rank).to(rank.device),  # rank 0's will be kept
+        rank.group,
+        bucket_cap_mb=args.bucket_cap_mb,
+        first_bucket_mb=args.bucket_cap_mb / 4,
+    )
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for step, batch in enumerate(reference.batches):
+        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=args.world)
+        with CollectiveCounter() as sent:
+            optimizer.zero_grad()
+            loss = compute_loss(model(tokens.to(rank.device)), labels.to(rank.device))
+            loss.backward()
+            optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean, group=rank.group)
+        alone = reference.losses[step]
+        rank.say(f"step {step}: loss {mean / args.world:.4f}, one process {alone:.4f}")
+    count = sum(len(bucket.params) for bucket in model.buckets)
+    for i, bucket in enumerate(model.buckets):
+        rank.say(
+            f"bucket {i}: {len(bucket.params)} gradients, {bucket.grad_data.nbytes} "
+            f"bytes, sent when {bucket.issued_after} of {count} gradients were ready"
+        )
+    grad_bytes = sum(bucket.grad_data.nbytes for bucket in model.buckets)
+    rank.say_each(
+        f"holds {sum(p.nbytes for p in model.parameters())} bytes of parameters and "
+        f"{grad_bytes} of gradients; one step sent {sent.counts()}, "
+        f"{sent.payload_bytes()} bytes"
+    )
+    apart = reference.difference(model.module.named_parameters())
+    rank.say(f"largest difference of a parameter from the one process: {apart:.1e}")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the demo on this command line's ranks; return the exit status."""
+    options = {"bucket-cap-mb": (0.1, "bucket size in MiB (default 0.1; upstream 25)")}
+    return launch.main(
+        demo, description="Data parallelism in buckets.", options=options, argv=argv
+    )

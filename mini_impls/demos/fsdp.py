@@ -1,0 +1,57 @@
+"""Fully sharded data parallelism, beside one process."""
+
+import argparse
+
+import torch
+import torch.distributed as dist
+
+from mini_impls import launch
+from mini_impls.fsdp import fully_shard
+from mini_impls.model import (
+    GPTConfig,
+    build_model,
+    compute_loss,
+    reference_run,
+    shard_batch,
+)
+from mini_impls.traffic import CollectiveCounter
+
+
+def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
+    """Train beside the one-process run; show the shards and what was sent."""
+    config = GPTConfig()
+    reference = reference_run(
+        config, steps=args.steps, batch_size=8 * args.world, chunks=args.world
+    )
+    model = build_model(config).to(rank.device)
+    names = ["", *(f"layers.{i}" for i in range(config.num_layers))]
+    state = fully_shard(model, rank.group, modules=names)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for step, batch in enumerate(reference.batches):
+        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=args.world)
+        with CollectiveCounter() as sent:
+            optimizer.zero_grad()
+            loss = compute_loss(model(tokens.to(rank.device)), labels.to(rank.device))
+            loss.backward()
+            optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean, group=rank.group)
+        alone = reference.losses[step]
+        rank.say(f"step {step}: loss {mean / args.world:.4f}, one process {alone:.4f}")
+    for name, param_group in state.param_groups.items():
+        shards = [fsdp_param.sharded_param for fsdp_param in param_group.fsdp_params]
+        rank.say(
+            f"group {name or 'root'}: {len(shards)} parameters, shards of "
+            f"{sum(shard.nbytes for shard in shards)} bytes on rank 0"
+        )
+    rank.say_each(
+        f"holds {sum(p.nbytes for p in model.parameters())} bytes of parameters; one "
+        f"step sent {sent.counts()}, {sent.payload_bytes()} bytes"
+    )
+    apart = reference.difference(state.full_parameters(model).items())
+    rank.say(f"largest difference of a parameter from the one process: {apart:.1e}")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the demo on this command line's ranks; return the exit status."""
+    return launch.main(demo, description="Fully sharded data parallelism.", argv=argv)

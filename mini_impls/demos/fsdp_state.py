@@ -1,0 +1,65 @@
+"""Sharded training saved half-way and resumed, beside one process."""
+
+import argparse
+import shutil
+import tempfile
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from mini_impls import launch
+from mini_impls.fsdp_state import (
+    load_checkpoint,
+    save_checkpoint,
+    shard_rows,
+    train_step,
+)
+from mini_impls.model import GPTConfig, build_model, reference_run
+
+
+def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
+    """Train, save half-way, resume from the file, and end where one process ends."""
+    config, group = GPTConfig(), rank.group
+    reference = reference_run(
+        config, steps=args.steps, batch_size=8 * args.world, chunks=args.world
+    )
+    temporary = tempfile.mkdtemp(prefix="fsdp-state-") if rank.rank == 0 else ""
+    paths = [temporary]
+    dist.broadcast_object_list(paths, group_src=0, group=group)
+    directory = Path(paths[0]) / "step"
+    model = build_model(config).to(rank.device)
+    half = args.steps // 2
+    for start, stop, seed in ((0, half, 0), (half, args.steps, 1)):
+        fresh = build_model(config, seed=seed).to(rank.device)
+        shards = {n: shard_rows(p, group) for n, p in fresh.named_parameters()}
+        optimizer = torch.optim.AdamW([s.param for s in shards.values()], lr=3e-3)
+        if start:
+            loaded = load_checkpoint(directory, shards, optimizer)
+            rank.say(f"resumed at step {loaded}")
+        for step in range(start, stop):
+            batch = reference.batches[step]
+            on_device = (batch[0].to(rank.device), batch[1].to(rank.device))
+            loss, norm = train_step(model, shards, optimizer, on_device, group)
+            rank.say(
+                f"step {step}: loss {loss:.4f}, one process "
+                f"{reference.losses[step]:.4f}, norm of all gradients {norm:.4f}"
+            )
+        if not start:
+            save_checkpoint(directory, shards, optimizer, group, step=stop)
+            file = directory / f"rank-{rank.rank:05}.safetensors"
+            rank.say_each(f"wrote {file.stat().st_size} bytes to {file}")
+    alone = dict(reference.model.named_parameters())
+    apart = 0.0
+    for name, shard in shards.items():
+        want = alone[name].detach()[shard.start : shard.start + len(shard.param)]
+        if len(shard.param):
+            apart = max(apart, (shard.param.detach().cpu() - want).abs().max().item())
+    rank.say_each(f"largest difference of a shard from the one process: {apart:.1e}")
+    if temporary:
+        shutil.rmtree(temporary)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the demo on this command line's ranks; return the exit status."""
+    return launch.main(demo, description="Sharded state.", argv=argv)
