@@ -18,11 +18,14 @@ read: .venv/.toolkit
 	@$(RUN) fetch pytorch
 	@echo "== Every annotation, held against its lock"
 	@$(RUN) annotate --check
+	@echo "== The reading site"
+	@$(RUN) site build
 	@echo
 	@echo "All of it is on this disk now, and works without a network. Next:"
 	@echo "  $(BIN)/readerkit annotate megatron      the notes on Megatron-LM"
 	@echo "  $(BIN)/readerkit annotate pytorch       the notes on PyTorch"
 	@echo "  $(BIN)/readerkit note FILE:LINES        write one of your own"
+	@echo "  $(BIN)/readerkit site serve             the site, reloading while you write"
 	@echo "(. $(BIN)/activate puts readerkit on your PATH)"
 
 test: .venv/.test
@@ -34,7 +37,9 @@ test: .venv/.test
 	@$(BIN)/python -m pytest
 
 bench: .venv/.test
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@$(BIN)/python benchmarks/annotate/run.py
+	@$(BIN)/python benchmarks/site/run.py
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; \

@@ -227,6 +227,23 @@ def run(
                 signal.signal(signum, handler)
 
 
+def is_under_torchrun() -> bool:
+    """Tell whether torchrun has made this process a rank."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def join(
+    fn: Callable[..., Any], args: tuple[Any, ...], *, backend: str, timeout_s: float
+) -> Any:
+    """Return `fn(Rank, *args)` of the rank that torchrun has made of this process."""
+    die_with_parent(os.getppid())
+    store, rank, world_size = next(dist.rendezvous("env://"))
+    local_rank = int(os.environ["LOCAL_RANK"])
+    return _with_group(
+        store, rank, world_size, local_rank, backend, timeout_s, fn, args
+    )
+
+
 def _wait(ranks: PContext, run_dir: Path, world_size: int) -> list[Any]:
     pids = ranks.pids()
     crowded = world_size > (os.cpu_count() or 1) and sys.stderr.isatty()
@@ -312,7 +329,7 @@ def main(
     `options` maps the name of an extra `--option` to its default and its help; `check`
     raises ValueError for a combination that cannot run, before any process starts.
     """
-    under_torchrun = "TORCHELASTIC_RUN_ID" in os.environ
+    under_torchrun = is_under_torchrun()
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--world", type=int, help="number of ranks (default 2)")
     parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
@@ -348,10 +365,5 @@ def main(
         return 1
     except SignalException as error:
         return 128 + error.sigval
-    die_with_parent(os.getppid())
-    store, rank, world_size = next(dist.rendezvous("env://"))
-    local_rank = int(os.environ["LOCAL_RANK"])
-    _with_group(
-        store, rank, world_size, local_rank, args.backend, args.timeout, demo, (args,)
-    )
+    join(demo, (args,), backend=args.backend, timeout_s=args.timeout)
     return 0

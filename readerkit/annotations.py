@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from readerkit.anchors.anchor import Anchor
+from readerkit.counts import Count
 from readerkit.document import Path, YamlFile
 from readerkit.errors import AnchorError, ContentError, Fault
 
@@ -72,12 +73,49 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
+class Comparison:
+    """A mini beside an upstream: what records, mirrors and commands call it."""
+
+    name: str
+    mini: str
+    upstream: str
+    title: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """A collective of a comparison that belongs to a mirror's section."""
 
     comparison: str
     phase: str
     op: str
+    group: str = ""
+
+
+DifferenceKind = Literal[
+    "only-mini",
+    "only-upstream",
+    "mini-waits-longer",
+    "upstream-waits-longer",
+    "payload",
+    "order",
+    "values",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One way in which the sides of a comparison may differ, how often, and why."""
+
+    comparison: str
+    what: DifferenceKind
+    at_most: Count
+    """Events on one rank; of ``values``: how far they may be apart."""
+    why: str
+    phase: str = ""
+    """Empty: any phase. The same for the next two."""
+    op: str = ""
     group: str = ""
 
 
@@ -96,6 +134,7 @@ class MirrorSection:
     why: str
     events: tuple[Event, ...]
     place: Place
+    differences: tuple[Difference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +232,9 @@ def parse_mirror(document: YamlFile) -> Mirror:
                     LeftOut(**item) for item in entry.get("leaves_out", ())
                 ),
                 why=entry.get("why", "").strip(),
-                events=tuple(Event(**item) for item in entry.get("events", ())),
+                events=_events(entry),
                 place=_place(document, path),
+                differences=_differences(document, index, faults),
             )
         )
     if faults:
@@ -207,6 +247,11 @@ def parse_mirror(document: YamlFile) -> Mirror:
         tuple(sections),
         _place(document, ()),
     )
+
+
+def parse_comparison(document: YamlFile, index: int) -> Comparison:
+    """Return an entry that fits its schema as a comparison."""
+    return Comparison(**document.value[index], place=_place(document, (index,)))
 
 
 def parse_concept(document: YamlFile, index: int) -> Concept:
@@ -228,6 +273,40 @@ def parse_concept(document: YamlFile, index: int) -> Concept:
 def parse_reference(document: YamlFile, index: int) -> Reference:
     """Return an entry that fits its schema as a reference."""
     return Reference(**document.value[index], place=_place(document, (index,)))
+
+
+def _events(entry: Mapping[str, Any]) -> tuple[Event, ...]:
+    """Return the events of a section, one for each comparison that they name."""
+    return tuple(
+        Event(name, item["phase"], item["op"], item.get("group", ""))
+        for item in entry.get("events", ())
+        for name in item["comparisons"]
+    )
+
+
+def _differences(
+    document: YamlFile, section: int, faults: list[Fault]
+) -> tuple[Difference, ...]:
+    """Return the same for the differences of a section."""
+    found = []
+    entries = document.value["sections"][section].get("differences", ())
+    for index, entry in enumerate(entries):
+        where: Path = ("sections", section, "differences", index)
+        for number, event in enumerate(entry.get("events", [entry])):
+            path = (*where, "events", number) if "events" in entry else where
+            text = str(event["at_most"])
+            try:
+                at_most = Count.parse(text)
+            except ValueError as error:
+                what = "wrong value for 'at_most'"
+                faults.append(document.fault(path, what, f"'{text}'", str(error)))
+                continue
+            rest = {name: event.get(name, "") for name in ("phase", "op", "group")}
+            found += [
+                Difference(name, entry["what"], at_most, entry["why"].strip(), **rest)
+                for name in entry["comparisons"]
+            ]
+    return tuple(found)
 
 
 def _citations(entry: Mapping[str, Any]) -> tuple[Citation, ...]:

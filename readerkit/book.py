@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from readerkit.anchors import Anchor, SourceFile, Span, fingerprint, resolve
 from readerkit.annotations import (
     Annotation,
+    Comparison,
     Concept,
+    Difference,
     Mirror,
     Reference,
 )
@@ -40,10 +42,22 @@ class Book:
     references: Mapping[str, Reference]
     translations: Mapping[str, Mapping[str, Mapping[str, str]]]
     """Language to annotation id to field to text."""
+    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
+    """By name."""
 
     def notes_on(self, upstream: str) -> list[Annotation]:
         """Return the annotations of one upstream in the order they were written."""
         return [a for a in self.annotations.values() if a.upstream == upstream]
+
+    def differences(self, comparison: str) -> list[tuple[str, Difference]]:
+        """Return how the sides of a comparison may differ, each with its mirror."""
+        return [
+            (mirror.id, difference)
+            for mirror in self.mirrors.values()
+            for section in mirror.sections
+            for difference in section.differences
+            if difference.comparison == comparison
+        ]
 
     def minis_beside(self, annotation: str) -> tuple[str, ...]:
         """Return the names of the minis that a mirror puts beside an annotation."""
@@ -79,6 +93,7 @@ class Sources:
         self.paths = frozenset(paths)
         self._read = read
         self._parsed: dict[str, SourceFile] = {}
+        self._resolved: dict[Anchor, Span] = {}
 
     def read(self, path: str) -> bytes:
         """Return the verified bytes of a file that the upstream includes."""
@@ -107,7 +122,9 @@ class Sources:
         Raises:
             AnchorError: see ``anchors.resolve``.
         """
-        return resolve(anchor, self.file(anchor.file))
+        if anchor not in self._resolved:
+            self._resolved[anchor] = resolve(anchor, self.file(anchor.file))
+        return self._resolved[anchor]
 
 
 def resolve_notes(

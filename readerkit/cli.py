@@ -13,7 +13,9 @@ import click
 from readerkit import __version__
 from readerkit.commands.annotate import annotate
 from readerkit.commands.break_ import break_
+from readerkit.commands.budget import budget
 from readerkit.commands.compare import compare
+from readerkit.commands.estimate import estimate
 from readerkit.commands.fetch import fetch
 from readerkit.commands.lab import lab
 from readerkit.commands.note import note
@@ -45,6 +47,8 @@ for command in (
     run,
     compare,
     break_,
+    budget,
+    estimate,
     lab,
     quiz,
     site,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
@@ -12,6 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 Decode = Callable[[Any, str], Any]
 """Takes a JSON value and where it stands; ValueError says where it does not fit."""
 
+_NO_NUMBERS = ("nan", "inf", "-inf")
 _WIDTH = 2
 """Levels that get a line for each entry; deeper ones stay on one line."""
 
@@ -24,15 +26,35 @@ def write(value: Any, level: int = 0) -> str:
         for entry in (value.values() if isinstance(value, dict) else value)
     )
     if not nested or level > _WIDTH + 1 or (level > _WIDTH and not _is_table(value)):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(_spelt(value), ensure_ascii=False, allow_nan=False)
     if isinstance(value, dict):
         rows = [f"{json.dumps(k)}: {write(v, level + 1)}" for k, v in value.items()]
         return "{\n" + ",\n".join(rows) + "\n}"
     return "[\n" + ",\n".join(write(entry, level + 1) for entry in value) + "\n]"
 
 
+def _spelt(value: Any) -> Any:
+    """Return a value with what JSON has no number for as text: ``nan``, ``inf``."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _spelt(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_spelt(entry) for entry in value]
+    return value
+
+
 def _is_table(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(v, dict) for v in value)
+
+
+def decode(kind: Any, value: Any, where: str) -> Any:
+    """Return a ``kind`` built from JSON.
+
+    Raises:
+        ValueError: a value that does not fit; says where it stands.
+    """
+    return decoder(kind)(value, where)
 
 
 @cache
@@ -121,7 +143,7 @@ def _mapping(key_kind: Any, kind: Any) -> Decode:
 
 def _scalar(kind: Any) -> Decode:
     def decode(value: Any, where: str) -> Any:
-        if kind is float and type(value) is int:
+        if kind is float and (type(value) is int or value in _NO_NUMBERS):
             return float(value)
         if type(value) is not kind:
             raise ValueError(f"{where} is {value!r}, not of type {kind.__name__}")

@@ -11,13 +11,17 @@ Kind = Literal[
     "annotations",
     "translation",
     "mirror",
+    "comparisons",
     "concepts",
     "references",
     "upstreams",
+    "models",
+    "hardware",
+    "prices",
     "questions",
     "bank",
 ]
-"""What a file of a book is, by its place."""
+"""What a file of a book is, by its place; and the files of the catalog."""
 
 Path = tuple[str | int, ...]
 """Where a value sits: keys and list positions from the top."""

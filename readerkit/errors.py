@@ -3,6 +3,7 @@
 ReaderkitError          a mistake in content or usage, or a fact of the world outside
 ├── ContentError        faults in hand-written files, each with file, line and column
 ├── EstimateError       a size that no machine or model can have
+├── BudgetError         a job that must not start, or a ledger that refuses
 ├── AnchorError         an anchor that names no place, or more than one
 ├── LockError           resolved lines and the committed lock differ
 ├── SourceError         one source cannot serve an upstream; the next one is tried
@@ -59,6 +60,10 @@ class ContentError(ReaderkitError):
 
 class EstimateError(ReaderkitError):
     """A size, a rate or a layout that does not fit; names what it got and expected."""
+
+
+class BudgetError(ReaderkitError):
+    """A job that must not start, or a ledger that cannot say whether it may."""
 
 
 class AnchorError(ReaderkitError):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from readerkit.anchors import Span
 from readerkit.annotations import Mirror
-from readerkit.records import Event, Record, lines_from_text
+from readerkit.lit import sent_through
+from readerkit.records import Record, lines_from_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,25 +77,11 @@ def seen_there(
 
 
 def _calls(record: Record, upstream: str, span: Span) -> tuple[Calls, ...]:
-    """Return what the first rank issued from the lines of a span."""
+    """Return what the first rank issued while a line of a span was on the stack."""
     if not record.events:
         return ()
-    rank = record.events[0]
-    side = rank.mini if upstream == "minis" else rank.upstream
-    totals: dict[str, list[int]] = {}
-    for event in side:
-        if _is_in(event, upstream, span):
-            total = totals.setdefault(event.op, [0, 0])
-            total[0] += 1
-            total[1] += event.payload_bytes
-    return tuple(Calls(op, count, size) for op, (count, size) in totals.items())
-
-
-def _is_in(event: Event, upstream: str, span: Span) -> bool:
-    site = event.site
-    if site is None or (site.upstream, site.path) != (upstream, span.path):
-        return False
-    return span.first <= site.line <= span.last
+    sent = sent_through(record.events[0], upstream, span)
+    return tuple(Calls(each.op, each.calls, each.payload_bytes) for each in sent)
 
 
 def comparisons_of(mirror: Mirror, evidence: Mapping[str, Evidence]) -> list[str]:

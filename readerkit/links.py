@@ -47,11 +47,20 @@ class Links:
         self._files = files
         self._modules: dict[str, File] = {}
         self._packages: set[str] = set()
-        for file in files:
+        self._bound: dict[File, dict[str, list[tuple[str, str]]]] = {}
+        self._stars: dict[File, list[str]] = {}
+        for file, names in files.items():
             module = module_name(file[1])
             self._modules.setdefault(module, file)
             parts = module.split(".")
             self._packages.update(".".join(parts[:n]) for n in range(1, len(parts)))
+            bound = self._bound.setdefault(file, {})
+            for each in names.imports:
+                whole = absolute(each.module, file[1])
+                if each.name == "*":
+                    self._stars.setdefault(file, []).append(whole)
+                else:
+                    bound.setdefault(each.alias, []).append((whole, each.name))
 
     def resolve(self, file: File, chain: str, owner: str = "") -> Link | None:
         """Return what a dotted name in a file means, as far as syntax tells."""
@@ -110,16 +119,14 @@ class Links:
         if names is None or hops == 0:
             return ()
         found = [Target(*file, line, name) for line in names.defined.get(name, ())]
-        for each in names.imports:
-            module = absolute(each.module, file[1])
-            if each.name == "*":
-                if not found and not name.startswith("_") and module in self._modules:
-                    inner = self._modules[module]
-                    found += self._module_level(inner, name, hops - 1)
-            elif each.alias == name and each.name:
-                found += self._in_module(module, each.name, hops - 1)
-            elif each.alias == name and module in self._modules:
+        for module, taken in self._bound[file].get(name, ()):
+            if taken:
+                found += self._in_module(module, taken, hops - 1)
+            elif module in self._modules:
                 found.append(Target(*self._modules[module], 1))
+        for module in self._stars.get(file, ()):
+            if not found and not name.startswith("_") and module in self._modules:
+                found += self._module_level(self._modules[module], name, hops - 1)
         return tuple(dict.fromkeys(found))
 
     def _in_module(self, module: str, name: str, hops: int) -> tuple[Target, ...]:
@@ -138,12 +145,10 @@ class Links:
     def _modules_named(self, file: File, head: str) -> list[str]:
         """Return the modules that a name stands for, by the file's imports."""
         modules = []
-        for each in self._files[file].imports:
-            if each.alias == head and each.name != "*":
-                module = absolute(each.module, file[1])
-                whole = f"{module}.{each.name}" if each.name else module
-                if whole in self._modules or whole in self._packages:
-                    modules.append(whole)
+        for module, taken in self._bound[file].get(head, ()):
+            whole = f"{module}.{taken}" if taken else module
+            if whole in self._modules or whole in self._packages:
+                modules.append(whole)
         return list(dict.fromkeys(modules))
 
     def _is_module(self, module: str, name: str) -> bool:

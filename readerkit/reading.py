@@ -14,11 +14,13 @@ from typing import Any, Generic, TypeVar
 
 from readerkit.annotations import (
     Annotation,
+    Comparison,
     Concept,
     Mirror,
     Place,
     Reference,
     parse_annotation,
+    parse_comparison,
     parse_concept,
     parse_mirror,
     parse_reference,
@@ -91,7 +93,7 @@ def read_book(
     return reader.book(), reader.faults
 
 
-Entry = TypeVar("Entry", Annotation, Mirror, Concept, Reference)
+Entry = TypeVar("Entry", Annotation, Comparison, Mirror, Concept, Reference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ class _Reader:
     mirrors: list[_Written[Mirror]] = field(default_factory=list)
     concepts: list[_Written[Concept]] = field(default_factory=list)
     references: list[_Written[Reference]] = field(default_factory=list)
+    comparisons: list[_Written[Comparison]] = field(default_factory=list)
     translated: list[tuple[str, YamlFile]] = field(default_factory=list)
     unread: set[Kind] = field(default_factory=set)
     """Kinds of files of which one could not be read: what it names is not known."""
@@ -131,13 +134,15 @@ class _Reader:
             {c.entry.id: c.entry for c in self.concepts},
             {r.entry.key: r.entry for r in self.references},
             translations,
+            {c.entry.name: c.entry for c in self.comparisons},
         )
 
     def read(self, file: BookFile) -> None:
         """Read one file; what is wrong with it goes to ``faults``."""
         try:
             if file.problem:
-                self.unread.add(_kind(file))
+                if not file.path.endswith(".lock"):
+                    self.unread.add(_kind(file))
                 raise ContentError([Fault(file.name, 1, 1, *_unreadable(file))])
             if file.path.endswith(".lock"):
                 self._read_lock(file)
@@ -192,6 +197,9 @@ class _Reader:
             elif kind == "concepts":
                 concept = parse_concept(document, index)
                 self.concepts.append(_Written(concept, document, (index,)))
+            elif kind == "comparisons":
+                comparison = parse_comparison(document, index)
+                self.comparisons.append(_Written(comparison, document, (index,)))
             elif kind == "references":
                 work = parse_reference(document, index)
                 self.references.append(_Written(work, document, (index,)))
@@ -215,12 +223,16 @@ class _Reader:
         self._check_unique((m.entry.id, m.entry.place) for m in self.mirrors)
         self._check_unique((c.entry.id, c.entry.place) for c in self.concepts)
         self._check_unique((r.entry.key, r.entry.place) for r in self.references)
+        self._check_unique((c.entry.name, c.entry.place) for c in self.comparisons)
         concepts = _Names("concept", "concepts", {c.entry.id for c in self.concepts})
         works = _Names(
             "reference", "references", {r.entry.key for r in self.references}
         )
         notes = _Names(
             "annotation", "annotations", {a.entry.id for a in self.annotations}
+        )
+        comparisons = _Names(
+            "comparison", "comparisons", {c.entry.name for c in self.comparisons}
         )
         for annotation in self.annotations:
             self._check_upstream(annotation.entry)
@@ -234,6 +246,8 @@ class _Reader:
             self._check_names(mirror, ("concepts",), concepts)
             for index in range(len(mirror.entry.sections)):
                 self._check_names(mirror, ("sections", index, "upstream"), notes)
+                for key in ("events", "differences"):
+                    self._check_compared(mirror, ("sections", index, key), comparisons)
         self._check_translations(notes)
         self._check_cycles()
 
@@ -268,6 +282,13 @@ class _Reader:
             if not self._is_known(name, known):
                 problem = known.unknown(name)
                 self.faults.append(written.document.fault((*path, index), *problem))
+
+    def _check_compared(
+        self, mirror: _Written[Mirror], below: Path, known: _Names
+    ) -> None:
+        """Check the comparisons that each entry of a list names."""
+        for index in range(len(mirror.document.find(below) or ())):
+            self._check_names(mirror, (*below, index, "comparisons"), known)
 
     def _check_translations(self, notes: _Names) -> None:
         first: dict[tuple[str, str], Place] = {}
@@ -354,6 +375,7 @@ def _kind(file: BookFile) -> Kind:
             return "translation"
         return "mirror" if folders == ["mirrors"] else "annotations"
     kinds: dict[str, Kind] = {
+        "comparisons.yaml": "comparisons",
         "concepts.yaml": "concepts",
         "references.yaml": "references",
         "upstreams.yaml": "upstreams",

@@ -7,16 +7,16 @@ reads them, joins their events to anchors and mirrors, and asks whether they are
 from __future__ import annotations
 
 import json
-import types
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from dataclasses import asdict, dataclass
+from typing import Literal
 
+from readerkit import codec
 from readerkit.errors import ContentError, Fault
 
-FORMAT = 1
+FORMAT = 2
 
-Phase = Literal["setup", "forward", "backward", "optimizer"]
+Phase = Literal["setup", "forward", "backward", "optimizer", "checkpoint"]
 SideName = Literal["mini", "upstream"]
 Outcome = Literal["agree", "explained", "differ"]
 """``explained``: they differ, and the reason is known."""
@@ -53,6 +53,8 @@ class Event:
     """The same for its wait; None where Python never waits: C++ does."""
     site: Site | None
     """None where the call comes from C++."""
+    stack: int
+    """Which of the rank's ``stacks`` led to it."""
     wait_site: Site | None
     peer: int | None
     """Rank in the group: the other end, or the root."""
@@ -72,8 +74,12 @@ class Match:
     mini: int | None
     upstream: int | None
     state: State
-    why: str
-    """Empty where they are equal."""
+    apart: str = ""
+    """How they differ; empty where they are equal."""
+    why: str = ""
+    """The reason, where it is known."""
+    mirror: str = ""
+    """The mirror that gives this reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,8 @@ class RankEvents:
     matches: tuple[Match, ...]
     gradients: int | None
     """How many gradients a backward computes."""
+    stacks: tuple[tuple[Site, ...], ...]
+    """Lines of upstream or mini that stood on the stack, the innermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +110,8 @@ class Verdict:
     state: Outcome
     reason: str
     """Why this tolerance, or why they differ."""
+    mirror: str = ""
+    """The mirror that says why they differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +248,8 @@ class Record:
     environment: Mapping[str, str]
     work: Mapping[str, Number | str]
     """Model sizes, batch, learning rate, seeds."""
+    sizes: Mapping[str, int]
+    """What the counts of known differences depend on: ``world``, ``layers``, ..."""
     shims: tuple[Shim, ...]
     losses: Mapping[SideName, tuple[tuple[float, ...], ...]]
     """By rank, then by step; a rank that computes no loss has none."""
@@ -275,7 +287,7 @@ class Record:
                 raise ContentError(
                     [Fault(file, 1, 1, "a record of another version", got, f"{FORMAT}")]
                 )
-            record: Record = _decode(cls, data, "record")
+            record: Record = codec.decode(cls, data, "record")
             return record
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
@@ -287,7 +299,7 @@ class Record:
 
     def to_text(self) -> str:
         """Return JSON: an event, a total, a file on a line each, made to be diffed."""
-        return _write(asdict(self)) + "\n"
+        return codec.write(asdict(self)) + "\n"
 
 
 _RERUN = "readerkit compare"
@@ -341,80 +353,3 @@ def lines_from_text(text: str) -> set[int]:
         first, _, last = run.partition("-")
         lines.update(range(int(first), int(last or first) + 1))
     return lines
-
-
-# --- JSON ---
-
-_T = TypeVar("_T")
-_WIDTH = 2
-"""Levels that get a line for each entry; deeper ones stay on one line."""
-
-
-def _write(value: Any, level: int = 0) -> str:
-    # Rank by rank, the lists of events are one level deeper than the other tables.
-    nested = isinstance(value, list | tuple | dict) and any(
-        isinstance(entry, list | tuple | dict)
-        for entry in (value.values() if isinstance(value, dict) else value)
-    )
-    if not nested or level > _WIDTH + 1 or (level > _WIDTH and not _is_table(value)):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, dict):
-        rows = [f"{json.dumps(k)}: {_write(v, level + 1)}" for k, v in value.items()]
-        return "{\n" + ",\n".join(rows) + "\n}"
-    return "[\n" + ",\n".join(_write(entry, level + 1) for entry in value) + "\n]"
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(v, dict) for v in value)
-
-
-def _decode(kind: Any, value: Any, where: str) -> Any:
-    """Build ``kind`` from JSON, by its type hints; ValueError says where it fails."""
-    origin, args = get_origin(kind), get_args(kind)
-    if is_dataclass(kind):
-        return _decode_dataclass(kind, value, where)
-    if origin in (Union, types.UnionType):
-        return _decode_union(args, value, where)
-    if origin is Literal:
-        if value not in args:
-            raise ValueError(f"{where} is {value!r}, not one of {args}")
-        return value
-    if origin is tuple:
-        if not isinstance(value, list):
-            raise ValueError(f"{where} is {value!r}, not a list")
-        return tuple(_decode(args[0], v, f"{where}[{i}]") for i, v in enumerate(value))
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        if not isinstance(value, dict):
-            raise ValueError(f"{where} is {value!r}, not an object")
-        return {
-            _decode(args[0], k, where): _decode(args[1], v, f"{where}.{k}")
-            for k, v in value.items()
-        }
-    if kind is float and type(value) is int:
-        return float(value)
-    if type(value) is not kind:
-        raise ValueError(f"{where} is {value!r}, not of type {kind.__name__}")
-    return value
-
-
-def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:
-    if not isinstance(value, dict):
-        raise ValueError(f"{where} is {value!r}, not an object")
-    names = {field.name for field in fields(kind)}
-    if wrong := names ^ set(value):
-        raise ValueError(f"{where}: missing or unknown keys {sorted(wrong)}")
-    hints = get_type_hints(kind)
-    return kind(**{n: _decode(hints[n], value[n], f"{where}.{n}") for n in names})
-
-
-def _decode_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
-    if value is None and type(None) in kinds:
-        return None
-    faults = []
-    for kind in kinds:
-        if kind is not type(None):
-            try:
-                return _decode(kind, value, where)
-            except ValueError as error:
-                faults.append(str(error))
-    raise ValueError("; ".join(faults))

@@ -15,6 +15,7 @@ from readerkit.quiz_schema import BANK, QUESTIONS
 from readerkit.shapes import ANCHOR as _ANCHOR
 from readerkit.shapes import ANY_LETTER as _ANY_LETTER
 from readerkit.shapes import CITED as _CITED
+from readerkit.shapes import COUNT as _COUNT
 from readerkit.shapes import ID as _ID
 from readerkit.shapes import ID_PATTERN
 from readerkit.shapes import IDS as _IDS
@@ -40,7 +41,7 @@ LAYERS = (
     "model",
     "job",
 )
-PHASES = ("setup", "forward", "backward", "optimizer")
+PHASES = ("setup", "forward", "backward", "optimizer", "checkpoint")
 OPERATIONS = (
     "all_reduce",
     "reduce",
@@ -48,25 +49,126 @@ OPERATIONS = (
     "reduce_scatter",
     "broadcast",
     "all_to_all",
+    "gather",
+    "scatter",
     "send",
     "recv",
+)
+DIFFERENCES = (
+    "only-mini",
+    "only-upstream",
+    "mini-waits-longer",
+    "upstream-waits-longer",
+    "payload",
+    "order",
+    "values",
 )
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # What pip is given: never an option, an address or a folder that it would build.
 _PIP_WORD = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._+!-]*$"}
-_EVENT = _object(
-    ["comparison", "phase", "op"],
-    comparison=_NAME,
-    phase={"enum": list(PHASES)},
-    op={"enum": list(OPERATIONS)},
-    group=_NAME,
-)
+_EVENT: dict[str, Any] = {
+    "phase": {"enum": list(PHASES)},
+    "op": {"enum": list(OPERATIONS)},
+    "group": _NAME,
+}
+_COMPARISONS = _list(_NAME, uniqueItems=True, minItems=1)
+_AT_MOST = {
+    "type": ["integer", "number", "string"],
+    "description": "How many on a rank, or how far values may be apart: a number, or "
+    "an expression of world, rank, layers, microbatches, chunks and parameters.",
+}
+_DIFFERENCE = {
+    **_object(
+        ["comparisons", "what", "why"],
+        comparisons=_COMPARISONS,
+        what={"enum": list(DIFFERENCES)},
+        why=_TEXT,
+        events=_list(
+            _object(["phase", "op", "at_most"], **_EVENT, at_most=_AT_MOST), minItems=1
+        ),
+        at_most=_AT_MOST,
+    ),
+    "allOf": [
+        _where("what", DIFFERENCES[:5], required=["events"]),
+        _where("what", DIFFERENCES[5:], required=["at_most"]),
+    ],
+}
 _NOTE_TEXTS = {
     name: _TEXT for name in ("decision", "alternative", "why", "cost", "text")
 }
 
+_AMOUNT = {"type": "number", "exclusiveMinimum": 0}
+_DATE = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
+# Money is text: a float of a price is not that price.
+_PRICE = {"type": "string", "pattern": "^[0-9]{1,6}(\\.[0-9]{1,4})?$"}
+
+
+def _named(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an object of entries by name."""
+    name = {"type": "string", "pattern": "^[a-z0-9]+([.-][a-z0-9]+)*$"}
+    return {"type": "object", "propertyNames": name, "additionalProperties": entry}
+
+
 _SCHEMAS: dict[Kind, dict[str, Any]] = {
+    "models": _named(
+        _object(
+            ["source", "shape"],
+            source=_TEXT,
+            parameters=_COUNT,
+            shape={"type": "object"},
+        )
+    ),
+    "hardware": _object(
+        ["dated"],
+        dated=_DATE,
+        gpus=_named(
+            _object(
+                ["memory_gb", "memory_gb_s", "tflops", "link_gb_s", "source"],
+                memory_gb=_AMOUNT,
+                memory_gb_s=_AMOUNT,
+                kernel_efficiency={**_AMOUNT, "maximum": 1},
+                efficiency_source=_TEXT,
+                tflops=_AMOUNT,
+                link_gb_s=_AMOUNT,
+                source=_TEXT,
+            )
+        ),
+        clusters=_named(
+            _object(
+                [
+                    "gpu",
+                    "gpus_per_node",
+                    "inside_gb_s",
+                    "between_gb_s",
+                    "inside_latency_us",
+                    "between_latency_us",
+                    "source",
+                ],
+                gpu=_TEXT,
+                gpus_per_node=_COUNT,
+                inside_gb_s=_AMOUNT,
+                between_gb_s=_AMOUNT,
+                inside_latency_us={"type": "number", "minimum": 0},
+                between_latency_us={"type": "number", "minimum": 0},
+                source=_TEXT,
+            )
+        ),
+    ),
+    "prices": _object(
+        ["prices"],
+        prices=_list(
+            _object(
+                ["vendor", "gpu", "kind", "usd_per_hour", "dated", "source"],
+                vendor=_ID,
+                gpu=_ID,
+                kind={"enum": ["on-demand", "spot"]},
+                usd_per_hour=_PRICE,
+                dated=_DATE,
+                source=_TEXT,
+            )
+        ),
+    ),
     "annotations": _list(
         {
             **_object(
@@ -113,7 +215,14 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
                         _object(["what", "why"], what=_TEXT, why=_TEXT), minItems=1
                     ),
                     why=_TEXT,
-                    events=_list(_EVENT),
+                    events=_list(
+                        _object(
+                            ["comparisons", "phase", "op"],
+                            comparisons=_COMPARISONS,
+                            **_EVENT,
+                        )
+                    ),
+                    differences=_list(_DIFFERENCE, minItems=1),
                 ),
                 "allOf": [
                     _where(
@@ -127,6 +236,15 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
             },
             minItems=1,
         ),
+    ),
+    "comparisons": _list(
+        _object(
+            ["name", "mini", "upstream", "title"],
+            name=_NAME,
+            mini=_NAME,
+            upstream=_NAME,
+            title=_TEXT,
+        )
     ),
     "concepts": _list(
         _object(
@@ -255,6 +373,7 @@ _EXPECTED = {
     "maxLength": "at most {} characters",
     "minimum": "at least {}",
     "maximum": "at most {}",
+    "exclusiveMinimum": "more than {}",
     "pattern": "text that fits {}",
     "uniqueItems": "each entry once",
 }

@@ -1,6 +1,7 @@
 """`python -m mini_impls.compare NAME`: a mini beside its upstream."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -9,7 +10,8 @@ from torch.distributed.elastic.multiprocessing import SignalException
 from mini_impls.compare.known import COMPARISONS, find
 from mini_impls.compare.run import compare
 from mini_impls.compare.show import render
-from mini_impls.launch import RankFailedError
+from mini_impls.launch import RankFailedError, is_under_torchrun
+from readerkit.commands.evidence import records_folder
 from readerkit.commands.library import open_library
 from readerkit.errors import ReaderkitError
 from readerkit.upstreams.store import write_atomically
@@ -26,36 +28,61 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("mini", help="the mini's module: ddp, fsdp, ...")
     parser.add_argument("--upstream", help="what it is held against (default: first)")
-    parser.add_argument("--world", type=int, default=2, help="ranks (default 2)")
+    parser.add_argument("--world", type=int, help="ranks (default 2)")
     parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
     parser.add_argument("--steps", type=int, default=12, help="default %(default)s")
     parser.add_argument(
         "--timeout", type=float, default=60.0, help="seconds a collective may take"
     )
     parser.add_argument("--json", action="store_true", help="print the record only")
-    parser.add_argument("--save", type=Path, metavar="DIR", help="write the record")
+    parser.add_argument(
+        "--save",
+        nargs="?",
+        type=Path,
+        const=records_folder(),
+        metavar="DIR",
+        help="write the record, by default where it takes the shipped one's place",
+    )
+    parser.add_argument("--book", type=Path, help="a folder with another book")
     args = parser.parse_args(argv)
     try:
         comparison = find(args.mini, args.upstream)
         record = compare(
-            open_library(),
+            open_library(args.book),
             comparison,
-            world_size=args.world,
+            world_size=ranks_of(args.world),
             backend=args.backend,
             steps=args.steps,
             timeout_s=args.timeout,
         )
+        if record is None:
+            return 0  # another rank of torchrun has it
         if args.save is not None:
             path = args.save / f"{comparison.name}.json"
             write_atomically(path, record.to_text().encode())
             print(f"wrote {path}", file=sys.stderr)
     except (ValueError, ReaderkitError, RankFailedError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
+        if os.environ.get("RANK", "0") == "0":  # torchrun's ranks all find the same
+            print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
     except SignalException as error:
         return 128 + error.sigval
     print(record.to_text() if args.json else render(record), end="\n")
     return 0 if record.agrees else 1
+
+
+def ranks_of(wanted: int | None) -> int:
+    """Return how many ranks there will be: torchrun's, the user's choice, or two.
+
+    Raises:
+        ValueError: a choice that contradicts torchrun.
+    """
+    if not is_under_torchrun():
+        return 2 if wanted is None else wanted
+    launched = int(os.environ["WORLD_SIZE"])
+    if wanted not in (None, launched):
+        raise ValueError(f"--world {wanted} under torchrun with {launched}")
+    return launched
 
 
 if __name__ == "__main__":

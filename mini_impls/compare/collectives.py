@@ -11,7 +11,6 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from mini_impls import collectives
-from mini_impls.compare.match import Explanation
 from mini_impls.compare.sides import (
     Comparison,
     DataParallelSide,
@@ -95,20 +94,11 @@ def tolerance(world_size: int) -> Tolerance:
     return Tolerance(1e-4, "the two rings start each chunk at another rank")
 
 
-WHY = "the ring that gloo's all-reduce is inside, written out as sends and receives"
-
 COMPARISONS = (
     Comparison(
         mini="collectives",
         upstream="gloo",
-        title="the ring all-reduce mini beside gloo's all-reduce",
         build=build,
         tolerance=tolerance,
-        explanations=(
-            Explanation(WHY, side="mini", op="send"),
-            Explanation(WHY, side="mini", op="recv"),
-            Explanation(WHY, side="upstream", op="all_reduce"),
-        ),
-        explained_totals={"send": WHY, "recv": WHY, "all_reduce": WHY},
     ),
 )

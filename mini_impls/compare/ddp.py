@@ -9,7 +9,6 @@ from torch import Tensor
 
 from mini_impls import ddp
 from mini_impls.compare import megatron
-from mini_impls.compare.match import Explanation
 from mini_impls.compare.sides import (
     Comparison,
     DataParallelSide,
@@ -156,23 +155,12 @@ COMPARISONS = (
     Comparison(
         mini="ddp",
         upstream="torch",
-        title="the DDP mini beside torch's DistributedDataParallel",
         build=build_torch,
         tolerance=tolerance,
-        explanations=(
-            Explanation(
-                "after its first step torch builds its buckets anew, in the order in "
-                "which gradients arrived; the mini keeps the reverse of their "
-                "definition, so a bucket ends at another parameter",
-                phase="backward",
-                op="all_reduce",
-            ),
-        ),
     ),
     Comparison(
         mini="ddp",
         upstream="megatron",
-        title="the DDP mini beside Megatron's DistributedDataParallel",
         build=build_megatron,
         tolerance=tolerance,
         upstreams=("megatron",),

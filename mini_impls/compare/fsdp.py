@@ -10,7 +10,6 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
 from mini_impls import fsdp
-from mini_impls.compare.match import Explanation
 from mini_impls.compare.sides import (
     Comparison,
     DataParallelSide,
@@ -175,15 +174,7 @@ COMPARISONS = (
     Comparison(
         mini="fsdp",
         upstream="fully_shard",
-        title="the FSDP mini beside torch's fully_shard",
         build=build,
         tolerance=tolerance,
-        explanations=(
-            Explanation(
-                "where there are no streams fully_shard waits for each call where it "
-                "issues it; the mini waits where upstream's compute stream would",
-                waits=True,
-            ),
-        ),
     ),
 )

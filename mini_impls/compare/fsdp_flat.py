@@ -9,7 +9,6 @@ from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
 from mini_impls import fsdp_flat
-from mini_impls.compare.match import Explanation
 from mini_impls.compare.sides import (
     Comparison,
     DataParallelSide,
@@ -128,15 +127,7 @@ COMPARISONS = (
     Comparison(
         mini="fsdp_flat",
         upstream="fsdp1",
-        title="the flat-parameter mini beside torch's FullyShardedDataParallel",
         build=build,
         tolerance=tolerance,
-        explanations=(
-            Explanation(
-                "where there are no streams FSDP1 waits for each call where it issues "
-                "it; the mini waits where upstream's compute stream would",
-                waits=True,
-            ),
-        ),
     ),
 )

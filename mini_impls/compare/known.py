@@ -5,23 +5,27 @@ from mini_impls.compare import (
     ddp,
     fsdp,
     fsdp_flat,
+    fsdp_state,
     pipeline,
     sequence_parallel,
     tensor_parallel,
     zero,
+    zero_fully_shard,
 )
 from mini_impls.compare.sides import Comparison
 
-ALIASES = {"tp": "tensor_parallel", "pp": "pipeline"}
+ALIASES = {"tp": "tensor_parallel", "sp": "sequence_parallel", "pp": "pipeline"}
 
 COMPARISONS: tuple[Comparison, ...] = (
     *ddp.COMPARISONS,
     *fsdp.COMPARISONS,
     *fsdp_flat.COMPARISONS,
+    *fsdp_state.COMPARISONS,
     *tensor_parallel.COMPARISONS,
     *sequence_parallel.COMPARISONS,
     *pipeline.COMPARISONS,
     *zero.COMPARISONS,
+    *zero_fully_shard.COMPARISONS,
     *collectives.COMPARISONS,
 )
 

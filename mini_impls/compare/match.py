@@ -1,33 +1,45 @@
-"""Aligns what two sides did: equal events first, then near ones, then the rest."""
+"""Aligns what two sides did: equal events first, then near ones, then the rest.
+
+A difference is excused only by one that a mirror names, and only as often as it says.
+"""
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from readerkit.records import Event, Match, Phase, SideName
+from readerkit.annotations import Difference, DifferenceKind
+from readerkit.records import Event, Match, SideName
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """A difference that is known, with its reason; an empty field fits anything."""
+@dataclass
+class Excuse:
+    """A difference that a mirror names, and how often it may still occur."""
 
-    why: str
-    side: SideName | None = None
-    """Who alone has such an event; None: both have it, and it differs."""
-    phase: Phase | None = None
-    op: str = ""
-    group: str = ""
-    waits: bool = False
-    """Whether it speaks of when a call is waited for, not of what it sends."""
+    mirror: str
+    difference: Difference
+    left: int
 
-    def fits(self, event: Event) -> bool:
-        """Tell whether this speaks of such an event."""
+    def fits(self, what: DifferenceKind, event: Event) -> bool:
+        """Tell whether this speaks of such a difference of such an event."""
+        difference = self.difference
         return (
-            self.phase in (None, event.phase)
-            and self.op in ("", event.op)
-            and self.group in ("", event.group)
+            difference.what == what
+            and difference.phase in ("", event.phase)
+            and difference.op in ("", event.op)
+            and difference.group in ("", event.group)
         )
+
+
+def excuses(
+    known: Iterable[tuple[str, Difference]], sizes: Mapping[str, int]
+) -> list[Excuse]:
+    """Return what may differ in the events of one rank of a run of these sizes."""
+    return [
+        Excuse(mirror, difference, int(difference.at_most.evaluate(sizes)))
+        for mirror, difference in known
+        if difference.what not in ("order", "values")
+    ]
 
 
 Key = Callable[[Event], Hashable]
@@ -45,18 +57,21 @@ def near(event: Event) -> Hashable:
 
 
 def align(
-    mini: Sequence[Event], upstream: Sequence[Event], known: Iterable[Explanation] = ()
+    mini: Sequence[Event], upstream: Sequence[Event], known: Sequence[Excuse] = ()
 ) -> tuple[Match, ...]:
-    """Return every event of both sides exactly once.
+    """Return every event of both sides exactly once; uses up ``known``.
 
     Collectives are met in order. Sends and receives of one direction meet each other,
     the first the first; between directions only the schedule sets an order.
     """
-    known = list(known)
     pairs: list[tuple[int, int]] = []
     for ours, theirs in _channels(mini, upstream):
         left, right = [mini[i] for i in ours], [upstream[j] for j in theirs]
-        pairs += [(ours[i], theirs[j]) for i, j in _align_channel(left, right)]
+        pairs += [
+            (ours[i], theirs[j])
+            for i, j in _align_channel(left, right)
+            if not _are_two(left[i], right[j], known)
+        ]
     with_mini, with_upstream = dict(pairs), {j: i for i, j in pairs}
     matches: list[Match] = []
     shown: set[int] = set()
@@ -121,6 +136,16 @@ def _align_channel(
     return [*pairs, *((left[i], right[j]) for i, j in rest)]
 
 
+def _are_two(mini: Event, upstream: Event, known: Sequence[Excuse]) -> bool:
+    """Tell whether near events are two: a mirror knows of either on its side alone."""
+    return (
+        same(mini) != same(upstream)
+        and not any(k.fits("payload", mini) for k in known)
+        and any(k.fits("only-mini", mini) for k in known)
+        and any(k.fits("only-upstream", upstream) for k in known)
+    )
+
+
 def _pair(
     mini: Sequence[Event], upstream: Sequence[Event], key: Key
 ) -> list[tuple[int, int]]:
@@ -135,13 +160,12 @@ def _pair(
 
 
 def _alone(
-    events: Sequence[Event], index: int, side: SideName, known: Iterable[Explanation]
+    events: Sequence[Event], index: int, side: SideName, known: Sequence[Excuse]
 ) -> Match:
-    why = next((k.why for k in known if k.side == side and k.fits(events[index])), "")
-    mini, upstream = (index, None) if side == "mini" else (None, index)
-    if why:
-        return Match(mini, upstream, "explained", why)
-    return Match(mini, upstream, "flagged", f"only {side} has this")
+    apart, event = f"only {side} has this", events[index]
+    if side == "mini":
+        return _excused(index, None, "only-mini", apart, event, known)
+    return _excused(None, index, "only-upstream", apart, event, known)
 
 
 def _both(
@@ -149,7 +173,7 @@ def _both(
     upstream: Sequence[Event],
     i: int,
     j: int,
-    known: Iterable[Explanation],
+    known: Sequence[Excuse],
 ) -> Match:
     names = ("dtype", "peer", "reduction", "payload_bytes")
     ours, theirs = mini[i], upstream[j]
@@ -158,37 +182,44 @@ def _both(
         for name in names
         if getattr(ours, name) != getattr(theirs, name)
     ]
-    waited = _waits_apart(mini, upstream, i, j)
-    if not sent and not waited:
-        return Match(i, j, "matched", "")
-    reasons = []
-    for apart, waits in ((", ".join(sent), False), (waited, True)):
-        if not apart:
-            continue
-        fitting = [k for k in known if k.side is None and k.waits == waits]
-        why = next((k.why for k in fitting if k.fits(ours)), "")
-        if not why:
-            return Match(i, j, "flagged", apart)
-        reasons.append(f"{apart}: {why}")
-    return Match(i, j, "explained", "; ".join(reasons))
-
-
-def _waits_apart(
-    mini: Sequence[Event], upstream: Sequence[Event], i: int, j: int
-) -> str:
-    """Say how two calls differ in when they are waited for; empty where they do not."""
-    ours, theirs = mini[i], upstream[j]
+    if sent:
+        return _excused(i, j, "payload", ", ".join(sent), ours, known)
     if ours.wait is None or theirs.wait is None:
-        return ""  # C++ waits, and nobody saw when
-    later = [_issued_before_wait(mini, i), _issued_before_wait(upstream, j)]
-    if later[0] != later[1]:
-        return f"waited for after {later[0]} and {later[1]} later calls"
-    if ours.products_hidden != theirs.products_hidden:
-        return f"hides {ours.products_hidden} and {theirs.products_hidden} products"
-    return ""
+        return Match(i, j, "matched")  # C++ waits, and nobody saw when
+    waits = _wait(mini, i), _wait(upstream, j)
+    if waits[0] == waits[1]:
+        return Match(i, j, "matched")
+    what: DifferenceKind = (
+        "mini-waits-longer" if waits[0] > waits[1] else "upstream-waits-longer"
+    )
+    texts = [f"{later} later calls and {hidden} products" for later, hidden in waits]
+    apart = f"waited for after {texts[0]}, and after {texts[1]}"
+    return _excused(i, j, what, apart, ours, known)
 
 
-def _issued_before_wait(events: Sequence[Event], index: int) -> int:
+def _excused(
+    i: int | None,
+    j: int | None,
+    what: DifferenceKind,
+    apart: str,
+    event: Event,
+    known: Sequence[Excuse],
+) -> Match:
+    """Return the match of a difference: explained, if a mirror has one left for it."""
+    fitting = [excuse for excuse in known if excuse.fits(what, event)]
+    for excuse in fitting:
+        if excuse.left > 0:
+            excuse.left -= 1
+            why = excuse.difference.why
+            return Match(i, j, "explained", apart, why, excuse.mirror)
+    if fitting:
+        apart += f", more often than mirror {fitting[0].mirror} allows"
+    return Match(i, j, "flagged", apart)
+
+
+def _wait(events: Sequence[Event], index: int) -> tuple[int, int]:
+    """Return how many calls and matrix products came between issue and wait."""
     own = events[index]
-    assert own.wait is not None
-    return sum(own.issue < event.issue < own.wait for event in events)
+    assert own.wait is not None and own.products_hidden is not None
+    later = sum(own.issue < event.issue < own.wait for event in events)
+    return later, own.products_hidden

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mini_impls.compare.trace import OPS
+from mini_impls.compare.ops import OPS
 from readerkit.records import Phase
 
 

@@ -5,6 +5,7 @@ and moves the tensors.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,6 @@ from torch import Tensor, nn
 
 from mini_impls import pipeline, schedules
 from mini_impls.compare import pipeline_megatron, pipeline_torch
-from mini_impls.compare.match import Explanation
 from mini_impls.compare.sides import (
     Comparison,
     Formula,
@@ -33,10 +33,14 @@ from mini_impls.model import Batch, GPTConfig, build_model, shard_batch
 from mini_impls.schedules import Step, Transfer
 from readerkit.records import Category, SideName
 
-MICROBATCHES = 4
+Shape = tuple[int, int, int]
+"""Of what a stage hands on: sequences, tokens, width."""
+
 CHUNKS = 2
 """Model chunks a rank of the interleaved schedule."""
-CONFIG = GPTConfig(num_layers=4)
+LAYERS = 4
+ROWS = 2
+"""Sequences of a microbatch."""
 
 
 class PipelineSide:
@@ -118,14 +122,13 @@ class LoggedExecutor(pipeline.PipelineExecutor):
 class MiniSide(PipelineSide):
     """Ours."""
 
-    def __init__(self, schedule: Schedule, rows: int, *args: Any) -> None:
+    def __init__(self, schedule: Schedule, shape: Shape, *args: Any) -> None:
         super().__init__(*args)
         orders = schedules.get_orders(
             schedule.name, self.rank.world_size, schedule.microbatches, schedule.chunks
         )
         self.plan = schedules.add_send_recv(orders)[self.rank.rank]
         self.microbatches = schedule.microbatches
-        shape = (rows, CONFIG.max_sequence_length, CONFIG.hidden_size)
         stages: Any = self.stages
         self.executor = LoggedExecutor(
             stages, shape, self.rank.group, overlap=schedule.chunks > 1
@@ -165,10 +168,16 @@ class TorchSide(PipelineSide):
 class MegatronSide(PipelineSide):
     """A schedule of Megatron."""
 
-    def __init__(self, schedule: Schedule, rows: int, *args: Any) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        options: pipeline_megatron.Options,
+        sizes: GPTConfig,
+        *args: Any,
+    ) -> None:
         super().__init__(*args)
         self.schedule = pipeline_megatron.MegatronSchedule(
-            schedule, CONFIG, rows, self.stages, self.rank, self.log
+            schedule, options, sizes, ROWS, self.stages, self.rank, self.log
         )
 
     def run(self, batch: Batch) -> list[float]:
@@ -176,39 +185,41 @@ class MegatronSide(PipelineSide):
         return self.schedule.run(cut(batch, self.schedule.microbatches))
 
 
-def build(name: str, chunks: int, rank: Rank, comparison: Comparison) -> Sides:
+def build(name: str, rank: Rank, comparison: Comparison) -> Sides:
     """Return the mini and one upstream's schedule of the same kind."""
-    schedule = Schedule(name, MICROBATCHES, chunks)
-    rows = comparison.rows_per_rank // MICROBATCHES
+    chunks, config = comparison.chunks, comparison.config
+    schedule = Schedule(name, comparison.microbatches, chunks)
+    shape = (ROWS, config.max_sequence_length, config.hidden_size)
     groups: dict[str, str] = {rank.group.group_name: "pp"}
     if comparison.upstream.startswith("megatron"):
         groups |= pipeline_megatron.start(rank, chunks)
 
     def stages() -> dict[int, pipeline.PipelineStage]:
-        gpt = build_model(CONFIG).to(rank.device)
+        gpt = build_model(config).to(rank.device)
         return pipeline.split_model(gpt, rank.rank, rank.world_size, chunks)
 
     logs = [StepLog("mini", rank.rank), StepLog("upstream", rank.rank)]
     lr = comparison.learning_rate
-    mini = MiniSide(schedule, rows, rank, stages(), logs[0], lr)
+    mini = MiniSide(schedule, shape, rank, stages(), logs[0], lr)
+    rest = (rank, stages(), logs[1], lr)
     upstream: PipelineSide
     if comparison.upstream.startswith("megatron"):
-        upstream = MegatronSide(schedule, rows, rank, stages(), logs[1], lr)
+        options = pipeline_megatron.OPTIONS[comparison.upstream]
+        upstream = MegatronSide(schedule, options, config, *rest)
     else:
-        upstream = TorchSide(schedule, rank, stages(), logs[1], lr)
+        upstream = TorchSide(schedule, *rest)
     return Sides(
         mini,
         upstream,
         groups,
-        formulas(mini, rows, schedule),
+        formulas(mini, shape, schedule),
         schedule,
         lambda: tuple(logs[0].bars + logs[1].bars),
     )
 
 
-def formulas(side: PipelineSide, rows: int, schedule: Schedule) -> Formulas:
+def formulas(side: PipelineSide, shape: Shape, schedule: Schedule) -> Formulas:
     """Return one activation and one gradient a boundary and microbatch."""
-    shape = (rows, CONFIG.max_sequence_length, CONFIG.hidden_size)
     traffic = pipeline.get_traffic(
         shape, schedule.microbatches, side.rank, schedule.chunks
     )
@@ -224,10 +235,22 @@ def formulas(side: PipelineSide, rows: int, schedule: Schedule) -> Formulas:
     return Formulas(payload, {"mini": kept, "upstream": kept})
 
 
+def resize(comparison: Comparison, world_size: int) -> Comparison:
+    """Return the comparison with a layer a stage or more, and full rounds."""
+    stages = world_size * comparison.chunks
+    microbatches = -(-4 // world_size) * world_size
+    return replace(
+        comparison,
+        config=GPTConfig(num_layers=-(-LAYERS // stages) * stages),
+        microbatches=microbatches,
+        rows_per_rank=ROWS * microbatches,
+    )
+
+
 def check(schedule: str, chunks: int, world_size: int) -> None:
-    """Raise ValueError where schedule, layers and ranks do not fit."""
-    schedules.get_orders(schedule, world_size, MICROBATCHES, chunks)
-    pipeline.check_sizes(CONFIG, world_size * chunks)
+    """Raise ValueError where schedule and ranks do not fit."""
+    microbatches = -(-4 // world_size) * world_size
+    schedules.get_orders(schedule, world_size, microbatches, chunks)
 
 
 def tolerance(world_size: int) -> Tolerance:
@@ -235,72 +258,29 @@ def tolerance(world_size: int) -> Tolerance:
     return Tolerance(0.0, "the same steps on the same tensors, whoever orders them")
 
 
-ORDER = (
-    "the mini posts both ends of a message in the order in which senders end their "
-    "steps; upstream posts a receive when its schedule turns to that stage"
-)
-
-
-def comparison(
-    upstream: str, schedule: str, chunks: int, title: str, waits: str
-) -> Comparison:
-    """Return the comparison with one schedule; `waits` says when upstream waits."""
+def comparison(upstream: str, schedule: str, chunks: int = 1) -> Comparison:
+    """Return the comparison with one schedule of an upstream."""
     megatron = upstream.startswith("megatron")
     return Comparison(
         mini="pipeline",
         upstream=upstream,
-        title=f"the pipeline mini beside {title}",
-        build=partial(build, schedule, chunks),
+        build=partial(build, schedule),
         tolerance=tolerance,
-        config=CONFIG,
         data_parallel=False,
-        microbatches=MICROBATCHES,
-        explanations=(Explanation(waits, waits=True),),
-        explained_order=ORDER,
+        chunks=chunks,
         upstreams=("megatron",) if megatron else ("pytorch",),
         shims=("current_device", "synchronize", "cuda_is_cpu") if megatron else (),
         check=partial(check, schedule, chunks),
+        resize=resize,
     )
 
 
-ONE_BY_ONE = "the mini waits for all messages between two steps together; "
-
 COMPARISONS = (
-    comparison(
-        "torch_1f1b",
-        "1f1b",
-        1,
-        "torch's Schedule1F1B",
-        ONE_BY_ONE + "torch waits for a send of the warm-up only before the next one",
-    ),
-    comparison(
-        "torch_gpipe",
-        "gpipe",
-        1,
-        "torch's ScheduleGPipe",
-        ONE_BY_ONE + "torch waits for the sends of a phase at its end",
-    ),
-    comparison(
-        "torch_interleaved",
-        "interleaved",
-        CHUNKS,
-        "torch's ScheduleInterleaved1F1B",
-        "torch waits for its sends at the end of the step, the mini before the next "
-        "exchange; both wait for a receive when a stage needs it",
-    ),
-    comparison(
-        "megatron_1f1b",
-        "1f1b",
-        1,
-        "Megatron's 1F1B",
-        ONE_BY_ONE + "Megatron for those of one call, sends and receives in turn",
-    ),
-    comparison(
-        "megatron_interleaved",
-        "interleaved",
-        CHUNKS,
-        "Megatron's interleaved 1F1B",
-        "Megatron waits for a send before the next in its direction, the mini before "
-        "the next exchange",
-    ),
+    comparison("torch_1f1b", "1f1b"),
+    comparison("torch_gpipe", "gpipe"),
+    comparison("torch_interleaved", "interleaved", CHUNKS),
+    comparison("megatron_1f1b", "1f1b"),
+    comparison("megatron_interleaved", "interleaved", CHUNKS),
+    comparison("megatron_interleaved_batched", "interleaved", CHUNKS),
+    comparison("megatron_interleaved_freed", "interleaved", CHUNKS),
 )

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -45,12 +46,37 @@ class MegatronStage(nn.Module):
         return output
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the schedule sends, and what it lets go of."""
+
+    overlap_p2p_comm: bool = False
+    batch_p2p_comm: bool = True
+    deallocate_pipeline_outputs: bool = False
+
+
+OPTIONS: Mapping[str, Options] = {
+    "megatron_1f1b": Options(deallocate_pipeline_outputs=True),
+    "megatron_interleaved": Options(overlap_p2p_comm=True, batch_p2p_comm=False),
+    # Two traps. With two ranks both directions of the interleaved schedule join the
+    # same pair, and gloo pairs messages by order: batched ones get mixed up.
+    "megatron_interleaved_batched": Options(),
+    # Letting go of an output whose send is still under way is safe on a stream; gloo
+    # sends whatever lies in that memory next.
+    "megatron_interleaved_freed": Options(
+        overlap_p2p_comm=True, batch_p2p_comm=False, deallocate_pipeline_outputs=True
+    ),
+}
+"""By the name of the comparison; the defaults of both schedules are the first one's."""
+
+
 class MegatronSchedule:
     """1F1B or interleaved 1F1B, called as Megatron's training loop calls it."""
 
     def __init__(
         self,
         schedule: Schedule,
+        options: Options,
         sizes: GPTConfig,
         rows: int,
         modules: Mapping[int, nn.Module],
@@ -72,14 +98,9 @@ class MegatronSchedule:
             if interleaved
             else None,
             pipeline_dtype=torch.float32,
-            # Letting go of an output whose send is still under way is safe on a stream;
-            # gloo would send whatever lies in that memory next, without an error.
-            deallocate_pipeline_outputs=not interleaved,
-            # With two ranks both directions of the interleaved schedule join the same
-            # pair, and gloo pairs messages by order: batched ones get mixed up, and the
-            # gradients come out wrong without an error.
-            overlap_p2p_comm=interleaved,
-            batch_p2p_comm=not interleaved,
+            deallocate_pipeline_outputs=options.deallocate_pipeline_outputs,
+            overlap_p2p_comm=options.overlap_p2p_comm,
+            batch_p2p_comm=options.batch_p2p_comm,
         )
         self.microbatches, self.rows, self.log = schedule.microbatches, rows, log
         self.length = sizes.max_sequence_length

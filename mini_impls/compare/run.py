@@ -6,15 +6,20 @@ import shlex
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
+import torch.distributed as dist
 
 from mini_impls import launch
-from mini_impls.compare import judge, shims, upstream_files
+from mini_impls.compare import shims, upstream_files
 from mini_impls.compare.sides import Comparison
+from mini_impls.compare.tables import Known, make_tables, sides_of
 from mini_impls.compare.upstream_files import UpstreamFiles
+from mini_impls.compare.verdicts import verdicts
 from mini_impls.compare.watch import (
     MIN_STEPS,
     SIDES,
@@ -24,7 +29,7 @@ from mini_impls.compare.watch import (
 )
 from mini_impls.model import build_model, make_batch, train_one_process
 from readerkit.commands.library import Library
-from readerkit.records import Lit, Record, SideName, lines_to_text
+from readerkit.records import Lit, RankEvents, Record, SideName, lines_to_text
 
 
 def check(comparison: Comparison, world_size: int, steps: int) -> None:
@@ -44,8 +49,10 @@ def compare(
     backend: str,
     steps: int,
     timeout_s: float = 60.0,
-) -> Record:
+) -> Record | None:
     """Run both sides in one launch and return the record.
+
+    Under torchrun this process is one of the ranks, and only the first has a record.
 
     Raises:
         ValueError: a world that does not fit the comparison or this machine.
@@ -53,25 +60,65 @@ def compare(
         RankFailedError: a rank that raised, died or waited too long.
     """
     check(comparison, world_size, steps)
-    launch.check_devices(backend, world_size)
+    load = load_before()
     with tempfile.TemporaryDirectory(prefix="readerkit-upstream-") as name:
         files = {"pytorch": upstream_files.check_torch(library)}
         directory = None
         if "megatron" in comparison.upstreams:
             directory = Path(name)
             files["megatron"] = upstream_files.write_megatron(library, directory)
-        results: list[RankResult] = launch.run(
-            watch,
-            (comparison.mini, comparison.upstream, steps, directory),
-            world_size=world_size,
-            backend=backend,
-            timeout_s=timeout_s,
-        )
-    noted = {name: files[name] for name in comparison.upstreams}
+        args = (comparison.mini, comparison.upstream, steps, directory)
+        results: list[RankResult] | None
+        if launch.is_under_torchrun():
+            launch.check_devices(backend, int(os.environ["LOCAL_WORLD_SIZE"]))
+            results = launch.join(
+                watch_and_gather, args, backend=backend, timeout_s=timeout_s
+            )
+        else:
+            results = launch.run(
+                watch,
+                args,
+                world_size=world_size,
+                backend=backend,
+                timeout_s=timeout_s,
+            )
+    if results is None:
+        return None
+    return make_record(
+        comparison.at(world_size),
+        results,
+        {name: files[name] for name in comparison.upstreams},
+        library.book.differences(comparison.name),
+        backend=backend,
+        steps=steps,
+        load=load,
+    )
+
+
+def watch_and_gather(rank: launch.Rank, *args: Any) -> list[RankResult] | None:
+    """Run this rank's part; return every rank's on the first, None on the others."""
+    seen = watch(rank, *args)
+    gathered: list[Any] | None = [None] * rank.world_size if rank.rank == 0 else None
+    dist.gather_object(seen, gathered, group_dst=0, group=rank.group)
+    return gathered
+
+
+def make_record(
+    comparison: Comparison,
+    results: Sequence[RankResult],
+    noted: Mapping[str, UpstreamFiles],
+    known: Known,
+    *,
+    backend: str,
+    steps: int,
+    load: str,
+) -> Record:
+    """Return the record of what the ranks saw; `known` is what may differ."""
+    world_size = len(results)
     lit = lit_lines(results, noted)
-    events = judge.rank_events(comparison, results)
-    wire_rows = judge.wires(results, backend)
-    losses = one_process_losses(comparison, world_size, steps)
+    sizes = comparison.sizes(world_size)
+    tables = make_tables(results, backend, known, sizes)
+    alone = one_process_losses(comparison, world_size, steps)
     return Record(
         comparison=comparison.name,
         mini=comparison.mini,
@@ -86,20 +133,34 @@ def compare(
         pins={name: upstream.commit for name, upstream in noted.items()},
         blobs=blobs_that_ran(lit, noted),
         versions=versions(),
-        environment=environment(),
+        environment={**environment(), **({"load before": load} if load else {})},
         work=describe_work(comparison, world_size),
+        sizes=sizes,
         shims=shims.describe(comparison.shims if backend == "gloo" else ()),
         losses=losses_by_side(results),
-        verdicts=judge.verdicts(comparison, results, events, wire_rows, losses),
-        events=events,
-        totals=judge.totals(results),
-        wire=wire_rows,
-        held=judge.held(results),
-        peaks=judge.peaks(results),
-        times=judge.times(results),
+        verdicts=verdicts(comparison, results, tables, alone, known, sizes),
+        events=tuple(only_noted(rank, noted) for rank in tables.events),
+        totals=tables.totals,
+        wire=tables.wire,
+        held=tables.held,
+        peaks=tables.peaks,
+        times=tables.times,
         lit=lit,
-        pipeline=judge.pipeline(results),
+        pipeline=tables.pipeline,
     )
+
+
+def only_noted(rank: RankEvents, noted: Mapping[str, UpstreamFiles]) -> RankEvents:
+    """Return the events with stacks of lines that an anchor may speak of."""
+    stacks = tuple(
+        tuple(
+            site
+            for site in stack
+            if site.upstream == "minis" or site.path in _locked(noted, site.upstream)
+        )
+        for stack in rank.stacks
+    )
+    return replace(rank, stacks=stacks)
 
 
 def one_process_losses(
@@ -115,6 +176,9 @@ def one_process_losses(
             rows, chunks = rows * world_size, world_size
         model = build_model(comparison.config)
         optimizer = torch.optim.AdamW(model.parameters(), comparison.learning_rate)
+        if comparison.max_norm is not None:
+            clip = partial(_clip, comparison.max_norm)
+            optimizer.register_step_pre_hook(clip)
         batches = [
             make_batch(comparison.config, step=step, batch_size=rows)
             for step in range(steps)
@@ -124,12 +188,17 @@ def one_process_losses(
         torch.set_num_threads(threads)
 
 
+def _clip(max_norm: float, optimizer: torch.optim.Optimizer, *rest: Any) -> None:
+    params = [param for group in optimizer.param_groups for param in group["params"]]
+    torch.nn.utils.clip_grad_norm_(params, max_norm)
+
+
 def losses_by_side(
     results: Sequence[RankResult],
 ) -> dict[SideName, tuple[tuple[float, ...], ...]]:
     """Return the losses of every rank."""
     return {
-        side: tuple(dict(judge.sides_of(result))[side].losses for result in results)
+        side: tuple(dict(sides_of(result))[side].losses for result in results)
         for side in SIDES
     }
 
@@ -144,7 +213,7 @@ def lit_lines(
     setup: dict[tuple[str, str], set[int]] = {}
     step: dict[tuple[str, str], set[int]] = {}
     for result in results:
-        for _, side in judge.sides_of(result):
+        for _, side in sides_of(result):
             for into, lines in ((setup, side.setup_lines), (step, side.step_lines)):
                 for place, numbers in lines.items():
                     into.setdefault(place, set()).update(numbers)
@@ -197,6 +266,13 @@ def command(comparison: Comparison, world_size: int, backend: str, steps: int) -
 def versions() -> dict[str, str]:
     """Return what ran it."""
     return {"python": platform.python_version(), "torch": torch.__version__}
+
+
+def load_before() -> str:
+    """Return how busy the machine was: processes that wanted a core, of late."""
+    if not hasattr(os, "getloadavg"):
+        return ""
+    return f"{os.getloadavg()[0]:.2f} processes in the last minute"
 
 
 def environment() -> dict[str, str]:

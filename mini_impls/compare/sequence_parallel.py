@@ -118,7 +118,7 @@ def build(rank: Rank, comparison: Comparison) -> Sides:
     theirs, partial = cut(rank)
     names = {id(p): name for name, p in theirs.named_parameters()}
     partial_names = {names[id(p)] for p in partial}
-    layers = MegatronLayers(CONFIG, sequence_parallel=True)
+    layers = MegatronLayers(CONFIG, rank.world_size, sequence_parallel=True)
     replace_layers(theirs, layers, mappings, rank.world_size)
     partial = [p for n, p in theirs.named_parameters() if n in partial_names]
     upstream = MegatronSide(partial, layers.config, theirs, compute_loss, lr)
@@ -185,7 +185,6 @@ COMPARISONS = (
     Comparison(
         mini="sequence_parallel",
         upstream="megatron",
-        title="the sequence parallel mini beside Megatron's layers",
         build=build,
         tolerance=tolerance,
         config=CONFIG,

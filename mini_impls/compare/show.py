@@ -111,9 +111,10 @@ def _events(rank: RankEvents) -> Iterator[str]:
     notes: Counter[str] = Counter()
     for match in rank.matches:
         mark = {"matched": "=", "explained": "~", "flagged": "!"}[match.state]
-        if match.why:
-            _, _, reason = match.why.rpartition(": ")
-            notes[f"{mark} {reason if match.state == 'explained' else match.why}"] += 1
+        if match.state == "explained":
+            notes[f"{mark} {match.why} (mirror {match.mirror})"] += 1
+        elif match.state == "flagged":
+            notes[f"{mark} {match.apart}"] += 1
         if match.mini is not None:
             rows.append((f"{mark} mini", *_event(rank.mini[match.mini], rank)))
         if match.upstream is not None:

@@ -11,9 +11,14 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from mini_impls.compare.match import Explanation
 from mini_impls.launch import Rank
-from mini_impls.model import Batch, GPTConfig, compute_loss, shard_batch
+from mini_impls.model import (
+    Batch,
+    GPTConfig,
+    build_model,
+    compute_loss,
+    shard_batch,
+)
 from readerkit.records import Bar, Category, Phase, SideName
 
 Held = Mapping[Category, list[Tensor]]
@@ -60,6 +65,8 @@ class Formulas:
     payload: Mapping[SideName, Mapping[str, Formula]]
     """By operation; one that is not named should not occur."""
     held: Mapping[SideName, Mapping[Category, Formula]]
+    unsized: Mapping[str, str] = field(default_factory=dict)
+    """Operations of upstream whose bytes no formula can tell, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +106,6 @@ class Comparison:
 
     mini: str
     upstream: str
-    title: str
     build: Callable[[Rank, "Comparison"], Sides]
     tolerance: Callable[[int], Tolerance]
     """By world size."""
@@ -113,22 +119,39 @@ class Comparison:
     """Whether each rank has rows of its own."""
     microbatches: int = 1
     """Parts that a batch is cut into where ranks share it."""
+    chunks: int = 1
+    """Model chunks of a rank, where ranks are stages."""
     learning_rate: float = 3e-3
-    explanations: tuple[Explanation, ...] = ()
-    explained_totals: Mapping[str, str] = field(default_factory=dict)
-    """Operation to the reason why the sides send different bytes with it."""
-    explained_order: str = ""
-    """Why the sides may issue the same calls in another order."""
     upstreams: tuple[str, ...] = ("pytorch",)
     """Pinned upstreams whose lines are noted."""
     shims: tuple[str, ...] = ()
+    max_norm: float | None = None
+    """What gradients are clipped to, where they are."""
+    writes_files: bool = False
+    """Whether a step writes files, which the kernel counts with what is sent."""
     check: Callable[[int], None] = lambda world_size: None
     """Raises ValueError for a world size that does not fit."""
+    resize: Callable[["Comparison", int], "Comparison"] = lambda same, world_size: same
+    """Returns the comparison with work that so many ranks can share."""
 
     @property
     def name(self) -> str:
         """Return what records and mirrors call it."""
         return f"{self.mini}_{self.upstream}"
+
+    def at(self, world_size: int) -> "Comparison":
+        """Return the comparison for so many ranks."""
+        return self.resize(self, world_size)
+
+    def sizes(self, world_size: int) -> dict[str, int]:
+        """Return what bounds on differences may speak of."""
+        return {
+            "world": world_size,
+            "layers": self.config.num_layers,
+            "microbatches": self.microbatches,
+            "chunks": self.chunks,
+            "parameters": len(list(build_model(self.config).parameters())),
+        }
 
 
 def ignore_phase(phase: Phase, tensor: Tensor | None = None) -> None:

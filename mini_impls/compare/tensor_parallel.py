@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +19,6 @@ from torch.distributed.tensor.parallel import (
 
 from mini_impls import tensor_parallel
 from mini_impls.compare import megatron
-from mini_impls.compare.match import Explanation
 from mini_impls.compare.sides import (
     Comparison,
     Formula,
@@ -144,7 +144,9 @@ def formulas(comparison: Comparison, gpt: nn.Module, rank: Rank) -> Formulas:
 class MegatronLayers:
     """Megatron's layers, filled from ours and called like ours."""
 
-    def __init__(self, config: GPTConfig, *, sequence_parallel: bool = False) -> None:
+    def __init__(
+        self, config: GPTConfig, world_size: int, *, sequence_parallel: bool = False
+    ) -> None:
         layers: Any = import_module("megatron.core.tensor_parallel.layers")
         transformer: Any = import_module("megatron.core.transformer")
         self.config = transformer.TransformerConfig(
@@ -154,7 +156,7 @@ class MegatronLayers:
             use_cpu_initialization=True,
             perform_initialization=False,
             sequence_parallel=sequence_parallel,
-            tensor_model_parallel_size=2,
+            tensor_model_parallel_size=world_size,
         )
 
         class Column(layers.ColumnParallelLinear):  # type: ignore[misc]
@@ -230,7 +232,7 @@ def build_megatron(rank: Rank, comparison: Comparison) -> Sides:
     cross_entropy: Any = import_module("megatron.core.tensor_parallel.cross_entropy")
     gpt = build_model(comparison.config).to(rank.device)
     tensor_parallel.tensor_parallel(gpt, rank.group)
-    layers = MegatronLayers(comparison.config)
+    layers = MegatronLayers(comparison.config, rank.world_size)
     replace_layers(gpt, layers, rank.world_size)
 
     def loss(logits: Tensor, labels: Tensor) -> Tensor:
@@ -311,40 +313,36 @@ def tolerance(world_size: int) -> Tolerance:
 
 def check(world_size: int) -> None:
     """Raise ValueError where the model cannot be cut so."""
-    config = GPTConfig()
-    tensor_parallel.check_sizes(config, world_size)
-    if config.num_query_groups % world_size:
-        raise ValueError(
-            f"{config.num_query_groups} query groups cannot be cut for {world_size} "
-            "ranks by upstream's layers alone"
-        )
+    tensor_parallel.check_sizes(GPTConfig(), world_size)
+
+
+def resize(comparison: Comparison, world_size: int) -> Comparison:
+    """Return the comparison with a query group a rank or more.
+
+    Fewer are a matter of Megatron's attention, and here are its layers alone.
+    """
+    groups = max(comparison.config.num_query_groups, world_size)
+    return replace(comparison, config=GPTConfig(num_query_groups=groups))
 
 
 COMPARISONS = (
     Comparison(
         mini="tensor_parallel",
         upstream="megatron",
-        title="the tensor parallel mini beside Megatron's layers",
         build=build_megatron,
         tolerance=tolerance,
         data_parallel=False,
         upstreams=("megatron",),
         check=check,
+        resize=resize,
     ),
     Comparison(
         mini="tensor_parallel",
         upstream="dtensor",
-        title="the tensor parallel mini beside torch's DTensor",
         build=build_dtensor,
         tolerance=tolerance,
         data_parallel=False,
         check=check,
-        explanations=(
-            Explanation(
-                "DTensor waits where the sum is first used: at once, not after the "
-                "weight gradient",
-                waits=True,
-            ),
-        ),
+        resize=resize,
     ),
 )

@@ -6,12 +6,9 @@ and are seen there. Barriers are left out.
 """
 
 import sys
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from inspect import CO_OPTIMIZED
-from types import FrameType
+from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -20,61 +17,9 @@ from torch import Tensor
 from torch.distributed import _functional_collectives as funcol
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mini_impls.compare.places import Places
+from mini_impls.compare.ops import OPS, PRODUCTS
+from mini_impls.compare.stacks import Stacks
 from readerkit.records import Event, Phase, Site
-
-OPS: Mapping[str, str] = {
-    "allreduce_": "all_reduce",
-    "allreduce_coalesced_": "all_reduce",
-    "all_reduce": "all_reduce",
-    "all_reduce_": "all_reduce",
-    "all_reduce_coalesced": "all_reduce",
-    "allgather_": "all_gather",
-    "_allgather_base_": "all_gather",
-    "allgather_coalesced_": "all_gather",
-    "allgather_into_tensor_coalesced_": "all_gather",
-    "all_gather_into_tensor": "all_gather",
-    "all_gather_into_tensor_out": "all_gather",
-    "all_gather_into_tensor_coalesced": "all_gather",
-    "reduce_scatter_": "reduce_scatter",
-    "_reduce_scatter_base_": "reduce_scatter",
-    "reduce_scatter_tensor_coalesced_": "reduce_scatter",
-    "reduce_scatter_tensor": "reduce_scatter",
-    "reduce_scatter_tensor_coalesced": "reduce_scatter",
-    "broadcast_": "broadcast",
-    "broadcast": "broadcast",
-    "alltoall_": "all_to_all",
-    "alltoall_base_": "all_to_all",
-    "all_to_all_single": "all_to_all",
-    "reduce_": "reduce",
-    "gather_": "gather",
-    "scatter_": "scatter",
-    "send": "send",
-    "recv_": "recv",
-    "recv_any_source_": "recv",
-}
-"""Names below `c10d` and `_c10d_functional`, and the operation that they are."""
-
-PRODUCTS = {"mm", "addmm", "bmm", "baddbmm"}
-
-DISPATCHER = (
-    "torch/_ops.py",
-    "torch/overrides.py",
-    "torch/_compile.py",
-    "torch/_jit_internal.py",
-    "torch/_library/",
-    "torch/utils/_python_dispatch.py",
-    "torch/utils/_contextlib.py",
-    "torch/_dynamo/",
-    "torch/distributed/distributed_c10d.py",
-    "torch/distributed/c10d_logger.py",
-    "torch/distributed/_functional_collectives.py",
-    "mini_impls/compare/",
-)
-"""Frames that only pass a call on."""
-
-ENGINE = ("torch/autograd/", "torch/_tensor.py")
-"""Frames from which a call can only have come through C++: autograd's engine."""
 
 Work: Any = dist.Work
 
@@ -90,6 +35,7 @@ class _Call:
     payload_bytes: int
     issue: int
     site: Site | None
+    stack: int
     peer: int | None
     reduction: str | None
     products_before: int
@@ -111,6 +57,7 @@ class _Call:
             issue=self.issue,
             wait=self.wait,
             site=self.site,
+            stack=self.stack,
             wait_site=self.wait_site,
             peer=self.peer,
             reduction=self.reduction,
@@ -123,9 +70,9 @@ class _Call:
 class CollectiveTrace(TorchDispatchMode):
     """Records the collectives issued inside `with`; set `phase` as the step goes on."""
 
-    def __init__(self, places: Places, groups: Mapping[str, str]) -> None:
+    def __init__(self, stacks: Stacks, groups: Mapping[str, str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.places = places
+        self.stacks = stacks
         self.groups = groups
         """Name of a process group to what it is for."""
         self.phase: Phase = "forward"
@@ -195,7 +142,8 @@ class CollectiveTrace(TorchDispatchMode):
             tensors=tensors,
             payload_bytes=payload,
             issue=self._tick(),
-            site=self._site(),
+            site=self.stacks.site(sys._getframe(1)),
+            stack=self.stacks.number(sys._getframe(1)),
             peer=peer,
             reduction=_reduction(named.get("reduce_op")),
             products_before=self._products,
@@ -233,7 +181,7 @@ class CollectiveTrace(TorchDispatchMode):
     def _note_wait(self, call: _Call | None) -> None:
         if call is not None and call.wait is None:
             call.wait = self._tick()
-            call.wait_site = self._site()
+            call.wait_site = self.stacks.site(sys._getframe(1))
             call.products_at_wait = self._products
 
     @contextmanager
@@ -287,21 +235,6 @@ class CollectiveTrace(TorchDispatchMode):
         assert self.gradients_ready is not None
         self.gradients_ready += 1
 
-    # --- 3. where it came from ---
-
-    def _site(self) -> Site | None:
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            place = self.places.find(frame.f_code.co_filename)
-            if place is not None and not place[1].startswith(DISPATCHER):
-                upstream, path = place
-                if upstream == "pytorch" and path.startswith(ENGINE):
-                    return None
-                name = frame.f_code.co_qualname
-                return Site(upstream, path, frame.f_lineno, name)
-            frame = frame.f_back
-        return None
-
 
 def _tensors(value: Any) -> list[Tensor]:
     if isinstance(value, Tensor):
@@ -327,55 +260,3 @@ def _reduction(value: Any) -> str | None:
     if value is None:
         return None
     return str(value).rsplit(".", 1)[-1].lower()
-
-
-# --- 4. lines that ran ---
-
-
-@dataclass
-class LineTrace:
-    """Notes every line of a function that runs inside `with`, upstream's or a mini's.
-
-    What runs because a module is being imported is no part of the work.
-    """
-
-    places: Places
-    importing: int = 0
-    """Modules whose import is under way."""
-    lines: dict[tuple[str, str], set[int]] = field(
-        default_factory=lambda: defaultdict(set)
-    )
-
-    def __enter__(self) -> "LineTrace":
-        """Start."""
-        sys.settrace(self._enter_frame)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Stop."""
-        sys.settrace(None)
-
-    def _enter_frame(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if frame.f_code.co_name == "<module>":
-            self.importing += 1
-            frame.f_trace_lines = False
-            return self._leave_module
-        if self.importing or not frame.f_code.co_flags & CO_OPTIMIZED:
-            return None  # the second is the body of a class
-        place = self.places.find(frame.f_code.co_filename)
-        if place is None or place[1].startswith("mini_impls/compare/"):
-            return None
-        seen = self.lines[place]
-        seen.add(frame.f_lineno)
-
-        def enter_line(frame: FrameType, event: str, arg: Any) -> Any:
-            if event == "line":
-                seen.add(frame.f_lineno)
-            return enter_line
-
-        return enter_line
-
-    def _leave_module(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if event == "return":
-            self.importing -= 1
-        return self._leave_module

@@ -5,20 +5,23 @@ After the warm-up one step is traced for events and lines, one for memory; the o
 are timed.
 """
 
+import math
 import sys
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from mini_impls.compare import shims
 from mini_impls.compare.known import find
+from mini_impls.compare.lines import LineTrace
 from mini_impls.compare.memory import PeakMemory, held_bytes
 from mini_impls.compare.places import Places, get_roots
 from mini_impls.compare.sides import (
@@ -29,10 +32,11 @@ from mini_impls.compare.sides import (
     Sides,
     ignore_phase,
 )
-from mini_impls.compare.trace import CollectiveTrace, LineTrace
+from mini_impls.compare.stacks import Stacks
+from mini_impls.compare.trace import CollectiveTrace
 from mini_impls.launch import Rank
 from mini_impls.model import make_batch
-from readerkit.records import Bar, Event, Phase, SideName
+from readerkit.records import Bar, Event, Phase, SideName, Site
 
 WARM_UP_STEPS = 3
 """Torch's DDP builds its buckets anew after the first step, optimizers their state."""
@@ -79,6 +83,7 @@ class RankResult:
     formulas: Formulas
     schedule: Schedule | None
     bars: tuple[Bar, ...]
+    stacks: tuple[tuple[Site, ...], ...]
 
 
 def watch(
@@ -92,7 +97,7 @@ def watch(
         warnings.filterwarnings("ignore", module=r"megatron\.")
         # It calls collectives by names that torch has renamed since.
         warnings.filterwarnings("ignore", r".* is deprecated", FutureWarning)
-    comparison = find(mini, upstream)
+    comparison = find(mini, upstream).at(rank.world_size)
     places = Places(get_roots(megatron))
     watcher = _Watcher(rank, comparison, places)
     return watcher.run(steps)
@@ -101,6 +106,7 @@ def watch(
 class _Watcher:
     def __init__(self, rank: Rank, comparison: Comparison, places: Places) -> None:
         self.rank, self.comparison, self.places = rank, comparison, places
+        self.stacks = Stacks(places)
         self.setup = LineTrace(places)
         with self.shims("upstream"), self.setup:
             self.sides: Sides = comparison.build(rank, comparison)
@@ -127,6 +133,7 @@ class _Watcher:
             self.sides.formulas,
             self.sides.schedule,
             self.sides.bars() if self.sides.bars else (),
+            self.stacks.all(),
         )
 
     def side(self, name: SideName) -> Side:
@@ -171,9 +178,11 @@ class _Watcher:
         self, name: SideName, side: Side, batch: tuple[Tensor, Tensor]
     ) -> float | None:
         """Take a step with every collective and every line noted."""
-        self.traces[name] = trace = CollectiveTrace(self.places, self.sides.groups)
+        self.traces[name] = trace = CollectiveTrace(self.stacks, self.sides.groups)
         self.lines[name] = LineTrace(self.places)
-        with trace.watching(side.watched()), self.lines[name]:
+        # Autograd would run the backward of a GPU on a thread of its own, unseen.
+        here = torch.autograd.set_multithreading_enabled(False)
+        with here, trace.watching(side.watched()), self.lines[name]:
             return side.step(batch, trace.set_phase)
 
     def distance(self, what: str) -> Distance:
@@ -187,9 +196,9 @@ class _Watcher:
             raise ValueError(f"{len(odd)} {what} are on one side only: {odd}")
         pairs = [(ours[name], theirs[name]) for name in ours]
         return Distance(
-            max((a.abs().max().item() for a, _ in pairs), default=0.0),
-            max((b.abs().max().item() for _, b in pairs), default=0.0),
-            max(((a - b).abs().max().item() for a, b in pairs), default=0.0),
+            largest(a.abs().max().item() for a, _ in pairs),
+            largest(b.abs().max().item() for _, b in pairs),
+            largest((a - b).abs().max().item() for a, b in pairs),
         )
 
     def result(self, name: SideName) -> SideResult:
@@ -206,8 +215,17 @@ class _Watcher:
             peak_phase=peak.peak_phase,
             peak_categories=peak.peak_categories,
             times=tuple(self.times[name]),
-            wire_bytes=self.wire.get(name),
+            wire_bytes=None if self.comparison.writes_files else self.wire.get(name),
         )
+
+
+def largest(values: Iterable[float]) -> float:
+    """Return the largest value; not a number, where one of them is none.
+
+    `max` would pass over it, depending on where it stands.
+    """
+    known = list(values)
+    return math.nan if any(map(math.isnan, known)) else max(known, default=0.0)
 
 
 def sent_bytes() -> int | None:

@@ -189,7 +189,10 @@ class _Reading:
 
 def _in_order(matches: Iterable[Match]) -> list[Match]:
     """Return matches by their place; two needles can stand in one of them."""
-    found = {(match.node.start_byte, match.node.end_byte): match for match in matches}
+    some = list(matches)
+    if len(some) < 2:
+        return some
+    found = {(match.node.start_byte, match.node.end_byte): match for match in some}
     return [found[key] for key in sorted(found)]
 
 

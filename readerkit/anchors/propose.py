@@ -13,7 +13,7 @@ from readerkit.anchors.pattern import Match, compile_pattern
 from readerkit.anchors.resolve import resolve
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.symbols import Symbol
-from readerkit.anchors.tree import last_row
+from readerkit.anchors.tree import check_depth, last_row
 from readerkit.errors import AnchorError
 
 MAX_PATTERN = 160
@@ -184,8 +184,13 @@ def _is_scrap(text: str) -> tuple[bool, bool]:
 
 
 def _walk(root: Node, first: int, last: int) -> Iterator[Node]:
-    """Yield every named node that touches lines of a range, parents first."""
+    """Yield every named node that touches lines of a range, parents first.
+
+    Raises:
+        AnchorError: see ``check_depth``; each level is written and read many times.
+    """
     cursor = root.walk()
+    levels = 0
     while True:
         node = cursor.node
         assert node is not None  # a cursor stands on a node
@@ -193,10 +198,13 @@ def _walk(root: Node, first: int, last: int) -> Iterator[Node]:
         if touches and node.is_named:
             yield node
         if touches and cursor.goto_first_child():
+            levels += 1
+            check_depth(node, levels)
             continue
         while not cursor.goto_next_sibling():
             if not cursor.goto_parent():
                 return
+            levels -= 1
 
 
 def _lines(node: Node) -> tuple[int, int]:
@@ -205,12 +213,14 @@ def _lines(node: Node) -> tuple[int, int]:
 
 def _nodes_from(root: Node, line: int) -> list[Node]:
     """Return the nodes that begin on a line, outer ones first."""
-    return [node for node in _walk(root, line, line) if _lines(node)[0] == line]
+    nodes = list(_walk(root, line, line))  # all of them: what is too deep is refused
+    return [node for node in nodes if _lines(node)[0] == line]
 
 
 def _nodes_to(root: Node, line: int) -> list[Node]:
     """Return the nodes that end on a line, outer ones first."""
-    return [node for node in _walk(root, line, line) if _lines(node)[1] == line]
+    nodes = list(_walk(root, line, line))
+    return [node for node in nodes if _lines(node)[1] == line]
 
 
 def _edges(nodes: Iterable[Node], source: SourceFile) -> Iterator[str]:

@@ -30,6 +30,11 @@ def resolve(anchor: Anchor, source: SourceFile) -> Span:
             candidate's line; or a place that holds, or stands in, code that does not
             parse.
     """
+    if source.root.is_error:
+        raise AnchorError(
+            f"{source.path}:1: got a file that does not parse at all, so that no line "
+            "of it can be anchored: expected valid Python"
+        )
     symbols = _symbols(anchor, source)
     if anchor.code is None and anchor.start is None and anchor.query is None:
         place: Symbol | Match = _pick_symbol(symbols, anchor, source)
@@ -37,6 +42,8 @@ def resolve(anchor: Anchor, source: SourceFile) -> Span:
     else:
         scopes = [symbol.scope for symbol in symbols] or [source.root]
         if anchor.query is not None:
+            if not source.data.strip():
+                raise AnchorError(f"{source.path}: got a blank file, expected code")
             matches = _query(anchor.query, scopes)
             place = _pick(matches, anchor.nth, "the query", source)
         else:

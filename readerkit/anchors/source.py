@@ -8,6 +8,7 @@ import tree_sitter
 import tree_sitter_python
 
 from readerkit.anchors.symbols import Symbol, collect_symbols
+from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
 
 PYTHON = tree_sitter.Language(tree_sitter_python.language())
@@ -82,6 +83,13 @@ class SourceFile:
         ]
         return min(around, key=lambda symbol: symbol.last - symbol.first, default=None)
 
+    @property
+    def first_broken_line(self) -> int | None:
+        """The first line that does not parse."""
+        if not self.root.has_error:
+            return None
+        return _first_error(self.root).start_point[0] + 1
+
     def check_parsed(self, first: int, last: int) -> None:
         """Refuse lines whose place in the tree is a guess.
 
@@ -91,21 +99,19 @@ class SourceFile:
         Raises:
             AnchorError: lines of such a statement; the message says what is broken.
         """
-        before = -1
+        end = -1
         for statement in self.root.children:
-            begin, end = statement.start_point, statement.end_point[0]
-            is_torn = begin[1] > 0 and begin[0] > before and not statement.is_extra
-            before = end
-            if (
-                begin[0] < last
-                and first <= end + 1
-                and (statement.has_error or is_torn or self.root.is_error)
-            ):
+            (row, column), before = statement.start_point, end
+            end = last_row(statement)
+            # Behind a break, what was indented can end up at the top.
+            is_torn = column > 0 and row > before and not statement.is_extra
+            touches = row < last and first <= end + 1
+            if touches and (statement.has_error or is_torn):
                 line = _first_error(statement).start_point[0] + 1
                 raise AnchorError(
                     f"{self.path}:{line}: got code that does not parse, and lines "
                     f"{first}-{last} depend on it: expected valid Python; mend it, "
-                    f"or anchor a place outside lines {begin[0] + 1}-{end + 1}"
+                    f"or anchor a place outside lines {row + 1}-{end + 1}"
                 )
 
 

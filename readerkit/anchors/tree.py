@@ -84,8 +84,15 @@ def last_row(node: Node) -> int:
     """
     end = node.end_byte
     ending = node.descendant_for_byte_range(max(0, end - 1), end)
-    if ending is None or ending.type != "comment":
-        return node.end_point[0]
+    if ending is not None and ending.type == "comment":
+        node = _last_that_counts(node)
+    row, column = node.end_point
+    # A module ends behind its last line end.
+    return row - 1 if column == 0 and row > node.start_point[0] else row
+
+
+def _last_that_counts(node: Node) -> Node:
+    """Return the last node of a body that is no comment, below the body's end."""
     while node.type.endswith(_WITH_BODY) and node.child_count:
         index = node.child_count - 1
         child = node.child(index)
@@ -95,7 +102,7 @@ def last_row(node: Node) -> int:
         if child is None:
             break
         node = child
-    return node.end_point[0]
+    return node
 
 
 # --- the parts of a node that count, in patterns and in source ---

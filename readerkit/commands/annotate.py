@@ -112,7 +112,7 @@ def _list(library: Library, chosen: list[Upstream], as_json: bool) -> None:
         notes, wrong = resolve_each(library.book, sources)
         faults += wrong
         if as_json:
-            plain += [_plain(note, library) for note in notes]
+            plain += _plain_notes(library, sources, notes)
         else:
             _print_table(library, sources, notes)
     if as_json:
@@ -255,7 +255,8 @@ def _show_one(
     sources = library.sources(library.upstream(annotation.upstream))
     [note] = resolve_notes(library.book, sources, [annotation])
     if as_json:
-        _print_json(_plain(note, library))
+        [plain] = _plain_notes(library, sources, [note])
+        _print_json(plain)
     else:
         show_note(library, note, sources)
 
@@ -275,8 +276,11 @@ def show_note(
     library: Library, note: Note, sources: Sources, screen: Console | None = None
 ) -> None:
     """Print one note with its lines, what is beside it, and its proof."""
+    from readerkit.commands.evidence import lit_in, read_records
+    from readerkit.lit import say_lit
     from readerkit.render.note_view import console, note_view, proof
 
+    records = read_records(library, sources.upstream.name)
     upstream = sources.upstream
     lock = library.book.locks.get(upstream.name)
     came_from = library.came_from(upstream)
@@ -288,6 +292,7 @@ def show_note(
             library.book.references,
             width=screen.width,
             beside=_beside(library, note),
+            ran=say_lit(lit_in(sources, note.span, records)),
         )
     )
     # Rich falls back to ASCII only in rules that have a title.
@@ -299,8 +304,10 @@ def show_note(
 
 
 def _beside(library: Library, note: Note) -> list[Any]:
-    """Return the mini lines that mirrors put beside a note."""
+    """Return the mini lines that mirrors put beside a note, and what ran of them."""
     from readerkit.book import MINIS
+    from readerkit.commands.evidence import lit_in, read_records
+    from readerkit.lit import lit_section, say_lit, say_section
 
     sections = [
         (mirror, section)
@@ -311,14 +318,30 @@ def _beside(library: Library, note: Note) -> list[Any]:
     if not sections:
         return []
     minis = library.sources(library.upstream(MINIS))
+    records = read_records(library)
+    found = []
+    for _, section in sections:
+        heading = f"the mini ({section.relation}): {section.title}"
+        for anchor in section.mini:
+            span = minis.resolve(anchor)
+            ran = say_lit(lit_in(minis, span, records))
+            found.append((heading, minis.file(anchor.file), span, ran))
+        found[-1][-1].extend(say_section(lit_section(records, section)))
+    return found
+
+
+def _plain_notes(
+    library: Library, sources: Sources, notes: list[Note]
+) -> list[dict[str, Any]]:
+    from readerkit.commands.evidence import lit_in, read_records
+
+    records = read_records(library, sources.upstream.name)
     return [
-        (
-            f"the mini ({section.relation}): {section.title}",
-            minis.file(anchor.file),
-            minis.resolve(anchor),
-        )
-        for mirror, section in sections
-        for anchor in section.mini
+        {
+            **_plain(note, library),
+            "lit": [x.to_plain() for x in lit_in(sources, note.span, records)],
+        }
+        for note in notes
     ]
 
 

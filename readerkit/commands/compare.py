@@ -25,7 +25,7 @@ def compare(
     """Run MINI and its upstream from the same weights on the same data.
 
     OPTIONS: --upstream NAME, --world N, --steps N, --timeout SECONDS, --json, and
-    --save DIR; readerkit compare MINI --help lists the comparisons. Exit 0 where
+    --save [DIR]; readerkit compare MINI --help lists the comparisons. Exit 0 where
     every line agrees or is explained.
 
     \b
@@ -33,6 +33,9 @@ def compare(
         readerkit compare ddp
         readerkit compare tp --upstream megatron
     """
-    name = spelt_out(named(mini, wants_help), book)
-    more = ["--help"] if wants_help else []
-    run_module("mini_impls.compare", [name, *options, *more])
+    arguments = [spelt_out(named(mini, wants_help), book), *options]
+    if book is not None:
+        arguments += ["--book", str(book.absolute())]
+    if wants_help:
+        arguments.append("--help")
+    run_module("mini_impls.compare", arguments)

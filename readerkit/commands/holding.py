@@ -15,8 +15,10 @@ from readerkit.book import (
     lock_notes,
     resolve_each,
 )
+from readerkit.commands.evidence import read_records
 from readerkit.commands.library import Library, save_lock
 from readerkit.errors import ContentError, Fault, LockError, ReaderkitError
+from readerkit.lit import unseen_events
 from readerkit.upstreams import Upstream
 from readerkit.wording import counted
 
@@ -29,7 +31,8 @@ def resolved(library: Library, chosen: list[Upstream], *, mirrors: bool) -> list
     """Return the notes of the chosen upstreams with their lines.
 
     Raises:
-        ContentError: every anchor that does not resolve; with ``mirrors``, theirs too.
+        ContentError: every anchor that does not resolve; with ``mirrors``, theirs too,
+            and every event of theirs that no record shows.
         ReaderkitError: an upstream that has no lock.
     """
     pages: list[Page] = []
@@ -37,6 +40,7 @@ def resolved(library: Library, chosen: list[Upstream], *, mirrors: bool) -> list
     if mirrors and MINIS in library.book.upstreams:
         minis = library.sources(library.upstream(MINIS))
         faults += check_mirrors(library.book, minis)
+        faults += unseen_events(library.book.mirrors.values(), read_records(library))
     for upstream in chosen:
         if not upstream.is_pinned:
             raise ReaderkitError(

@@ -240,7 +240,7 @@ def _read_file(path: Path) -> tuple[bytes, str]:
 def save_lock(library: Library, upstream: str, lock: Lock) -> list[Path]:
     """Write a lock: the book's part to the book, the overlay's to the overlay."""
     file = library.mine / "annotations" / f"{upstream}.lock"
-    before = Lock.parse(file.read_text("utf-8"), str(file)) if file.exists() else None
+    before = Lock.parse(file.read_text("utf-8"), str(file)) if file.is_file() else None
     notes = library.book.notes_on(upstream)
     # Of the overlay are its notes, and what it locked of those that were left out.
     mine = {*before.anchors} - {a.id for a in notes} if before else set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import signal
 import subprocess
@@ -19,6 +20,8 @@ ALIASES = {
     "pp": "pipeline",
 }
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+PR_SET_PDEATHSIG = 1
+"""Linux prctl: the signal that the kernel sends when the parent dies."""
 _SHARED = {"__init__", "launch", "model", "traffic"}
 
 
@@ -52,6 +55,14 @@ def spelt_out(mini: str, book: Path | None) -> str:
     raise ReaderkitError(
         f"unknown mini: got '{mini}', expected one of {', '.join(names)} ({short})"
     )
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end this process with the command, even if that is killed.
+
+    The launcher ends its ranks in the same way, so that nothing is left behind.
+    """
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def run_module(module: str, arguments: Sequence[str], *, torch: bool = True) -> None:
@@ -88,7 +99,11 @@ def _run(command: Sequence[str]) -> int:
 
     before = {name: signal.signal(name, end) for name in _ENDING}
     try:
-        process = subprocess.Popen(command, process_group=0)
+        process = subprocess.Popen(
+            command,
+            process_group=0,
+            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+        )
         if told:
             process.terminate()
         code = process.wait()

@@ -20,18 +20,14 @@ def site() -> None:
     """
 
 
-def _output_option(command: click.decorators.FC) -> click.decorators.FC:
-    return click.option(
-        "--output",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=Path("build/site"),
-        show_default=True,
-        help="The folder of the site; it is replaced as a whole.",
-    )(command)
-
-
 @site.command()
-@_output_option
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("build/site"),
+    show_default=True,
+    help="The folder of the site; it is replaced as a whole.",
+)
 @book_option
 def build(output: Path, book: Path | None) -> None:
     """Write the site: it opens from disk, and from any folder of a server.
@@ -39,11 +35,47 @@ def build(output: Path, book: Path | None) -> None:
     \b
     Example:
         readerkit site build
-        readerkit site build --output /srv/www/reading
+        readerkit site build --output reading
     """
-    from readerkit.commands.library import open_library
-    from readerkit.commands.site_build import build as build_site
+    from readerkit.commands.site_inputs import find_inputs, is_up_to_date
 
-    built = build_site(open_library(book), output.absolute())
-    click.echo(f"{built.pages} pages, {built.written} files written")
-    click.echo(f"open {built.site / 'index.html'}")
+    place = output.absolute()
+    inputs = find_inputs(book)
+    digest = inputs.digest()
+    count = is_up_to_date(place, digest + inputs.served_digest())
+    if count:
+        click.echo(f"{count} files, nothing changed")
+    else:
+        from readerkit.commands.library import open_library
+        from readerkit.commands.site_build import Workshop, make_site
+        from readerkit.commands.site_disk import check_place, publish
+
+        check_place(place)
+        made = make_site(open_library(book), inputs, Workshop())
+        files = {address: make() for address, make in made.items()}
+        written = publish(place, files, digest + inputs.served_digest())
+        click.echo(f"{len(files)} files, {len(written)} of them written")
+    click.echo(f"open {place / 'index.html'}")
+
+
+@site.command()
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8035,
+    show_default=True,
+    help="On this machine's own address, 127.0.0.1; 0 takes a free one.",
+)
+@book_option
+def serve(port: int, book: Path | None) -> None:
+    """Serve the site to this machine alone; a page reloads when a note changes.
+
+    \b
+    Example:
+        readerkit site serve
+        readerkit site serve --port 9000
+    """
+    from readerkit.commands.site_inputs import find_inputs
+    from readerkit.commands.site_serve import serve as serve_site
+
+    serve_site(find_inputs(book), book, port)

@@ -1,102 +1,126 @@
-"""Builds the reading site: gathers what pages are made of, renders, publishes."""
+"""Builds the reading site: gathers what pages are made of, and renders what changed."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
+from typing import Any
 
 from readerkit.anchors import Span
 from readerkit.annotations import Mirror
 from readerkit.book import MINIS, Note, Sources, check_mirrors, resolve_notes
-from readerkit.commands.folders import PACKAGE
+from readerkit.commands.evidence import read_evidence
 from readerkit.commands.library import Library
-from readerkit.commands.site_disk import publish
+from readerkit.commands.site_inputs import Inputs
 from readerkit.commands.site_pages import draw_diagram, read_writing
 from readerkit.errors import ContentError, Fault
-from readerkit.evidence import Evidence, comparisons_of, ran_lines
-from readerkit.links import File
-from readerkit.records import Record, stale_reasons
+from readerkit.evidence import comparisons_of, ran_lines
+from readerkit.links import File, Link, Target
+from readerkit.records import Record
 from readerkit.render.html import addresses, search
 from readerkit.render.html.chapter import diagram_file
 from readerkit.render.html.environment import Templates
-from readerkit.render.html.pages import pages
+from readerkit.render.html.file_page import view
+from readerkit.render.html.pages import Page, pages
 from readerkit.render.html.shelf import Origin, Sheet, Shelf, join_names, make_sheet
 from readerkit.upstreams.store import blob_id
 
 FEW_BYTES = 500_000
 """Below it, starting other processes costs more than they bring."""
 
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """What a build did."""
-
-    site: Path
-    pages: int
-    written: int
+Joined = tuple[
+    dict[File, dict[tuple[str, str], Link]],
+    dict[Target, list[Target]],
+]
 
 
 @dataclass(slots=True)
 class Workshop:
     """What one build leaves for the next in the same process."""
 
+    sources: dict[str, tuple[Any, Sources]] = field(default_factory=dict)
+    """By upstream: the blob ids of its files, and the files parsed so far."""
     sheets: dict[tuple[str, str], Sheet] = field(default_factory=dict)
     """By path and blob id."""
+    joined: tuple[str, Joined] | None = None
+    """The digest of all files, and the links between them."""
+    records: dict[str, Record] = field(default_factory=dict)
+    rendered: dict[str, tuple[Any, bytes]] = field(default_factory=dict)
+    """By address: what a page is made of, and the page."""
+    templates: Templates | None = None
+
+    def rendered_page(self, page: Page) -> bytes:
+        """Return a page: the one of before, where it is made of the same."""
+        known = self.rendered.get(page.address)
+        if known is None or known[0] != page.made_of:
+            known = self.rendered[page.address] = (page.made_of, page.render())
+        return known[1]
 
 
-def site_folder(library: Library) -> Path:
-    """Return the folder with templates, theme and pages: the book's, or the shipped."""
-    for root in (library.root, PACKAGE / "data", PACKAGE.parent):
-        if (root / "site" / "templates").is_dir():
-            return root / "site"
-    raise ContentError([])
+Files = dict[str, Callable[[], bytes]]
+"""By address, what gives each file of the site when somebody asks."""
 
 
-def build(library: Library, output: Path, workshop: Workshop | None = None) -> Built:
-    """Build the site of a book into a folder.
+def make_site(library: Library, inputs: Inputs, workshop: Workshop) -> Files:
+    """Return every file of a book's site; each note is checked, no page rendered yet.
 
     Raises:
-        ContentError: a note, a mirror or a formula that does not hold.
-        StoreError: a disk that cannot be written.
+        ContentError: a note, a mirror, a formula or a diagram that does not hold.
     """
-    workshop = workshop or Workshop()
-    sources = open_sources(library)
-    shelf = make_shelf(library, sources, workshop)
-    folder = site_folder(library)
-    templates = Templates(
-        {p.name: p.read_text("utf-8") for p in (folder / "templates").iterdir()}
-    )
-    writing = read_writing(library, folder, sources)
-    files = {page.address: page.render() for page in pages(shelf, templates, writing)}
-    count = len(files)
-    files[search.FILE] = search.search_index(shelf, writing.scripts)
+    sources = open_sources(library, workshop)
+    shelf = make_shelf(library, inputs, sources, workshop)
+    for name in shelf.notes:
+        view(shelf, name)
+    writing = read_writing(library, sources)
+    files: Files = {
+        page.address: partial(workshop.rendered_page, page)
+        for page in pages(shelf, _templates(inputs, workshop), writing)
+    }
+    files[search.FILE] = partial(search.search_index, shelf, writing.scripts)
     for diagram in writing.diagrams.values():
         for theme in ("light", "dark"):
-            image = draw_diagram(library, diagram, theme)
+            image = partial(draw_diagram, library, diagram, theme)
             files[diagram_file(diagram.name, theme)] = image
-    for path in sorted((folder / "theme").iterdir()):
-        files[f"theme/{path.name}"] = path.read_bytes()
-    for name, each in shelf.evidence.items():
-        files[addresses.record_file(name)] = each.record.to_text().encode()
-    written = publish(output, files, ())
-    return Built(output, count, len(written))
+    for path in inputs.below("theme"):
+        if path.name != "live.js":  # asks a server, which a file has not
+            files[f"theme/{path.name}"] = path.read_bytes
+    for path in inputs.records():
+        files[addresses.record_file(path.stem)] = path.read_bytes
+    return files
 
 
-def open_sources(library: Library) -> dict[str, Sources]:
+def _templates(inputs: Inputs, workshop: Workshop) -> Templates:
+    texts = {path.name: path.read_text("utf-8") for path in inputs.below("templates")}
+    if workshop.templates is None or workshop.templates.texts != texts:
+        workshop.templates = Templates(texts)
+    return workshop.templates
+
+
+def open_sources(library: Library, workshop: Workshop) -> dict[str, Sources]:
     """Return the upstreams that the site shows: those with notes, and the minis."""
     book = library.book
-    return {
-        upstream.name: library.sources(upstream)
-        for upstream in book.upstreams.values()
-        if book.notes_on(upstream.name) or upstream.folder
-    }
+    sources = {}
+    for upstream in book.upstreams.values():
+        if not (book.notes_on(upstream.name) or upstream.folder):
+            continue
+        opened = library.sources(upstream)
+        if upstream.is_pinned:
+            same: Any = dict(library.lock(upstream).files)
+        else:
+            same = {path: opened.read(path) for path in opened.paths}
+        known = workshop.sources.get(upstream.name)
+        if known is None or known[0] != same:
+            known = workshop.sources[upstream.name] = (same, opened)
+        sources[upstream.name] = known[1]
+    return sources
 
 
 def make_shelf(
-    library: Library, sources: dict[str, Sources], workshop: Workshop
+    library: Library, inputs: Inputs, sources: Mapping[str, Sources], workshop: Workshop
 ) -> Shelf:
     """Return everything that pages are made of.
 
@@ -104,21 +128,12 @@ def make_shelf(
         ContentError: every note and mirror that does not resolve.
     """
     book = library.book
-    notes: dict[str, Note] = {}
-    faults: list[Fault] = []
-    for each in sources.values():
-        try:
-            for note in resolve_notes(book, each):
-                notes[note.annotation.id] = note
-        except ContentError as error:
-            faults += error.faults
-    if MINIS in sources:
-        faults += check_mirrors(book, sources[MINIS])
-    if faults:
-        raise ContentError(faults)
-    sheets = make_sheets(sources.values(), workshop)
-    links, uses = join_names(sheets)
-    evidence = {name: each for name, each in read_evidence(library, sources)}
+    notes = _notes(library, sources)
+    sheets, links_id = make_sheets(sources, workshop)
+    if workshop.joined is None or workshop.joined[0] != links_id:
+        workshop.joined = (links_id, join_names(sheets))
+    links, uses = workshop.joined[1]
+    evidence = read_evidence(library, workshop.records)
     return Shelf(
         book=book,
         sheets=sheets,
@@ -133,34 +148,58 @@ def make_shelf(
             for mirror in book.mirrors.values()
             for name in comparisons_of(mirror, evidence)
         },
-        origins={
-            name: Origin(
-                came.origin if (came := library.came_from(each.upstream)) else "", ""
-            )
-            for name, each in sources.items()
-        },
+        origins={name: _origin(library, each) for name, each in sources.items()},
+        links_id=links_id,
+        content_id=inputs.content_digest(),
     )
 
 
-def make_sheets(sources: Iterable[Sources], workshop: Workshop) -> dict[File, Sheet]:
-    """Return a sheet for each file, made on all cores where there is much to do."""
-    wanted: dict[File, tuple[str, bytes]] = {}
-    for each in sources:
+def _notes(library: Library, sources: Mapping[str, Sources]) -> dict[str, Note]:
+    notes: dict[str, Note] = {}
+    faults: list[Fault] = []
+    for each in sources.values():
+        try:
+            for note in resolve_notes(library.book, each):
+                notes[note.annotation.id] = note
+        except ContentError as error:
+            faults += error.faults
+    if MINIS in sources:
+        faults += check_mirrors(library.book, sources[MINIS])
+    if faults:
+        raise ContentError(faults)
+    return notes
+
+
+def _origin(library: Library, sources: Sources) -> Origin:
+    came_from = library.came_from(sources.upstream)
+    return Origin(came_from.origin if came_from else "")
+
+
+def make_sheets(
+    sources: Mapping[str, Sources], workshop: Workshop
+) -> tuple[dict[File, Sheet], str]:
+    """Return a sheet for each file, and a digest of all of them.
+
+    They are made on all cores where there is much to do.
+    """
+    wanted: dict[File, tuple[str, str]] = {}
+    todo: dict[tuple[str, str], bytes] = {}
+    for name, each in sources.items():
+        known = workshop.sources[name][0]
         for path in sorted(each.paths):
-            data = each.read(path)
-            wanted[each.upstream.name, path] = (blob_id(data), data)
-    todo = {
-        (path, blob): data
-        for (_, path), (blob, data) in wanted.items()
-        if (path, blob) not in workshop.sheets
-    }
+            is_blob = isinstance(known[path], str)
+            blob = known[path] if is_blob else blob_id(known[path])
+            wanted[name, path] = (path, blob)
+            if (path, blob) not in workshop.sheets:
+                todo[path, blob] = each.read(path)
     for key, sheet in _made(todo):
         workshop.sheets[key] = sheet
-    return {file: workshop.sheets[file[1], blob] for file, (blob, _) in wanted.items()}
+    digest = hashlib.sha256(repr(list(wanted.items())).encode()).hexdigest()
+    return {file: workshop.sheets[key] for file, key in wanted.items()}, digest
 
 
 def _made(
-    todo: dict[tuple[str, str], bytes],
+    todo: Mapping[tuple[str, str], bytes],
 ) -> Iterator[tuple[tuple[str, str], Sheet]]:
     paths = [path for path, _ in todo]
     cores = min(os.cpu_count() or 1, 8)
@@ -173,29 +212,9 @@ def _made(
 
 
 def _mirrored(
-    mirrors: Iterable[Mirror], sources: dict[str, Sources]
+    mirrors: Iterable[Mirror], sources: Mapping[str, Sources]
 ) -> Iterator[tuple[tuple[str, int], tuple[Span, ...]]]:
     for mirror in mirrors:
         for index, section in enumerate(mirror.sections):
             spans = tuple(sources[MINIS].resolve(anchor) for anchor in section.mini)
             yield (mirror.id, index), spans
-
-
-def read_evidence(
-    library: Library, sources: dict[str, Sources]
-) -> Iterator[tuple[str, Evidence]]:
-    """Yield every record of the book by its comparison; the reader's own rule."""
-    book = library.book
-    pins = {u.name: u.commit for u in book.upstreams.values() if u.is_pinned}
-    blobs = {name: dict(lock.files) for name, lock in book.locks.items()}
-    if MINIS in sources:
-        minis = sources[MINIS]
-        blobs[MINIS] = {path: blob_id(minis.read(path)) for path in minis.paths}
-    own = library.mine.parent / "records"
-    found: dict[str, Evidence] = {}
-    for folder in (library.root / "annotations" / "records", own):
-        for path in sorted(folder.glob("*.json")):
-            record = Record.parse(path.read_text("utf-8", "replace"), str(path))
-            stale = tuple(stale_reasons(record, pins, blobs))
-            found[record.comparison] = Evidence(record, stale, folder == own)
-    yield from found.items()

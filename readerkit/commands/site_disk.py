@@ -8,29 +8,33 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from readerkit.errors import StoreError
+from readerkit.commands.site_inputs import STATE, state_of
+from readerkit.errors import ReaderkitError, StoreError
 
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2, RENAME_SWAP of renamex_np
 _HERE = -100  # AT_FDCWD
 
 
-def publish(site: Path, files: Mapping[str, bytes], kept: Iterable[str]) -> list[str]:
-    """Replace a folder by one with ``files``, and those ``kept`` as they are there.
+def publish(site: Path, files: Mapping[str, bytes], digest: str) -> list[str]:
+    """Replace a folder by one with ``files``; return the paths that were written.
 
     The new folder is made beside the old one, sharing the files that stay the same, and
-    takes its place in one step. Return the paths that were written.
+    takes its place in one step.
 
     Raises:
+        ReaderkitError: something at that place that is no site.
         StoreError: a disk that cannot be written.
     """
+    check_place(site)
     try:
         site.parent.mkdir(parents=True, exist_ok=True)
         aside = Path(tempfile.mkdtemp(prefix=f".{site.name}-", dir=site.parent))
         try:
-            written = _fill(aside, site, files, kept)
+            written = _fill(aside, site, files)
+            (aside / STATE).write_bytes(state_of(aside, digest, files))
             aside.chmod(0o755)
             _swap(aside, site)
         finally:
@@ -43,25 +47,35 @@ def publish(site: Path, files: Mapping[str, bytes], kept: Iterable[str]) -> list
     return written
 
 
-def _fill(
-    aside: Path, site: Path, files: Mapping[str, bytes], kept: Iterable[str]
-) -> list[str]:
+def check_place(site: Path) -> None:
+    """Refuse to replace what this toolkit did not make.
+
+    Raises:
+        ReaderkitError: a file, a link, or a folder with other things in it.
+    """
+    is_free = not os.path.lexists(site)
+    is_folder = site.is_dir() and not site.is_symlink()
+    if is_free or (is_folder and ((site / STATE).is_file() or not any(site.iterdir()))):
+        return
+    raise ReaderkitError(
+        f"{site}: got something that is no site of readerkit, expected a free place, "
+        "an empty folder or an earlier site; name another with --output"
+    )
+
+
+def _fill(aside: Path, site: Path, files: Mapping[str, bytes]) -> list[str]:
     written = []
-    folders = {os.path.dirname(path) for path in [*files, *kept]}  # noqa: PTH120  quick
-    for folder in sorted(folders):
+    for folder in sorted({path.rpartition("/")[0] for path in files}):
         (aside / folder).mkdir(parents=True, exist_ok=True)
     for path, data in files.items():
         old = site / path
-        if not (_same(old, data) and _link(old, aside / path)):
+        if not (_is_same(old, data) and _link(old, aside / path)):
             (aside / path).write_bytes(data)
             written.append(path)
-    for path in kept:
-        if path not in files and not _link(site / path, aside / path):
-            shutil.copyfile(site / path, aside / path)
     return written
 
 
-def _same(path: Path, data: bytes) -> bool:
+def _is_same(path: Path, data: bytes) -> bool:
     try:
         return path.stat().st_size == len(data) and path.read_bytes() == data
     except OSError:
@@ -78,15 +92,9 @@ def _link(old: Path, new: Path) -> bool:
 
 def _swap(new: Path, place: Path) -> None:
     """Put ``new`` at ``place``; what was there is then at ``new``."""
-    if not os.path.lexists(place):
+    if not place.exists():
         new.rename(place)
-        return
-    if place.is_symlink() or not place.is_dir():
-        raise StoreError(
-            f"{place} is not a folder: expected the place of a site; name another "
-            "with --output"
-        )
-    if not _exchange(new, place):
+    elif not _exchange(new, place):
         # No such call here: for one moment there is no site, and never half of one.
         old = new.with_name(new.name + "-old")
         place.rename(old)

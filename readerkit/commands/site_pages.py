@@ -19,21 +19,18 @@ from readerkit.upstreams.store import write_atomically
 from readerkit.yaml_tree import parse_yaml
 
 
-def read_writing(
-    library: Library, folder: Path, sources: Mapping[str, Sources]
-) -> Writing:
-    """Return the chapters, diagrams and paths of a site folder, all checked.
+def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
+    """Return the chapters, diagrams and paths of a book, all checked.
 
     Raises:
         ContentError: a claim of a diagram that does not hold, an unknown id.
     """
-    pages = folder / "pages"
+    root = library.root  # another book has its own pages, or none
+    pages = root / "site" / "pages"
     return Writing(
-        scripts=tuple(_scripts(pages / "chapters", folder.parent)),
-        diagrams={
-            d.name: d for d in _diagrams(pages / "diagrams", folder.parent, sources)
-        },
-        routes=_routes(pages / "paths.yaml", library, folder.parent),
+        scripts=tuple(_scripts(pages / "chapters", root)),
+        diagrams={d.name: d for d in _diagrams(pages / "diagrams", root, sources)},
+        routes=_routes(pages / "paths.yaml", library, root),
         first_stop=FIRST_STOP,
     )
 

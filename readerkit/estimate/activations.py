@@ -10,6 +10,7 @@ for a dropout mask, four for logits; small buffers (means, variances) are left o
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 from readerkit.estimate.quantity import Number, check_choice, check_count, divide
 from readerkit.estimate.shape import Shape
@@ -75,35 +76,58 @@ def layer_activations(
     hidden = tokens * shape.hidden
     if recompute == "full":
         return {"layer input": divide(2 * hidden, shard)}
-    key_heads = Fraction(max(shape.kv_heads, t), t)
-    queries = Fraction(tokens * shape.query_size, t)
-    keys = tokens * shape.head_dim * key_heads
-    kept: dict[str, Number | Fraction] = {
-        "norm inputs": Fraction(2 * shape.norms_per_layer * hidden, shard),
-        "inputs of attention and feed-forward": Fraction(4 * hidden, shard),
-        "queries, keys, values": 2 * queries + 4 * keys,
-        "attention output": 2 * queries,
+    queries = 2 * tokens * shape.query_size
+    # With fewer key heads than ranks, each rank holds one whole.
+    keys = 4 * tokens * shape.head_dim * max(shape.kv_heads, t)
+    kept: dict[str, Number] = {
+        "norm inputs": divide(2 * shape.norms_per_layer * hidden, shard),
+        "inputs of attention and feed-forward": divide(4 * hidden, shard),
+        "queries, keys, values": divide(queries + keys, t),
+        "attention output": divide(queries, t),
     }
     if shape.dropout:
-        kept["dropout masks"] = Fraction(2 * hidden, shard)
+        kept["dropout masks"] = divide(2 * hidden, shard)
     if recompute == "none" and flash:
-        kept["softmax statistics"] = Fraction(4 * shape.heads * tokens, t)
+        kept["softmax statistics"] = divide(4 * shape.heads * tokens, t)
     elif recompute == "none":
         # Softmax output, its dropout mask, and what dropout makes of it.
         per_score = 5 if shape.dropout else 2
-        kept["attention scores"] = Fraction(
-            per_score * shape.heads * sequence * tokens, t
-        )
+        scores = shape.heads * sequence * tokens
+        kept["attention scores"] = divide(per_score * scores, t)
     inner = shape.ffn
     if moe:
         inner = shape.experts_per_token * shape.expert_ffn + shape.shared_ffn
         # Each expert's copy of its tokens; the one above goes to router and shared.
-        kept["tokens at their experts"] = Fraction(
-            2 * hidden * shape.experts_per_token, shard
-        )
+        copies = 2 * hidden * shape.experts_per_token
+        kept["tokens at their experts"] = divide(copies, shard)
     per_inner = 6 if shape.gated_mlp else 4
-    kept["inside the feed-forward"] = Fraction(per_inner * tokens * inner, t)
-    return {name: divide(value) for name, value in kept.items()}
+    kept["inside the feed-forward"] = divide(per_inner * tokens * inner, t)
+    return kept
+
+
+@lru_cache(maxsize=16_384)
+def layer_bytes(
+    shape: Shape,
+    sequence: int,
+    micro_batch: int,
+    tensor_parallel: int,
+    sequence_parallel: bool,
+    recompute: str,
+    flash: bool,
+    moe: bool,
+) -> Number:
+    """Return the sum of ``layer_activations``; a search asks for few, often."""
+    tensors = layer_activations(
+        shape,
+        sequence=sequence,
+        micro_batch=micro_batch,
+        tensor_parallel=tensor_parallel,
+        sequence_parallel=sequence_parallel,
+        recompute=recompute,
+        flash=flash,
+        moe=moe,
+    )
+    return sum(tensors.values())
 
 
 def in_flight(

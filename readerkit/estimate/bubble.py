@@ -6,12 +6,20 @@ that of the formula here, which a test holds for every size it tries.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
-from mini_impls.schedules import draw, get_bubble, get_orders, get_timeline
+from mini_impls.schedules import (
+    Timeline,
+    draw,
+    get_bubble,
+    get_orders,
+    get_timeline,
+)
 from readerkit.errors import EstimateError
 from readerkit.estimate.activations import in_flight
 from readerkit.estimate.quantity import (
+    MAX_RANKS,
     Estimate,
     Item,
     Number,
@@ -140,7 +148,7 @@ def _check(
     schedule: str, stages: int, microbatches: int, virtual_stages: int
 ) -> tuple[int, int, int]:
     check_choice("schedule", schedule, SCHEDULES)
-    p = check_count("stages", stages)
+    p = check_count("stages", stages, most=MAX_RANKS)
     m = check_count("microbatches", microbatches)
     v = check_count("virtual_stages", virtual_stages)
     if v > 1 and schedule != "interleaved":
@@ -171,6 +179,53 @@ def simulated_bubble(
     return get_bubble(timeline, stages)
 
 
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One step of a schedule, to be drawn."""
+
+    rank: int
+    start: int
+    end: int
+    kind: str
+    """``F``, ``B`` or ``W``."""
+    microbatch: int
+    chunk: int
+
+
+def bars(
+    *,
+    schedule: str,
+    stages: int,
+    microbatches: int,
+    virtual_stages: int = 1,
+    forward: int = 1,
+    backward: int = 1,
+    weight: int = 1,
+) -> list[Bar]:
+    """Return the steps of a schedule with their times, rank by rank.
+
+    Raises:
+        EstimateError: a schedule that is not run here, or too large to look at.
+    """
+    timeline = _timeline(
+        schedule, stages, microbatches, virtual_stages, (forward, backward, weight)
+    )
+    return sorted(
+        (
+            Bar(
+                rank=step.stage % stages,
+                start=start,
+                end=end,
+                kind=step.kind,
+                microbatch=step.microbatch_id,
+                chunk=step.stage // stages,
+            )
+            for step, (start, end) in timeline.items()
+        ),
+        key=lambda bar: (bar.rank, bar.start),
+    )
+
+
 def grid(
     *,
     schedule: str,
@@ -186,17 +241,26 @@ def grid(
     Raises:
         EstimateError: a schedule that is not run here, or too large to look at.
     """
-    p, m, v = _check(schedule, stages, microbatches, virtual_stages)
+    timeline = _timeline(
+        schedule, stages, microbatches, virtual_stages, (forward, backward, weight)
+    )
+    return draw(timeline, stages)
+
+
+def _timeline(
+    schedule: str, stages: int, microbatches: int, v: int, times: tuple[int, int, int]
+) -> Timeline:
+    p, m, v = _check(schedule, stages, microbatches, v)
     if schedule == "zb-h2":
         raise EstimateError("schedule: zb-h2 has a formula here, and no grid")
-    times = {"forward": forward, "backward": backward, "weight": weight}
-    costs = [check_count(name, cost) for name, cost in times.items()]
-    cells = p * (m + p) * sum(costs)
+    names = ("forward", "backward", "weight")
+    costs = [check_count(*each) for each in zip(names, times, strict=True)]
+    cells = p * v * (m + p) * sum(costs)
     if cells > MAX_DRAWN:
         raise EstimateError(
             f"the grid: got about {cells:,} cells, expected at most {MAX_DRAWN:,}"
         )
-    return draw(get_timeline(get_orders(schedule, p, m, v), *costs), p)
+    return get_timeline(get_orders(schedule, p, m, v), *costs)
 
 
 def estimate_bubble(

@@ -30,6 +30,13 @@ OPERATIONS = (
     "send-recv",
 )
 ALGORITHMS = ("ring", "tree", "hierarchical", "naive")
+HIERARCHICAL = (
+    "all-reduce",
+    "reduce-scatter",
+    "all-gather",
+    "all-to-all",
+    "broadcast",
+)
 NCCL_TESTS = "NVIDIA/nccl-tests: doc/PERFORMANCE.md"
 NCCL_TUNING = "NVIDIA/nccl: src/graph/tuning.cc"
 ALPHA_BETA = "alpha-beta model: steps × latency + bytes / bandwidth"
@@ -102,7 +109,9 @@ def collective_bytes(
     if algorithm == "naive":
         return divide(size * (n - 1))
     if algorithm == "tree":
-        return divide(size) if n == 2 else divide(2 * size)
+        # Of two ranks each is a leaf once; a broadcast only goes down.
+        once = n == 2 or operation != "all-reduce"
+        return divide(size) if once else divide(2 * size)
     if operation == "all-reduce":
         return divide(2 * (n - 1) * size, n)
     if operation in ("reduce-scatter", "all-gather", "all-to-all"):
@@ -110,20 +119,40 @@ def collective_bytes(
     return divide(size)
 
 
-def hierarchical_all_reduce_bytes(
-    *, size_bytes: Number, nodes: int, ranks_per_node: int
+def hierarchical_bytes(
+    *, operation: str, size_bytes: Number, nodes: int, ranks_per_node: int
 ) -> dict[str, Number]:
-    """Return what one rank sends inside its node, and between nodes.
+    """Return what the busiest rank sends inside its node, and between nodes.
 
-    Reduce-scatter in the node, all-reduce of that shard between nodes, all-gather in
-    the node.
+    An all-reduce is a reduce-scatter in the node, an all-reduce of that shard between
+    nodes, and an all-gather in the node; a reduce-scatter or an all-gather is half of
+    it. An all-to-all sends twice: to its peers in the node on behalf of other nodes,
+    then on. A broadcast crosses nodes once, then fills them.
     """
+    check_choice("operation", operation, HIERARCHICAL)
     size = check_amount("size_bytes", size_bytes, zero=True)
     k, g = check_count("nodes", nodes), check_count("ranks_per_node", ranks_per_node)
+    if operation == "broadcast":
+        return {"inside": size if g > 1 else 0, "between": size if k > 1 else 0}
+    if operation == "all-to-all":
+        return {
+            "inside": divide((g - 1) * size, g),
+            "between": divide((k - 1) * size, k),
+        }
+    twice = 2 if operation == "all-reduce" else 1
     return {
-        "inside": divide(2 * (g - 1) * size, g),
-        "between": divide(2 * (k - 1) * size, k * g),
+        "inside": divide(twice * (g - 1) * size, g),
+        "between": divide(twice * (k - 1) * size, k * g),
     }
+
+
+def hierarchical_steps(*, operation: str, nodes: int, ranks_per_node: int) -> int:
+    """Return the rounds of both levels, each a ring."""
+    check_choice("operation", operation, HIERARCHICAL)
+    return sum(
+        ring_steps(operation=operation, ranks=ranks)
+        for ranks in (nodes, ranks_per_node)
+    )
 
 
 def ring_steps(*, operation: str, ranks: int) -> int:
@@ -135,15 +164,20 @@ def ring_steps(*, operation: str, ranks: int) -> int:
     return (2 if operation == "all-reduce" else 1) * (n - 1)
 
 
-def tree_steps(*, nodes: int, ranks_per_node: int = 1) -> int:
+def tree_steps(
+    *, nodes: int, ranks_per_node: int = 1, operation: str = "all-reduce"
+) -> int:
     """Return the hops of NCCL's tree, up and down: a chain in the node, a tree between.
+
+    A broadcast or a reduce goes one way.
 
     Source: NVIDIA/nccl: src/graph/tuning.cc, where the tree's latency is
     2 ((ranks per node - 1) intra + log2(nodes) inter); it rounds the logarithm down,
     the depth of the tree is the logarithm rounded up. Equal for powers of two.
     """
     k, g = check_count("nodes", nodes), check_count("ranks_per_node", ranks_per_node)
-    return 2 * (g - 1 + (k - 1).bit_length())
+    ways = 2 if operation == "all-reduce" else 1
+    return ways * (g - 1 + (k - 1).bit_length())
 
 
 def collective_seconds(
@@ -160,7 +194,7 @@ def collective_seconds(
         operation=operation, size_bytes=size_bytes, ranks=ranks, algorithm=algorithm
     )
     steps = (
-        tree_steps(nodes=ranks)
+        tree_steps(nodes=ranks, operation=operation)
         if algorithm == "tree"
         else ring_steps(operation=operation, ranks=ranks)
         if algorithm == "ring"
@@ -204,10 +238,15 @@ def tree_ring_crossover_bytes(
 
 def _check_algorithm(operation: str, algorithm: str) -> None:
     check_choice("algorithm", algorithm, ALGORITHMS)
-    if algorithm in ("tree", "hierarchical", "naive") and operation != "all-reduce":
+    trees = ("all-reduce", "broadcast", "reduce")
+    if algorithm == "tree" and operation not in trees:
         raise EstimateError(
-            f"algorithm: got {algorithm} for {operation}, expected ring "
-            "(the others are for all-reduce)"
+            f"algorithm: got tree for {operation}, expected ring (a tree sums or "
+            f"spreads whole tensors: {', '.join(trees)})"
+        )
+    if algorithm == "naive" and operation != "all-reduce":
+        raise EstimateError(
+            f"algorithm: got naive for {operation}, expected ring or tree"
         )
     if algorithm == "hierarchical":
         raise EstimateError("algorithm: hierarchical needs nodes and ranks_per_node")
@@ -240,8 +279,8 @@ def estimate_collective(
     n, steps = ranks, 0
     if algorithm == "tree":
         steps, formula, source = (
-            tree_steps(nodes=n),
-            f"2 × ceil(log2 {n})",
+            tree_steps(nodes=n, operation=operation),
+            f"{'2 × ' if operation == 'all-reduce' else ''}ceil(log2 {n})",
             NCCL_TUNING,
         )
     else:
@@ -265,7 +304,7 @@ def estimate_collective(
             "time",
             seconds,
             "seconds",
-            f"{steps} × {latency_s} s + {sent} B / {bandwidth_bytes_per_s} B/s",
+            f"{steps} × {latency_s:g} s + {sent} B / {bandwidth_bytes_per_s} B/s",
             ALPHA_BETA,
             "bandwidth per GPU and per direction",
         ),
@@ -311,6 +350,7 @@ def estimate_collective(
 
 def estimate_hierarchical(
     *,
+    operation: str = "all-reduce",
     size_bytes: Number,
     nodes: int,
     ranks_per_node: int,
@@ -319,53 +359,35 @@ def estimate_hierarchical(
     inside_latency_s: Number = 0,
     between_latency_s: Number = 0,
 ) -> Estimate:
-    """Return an all-reduce in two levels: in nodes, then between them."""
-    sent = hierarchical_all_reduce_bytes(
-        size_bytes=size_bytes, nodes=nodes, ranks_per_node=ranks_per_node
+    """Return a collective in two levels: inside nodes, and between them."""
+    levels = {"nodes": nodes, "ranks_per_node": ranks_per_node}
+    sent = hierarchical_bytes(operation=operation, size_bytes=size_bytes, **levels)
+    inside, between = (
+        ring_steps(operation=operation, ranks=ranks)
+        for ranks in (ranks_per_node, nodes)
     )
-    inside_steps, between_steps = 2 * (ranks_per_node - 1), 2 * (nodes - 1)
     seconds = (
-        inside_steps * check_amount("latency", inside_latency_s, zero=True)
-        + between_steps * check_amount("latency", between_latency_s, zero=True)
+        inside * check_amount("latency", inside_latency_s, zero=True)
+        + between * check_amount("latency", between_latency_s, zero=True)
         + sent["inside"] / check_amount("bandwidth", inside_bytes_per_s)
         + sent["between"] / check_amount("bandwidth", between_bytes_per_s)
     )
-    n = nodes * ranks_per_node
-    source = "reduce-scatter in the node, all-reduce between, all-gather in the node"
+    n, source = nodes * ranks_per_node, "a ring on each level, one after the other"
+    shape = f"{nodes} nodes of {ranks_per_node} ranks"
     items = [
-        Item(
-            "sent inside the node",
-            sent["inside"],
-            "bytes",
-            f"2 ({ranks_per_node} - 1)/{ranks_per_node} × size",
-            source,
-        ),
-        Item(
-            "sent between nodes",
-            sent["between"],
-            "bytes",
-            f"2 ({nodes} - 1)/{nodes} × size / {ranks_per_node}",
-            source,
-        ),
-        Item(
-            "steps",
-            inside_steps + between_steps,
-            "steps",
-            f"2 ({ranks_per_node} - 1) + 2 ({nodes} - 1)",
-            source,
-        ),
-        Item(
-            "time", seconds, "seconds", "both levels, one after the other", ALPHA_BETA
-        ),
+        Item("sent inside the node", sent["inside"], "bytes", shape, source),
+        Item("sent between nodes", sent["between"], "bytes", shape, source),
+        Item("steps", inside + between, "steps", f"{inside} + {between}", source),
+        Item("time", seconds, "seconds", "both levels", ALPHA_BETA),
     ]
     if seconds > 0 and size_bytes > 0:
         algbw = algorithm_bandwidth(size_bytes=size_bytes, seconds=seconds)
-        factor = bus_factor(operation="all-reduce", ranks=n)
+        factor = bus_factor(operation=operation, ranks=n)
         items += [
             Item("algbw", algbw, "bytes/s", "size / time", NCCL_TESTS),
             Item("busbw", algbw * factor, "bytes/s", f"algbw × {factor:g}", NCCL_TESTS),
         ]
-    return Estimate(f"all-reduce over {nodes} × {ranks_per_node} ranks", tuple(items))
+    return Estimate(f"{operation} over {nodes} × {ranks_per_node} ranks", tuple(items))
 
 
 def _bytes_formula(operation: str, algorithm: str, n: int) -> str:
@@ -373,6 +395,8 @@ def _bytes_formula(operation: str, algorithm: str, n: int) -> str:
         return "one rank sends nothing"
     if algorithm == "naive":
         return f"({n} - 1) × size"
+    if algorithm == "tree" and operation != "all-reduce":
+        return "size: half in each of two trees"
     if algorithm == "tree":
         return "2 × size: half up and half down in each of two trees"
     if operation == "all-reduce":

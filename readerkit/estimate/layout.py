@@ -9,10 +9,16 @@ from typing import Any
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.activations import RECOMPUTE
-from readerkit.estimate.quantity import check_choice, check_count
+from readerkit.estimate.quantity import (
+    MAX_COUNT,
+    MAX_RANKS,
+    check_choice,
+    check_count,
+)
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import STAGES
 
+_GROUPS = ("dp", "tp", "pp", "cp", "ep", "virtual_stages")
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zb-h1")
 
 
@@ -55,7 +61,12 @@ class Layout:
         for name, value in given.items():
             check_choice("size of a layout", name, known)
             if known[name].type == "int":
-                given[name] = check_count(name, value, least=0 if name == "zero" else 1)
+                given[name] = check_count(
+                    name,
+                    value,
+                    least=0 if name == "zero" else 1,
+                    most=MAX_RANKS if name in _GROUPS else MAX_COUNT,
+                )
         layout = cls(**given)
         check_choice("ZeRO stage", str(layout.zero), map(str, STAGES))
         check_choice("recompute", layout.recompute, RECOMPUTE)
@@ -100,12 +111,8 @@ def stage_layers(layers: int, pp: int, virtual_stages: int = 1) -> list[int]:
     stages = pp * virtual_stages
     if layers % stages == 0:
         return [layers // pp] * pp
-    if (
-        virtual_stages == 1 < pp
-        and (layers + 2) % stages == 0
-        and (layers + 2) // stages > 1
-    ):
-        even = (layers + 2) // pp
+    even = (layers + 2) // pp
+    if pp > 1 and (layers + 2) % stages == 0 and even > 1:
         return [even - 1, *[even] * (pp - 2), even - 1]
     parts = f"pp {pp}" + (f" × {virtual_stages} chunks" if virtual_stages > 1 else "")
     raise EstimateError(

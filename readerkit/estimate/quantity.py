@@ -39,6 +39,11 @@ Unit = Literal[
 MAX_COUNT = 10**18
 """More than any model has parameters or any cluster bytes; a typing error beyond."""
 
+MAX_AMOUNT = 1e30
+"""More FLOPs than any training took."""
+
+MAX_RANKS = 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -80,13 +85,18 @@ class Estimate:
 
 def divide(value: Number | Fraction, by: Number | Fraction = 1) -> Number:
     """Return a quotient: an integer where it is one, otherwise a float."""
+    if type(value) is int and type(by) is int:  # most of them, and the quickest
+        whole, rest = divmod(value, by)
+        return value / by if rest else whole
     if isinstance(value, float) or isinstance(by, float):
         return float(value) / float(by)
     exact = Fraction(value) / by
     return exact.numerator if exact.denominator == 1 else float(exact)
 
 
-def check_count(name: str, value: object, *, least: int = 1) -> int:
+def check_count(
+    name: str, value: object, *, least: int = 1, most: int = MAX_COUNT
+) -> int:
     """Return a whole number that was given as an argument.
 
     Raises:
@@ -96,12 +106,9 @@ def check_count(name: str, value: object, *, least: int = 1) -> int:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise EstimateError(f"{name}: got {value!r}, expected a whole number")
-    if not least <= value <= MAX_COUNT:
-        raise EstimateError(
-            f"{name}: got {value}, expected at least {least}"
-            if value < least
-            else f"{name}: got {value}, expected at most {MAX_COUNT:.0e}"
-        )
+    if not least <= value <= most:
+        bound = f"at least {least:,}" if value < least else f"at most {most:,}"
+        raise EstimateError(f"{name}: got {value}, expected {bound}")
     return value
 
 
@@ -116,6 +123,8 @@ def check_amount(name: str, value: object, *, zero: bool = False) -> Number:
     least = "zero or more" if zero else "more than zero"
     if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
         raise EstimateError(f"{name}: got {value}, expected {least}")
+    if value > MAX_AMOUNT:
+        raise EstimateError(f"{name}: got {value:g}, expected at most {MAX_AMOUNT:g}")
     return value
 
 

@@ -19,8 +19,10 @@ from readerkit.estimate.quantity import (
     divide,
 )
 
+MAX_LAYERS = 100_000
+MAX_SIZE = 10**9
 NORMS = ("layernorm", "rmsnorm")
-SOURCE = "counted from the shapes of the tensors"
+SOURCE = "a count of the tensors' shapes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,8 @@ class Shape:
         for name, value in given.items():
             if known[name].type == "int":
                 least = 1 if name in ("layers", "hidden", "heads", "vocab") else 0
-                given[name] = check_count(name, value, least=least)
+                most = MAX_LAYERS if name.endswith("layers") else MAX_SIZE
+                given[name] = check_count(name, value, least=least, most=most)
             elif known[name].type == "bool" and not isinstance(value, bool):
                 raise EstimateError(f"{name}: got {value!r}, expected true or false")
         check_choice("norm", given.get("norm", "layernorm"), NORMS)

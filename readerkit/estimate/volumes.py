@@ -21,7 +21,7 @@ from readerkit.estimate.quantity import (
     divide,
 )
 from readerkit.estimate.shape import Shape, padded_vocab
-from readerkit.estimate.states import STAGES, precision
+from readerkit.estimate.states import STAGES, Precision, precision
 
 ZERO = "Rajbhandari et al. 1910.02054, section 7"
 MEGATRON = "Shoeybi et al. 1909.08053, section 3"
@@ -289,27 +289,51 @@ def traffic_of_step(
     """
     check_fit(shape, layout)
     kept = precision(convention)
+    return [
+        *dp_step_traffic(
+            shape, layout, kept, vocab_multiple=vocab_multiple, no_sync=no_sync
+        ),
+        *model_step_traffic(shape, layout, kept, vocab_multiple=vocab_multiple),
+    ]
+
+
+def dp_step_traffic(
+    shape: Shape,
+    layout: Layout,
+    kept: Precision,
+    *,
+    vocab_multiple: int = 1,
+    no_sync: bool = True,
+) -> list[Traffic]:
+    """Return what data parallelism sends; experts have replicas of their own."""
+    dense, expert = rank_weights(shape, layout, 0, vocab_multiple=vocab_multiple)
+    groups = ((dense, layout.replicas), (expert, layout.replicas // layout.ep))
+    return [
+        traffic
+        for params, ranks in groups
+        if params and ranks > 1
+        for traffic in dp_traffic(
+            params=params,
+            world_size=ranks,
+            stage=layout.zero,
+            weight_bytes=kept.weight,
+            gradient_bytes=kept.gradient,
+            microbatches=layout.microbatches,
+            no_sync=no_sync,
+        )
+    ]
+
+
+def model_step_traffic(
+    shape: Shape, layout: Layout, kept: Precision, *, vocab_multiple: int = 1
+) -> list[Traffic]:
+    """Return what tensor, pipeline, expert and context parallelism send."""
     tokens = layout.sequence // layout.cp * layout.micro_batch
     size = 2 * tokens * shape.hidden
-    dense, expert = rank_weights(shape, layout, 0, vocab_multiple=vocab_multiple)
     _, moe = layers_of_rank(shape, layout, 0)
     layers = sum(layers_of_rank(shape, layout, 0))
     m, shard = layout.microbatches, layout.tp if layout.shards_sequence else 1
     found: list[Traffic] = []
-    for params, ranks in (
-        (dense, layout.replicas),
-        (expert, layout.replicas // layout.ep),
-    ):
-        if params and ranks > 1:
-            found += dp_traffic(
-                params=params,
-                world_size=ranks,
-                stage=layout.zero,
-                weight_bytes=kept.weight,
-                gradient_bytes=kept.gradient,
-                microbatches=m,
-                no_sync=no_sync,
-            )
     if layout.tp > 1:
         recompute, sp = layout.recompute, layout.shards_sequence
         found += _tp_layers(size, layers * m, layout.tp, sp, recompute)

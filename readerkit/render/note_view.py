@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -104,11 +104,13 @@ def note_view(
     references: Mapping[str, Reference],
     *,
     width: int,
-    beside: list[tuple[str, SourceFile, Span]],
+    beside: list[tuple[str, SourceFile, Span, Sequence[str]]],
+    ran: Sequence[str] = (),
 ) -> RenderableType:
     """Return the page of one note.
 
-    ``beside`` holds what mirrors put next to it: a heading, the mini's file, lines.
+    ``beside`` holds what mirrors put next to it: a heading, the mini's file, lines,
+    and what records show of them; ``ran`` says the same of the note's own lines.
     """
     annotation = note.annotation
     title = Text.assemble(
@@ -134,7 +136,8 @@ def note_view(
         parts.append(grid)
     else:
         parts += [code, Text(), Padding(text, (0, 0, 0, 2))]
-    for heading, mini, span in beside:
+    parts += _evidence(ran)
+    for heading, mini, span, mini_ran in beside:
         parts += [
             Text(),
             Rule(
@@ -143,7 +146,13 @@ def note_view(
         ]
         parts.append(Text(visible_line(str(span)), style="dim"))
         parts.append(code_lines(mini, span, width))
+        parts += _evidence(mini_ran)
     return Group(*parts)
+
+
+def _evidence(ran: Sequence[str]) -> list[RenderableType]:
+    rows = [Text.assemble(("Record  ", "bold"), visible(row)) for row in ran]
+    return [Text(), *rows] if rows else []
 
 
 def _paragraphs(

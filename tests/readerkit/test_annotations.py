@@ -146,7 +146,7 @@ sections:
   - {file: tensor.py, symbol: f}
   - {file: tensor.py, code: all_reduce(...)}
   leaves_out: [{what: Overlap, why: Clarity.}]
-  events: [{comparison: tp, phase: forward, op: all_reduce}]
+  events: [{comparisons: [tp], phase: forward, op: all_reduce}]
 - {title: Rest, relation: upstream-only, upstream: [second], why: " No mini. "}
 """
 

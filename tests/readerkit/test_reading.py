@@ -74,6 +74,33 @@ def test_book_joins_all_files():
     assert book.minis_beside("whole-step") == ()
 
 
+def test_known_differences_have_a_bound_for_each_comparison_and_event():
+    differences = """  differences:
+    - comparisons: [tp_sample, tp_other]
+      what: only-mini
+      why: It is small.
+      events:
+        - {phase: forward, op: send, at_most: 2 * (world - 1)}
+        - {phase: backward, op: recv, at_most: 3}
+"""
+    both = "[{name: tp_sample, mini: tp, upstream: sample, title: A}, "
+    both += "{name: tp_other, mini: tp, upstream: other, title: B}]"
+    changes = {"mirrors/closing.yaml": MIRROR + differences, "comparisons.yaml": both}
+    book = parse_book(files(changes))
+    assert book.comparisons["tp_other"].title == "B"
+    [(mirror, first), (_, second)] = book.differences("tp_other")
+    assert (mirror, first.what, first.phase, first.op) == (
+        "closing",
+        "only-mini",
+        "forward",
+        "send",
+    )
+    assert first.why == "It is small."
+    assert first.at_most.evaluate({"world": 4}) == 6
+    assert second.at_most.evaluate({}) == 3
+    assert len(book.differences("tp_sample")) == 2
+
+
 def test_empty_files_are_no_faults():
     empty = dict.fromkeys(FILES, "# nothing yet\n") | {"mirrors/closing.yaml": MIRROR}
     del empty["mirrors/closing.yaml"]
@@ -88,6 +115,7 @@ def edited(name: str, old: str, new: str) -> dict[str, str]:
     return {name: FILES[name].replace(old, new)}
 
 
+COMPARISONS = "[{name: tp_sample, mini: tp, upstream: sample, title: Both}]"
 NOTE = ANNOTATIONS[ANNOTATIONS.index("- id: whole-step") :]
 FAULTS = {
     "unknown reference": (
@@ -119,6 +147,21 @@ FAULTS = {
         edited("mirrors/closing.yaml", "[close]", "[close, clothe]"),
         ["mirrors/closing.yaml:8:21: unknown annotation: got 'clothe' (did you mean "
          "'close'?), expected a known annotation"],
+    ),
+    "unknown comparison of an event": (
+        {"mirrors/closing.yaml": MIRROR + """  events:
+    - {comparisons: [tp_sampel], phase: forward, op: all_reduce}
+""", "comparisons.yaml": COMPARISONS},
+        ["mirrors/closing.yaml:11:22: unknown comparison: got 'tp_sampel' (did you "
+         "mean 'tp_sample'?), expected a known comparison"],
+    ),
+    "a difference without a bound that can be computed": (
+        {"mirrors/closing.yaml": MIRROR + """  differences:
+    - {comparisons: [tp_sample], what: order, at_most: ranks - 1, why: so}
+""", "comparisons.yaml": COMPARISONS},
+        ["mirrors/closing.yaml:11:7: wrong value for 'at_most': got 'ranks - 1', "
+         "expected numbers, + - * //, min, max and the names world, rank, layers, "
+         "microbatches, chunks, parameters"],
     ),
     "unknown concept in a mirror": (
         edited("mirrors/closing.yaml", "[all-reduce]", "[reduce]"),
@@ -184,8 +227,8 @@ FAULTS = {
     ),
     "a file nobody reads": (
         {"notes.yaml": "[]"},
-        ["notes.yaml:1:1: a file nobody reads: expected concepts.yaml, "
-         "references.yaml, upstreams.yaml, <upstream>/<topic>.yaml or "
+        ["notes.yaml:1:1: a file nobody reads: expected comparisons.yaml, "
+         "concepts.yaml, references.yaml, upstreams.yaml, <upstream>/<topic>.yaml or "
          "mirrors/<idea>.yaml"],
     ),
     "a lock of another version": (

@@ -40,7 +40,7 @@ sections:
   upstream: [one]
   mini: [{file: mini.py, symbol: f}]
   leaves_out: [{what: W, why: Y}]
-  events: [{comparison: ddp, phase: backward, op: all_reduce, group: dp}]
+  events: [{comparisons: [ddp], phase: backward, op: all_reduce, group: dp}]
 """
 CONCEPT = "- {id: c, title: T, summary: S, pressure: memory, layer: wire}\n"
 REFERENCE = (
@@ -255,11 +255,11 @@ FAULTS = {
     "unknown events": (
         "mirror",
         edited(MIRROR, "backward, op: all_reduce", "night, op: sum, n: 1"),
-        ["10:37: wrong value for 'phase': got 'night', expected one of setup, forward, "
-         "backward, optimizer",
-         "10:48: wrong value for 'op': got 'sum', expected one of "
+        ["10:40: wrong value for 'phase': got 'night', expected one of setup, forward, "
+         "backward, optimizer, checkpoint",
+         "10:51: wrong value for 'op': got 'sum', expected one of "
          + ", ".join(OPERATIONS),
-         "10:53: unknown key: got 'n', expected one of comparison, phase, op, group"],
+         "10:56: unknown key: got 'n', expected one of comparisons, phase, op, group"],
     ),
     "concept": (
         "concepts", edited(CONCEPT, "layer: wire", "layer: cloud"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from urllib.parse import quote
 
 MAX_NAME_BYTES = 200
@@ -59,6 +60,7 @@ def to_root(page: str) -> str:
     return "../" * page.count("/")
 
 
+@lru_cache(1 << 16)
 def href(page: str) -> str:
     """Return a page's path as it stands in a link: quoted, except for its fragment."""
     path, mark, fragment = page.partition("#")

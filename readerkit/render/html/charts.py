@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Literal
 
 from markupsafe import Markup
@@ -59,7 +60,8 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
 
 def loss_chart(name: str, series: Mapping[str, Sequence[float]]) -> Markup:
     """Return the losses of both sides by step, on one plot."""
-    values = [value for line in series.values() for value in line]
+    # A side that went wrong may have no number for a loss: it has no point either.
+    values = [v for line in series.values() for v in line if isfinite(v)] or [0.0]
     low, high = min(values), max(values)
     room = (high - low) or 1.0
     low, high = low - 0.05 * room, high + 0.05 * room
@@ -77,10 +79,11 @@ def loss_chart(name: str, series: Mapping[str, Sequence[float]]) -> Markup:
         parts.append(_text(place(step, low)[0], _HEIGHT - 18, "tick mid", str(step)))
     parts.append(_text(_WIDTH / 2, _HEIGHT - 3, "tick mid", "step"))
     for index, (label, line) in enumerate(series.items()):
-        points = " ".join("{:.1f},{:.1f}".format(*place(*at)) for at in enumerate(line))
+        known = [at for at in enumerate(line) if isfinite(at[1])]
+        points = " ".join("{:.1f},{:.1f}".format(*place(*at)) for at in known)
         drawn = '<polyline points="{}" class="series s{}"/>'
         parts.append(Markup(drawn).format(points, index))
-        for at in enumerate(line):
+        for at in known:
             x, y = place(*at)
             dot = '<circle cx="{:.1f}" cy="{:.1f}" r="{}" class="dot s{}"/>'
             parts.append(Markup(dot).format(x, y, 4.5 if index == 0 else 2.2, index))

@@ -37,6 +37,18 @@ class Drawn:
     lines: list[bytes]
 
 
+def draw_plain(data: bytes) -> Drawn:
+    """Return the lines of a file as they are."""
+    return Drawn(_lines(escaping(data)(data)))
+
+
+def _lines(text: bytes) -> list[bytes]:
+    lines = text.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    return lines
+
+
 UseLink = Callable[[str, str], tuple[int, str] | None]
 """From a dotted name and the class of its ``self`` to which part is a link, where."""
 DefinitionLink = Callable[[str], str | None]
@@ -72,10 +84,7 @@ def draw(source: SourceFile, found: Scan, names: Names) -> Drawn:
         out += (opening, inner, closing)
         reached = end
     out.append(safe(data[reached:]))
-    lines = b"".join(out).split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    return Drawn(lines)
+    return Drawn(_lines(b"".join(out)))
 
 
 def link(lines: bytes, use: UseLink, definition: DefinitionLink) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ class Templates:
     """The templates of the site."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
+        self.texts = dict(texts)
+        self.digest = hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()
         self._environment = Environment(
             loader=DictLoader(texts),
             autoescape=True,

@@ -80,6 +80,7 @@ def file_page(shelf: Shelf, file: File) -> FilePage:
         crumbs=crumbs(upstream, file[1]),
         notes=tuple(view(shelf, note.annotation.id) for note in notes),
         rights=rights(shelf, upstream, file[1]),
+        too_large=shelf.sheets[file].fault,
         line_count=len(shelf.sheets[file].drawn.lines),
         uses=addresses.uses_page(*file) if has_uses else "",
         ran_in=tuple(
@@ -93,12 +94,14 @@ def file_page(shelf: Shelf, file: File) -> FilePage:
 
 def view(shelf: Shelf, annotation: str) -> NoteView:
     """Return what pages show of a note."""
-    return note_view(
-        shelf.notes[annotation],
-        shelf.book,
-        beside=tuple(_beside(shelf, annotation)),
-        seen=tuple(_seen(shelf, shelf.notes[annotation])),
-    )
+    if annotation not in shelf.views:
+        shelf.views[annotation] = note_view(
+            shelf.notes[annotation],
+            shelf.book,
+            beside=tuple(_beside(shelf, annotation)),
+            seen=tuple(_seen(shelf, shelf.notes[annotation])),
+        )
+    return shelf.views[annotation]
 
 
 def _definitions(shelf: Shelf, file: File) -> Sequence[Target]:

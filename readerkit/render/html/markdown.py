@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -41,6 +42,9 @@ _ATTRIBUTES: dict[str, set[str]] = {
 }
 
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
 class FormulaError(ReaderkitError):
     """A formula that cannot be set."""
 
@@ -60,9 +64,11 @@ def _formula(latex: str, options: dict[str, Any]) -> str:
     try:
         return LatexToMathML().convert_with_local_state(latex, displaystyle=is_block)
     except LatexError as error:
-        raise FormulaError(f"formula ${latex}$: {error}") from None
+        said = _COLOUR.sub("", str(error)).partition("Error: ")[2].partition("\n")[0]
+        raise FormulaError(f"formula ${latex}$: {said or 'cannot be set'}") from None
 
 
+@lru_cache(4096)
 def prose(text: str) -> Markup:
     """Return paragraphs of Markdown as safe HTML.
 
@@ -72,6 +78,7 @@ def prose(text: str) -> Markup:
     return _clean(_parser().render(visible(text)))
 
 
+@lru_cache(4096)
 def line(text: str) -> Markup:
     """Return one line of Markdown as safe HTML, without a paragraph around it."""
     return _clean(_parser().renderInline(visible(" ".join(text.split()))))

@@ -145,8 +145,10 @@ def _section(
         why=prose(section.why),
         leaves_out=tuple((line(o.what), line(o.why)) for o in section.leaves_out),
         events=tuple(
-            shown(f"{each.phase} {each.op.replace('_', '-')}")
-            for each in section.events
+            dict.fromkeys(
+                shown(f"{each.phase} {each.op.replace('_', '-')}")
+                for each in section.events
+            )
         ),
     )
 

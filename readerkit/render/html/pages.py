@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
@@ -81,42 +82,64 @@ class Page:
 
 
 def pages(shelf: Shelf, templates: Templates, writing: Writing) -> Iterator[Page]:
-    """Yield every page of the site."""
+    """Yield every page of the site, none of them rendered yet."""
     site = Site(tuple(menu(shelf, writing)))
 
-    def page(template: str, values: Any) -> Page:
+    def page(
+        address: str, made_of: Any, template: str, values: Callable[[], Any]
+    ) -> Page:
         def render() -> bytes:
-            text = templates.render(template, values.address, values, site=site)
+            text = templates.render(template, address, values(), site=site)
             return text.encode("utf-8", "replace")
 
-        return Page(values.address, (template, site, values), render)
+        return Page(address, (templates.digest, site, made_of), render)
 
+    # Nearly all of these mention notes: they are made anew whenever one changed.
+    content = (shelf.content_id, shelf.links_id, writing)
+    for address, (template, values) in _written_pages(shelf, writing).items():
+        yield page(address, content, template, values)
+    used = {(target.upstream, target.path) for target in shelf.uses}
+    for file in shelf.sheets:
+        yield _source_page(shelf, templates, site, file)
+        if file in used:
+            address = addresses.uses_page(*file)
+            uses = partial(uses_page, shelf, file)
+            yield page(address, shelf.links_id, "uses.html", uses)
+
+
+def _written_pages(
+    shelf: Shelf, writing: Writing
+) -> dict[str, tuple[str, Callable[[], Any]]]:
+    """Return all pages but those of source: address to template and values."""
     chapters = [
         ChapterLine(addresses.chapter_page(script.name), chapter_title(script))
         for script in writing.scripts
     ]
-    yield page("start.html", start_page(shelf, writing.first_stop, chapters))
+    start = partial(start_page, shelf, writing.first_stop, chapters)
+    found: dict[str, tuple[str, Callable[[], Any]]] = {
+        addresses.START: ("start.html", start),
+        addresses.PATHS: ("paths.html", partial(path_page, shelf, writing.routes)),
+        addresses.CONCEPTS: ("concepts.html", partial(concept_page, shelf)),
+        addresses.REFERENCES: ("references.html", partial(reference_page, shelf)),
+        addresses.BESIDE: ("mirrors.html", partial(mirror_index, shelf)),
+    }
     if chapters:
         index = ChapterIndex(addresses.CHAPTERS, shown("Chapters"), tuple(chapters))
-        yield page("chapters.html", index)
+        found[addresses.CHAPTERS] = ("chapters.html", lambda: index)
     for number, script in enumerate(writing.scripts):
         before = chapters[number - 1].page if number else ""
         after = chapters[number + 1].page if number + 1 < len(chapters) else ""
-        values = chapter_page(shelf, script, writing.diagrams, (before, after))
-        yield page("chapter.html", values)
-    yield page("paths.html", path_page(shelf, writing.routes))
-    yield page("concepts.html", concept_page(shelf))
-    yield page("references.html", reference_page(shelf))
-    yield page("mirrors.html", mirror_index(shelf))
+        chapter = partial(
+            chapter_page, shelf, script, writing.diagrams, (before, after)
+        )
+        found[chapters[number].page] = ("chapter.html", chapter)
     for mirror in shelf.book.mirrors.values():
-        yield page("mirror.html", mirror_page(shelf, mirror))
+        beside = partial(mirror_page, shelf, mirror)
+        found[addresses.mirror_page(mirror.id)] = ("mirror.html", beside)
     for upstream in upstreams_shown(shelf):
-        yield page("tree.html", tree_page(shelf, upstream))
-    for file in shelf.sheets:
-        yield _source_page(shelf, templates, site, file)
-        uses = uses_page(shelf, file)
-        if uses:
-            yield page("uses.html", uses)
+        tree = partial(tree_page, shelf, upstream)
+        found[addresses.tree_page(upstream)] = ("tree.html", tree)
+    return found
 
 
 def menu(shelf: Shelf, writing: Writing) -> Iterator[MenuItem]:
@@ -136,9 +159,8 @@ def menu(shelf: Shelf, writing: Writing) -> Iterator[MenuItem]:
 
 
 def _source_page(shelf: Shelf, templates: Templates, site: Site, file: File) -> Page:
-    values = file_page(shelf, file)
-
     def render() -> bytes:
+        values = file_page(shelf, file)
         body = code_with_notes(shelf, templates, site, file, values)
         text = templates.render(
             "file.html", values.address, values, site=site, body=Markup(_CUT)
@@ -146,8 +168,10 @@ def _source_page(shelf: Shelf, templates: Templates, site: Site, file: File) -> 
         head, _, tail = text.encode("utf-8", "replace").partition(_CUT.encode())
         return head + body + tail
 
-    made_of = ("file.html", site, values, shelf.links_id)
-    return Page(values.address, made_of, render)
+    around = shelf.content_id if shelf.notes_in(file) else ""
+    ran = shelf.ran.get(file)
+    made_of = (templates.digest, site, shelf.links_id, around, ran)
+    return Page(addresses.source_page(*file), made_of, render)
 
 
 def code_with_notes(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 
 def size(count: float) -> str:
     """Return bytes with a decimal unit.
@@ -19,9 +21,9 @@ def size(count: float) -> str:
 def number(value: float) -> str:
     """Return a number with as many digits as tell it apart from its neighbours.
 
-    >>> number(2.9856958389282227), number(13), number(9.5e-07)
-    ('2.985696', '13', '9.5e-07')
+    >>> number(2.9856958389282227), number(13), number(9.5e-07), number(float("nan"))
+    ('2.985696', '13', '9.5e-07', 'nan')
     """
-    if isinstance(value, int) or value == int(value):
+    if isinstance(value, int) or (isfinite(value) and value == int(value)):
         return f"{value:,.0f}"
     return f"{value:.7g}"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.names import Names, collect_names
 from readerkit.anchors.scan import scan
 from readerkit.annotations import MirrorSection
 from readerkit.book import Book, Note
+from readerkit.errors import AnchorError
 from readerkit.evidence import Evidence, Files
 from readerkit.links import File, Link, Links, Target
-from readerkit.render.html.code import Drawn, draw
+from readerkit.render.html.code import Drawn, draw, draw_plain
+from readerkit.render.html.notes import NoteView
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +23,16 @@ class Sheet:
 
     drawn: Drawn
     names: Names
+    fault: str = ""
+    """Why it is shown without colours and links: too large to parse."""
 
 
 def make_sheet(path: str, data: bytes) -> Sheet:
-    """Return a file's sheet.
-
-    Raises:
-        AnchorError: a file too large to parse.
-    """
-    source = SourceFile(path, data)
+    """Return a file's sheet; of a file too large to parse, its plain lines."""
+    try:
+        source = SourceFile(path, data)
+    except AnchorError as error:
+        return Sheet(draw_plain(data), Names(), str(error))
     found = scan(source)
     names = collect_names(source, found)
     return Sheet(draw(source, found, names), names)
@@ -37,10 +40,9 @@ def make_sheet(path: str, data: bytes) -> Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an upstream's bytes came from, and under which terms."""
+    """Where an upstream's bytes came from."""
 
     came_from: str
-    licence_text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +64,20 @@ class Shelf:
     """Comparison to the side-by-side page that shows it."""
     origins: Mapping[str, Origin]
     links_id: str = ""
-    """Of all bytes that links depend on."""
+    """Of the bytes of all files: what their lines and links depend on."""
+    content_id: str = ""
+    """Of all that people wrote and all that records say."""
+    views: dict[str, NoteView] = field(default_factory=dict)
+    """What pages show of each note, once a page has asked."""
+    by_file: dict[File, list[Note]] = field(default_factory=dict)
 
     def notes_in(self, file: File) -> list[Note]:
         """Return the notes on a file, by line."""
-        return [
-            note
-            for note in self.notes.values()
-            if (note.annotation.upstream, note.span.path) == file
-        ]
+        if not self.by_file:
+            for note in self.notes.values():
+                where = (note.annotation.upstream, note.span.path)
+                self.by_file.setdefault(where, []).append(note)
+        return self.by_file.get(file, [])
 
     def sections_with(self, annotation: str) -> list[tuple[str, int, MirrorSection]]:
         """Return the mirror sections that name an annotation."""

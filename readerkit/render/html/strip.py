@@ -157,7 +157,7 @@ def _rank(shelf: Shelf, events: RankEvents) -> RankView:
         column = Column(
             index,
             match.state,
-            shown(match.why),
+            shown(": ".join(filter(None, (match.apart, match.why)))),
             _cell(shelf, up) if up else None,
             _cell(shelf, mini) if mini else None,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import escape
 from itertools import groupby
 
 from markupsafe import Markup
@@ -20,8 +21,8 @@ class UsedIn:
     """One file that uses a definition, and the lines that do."""
 
     path: Markup
-    page: str
-    lines: tuple[int, ...]
+    lines: Markup
+    """A link to each of them, made here because there are many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,9 @@ class UsesPage:
     definitions: tuple[Definition, ...]
 
 
-def uses_page(shelf: Shelf, file: File) -> UsesPage | None:
-    """Return the page of uses of a file's definitions, if any is used."""
+def uses_page(shelf: Shelf, file: File) -> UsesPage:
+    """Return the page of uses of a file's definitions."""
     definitions = tuple(_definitions(shelf, file))
-    if not definitions:
-        return None
     upstream = shelf.book.upstreams[file[0]]
     return UsesPage(
         address=addresses.uses_page(*file),
@@ -64,18 +63,24 @@ def uses_page(shelf: Shelf, file: File) -> UsesPage | None:
 
 
 def _definitions(shelf: Shelf, file: File) -> Iterator[Definition]:
+    root = addresses.to_root(addresses.uses_page(*file))
     for name, lines in shelf.sheets[file].names.defined.items():
         places: set[Target] = set()
         for line in lines:
             places.update(shelf.uses.get(Target(*file, line, name), ()))
         if places:
             yield Definition(
-                name, shown(name), tuple(lines), tuple(_files(places)), len(places)
+                name,
+                shown(name),
+                tuple(lines),
+                tuple(_files(places, root)),
+                len(places),
             )
 
 
-def _files(places: set[Target]) -> Iterator[UsedIn]:
+def _files(places: set[Target], root: str) -> Iterator[UsedIn]:
     ordered = sorted(places, key=lambda place: (place.upstream, place.path, place.line))
     for (upstream, path), group in groupby(ordered, lambda p: (p.upstream, p.path)):
-        lines = tuple(place.line for place in group)
-        yield UsedIn(shown(path), addresses.source_page(upstream, path), lines)
+        page = escape(root + addresses.href(addresses.source_page(upstream, path)))
+        links = (f'<a href="{page}#L{each.line}">{each.line}</a>' for each in group)
+        yield UsedIn(shown(path), Markup(", ".join(links)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from markupsafe import Markup
 
@@ -73,12 +74,14 @@ class Text:
     es: Markup | None = None
 
 
+@lru_cache(1 << 12)
 def label(english: str) -> Text:
     """Return one of the site's own words in both languages."""
     spanish = SPANISH.get(english)
     return Text(shown(english), shown(spanish) if spanish else None)
 
 
+@lru_cache(1 << 12)
 def both(text: Text, tag: str = "span") -> Markup:
     """Return a text in both languages, of which a page shows one at a time."""
     if text.es is None:

@@ -14,6 +14,7 @@ PLAIN = Event(
     issue=0,
     wait=1,
     site=None,
+    stack=0,
     wait_site=None,
     peer=None,
     reduction="sum",

@@ -1,41 +1,62 @@
 """Whole comparisons, on ranks that stay alive; and faults that each must be seen."""
 
-from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch.distributed as dist
 
-from mini_impls.compare import judge, run
+from mini_impls.compare import run
 from mini_impls.compare.known import COMPARISONS, find
 from mini_impls.compare.places import Places, get_roots
+from mini_impls.compare.tables import make_tables
+from mini_impls.compare.verdicts import verdicts
 from mini_impls.compare.watch import MIN_STEPS, _Watcher
+from readerkit.commands.library import open_library
+from tests.helpers import ROOT
 
 TORCH_ONLY = [c for c in COMPARISONS if c.upstreams == ("pytorch",)]
 
 
+@cache
+def the_book():
+    return open_library(ROOT).book
+
+
 def _watch(rank, mini, upstream, fault):
-    comparison = find(mini, upstream)
+    comparison = find(mini, upstream).at(rank.world_size)
     watcher = _Watcher(rank, comparison, Places(get_roots(None)))
     if fault is not None:
         fault(watcher.sides.mini)
     return watcher.run(MIN_STEPS)
 
 
-def judged(pool, comparison, fault=None):
+def judged(pool, comparison, fault=None, known=None):
     results = pool.run(
         _watch, comparison.mini, comparison.upstream, fault, timeout_s=60
     )
-    events = judge.rank_events(comparison, results)
-    wires = judge.wires(results, "gloo")
+    comparison = comparison.at(len(results))
+    if known is None:
+        known = the_book().differences(comparison.name)
+    sizes = comparison.sizes(len(results))
+    tables = make_tables(results, "gloo", known, sizes)
     alone = run.one_process_losses(comparison, len(results), MIN_STEPS)
-    return judge.verdicts(comparison, results, events, wires, alone), events
+    lines = verdicts(comparison, results, tables, alone, known, sizes)
+    return lines, tables.events
 
 
 @pytest.mark.parametrize("comparison", TORCH_ONLY, ids=lambda c: c.name)
 def test_a_mini_agrees_with_its_upstream(pool2, comparison):
-    verdicts, events = judged(pool2, comparison)
-    assert [v for v in verdicts if v.state == "differ"] == []
+    lines, events = judged(pool2, comparison)
+    assert [v for v in lines if v.state == "differ"] == []
     assert all(rank.mini and rank.upstream for rank in events)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("comparison", TORCH_ONLY, ids=lambda c: c.name)
+def test_a_mini_agrees_with_its_upstream_on_four_ranks(pool4, comparison):
+    lines, events = judged(pool4, comparison)
+    assert [v for v in lines if v.state == "differ"] == []
+    assert len(events) == 4
 
 
 def _sum_for_mean(side):
@@ -67,8 +88,8 @@ def _one_call_more(side):
     ],
 )
 def test_a_fault_is_seen(pool2, fault, said):
-    verdicts, _ = judged(pool2, find("ddp", "torch"), fault)
-    assert any(said in v.what for v in verdicts if v.state == "differ")
+    lines, _ = judged(pool2, find("ddp", "torch"), fault)
+    assert any(said in v.what for v in lines if v.state == "differ")
 
 
 def test_a_known_mini_has_a_default_upstream():
@@ -92,8 +113,7 @@ def test_an_unknown_comparison_lists_the_known(mini, upstream, said):
         ("ddp", 2, 3, "3 steps are too few"),
         ("ddp", 1, 12, "at least 2 ranks"),
         ("tensor_parallel", 3, 12, "4 attention heads are not divisible by 3"),
-        ("tensor_parallel", 4, 12, "2 query groups cannot be cut for 4 ranks"),
-        ("pipeline", 3, 12, "4 layers cannot be cut into 3"),
+        ("collectives", 0, 12, "at least 2 ranks"),
     ],
 )
 def test_a_world_that_does_not_fit_is_refused_at_once(mini, world_size, steps, said):
@@ -101,13 +121,30 @@ def test_a_world_that_does_not_fit_is_refused_at_once(mini, world_size, steps, s
         run.check(find(mini), world_size, steps)
 
 
-def test_names_are_what_mirrors_may_use():
-    names = [c.name for c in COMPARISONS]
-    assert len(set(names)) == len(names)
-    assert all(name.isidentifier() and name == name.lower() for name in names)
+@pytest.mark.parametrize("world_size", [2, 3, 4, 8])
+@pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda c: c.name)
+def test_a_world_is_refused_or_its_work_can_be_shared(comparison, world_size):
+    try:
+        comparison.check(world_size)
+    except ValueError:
+        assert comparison.mini in ("tensor_parallel", "sequence_parallel")
+        return
+    sized = comparison.at(world_size)
+    assert sized.rows_per_rank % sized.microbatches == 0
+    if sized.mini == "pipeline":
+        assert sized.config.num_layers % (world_size * sized.chunks) == 0
+    bounds = [
+        known.at_most.evaluate({**sized.sizes(world_size), "rank": 0})
+        for _, known in the_book().differences(sized.name)
+    ]
+    assert all(bound >= 0 for bound in bounds)
 
 
-def test_an_explanation_is_needed_where_waits_differ(pool2):
-    bare = replace(find("fsdp"), explanations=())
-    verdicts, _ = judged(pool2, bare)
-    assert any("events of a step" in v.what for v in verdicts if v.state == "differ")
+def test_the_book_names_the_comparisons_there_are():
+    named = {c.name: (c.mini, c.upstream) for c in the_book().comparisons.values()}
+    assert named == {c.name: (c.mini, c.upstream) for c in COMPARISONS}
+
+
+def test_a_reason_is_needed_where_waits_differ(pool2):
+    lines, _ = judged(pool2, find("fsdp"), known=[])
+    assert any("events of a step" in v.what for v in lines if v.state == "differ")

@@ -1,7 +1,14 @@
 import pytest
 from events import event, row
 
-from mini_impls.compare.match import Explanation, align, count_reordered
+from mini_impls.compare.match import align, count_reordered, excuses
+from readerkit.annotations import Difference
+from readerkit.counts import Count
+
+
+def excuse(what, op="all_reduce", phase="backward", at_most="1"):
+    known = Difference("a_b", what, Count(at_most), "a reason", phase, op)
+    return excuses([("a-mirror", known)], {"world": 2})
 
 
 def pairs(matches):
@@ -33,21 +40,44 @@ def test_an_event_of_one_side_alone_is_flagged(mini, upstream, alone):
     assert match.state == "flagged"
 
 
-def test_an_explanation_excuses_its_own_side_and_operation_only():
-    known = [Explanation("a reason", side="mini", op="all_reduce")]
-    assert states(align(row(8), [], known)) == ["explained"]
-    assert states(align([], row(8), known)) == ["flagged"]
-    assert states(align(row(8, op="broadcast"), [], known)) == ["flagged"]
+def test_a_reason_excuses_its_own_side_and_operation_only():
+    assert states(align(row(8), [], excuse("only-mini"))) == ["explained"]
+    assert states(align([], row(8), excuse("only-mini"))) == ["flagged"]
+    other = row(8, op="broadcast")
+    assert states(align(other, [], excuse("only-mini"))) == ["flagged"]
+    early = row(8, phase="forward")
+    assert states(align(early, [], excuse("only-mini"))) == ["flagged"]
+
+
+def test_a_reason_excuses_only_as_often_as_it_says():
+    three = row(8, 8, 8)
+    matches = align(three, [], excuse("only-mini", at_most="2"))
+    assert states(matches) == ["explained", "explained", "flagged"]
+    assert "more often than mirror a-mirror allows" in matches[2].apart
+    assert [m.mirror for m in matches] == ["a-mirror", "a-mirror", ""]
+    assert (
+        states(align(three, [], excuse("only-mini", at_most="world + 1")))
+        == ["explained"] * 3
+    )
 
 
 def test_what_differs_is_named():
     (match,) = align(row(8), row(16))
-    assert (match.state, match.why) == ("flagged", "payload_bytes 8 and 16")
-    (match,) = align(row(8), row(16), [Explanation("another bucket")])
-    assert (match.state, match.why) == (
+    assert (match.state, match.apart) == ("flagged", "payload_bytes 8 and 16")
+    (match,) = align(row(8), row(16), excuse("payload"))
+    assert (match.state, match.apart, match.why, match.mirror) == (
         "explained",
-        "payload_bytes 8 and 16: another bucket",
+        "payload_bytes 8 and 16",
+        "a reason",
+        "a-mirror",
     )
+
+
+def test_near_events_are_two_where_a_mirror_knows_each_on_its_own():
+    known = [*excuse("only-mini"), *excuse("only-upstream")]
+    matches = align(row(8), row(16), known)
+    assert sorted(pairs(matches), key=str) == [(0, None), (None, 0)]
+    assert states(matches) == ["explained"] * 2
 
 
 @pytest.mark.parametrize(
@@ -64,14 +94,15 @@ def test_another_phase_or_group_is_another_event(changes):
     assert states(align([event(**changes)], [event()])) == ["flagged"] * 2
 
 
-def test_a_later_wait_is_flagged_unless_waits_are_explained():
+def test_a_later_wait_is_flagged_unless_it_is_that_side_that_may_wait():
     late = [event(issue=0, wait=3), event(issue=1, wait=2)]
     soon = row(8, 8)
-    assert states(align(late, soon)) == ["flagged", "matched"]
-    about_bytes = [Explanation("of bytes")]
-    assert states(align(late, soon, about_bytes)) == ["flagged", "matched"]
-    about_waits = [Explanation("of waits", waits=True)]
-    assert states(align(late, soon, about_waits)) == ["explained", "matched"]
+    flagged, explained = ["flagged", "matched"], ["explained", "matched"]
+    assert states(align(late, soon)) == flagged
+    assert states(align(late, soon, excuse("payload"))) == flagged
+    assert states(align(late, soon, excuse("upstream-waits-longer"))) == flagged
+    assert states(align(late, soon, excuse("mini-waits-longer"))) == explained
+    assert states(align(soon, late, excuse("upstream-waits-longer"))) == explained
 
 
 def test_a_wait_in_cpp_is_not_compared():

@@ -47,12 +47,18 @@ RECORD = Record(
     versions={"torch": "2"},
     environment={"cores": "2"},
     work={"layers": 2, "lr": 1e-3},
+    sizes={"world": 2},
     shims=(Shim("a", "because"),),
     losses={"mini": ((1.0, 0.5), ()), "upstream": ((1.0, 0.5), ())},
     verdicts=(Verdict("loss", None, 1.0, 1.0, 0.0, 0.0, "agree", "equal"),),
     events=(
         RankEvents(
-            0, (event(site=SITE),), (event(),), (Match(0, 0, "matched", ""),), 29
+            0,
+            (event(site=SITE, stack=1),),
+            (event(),),
+            (Match(0, 0, "matched"),),
+            29,
+            ((), (SITE,)),
         ),
     ),
     totals=(Total(0, "mini", "all_reduce", 1, 8, None, "", 8.0),),
@@ -79,6 +85,15 @@ def test_a_record_reads_back_equal():
     assert Record.parse(RECORD.to_text(), "a.json") == RECORD
     without = replace(RECORD, pipeline=None)
     assert Record.parse(without.to_text(), "a.json") == without
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_what_json_has_no_number_for_reads_back(value):
+    worse = replace(RECORD.verdicts[0], mini=value, difference=value)
+    text = replace(RECORD, verdicts=(worse,)).to_text()
+    json.loads(text, parse_constant=pytest.fail)  # NaN is no JSON
+    [verdict] = Record.parse(text, "a.json").verdicts
+    assert str(verdict.mini) == str(verdict.difference) == str(value)
 
 
 def test_an_event_has_a_line_of_its_own():

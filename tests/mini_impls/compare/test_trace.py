@@ -9,15 +9,18 @@ from torch import nn
 
 import mini_impls.launch
 from mini_impls import ddp
+from mini_impls.compare.lines import LineTrace
 from mini_impls.compare.memory import PeakMemory, held_bytes
 from mini_impls.compare.places import Places, get_roots
-from mini_impls.compare.trace import CollectiveTrace, LineTrace
+from mini_impls.compare.stacks import Stacks
+from mini_impls.compare.trace import CollectiveTrace
 from mini_impls.compare.watch import sent_bytes
 from mini_impls.model import GPTConfig, build_model, compute_loss, make_batch
 
 
 def _trace(rank):
-    return CollectiveTrace(Places(get_roots(None)), {rank.group.group_name: "dp"})
+    stacks = Stacks(Places(get_roots(None)))
+    return CollectiveTrace(stacks, {rank.group.group_name: "dp"})
 
 
 def _collectives(rank):
@@ -123,11 +126,14 @@ def _both_ddps(rank):
             loss.backward()
         count = len(list(gpt.parameters()))
         seen.append([(e.site, e.gradients_ready, count) for e in trace.events()])
+        stacks = trace.stacks.all()
+        functions = [[s.function for s in stacks[e.stack]] for e in trace.events()]
+        seen.append(functions)
     return seen
 
 
 def test_a_call_site_is_the_line_that_issued_or_cpp(pool2):
-    for mini, upstream in pool2.run(_both_ddps):
+    for mini, mini_stacks, upstream, upstream_stacks in pool2.run(_both_ddps):
         for site, ready, count in mini:
             assert (site.upstream, site.path) == ("minis", "mini_impls/ddp.py")
             assert site.function.endswith("start_grad_sync")
@@ -136,6 +142,9 @@ def test_a_call_site_is_the_line_that_issued_or_cpp(pool2):
         assert [ready for _, ready, _ in mini] == sorted(r for _, r, _ in mini)
         assert mini[0][1] < mini[0][2]  # it left while backward went on
         assert [site for site, _, _ in upstream] == [None] * len(upstream)
+        # Who led to the call stands on the stack, however it came about.
+        assert all("_make_backward_post_hook" in "".join(s) for s in mini_stacks)
+        assert all(stack == [] for stack in upstream_stacks)
 
 
 def _patched(rank):

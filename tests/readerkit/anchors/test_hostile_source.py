@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from readerkit.anchors import Anchor, SourceFile, Span, fingerprint, resolve
+from readerkit.anchors.propose import propose
 from readerkit.errors import AnchorError
 
 DEPTH = 50_000
@@ -22,7 +23,7 @@ DEEP = {
     "calls over lines": b"f(\n" * DEPTH + b"1\n" + b")\n" * DEPTH,
     "blocks": b"".join(b" " * n + b"if x:\n" for n in range(1_400)),
     "definitions": b"".join(b" " * n + b"def f():\n" for n in range(1_400)),
-    "decorators": b"@a\n" * DEPTH + b"def f(): pass",
+    "decorators": b"@a\n" * 10_000 + b"def f(): pass",
     "clauses": b"if a: b\n" + b"elif c: d\n" * DEPTH,
     "comments": b"# x\n" * DEPTH,
 }
@@ -55,9 +56,11 @@ def test_deep_nesting_is_walked_without_a_crash(source: bytes) -> None:
 
 
 def test_nesting_beyond_reason_says_so() -> None:
-    source = SourceFile("a.py", DEEP["calls"])
+    source = SourceFile("a.py", DEEP["attributes"])
     with pytest.raises(AnchorError, match="nested deeper than"):
-        resolve(Anchor("a.py", code="f(...)"), source)
+        resolve(Anchor("a.py", code="x.a"), source)
+    with pytest.raises(AnchorError, match="nested deeper than"):
+        propose(Span("a.py", 1, 1), source)
 
 
 def test_file_too_large_is_skipped_with_its_size() -> None:

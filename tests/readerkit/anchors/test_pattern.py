@@ -394,6 +394,42 @@ def test_search_can_begin_behind_a_byte_and_stay_in_scopes():
     assert [match.first for match in behind] == [4, 5]
 
 
+def test_match_that_begins_before_the_byte_does_not_count():
+    file = SourceFile("a.py", b"y = f(a(1), key)\n")
+    begin = file.data.index(b"a(")
+    for text in ("y = f(..., key)", "f(..., key)", "f(...)"):
+        assert Pattern(text).find([file.root], file.data)
+        assert not Pattern(text).find([file.root], file.data, begin)
+
+
+LAID_OUT = ["a.b.c(1)", "a.b.c (1)", "a . b.c(1)", "(a.b).c(1)", "(a.b.c)(1)"]
+LAID_OUT += [
+    "(a\n .b  # why\n .c)(\n1\n)",
+    "a.b.\\\nc(1)",
+    "f(a.b.c(1))",
+    "a.b.c(x for x in y)",
+]
+OTHERS = ["a.b.c", "x.a.b.c(1)", "xa.b.c(1)", "a.x.c(1)", "a.b.cc(1)", "a[0].b.c(1)"]
+OTHERS += [
+    "a.b.x(c(1))",
+    "b.c(1)",
+    "# a.b.c(1)",
+    "'a.b.c(1)'",
+    "def c(a): ...",
+    "a.b.c[1]",
+]
+
+
+@pytest.mark.parametrize("source", LAID_OUT)
+def test_call_of_a_name_is_found_however_it_is_laid_out(source):
+    assert len(find("a.b.c(...)", source)) == 1
+
+
+@pytest.mark.parametrize("source", OTHERS)
+def test_call_of_another_name_is_not_found(source):
+    assert find("a.b.c(...)", source) == []
+
+
 def test_bytes_that_are_not_utf8_are_compared_as_bytes():
     file = SourceFile("a.py", b'f("\xff")\nf("a")\n')
     matches = Pattern('f("a")').find([file.root], file.data)

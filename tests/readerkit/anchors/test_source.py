@@ -115,3 +115,83 @@ AROUND = {
 def test_smallest_definition_around_lines_is_named(first, last, name):
     symbol = SourceFile("a.py", NESTED.encode()).symbol_around(first, last)
     assert (symbol.name if symbol else "") == name
+
+
+# --- code that does not parse ---
+
+BROKEN = """\
+def before():
+    return 1
+
+
+class A:
+    def f(self):
+        x = 1)
+
+    def g(self):
+        return 2
+
+
+def after():
+    return 3
+"""
+UNCLOSED = BROKEN.replace("1)", "(1,")
+TORN = "import (\n\nx = 1\n    def g():\n        return 3\n"
+UNQUOTED = '''\
+def a():
+    """Doc.
+    x = f(1)
+
+def b():
+    """Doc.
+
+    Run::
+
+        def z(): pass
+    """
+    return f(2)
+'''
+NESTED_DEEP = "".join(" " * n + "if x:\n" for n in range(600)) + " " * 600 + "f()\n"
+
+
+@pytest.mark.parametrize(("name", "line"), [("before", 1), ("after", 13)])
+def test_code_beside_a_break_keeps_its_anchor(name, line):
+    file = SourceFile("a.py", BROKEN.encode())
+    assert resolve(Anchor("a.py", symbol=name), file) == Span("a.py", line, line + 1)
+
+
+REFUSED = {
+    "the whole definition": (BROKEN, {"symbol": "A"}, "a.py:7: "),
+    "what is broken": (BROKEN, {"symbol": "A.f"}, "a.py:7: "),
+    "code around it": (BROKEN, {"code": "class A:"}, "outside lines 5-10"),
+    "code beside it": (BROKEN, {"code": "return 2"}, "outside lines 5-10"),
+    "code that it hides": (UNCLOSED, {"code": "return 2"}, "line 7 does not parse"),
+    "a symbol that it hides": (UNCLOSED, {"symbol": "A.g"}, "line 7 does not parse"),
+    "a range over it": (BROKEN, {"start": "return 1", "stop": "return 3"}, "a.py:7: "),
+    "a query": (BROKEN, {"query": "((integer) @anchor (#eq? @anchor 2))"}, "a.py:7: "),
+    "quotes that do not close": (UNQUOTED, {"symbol": "a"}, "a.py:2: "),
+    "a string that became code": (UNQUOTED, {"code": "f(...)"}, "a.py:2: "),
+    "indented at the top": (TORN, {"symbol": "g"}, "a.py:4: "),
+    "more levels than are counted": (NESTED_DEEP, {"code": "f(...)"}, "a.py:1: "),
+}
+
+
+@pytest.mark.parametrize(("source", "keys", "message"), REFUSED.values(), ids=REFUSED)
+def test_anchor_into_code_that_does_not_parse_says_so(source, keys, message):
+    with pytest.raises(AnchorError) as caught:
+        resolve(Anchor("a.py", **keys), SourceFile("a.py", source.encode()))
+    assert "does not parse" in str(caught.value) and message in str(caught.value)
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n\n", b"   ", b"\xef\xbb\xbf\n"])
+def test_blank_file_has_no_place(data):
+    with pytest.raises(AnchorError):
+        resolve(Anchor("a.py", query="(module) @anchor"), SourceFile("a.py", data))
+
+
+@pytest.mark.parametrize(
+    "data", [b"x = 1\ny = 2", b"x = 1\ny = 2\n", b"x = 1\r\ny\r\n"]
+)
+def test_module_ends_with_its_last_line(data):
+    whole = resolve(Anchor("a.py", query="(module) @anchor"), SourceFile("a.py", data))
+    assert whole == Span("a.py", 1, 2)

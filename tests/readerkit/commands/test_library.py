@@ -307,14 +307,16 @@ def test_lock_of_notes_that_are_left_out_is_kept(desk, overlay):
     assert anchors["close"]["reviewed"]
 
 
+@pytest.mark.parametrize("name", ["sample/pipe.yaml", "sample.lock"])
 @pytest.mark.parametrize("where", ["book", "overlay"])
-def test_pipe_among_the_notes_is_not_waited_for(where, desk, overlay):
+def test_pipe_among_the_notes_is_not_waited_for(where, name, desk, overlay):
     annotations = overlay if where == "overlay" else desk.book.root / "annotations"
     (annotations / "sample").mkdir(parents=True, exist_ok=True)
-    os.mkfifo(annotations / "sample" / "pipe.yaml")
+    (annotations / name).unlink(missing_ok=True)
+    os.mkfifo(annotations / name)
     done = run_process("annotate", "--book", str(desk.book.root), timeout=20)
     assert done.code == (0 if where == "overlay" else 1)
-    assert "pipe.yaml:1:1: cannot be read: got a named pipe, expected" in done.err
+    assert f"{name}:1:1: cannot be read: got a named pipe, expected" in done.err
 
 
 def test_editor_files_are_no_notes(desk, overlay):

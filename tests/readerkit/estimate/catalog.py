@@ -1,10 +1,12 @@
-"""The models that ship, for tests that hold them against published figures."""
+"""What ships in the catalog, for tests that hold it against published figures."""
 
+from readerkit.commands.catalog import load_clusters
 from readerkit.estimate.shape import Shape
 from readerkit.yaml_tree import parse_yaml
 from tests.helpers import ROOT
 
 MODELS = parse_yaml((ROOT / "catalog" / "models.yaml").read_bytes(), "models").value
+CLUSTERS = load_clusters()
 
 
 def shape(name: str) -> Shape:

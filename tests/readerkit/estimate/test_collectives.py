@@ -11,7 +11,8 @@ from readerkit.estimate.collectives import (
     collective_seconds,
     estimate_collective,
     estimate_hierarchical,
-    hierarchical_all_reduce_bytes,
+    hierarchical_bytes,
+    hierarchical_steps,
     ring_steps,
     tree_ring_crossover_bytes,
     tree_steps,
@@ -103,8 +104,19 @@ def test_two_ranks_have_no_crossover():
 
 
 def test_two_levels_send_a_node_th_between_nodes():
-    sent = hierarchical_all_reduce_bytes(size_bytes=8000, nodes=4, ranks_per_node=8)
-    assert sent == {"inside": 14000, "between": 1500}
+    levels = {"nodes": 4, "ranks_per_node": 8}
+
+    def sent(operation):
+        return hierarchical_bytes(operation=operation, size_bytes=8000, **levels)
+
+    assert sent("all-reduce") == {"inside": 14000, "between": 1500}
+    assert sent("all-gather") == {"inside": 7000, "between": 750}
+    assert sent("reduce-scatter") == sent("all-gather")
+    assert sent("all-to-all") == {"inside": 7000, "between": 6000}
+    assert sent("broadcast") == {"inside": 8000, "between": 8000}
+    # In sum a reduce-scatter sends what a flat ring does: (n - 1)/n of the size.
+    assert sum(sent("all-gather").values()) == 8000 * 31 / 32
+    assert hierarchical_steps(operation="all-reduce", **levels) == 2 * 7 + 2 * 3
     estimate = estimate_hierarchical(
         size_bytes=8000,
         nodes=4,
@@ -115,6 +127,14 @@ def test_two_levels_send_a_node_th_between_nodes():
         between_latency_s=1,
     )
     assert estimate["time"] == 14 * 0.5 + 6 * 1 + 14 + 15
+
+
+def test_a_tree_spreads_in_as_many_hops_as_it_is_deep():
+    one = {"operation": "broadcast", "ranks": 8, "size_bytes": 800}
+    assert collective_bytes(**one, algorithm="tree") == 800
+    assert collective_seconds(
+        **one, algorithm="tree", bandwidth_bytes_per_s=100, latency_s=1
+    ) == pytest.approx(3 + 8)
 
 
 def test_one_rank_sends_nothing():

@@ -10,6 +10,7 @@ from readerkit.estimate.flops import (
     forward_flops_per_token,
     korthikanti_hardware_flops,
     korthikanti_model_flops,
+    mean_hours_between_failures,
     narayanan_flops_per_iteration,
     six_nd_flops,
     step_flops,
@@ -121,6 +122,11 @@ def test_v100_years_of_gpt3_differ_by_the_assumed_rate():
     assert round(years(28e12)) == 357  # Lambda's 355, from 3.14e23 FLOPs
     assert round(years(34.7e12)) == 288  # Narayanan et al., section 1
     assert six_nd_flops(params=175e9, tokens=300e9) == 3.15e23
+
+
+def test_llama_3_failed_every_three_hours():
+    hours = mean_hours_between_failures(failures=419, days=54)
+    assert round(hours, 1) == 3.1
 
 
 def test_grouped_heads_gates_and_experts_are_counted():

@@ -10,16 +10,11 @@ from readerkit.estimate.activations import (
     layer_activations,
 )
 from readerkit.estimate.layout import Layout, misfits, stage_layers
-from readerkit.estimate.memory import (
-    estimate_inference,
-    estimate_training,
-    first_failure,
-    most_loaded,
-    rank_weights,
-    timeline,
-)
+from readerkit.estimate.memory import most_loaded, rank_weights
+from readerkit.estimate.memory_estimates import estimate_inference, estimate_training
 from readerkit.estimate.shape import parameter_count
 from readerkit.estimate.states import PRECISIONS
+from readerkit.estimate.timeline import first_failure, timeline
 from tests.readerkit.estimate.catalog import MODELS, shape
 
 # Korthikanti et al. 2205.05198, table 2, over s b h, with r = a s / h.

@@ -78,7 +78,7 @@ GPT = {"layers": 2, "hidden": 8, "heads": 2, "vocab": 16}
     [
         ({"layers": 0}, "layers: got 0, expected at least 1"),
         ({"layers": -1}, "layers: got -1, expected at least 1"),
-        ({"hidden": 10**19}, "expected at most 1e"),
+        ({"hidden": 10**19}, "expected at most 1,000,000,000"),
         ({"hidden": 8.5}, "hidden: got 8.5, expected a whole number"),
         ({"hidden": float("nan")}, "hidden: got nan, expected a whole number"),
         ({"hidden": True}, "hidden: got True, expected a whole number"),

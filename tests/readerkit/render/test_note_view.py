@@ -221,12 +221,15 @@ def test_no_line_is_wider_than_asked_for(width):
 def test_mini_is_shown_below_with_its_own_lines():
     mini = SourceFile("mini_impls/tp.py", b"def close(x):\n    return all_reduce(x)\n")
     span = Span("mini_impls/tp.py", 1, 2)
-    rows = view(80, beside=[("the mini (same): the sum", mini, span)])
-    assert rows[-5].startswith("the mini (same): the sum ──")
-    assert rows[-4:] == [
+    beside = [("the mini (same): the sum", mini, span, ["ran in tp_torch: 1 send"])]
+    rows = view(80, beside=beside)
+    assert rows[-7].startswith("the mini (same): the sum ──")
+    assert rows[-6:] == [
         "mini_impls/tp.py:1-2",
         "1  def close(x):",
         "2      return all_reduce(x)",
+        "",
+        "Record  ran in tp_torch: 1 send",
         "",
     ]
 

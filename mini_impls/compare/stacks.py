@@ -1,0 +1,66 @@
+"""Where a call comes from: the lines of upstream and minis that stood on the stack."""
+
+from types import FrameType
+
+from mini_impls.compare.places import Places
+from readerkit.records import Site
+
+DISPATCHER = (
+    "torch/_ops.py",
+    "torch/overrides.py",
+    "torch/_compile.py",
+    "torch/_jit_internal.py",
+    "torch/_library/",
+    "torch/utils/_python_dispatch.py",
+    "torch/utils/_contextlib.py",
+    "torch/_dynamo/",
+    "torch/distributed/distributed_c10d.py",
+    "torch/distributed/c10d_logger.py",
+    "torch/distributed/_functional_collectives.py",
+    "mini_impls/compare/",
+)
+"""Frames that only pass a call on."""
+
+ENGINE = ("torch/autograd/", "torch/_tensor.py")
+"""Frames from which a call can only have come through C++: autograd's engine."""
+
+
+class Stacks:
+    """The stacks of one rank, each kept once."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self._known: dict[tuple[Site, ...], int] = {}
+
+    def all(self) -> tuple[tuple[Site, ...], ...]:
+        """Return every stack, by number."""
+        return tuple(self._known)
+
+    def site(self, frame: FrameType | None) -> Site | None:
+        """Return the line that made a call; None where it came from C++."""
+        while frame is not None:
+            place = self.places.find(frame.f_code.co_filename)
+            if place is not None and not place[1].startswith(DISPATCHER):
+                return None if _is_engine(place) else _site(place, frame)
+            frame = frame.f_back
+        return None
+
+    def number(self, frame: FrameType | None) -> int:
+        """Return the number of the stack that ends in this frame."""
+        sites = []
+        while frame is not None:
+            place = self.places.find(frame.f_code.co_filename)
+            passes_on = place is None or place[1].startswith(DISPATCHER)
+            if place is not None and not passes_on and not _is_engine(place):
+                sites.append(_site(place, frame))
+            frame = frame.f_back
+        return self._known.setdefault(tuple(sites), len(self._known))
+
+
+def _is_engine(place: tuple[str, str]) -> bool:
+    upstream, path = place
+    return upstream == "pytorch" and path.startswith(ENGINE)
+
+
+def _site(place: tuple[str, str], frame: FrameType) -> Site:
+    return Site(*place, frame.f_lineno, frame.f_code.co_qualname)

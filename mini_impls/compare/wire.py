@@ -1,0 +1,47 @@
+"""What a rank sends for a call: by the textbook, and by gloo's own algorithms."""
+
+from dataclasses import replace
+
+from readerkit.records import Event
+
+HEADER_BYTES = 1024
+"""What gloo may add to one call for each other rank: 48 bytes a message."""
+
+
+def ring_bytes(event: Event, rank: int, world_size: int) -> float:
+    """Return what a rank sends for an event by the textbook: rings, one way each."""
+    share = (world_size - 1) / world_size
+    match event.op:
+        case "all_reduce":
+            return 2 * share * event.payload_bytes
+        case "all_gather" | "reduce_scatter" | "all_to_all":
+            return share * event.payload_bytes
+        case "broadcast":  # down a chain: all but the last rank send it once
+            last = (event.peer or 0) + world_size - 1
+            return 0.0 if rank == last % world_size else float(event.payload_bytes)
+        case "reduce":  # up a chain: all but the root send it once
+            return 0.0 if rank == event.peer else float(event.payload_bytes)
+        case "send":
+            return float(event.payload_bytes)
+    return 0.0
+
+
+def gloo_bytes(event: Event, rank: int, world_size: int) -> float | None:
+    """Return what a rank sends with gloo; None where this is not written down.
+
+    Gloo's reduce-scatter is an all-reduce inside; its broadcast is a binomial tree.
+    """
+    match event.op:
+        case "reduce_scatter":
+            return ring_bytes(replace(event, op="all_reduce"), rank, world_size)
+        case "broadcast":
+            virtual = (rank - (event.peer or 0)) % world_size
+            sends = sum(
+                1
+                for i in range((world_size - 1).bit_length())
+                if virtual < 1 << i and virtual + (1 << i) < world_size
+            )
+            return float(sends * event.payload_bytes)
+        case "all_reduce" | "all_gather" | "send" | "recv":
+            return ring_bytes(event, rank, world_size)
+    return None

@@ -1,0 +1,20 @@
+"""Nothing that costs money starts past a ceiling: prices, ledger, guard.
+
+>>> from readerkit.budget import BudgetGuard
+"""
+
+from readerkit.budget.guard import BudgetGuard, Receipt
+from readerkit.budget.ledger import Ceilings, Entry, Ledger
+from readerkit.budget.money import Job, Price, parse_usd, show_usd
+
+__all__ = [
+    "BudgetGuard",
+    "Ceilings",
+    "Entry",
+    "Job",
+    "Ledger",
+    "Price",
+    "Receipt",
+    "parse_usd",
+    "show_usd",
+]

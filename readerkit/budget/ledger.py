@@ -1,0 +1,344 @@
+"""The ledger: what is reserved and spent, in one SQLite file.
+
+Checking a ceiling and reserving under it are one transaction that locks the file, so
+that two processes cannot both pass. A reservation that is never settled stays. A ledger
+that is missing, locked, damaged, of another kind, or on a full disk refuses; none is
+ever made anew by itself, because an empty ledger would allow everything again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from readerkit.budget.money import Job, show_usd
+from readerkit.errors import BudgetError
+
+APPLICATION_ID = 0x72646B62
+VERSION = 1
+LOCK_WAIT_SECONDS = 10.0
+MAX_CENTS = 10**9
+
+_SCHEMA = f"""
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {VERSION};
+CREATE TABLE ceilings (
+    phase TEXT NOT NULL,
+    phase_cents INTEGER NOT NULL CHECK (phase_cents > 0),
+    lab_cents INTEGER NOT NULL CHECK (lab_cents > 0)
+) STRICT;
+CREATE TABLE entries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    lab TEXT,
+    what TEXT NOT NULL,
+    command TEXT NOT NULL,
+    price_source TEXT NOT NULL,
+    price_dated TEXT NOT NULL,
+    limit_seconds INTEGER NOT NULL CHECK (limit_seconds > 0),
+    reserved_cents INTEGER NOT NULL CHECK (reserved_cents > 0),
+    reserved_at TEXT NOT NULL,
+    actual_cents INTEGER CHECK (actual_cents >= 0),
+    seconds REAL,
+    exit_code INTEGER,
+    settled_at TEXT,
+    note TEXT,
+    CHECK ((actual_cents IS NULL) = (settled_at IS NULL))
+) STRICT;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """What may be spent, in cents: in the phase, and in each of its labs."""
+
+    phase: str = "35"
+    phase_cents: int = 500
+    lab_cents: int = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One reservation, and what became of it."""
+
+    id: int
+    lab: str | None
+    what: str
+    command: str
+    price_source: str
+    price_dated: str
+    limit_seconds: int
+    reserved_cents: int
+    reserved_at: str
+    actual_cents: int | None
+    """None: not settled; the whole reservation counts."""
+    seconds: float | None
+    exit_code: int | None
+    settled_at: str | None
+    note: str | None
+
+    @property
+    def counted_cents(self) -> int:
+        """What it takes of a ceiling."""
+        return self.reserved_cents if self.actual_cents is None else self.actual_cents
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a ceiling leaves; the tighter of two rules."""
+
+    name: str
+    ceiling_cents: int
+    counted_cents: int
+
+    @property
+    def left_cents(self) -> int:
+        """What may still be reserved; below zero where a run cost more than planned."""
+        return self.ceiling_cents - self.counted_cents
+
+
+class Ledger:
+    """A ledger file. Every call opens it, does one thing whole, and closes it."""
+
+    def __init__(self, path: Path, *, lock_wait: float = LOCK_WAIT_SECONDS) -> None:
+        self.path = path
+        self._lock_wait = lock_wait
+
+    # --- opening ---
+
+    def create(self, ceilings: Ceilings) -> None:
+        """Make a new ledger, whole or not at all.
+
+        Raises:
+            BudgetError: there is one already, or the disk refuses.
+        """
+        for name, cents in (
+            ("phase ceiling", ceilings.phase_cents),
+            ("lab ceiling", ceilings.lab_cents),
+        ):
+            if not 0 < cents <= MAX_CENTS:
+                raise BudgetError(
+                    f"{name}: got {show_usd(cents)}, expected more than $0"
+                )
+        aside = self.path.with_name(f".{self.path.name}.{_now().timestamp()}.aside")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(aside)) as connection:
+                connection.executescript(_SCHEMA)
+                connection.execute(
+                    "INSERT INTO ceilings VALUES (?, ?, ?)",
+                    (ceilings.phase, ceilings.phase_cents, ceilings.lab_cents),
+                )
+                connection.commit()
+            # A link, unlike a rename, never takes the place of a ledger that is there.
+            self.path.hardlink_to(aside)
+        except FileExistsError:
+            raise BudgetError(
+                f"{self.path}: got a ledger that exists, expected none; it keeps what "
+                "was spent, so it is not replaced"
+            ) from None
+        except (OSError, sqlite3.Error) as error:
+            raise BudgetError(f"{self.path}: cannot make a ledger: {error}") from None
+        finally:
+            aside.unlink(missing_ok=True)
+
+    @contextmanager
+    def _open(self, *, write: bool) -> Iterator[sqlite3.Connection]:
+        """Yield a connection inside one transaction; every refusal is a BudgetError."""
+        if not self.path.is_file():
+            raise BudgetError(
+                f"{self.path}: got no ledger, expected one; nothing is spent without "
+                "it; make it with readerkit budget ledger --create"
+            )
+        try:
+            with closing(self._connect()) as connection:
+                self._check(connection)
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                yield connection
+                connection.commit()
+        except sqlite3.Error as error:
+            raise BudgetError(f"{self.path}: {_explain(error)}") from None
+
+    def _connect(self) -> sqlite3.Connection:
+        uri = f"{self.path.absolute().as_uri()}?mode=rw"
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=self._lock_wait, isolation_level=None
+        )
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        for pragma, expected in (
+            ("application_id", APPLICATION_ID),
+            ("user_version", VERSION),
+        ):
+            (got,) = connection.execute(f"PRAGMA {pragma}").fetchone()
+            if got != expected:
+                raise BudgetError(
+                    f"{self.path}: got a file with {pragma} {got}, expected the "
+                    f"ledger's {expected}: it is damaged, or no ledger of this version"
+                )
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != ("ok",):
+            raise BudgetError(
+                f"{self.path}: got a damaged ledger ({found[0]}), expected a whole "
+                "one; bring back a copy of it"
+            )
+
+    # --- reading ---
+
+    def ceilings(self) -> Ceilings:
+        """Return what may be spent.
+
+        Raises:
+            BudgetError: a ledger that cannot be read.
+        """
+        with self._open(write=False) as connection:
+            return self._ceilings(connection)
+
+    def entries(self) -> list[Entry]:
+        """Return all reservations, oldest first.
+
+        Raises:
+            BudgetError: a ledger that cannot be read.
+        """
+        with self._open(write=False) as connection:
+            rows = connection.execute("SELECT * FROM entries ORDER BY id").fetchall()
+        return [Entry(*row) for row in rows]
+
+    def rooms(self, lab: str | None) -> list[Room]:
+        """Return what the ceilings leave, the tighter one first.
+
+        Raises:
+            BudgetError: a ledger that cannot be read.
+        """
+        with self._open(write=False) as connection:
+            return self._rooms(connection, lab)
+
+    def _ceilings(self, connection: sqlite3.Connection) -> Ceilings:
+        rows = connection.execute("SELECT * FROM ceilings").fetchall()
+        if len(rows) != 1:
+            raise BudgetError(
+                f"{self.path}: got {len(rows)} rows of ceilings, expected one: damaged"
+            )
+        return Ceilings(*rows[0])
+
+    def _rooms(self, connection: sqlite3.Connection, lab: str | None) -> list[Room]:
+        ceilings = self._ceilings(connection)
+        counted = "SELECT coalesce(sum(coalesce(actual_cents, reserved_cents)), 0)"
+        (all_of_it,) = connection.execute(f"{counted} FROM entries").fetchone()
+        rooms = [Room(f"phase {ceilings.phase}", ceilings.phase_cents, all_of_it)]
+        if lab is not None:
+            (of_lab,) = connection.execute(
+                f"{counted} FROM entries WHERE lab = ?", (lab,)
+            ).fetchone()
+            rooms.append(Room(f"lab {lab}", ceilings.lab_cents, of_lab))
+        return sorted(rooms, key=lambda room: room.left_cents)
+
+    def check(self, job: Job) -> None:
+        """Raise where a job would not fit now; reserving checks again.
+
+        Raises:
+            BudgetError: over a ceiling, which is named; or the ledger refuses.
+        """
+        _check_room(job, self.rooms(job.lab)[0])
+
+    # --- writing ---
+
+    def reserve(self, job: Job, command: str) -> int:
+        """Reserve a job's worst case and return the number of its entry.
+
+        Raises:
+            BudgetError: it does not fit under a ceiling, which is named; or the ledger
+                refuses.
+        """
+        with self._open(write=True) as connection:
+            _check_room(job, self._rooms(connection, job.lab)[0])
+            cursor = connection.execute(
+                "INSERT INTO entries (lab, what, command, price_source, price_dated, "
+                "limit_seconds, reserved_cents, reserved_at) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    job.lab,
+                    f"{job.instances} × {job.price.gpu} ({job.price.kind}) at "
+                    f"{job.price.vendor}",
+                    command,
+                    job.price.source,
+                    job.price.dated.isoformat(),
+                    max(1, job.limit_seconds),
+                    job.cost_cents,
+                    _now().isoformat(timespec="seconds"),
+                ),
+            )
+            assert cursor.lastrowid is not None
+            return cursor.lastrowid
+
+    def settle(
+        self,
+        entry: int,
+        actual_cents: int,
+        *,
+        seconds: float | None = None,
+        exit_code: int | None = None,
+        note: str | None = None,
+    ) -> None:
+        """Record what a reservation cost in the end; the rest of it is free again.
+
+        Raises:
+            BudgetError: no such reservation, one that is settled, or a ledger that
+                refuses (the reservation stays then).
+        """
+        if isinstance(actual_cents, bool) or not 0 <= actual_cents <= MAX_CENTS:
+            raise BudgetError(
+                f"actual cost: got {actual_cents} cents, expected 0 or more"
+            )
+        with self._open(write=True) as connection:
+            changed = connection.execute(
+                "UPDATE entries SET actual_cents = ?, seconds = ?, exit_code = ?, "
+                "settled_at = ?, note = ? WHERE id = ? AND settled_at IS NULL",
+                (
+                    actual_cents,
+                    seconds,
+                    exit_code,
+                    _now().isoformat(timespec="seconds"),
+                    note,
+                    entry,
+                ),
+            ).rowcount
+            if changed != 1:
+                raise BudgetError(
+                    f"entry {entry}: got none that is open, expected a reservation to "
+                    "settle; readerkit budget ledger lists them"
+                )
+
+
+def _check_room(job: Job, tightest: Room) -> None:
+    if job.cost_cents <= tightest.left_cents:
+        return
+    raise BudgetError(
+        f"over the ceiling of {tightest.name}: got a cost of "
+        f"{show_usd(job.cost_cents)}, expected at most "
+        f"{show_usd(max(0, tightest.left_cents))} "
+        f"({show_usd(tightest.ceiling_cents)}, of which "
+        f"{show_usd(tightest.counted_cents)} are spent or reserved)"
+    )
+
+
+def _explain(error: sqlite3.Error) -> str:
+    text = str(error)
+    if "locked" in text or "busy" in text:
+        return "got a ledger that another process holds, expected a free one; try again"
+    if "full" in text:
+        return "got a full disk, expected room for the ledger; nothing was reserved"
+    if "readonly" in text:
+        return "got a ledger that cannot be written, expected a writable one"
+    if "I/O" in text or "unable to open" in text:
+        return f"got a disk that refuses ({text}), expected one that keeps the ledger"
+    return f"got a damaged ledger ({text}), expected a whole one; bring back a copy"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,311 @@
+"""``readerkit budget``: what a job costs at worst, running it, and the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from readerkit.commands.options import json_option
+
+if TYPE_CHECKING:
+    from readerkit.budget import Job, Ledger, Price
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+DEFAULT_RECORD = Path("experiments") / "35-cloud-budget.md"
+
+
+@click.group(short_help="Nothing that costs money starts past its ceiling.")
+def budget() -> None:
+    """Price a job, run it under a ceiling and a time limit, and keep the ledger.
+
+    Ceilings are $5 for the phase and $3 for a lab unless the ledger was made with
+    others; the tighter one rules.
+
+    \b
+    Example:
+        readerkit budget ledger --create
+        readerkit budget estimate --gpu rtx-4090 --instances 2 --hours 3 --lab 02
+        readerkit budget run --gpu rtx-4090 --hours 1 --lab 02 -- sky launch task.yaml
+        readerkit budget ledger --export
+    """
+
+
+def job_options(command: Command) -> Command:
+    """Add the options that describe what is rented."""
+    for option in reversed(
+        (
+            click.option("--gpu", required=True, help="Which, as in the price file."),
+            click.option("--vendor", default="runpod", help="Whose (default runpod)."),
+            click.option(
+                "--kind",
+                type=click.Choice(["spot", "on-demand"]),
+                default="spot",
+                help="spot (default) or on-demand.",
+            ),
+            click.option("--instances", type=int, default=1, help="How many GPUs (1)."),
+            click.option(
+                "--hours", required=True, help="All hours that are paid, with set-up."
+            ),
+            click.option("--setup-hours", default="0", help="How many of them set-up."),
+            click.option("--lab", help="The lab that it is for: 02."),
+            click.option(
+                "--prices",
+                type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                help="Your own price file, instead of the one that ships.",
+            ),
+            click.option(
+                "--confirm-price",
+                metavar="USD",
+                help="What a GPU costs for an hour today, where the file is too old.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _load_prices(path: Path | None) -> list[Price]:
+    from readerkit.budget import Price
+    from readerkit.commands.catalog import read_catalog, shipped
+
+    document = read_catalog(path or shipped("prices.yaml"), "prices")
+    return [Price.parse(entry) for entry in document.value["prices"]]
+
+
+def _take_job(given: dict[str, Any]) -> Job:
+    """Return the job that the options describe, with a price that is not too old."""
+    from dataclasses import replace
+
+    from readerkit.budget import Job
+    from readerkit.budget.money import MAX_AGE_DAYS, find_price, parse_decimal
+
+    price = find_price(
+        _load_prices(given["prices"]),
+        vendor=given["vendor"],
+        gpu=given["gpu"],
+        kind=given["kind"],
+    )
+    confirmed, old = given["confirm_price"], price.age_days(_today()) > MAX_AGE_DAYS
+    if confirmed is None and old and _is_terminal():
+        confirmed = click.prompt(
+            f"The price of {price.dated} is too old (${float(price.usd_per_hour):g}/h, "
+            f"{price.source}).\nDollars that {price.gpu} costs for an hour today",
+            err=True,
+        )
+    if confirmed is not None:
+        price = replace(
+            price,
+            usd_per_hour=parse_decimal("confirmed price", confirmed.removeprefix("$")),
+            dated=_today(),
+            source="confirmed by hand",
+        )
+    return Job.parse(
+        price,
+        instances=given["instances"],
+        hours=given["hours"],
+        setup_hours=given["setup_hours"],
+        lab=given["lab"],
+    )
+
+
+def _is_terminal() -> bool:
+    import sys
+
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def open_ledger() -> Ledger:
+    """Return the ledger of this user; there is no option for another one."""
+    from readerkit.budget import Ledger
+    from readerkit.commands.folders import data_folder
+
+    return Ledger(data_folder() / "budget.sqlite")
+
+
+@budget.command(short_help="What a job costs at worst, and what is left after it.")
+@job_options
+@json_option
+def estimate(as_json: bool, **given: Any) -> None:
+    """Print the sentence that every paid job begins with; exit 1 where it must not.
+
+    \b
+    Example:
+        readerkit budget estimate --gpu rtx-4090 --instances 2 --hours 3 --lab 02
+    """
+    from readerkit.budget import BudgetGuard, show_usd
+    from readerkit.commands.estimate_options import print_json
+
+    job, ledger = _take_job(given), open_ledger()
+    BudgetGuard(ledger).check(job)
+    rooms = ledger.rooms(job.lab)
+    if as_json:
+        print_json(
+            {
+                "cost_cents": job.cost_cents,
+                "limit_seconds": job.limit_seconds,
+                "sentence": job.sentence(),
+                "price_dated": job.price.dated.isoformat(),
+                "price_source": job.price.source,
+                "ceilings": [
+                    {
+                        "name": room.name,
+                        "ceiling_cents": room.ceiling_cents,
+                        "left_cents": room.left_cents,
+                        "left_after_cents": room.left_cents - job.cost_cents,
+                    }
+                    for room in rooms
+                ],
+            }
+        )
+        return
+    click.echo(job.sentence())
+    for place, room in enumerate(rooms):
+        rules = (
+            " (the tighter one, which rules)" if place == 0 and len(rooms) > 1 else ""
+        )
+        click.echo(
+            f"Ceiling of {room.name}: {show_usd(room.ceiling_cents)}, of which "
+            f"{show_usd(room.left_cents)} are left; after it "
+            f"{show_usd(room.left_cents - job.cost_cents)}{rules}."
+        )
+    click.echo(f"Price of {job.price.dated}, from {job.price.source}.")
+
+
+@budget.command(
+    short_help="Reserve a job's cost, run it within its time, record what it was.",
+)
+@job_options
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(command: tuple[str, ...], **given: Any) -> None:
+    """Run COMMAND, which is what costs money, if its worst case fits the ceilings.
+
+    It is ended when the hours are over. The exit code is the command's; 124 at the
+    limit.
+
+    \b
+    Example:
+        readerkit budget run --gpu rtx-4090 --hours 1 --lab 02 -- sky launch task.yaml
+    """
+    from readerkit.budget import BudgetGuard, show_usd
+    from readerkit.commands.library import warn
+
+    job = _take_job(given)
+    receipt = BudgetGuard(open_ledger()).run(job, command)
+    end = " at its time limit" if receipt.timed_out else ""
+    warn(
+        f"entry {receipt.entry}: ended{end} after {receipt.seconds:.0f} s; "
+        f"{show_usd(receipt.actual_cents)} of {show_usd(receipt.reserved_cents)}"
+    )
+    if receipt.exit_code:
+        raise click.exceptions.Exit(receipt.exit_code)
+
+
+@budget.command(short_help="What is reserved and spent; make, settle, export.")
+@click.option("--create", is_flag=True, help="Make an empty ledger.")
+@click.option("--phase-ceiling", default="5", help="Of a new ledger, in dollars (5).")
+@click.option("--lab-ceiling", default="3", help="Of a new ledger, in dollars (3).")
+@click.option("--settle", type=int, metavar="ID", help="Record what an entry cost.")
+@click.option("--cost", metavar="USD", help="What it cost; 0 where nothing started.")
+@click.option("--note", help="Why, beside it.")
+@click.option(
+    "--export",
+    is_flag=False,
+    flag_value=str(DEFAULT_RECORD),
+    type=click.Path(path_type=Path),
+    help=f"Write the spend record: a .md (default {DEFAULT_RECORD}), a .jsonl, or a "
+    "folder for spend.jsonl.",
+)
+@json_option
+def ledger(
+    create: bool,
+    phase_ceiling: str,
+    lab_ceiling: str,
+    settle: int | None,
+    cost: str | None,
+    note: str | None,
+    export: Path | None,
+    as_json: bool,
+) -> None:
+    """Show the ledger, and what the ceilings leave.
+
+    \b
+    Example:
+        readerkit budget ledger --create
+        readerkit budget ledger
+        readerkit budget ledger --settle 3 --cost 0.80 --note "killed by hand"
+        readerkit budget ledger --export
+    """
+    from readerkit.budget import Ceilings, parse_usd, show_usd
+    from readerkit.commands.estimate_options import print_json
+
+    if sum((create, settle is not None, export is not None)) > 1:
+        raise click.UsageError("--create, --settle and --export exclude each other")
+    if (settle is None) != (cost is None):
+        raise click.UsageError("--settle ID and --cost USD belong together")
+    book = open_ledger()
+    if create:
+        book.create(
+            Ceilings(
+                phase_cents=parse_usd("phase ceiling", phase_ceiling),
+                lab_cents=parse_usd("lab ceiling", lab_ceiling),
+            )
+        )
+        click.echo(f"made {book.path}")
+        return
+    if settle is not None and cost is not None:
+        zero = not cost.strip("$0.") and cost.strip("$")
+        book.settle(settle, 0 if zero else parse_usd("cost", cost), note=note)
+    entries, ceilings = book.entries(), book.ceilings()
+    spent = sum(entry.counted_cents for entry in entries)
+    if export is not None:
+        _export(export, entries, ceilings, spent)
+        return
+    if as_json:
+        print_json(
+            {
+                "path": str(book.path),
+                "ceilings": asdict(ceilings),
+                "counted_cents": spent,
+                "left_cents": ceilings.phase_cents - spent,
+                "entries": [asdict(entry) for entry in entries],
+            }
+        )
+        return
+    for entry in entries:
+        open_ = entry.actual_cents is None
+        state = "reserved, not settled" if open_ else f"{entry.seconds or 0:.0f} s"
+        lab = f"lab {entry.lab}, " if entry.lab else ""
+        click.echo(
+            f"{entry.id:>3}  {entry.reserved_at[:16]}  "
+            f"{show_usd(entry.counted_cents):>7} of {show_usd(entry.reserved_cents)}  "
+            f"{lab}{entry.what}: {state}"
+        )
+        click.secho(f"     {entry.command}", dim=True)
+    click.echo(
+        f"{show_usd(spent)} of {show_usd(ceilings.phase_cents)} are spent or reserved "
+        f"in phase {ceilings.phase}; {show_usd(ceilings.phase_cents - spent)} left. "
+        f"A lab may cost {show_usd(ceilings.lab_cents)}."
+    )
+
+
+def _export(path: Path, entries: Sequence[Any], ceilings: Any, spent: int) -> None:
+    from readerkit.commands.spend_record import as_json_lines, as_markdown
+    from readerkit.upstreams.store import write_atomically
+
+    if path.is_dir():
+        path /= "spend.jsonl"
+    if path.suffix == ".jsonl":
+        text = as_json_lines(entries)
+    else:
+        text = as_markdown(entries, ceilings, spent)
+    write_atomically(path, text.encode())
+    click.echo(f"wrote {path}")

@@ -1,0 +1,120 @@
+"""Models, GPUs and clusters: those that ship, and a user's own files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from readerkit.document import Kind, YamlFile
+from readerkit.errors import ContentError, EstimateError, ReaderkitError
+from readerkit.estimate.hardware import Cluster, Gpu
+from readerkit.estimate.quantity import check_choice
+from readerkit.estimate.shape import Shape
+
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def shipped(name: str) -> Path:
+    """Return where a file of the catalog is: in the package, or in a checkout."""
+    inside = PACKAGE / "data" / "catalog" / name
+    return inside if inside.is_file() else PACKAGE.parent / "catalog" / name
+
+
+def read_catalog(path: Path, kind: Kind) -> YamlFile:
+    """Return a catalog file that fits its schema.
+
+    Raises:
+        ContentError: every fault of the file.
+        ReaderkitError: a file that cannot be read.
+    """
+    from readerkit.schema import read_document
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None
+    document = read_document(data, str(path), kind)
+    if document.value is None and not document.faults:
+        document.faults.append(document.fault((), "the file is empty"))
+    if document.faults:
+        raise ContentError(document.faults)
+    return document
+
+
+def load_gpus() -> dict[str, Gpu]:
+    """Return the GPUs that ship."""
+    value = read_catalog(shipped("hardware.yaml"), "hardware").value
+    return {name: Gpu.parse(name, entry) for name, entry in value["gpus"].items()}
+
+
+def load_clusters() -> dict[str, Cluster]:
+    """Return the clusters that ship."""
+    value = read_catalog(shipped("hardware.yaml"), "hardware").value
+    return _clusters(value, load_gpus())
+
+
+def find_gpu(name: str) -> Gpu:
+    """Return a GPU that ships.
+
+    Raises:
+        EstimateError: no such GPU; the message names the near ones.
+    """
+    gpus = load_gpus()
+    return gpus[check_choice("GPU", name.lower(), gpus)]
+
+
+def find_cluster(name: str) -> Cluster:
+    """Return a cluster that ships, or the one in a user's file.
+
+    Raises:
+        EstimateError: no such cluster, or a file with several.
+    """
+    if not _is_file(name):
+        clusters = load_clusters()
+        return clusters[check_choice("cluster", name.lower(), clusters)]
+    value = read_catalog(Path(name), "hardware").value
+    own = {key: Gpu.parse(key, entry) for key, entry in value.get("gpus", {}).items()}
+    clusters = _clusters(value, load_gpus() | own)
+    if len(clusters) != 1:
+        raise EstimateError(
+            f"{name}: got {len(clusters)} clusters, expected the one to work with"
+        )
+    return next(iter(clusters.values()))
+
+
+def find_model(name: str) -> dict[str, Any]:
+    """Return the sizes of a model that ships, or of the one in a user's file.
+
+    Raises:
+        EstimateError: no such model, or a file with several.
+    """
+    if not _is_file(name):
+        models = read_catalog(shipped("models.yaml"), "models").value
+        return dict(models[check_choice("model", name.lower(), models)]["shape"])
+    models = read_catalog(Path(name), "models").value
+    if len(models) != 1:
+        raise EstimateError(
+            f"{name}: got {len(models)} models, expected the one to work with"
+        )
+    return dict(next(iter(models.values()))["shape"])
+
+
+def load_models() -> dict[str, tuple[Shape, str]]:
+    """Return the models that ship, each with its source."""
+    models = read_catalog(shipped("models.yaml"), "models").value
+    return {
+        name: (Shape.parse(entry["shape"]), entry["source"])
+        for name, entry in models.items()
+    }
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith((".yaml", ".yml"))
+
+
+def _clusters(value: Mapping[str, Any], gpus: Mapping[str, Gpu]) -> dict[str, Cluster]:
+    return {
+        name: Cluster.parse(name, entry, gpus)
+        for name, entry in value.get("clusters", {}).items()
+    }

@@ -1,0 +1,146 @@
+"""``readerkit estimate memory``: what one GPU holds, and what fails first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from readerkit.commands.estimate_options import (
+    COUNT,
+    EstimateCommand,
+    brief_option,
+    gpu_options,
+    layout_options,
+    model_options,
+    need_shape,
+    show,
+    take_gpu_bytes,
+    take_layouts,
+    take_shape,
+)
+from readerkit.commands.options import json_option
+
+
+@click.command(
+    cls=EstimateCommand,
+    short_help="What one GPU holds, and which allocation fails first.",
+)
+@click.option("--params", type=COUNT, help="Only model states, of so many parameters.")
+@click.option("--inference", is_flag=True, help="Weights and KV cache instead.")
+@click.option("--batch", type=COUNT, default=1, help="Sequences at once, in inference.")
+@click.option(
+    "--context", type=COUNT, default=4096, help="Tokens of each, in inference."
+)
+@click.option(
+    "--weight-bytes", type=float, default=2, help="Bytes of a weight, in inference."
+)
+@click.option("--cache-bytes", type=COUNT, default=2, help="Bytes of a cached number.")
+@model_options
+@layout_options
+@gpu_options
+@brief_option
+@json_option
+def memory(
+    params: int | None,
+    inference: bool,
+    batch: int,
+    context: int,
+    weight_bytes: float,
+    cache_bytes: int,
+    as_json: bool,
+    brief: bool,
+    **given: Any,
+) -> None:
+    """Print the parameters of a model and the memory of the most loaded GPU.
+
+    \b
+    Example:
+        readerkit estimate memory --model llama-2-7b --dp 8 --zero 3 --gpu h100-80gb
+        readerkit estimate memory --model llama-2-70b --tp 8 --inference --batch 16
+        readerkit estimate memory --params 7.5B --dp 64 --zero 2 --precision mixed-16
+    """
+    from readerkit.estimate.memory import most_loaded
+    from readerkit.estimate.memory_estimates import (
+        estimate_inference,
+        estimate_states,
+        estimate_training,
+    )
+    from readerkit.estimate.shape import estimate_parameters
+    from readerkit.estimate.states import precision
+    from readerkit.estimate.timeline import timeline
+
+    gpu_bytes, reserve = take_gpu_bytes(given), given.pop("reserve")
+    convention, multiple = given.pop("precision"), given.pop("vocab_multiple")
+    shown: dict[str, Any] = {"as_json": as_json, "brief": brief}
+    if params is not None:
+        if take_shape(given) is not None:
+            raise click.UsageError("--params stands alone: leave out the model")
+        show(
+            [
+                estimate_states(
+                    params=params,
+                    stage=layout.zero,
+                    world_size=layout.replicas,
+                    convention=convention,
+                    model_parallel=layout.tp * layout.pp,
+                )
+                for layout in take_layouts(given)
+            ],
+            **shown,
+        )
+        return
+    shape = need_shape(given)
+    layouts = take_layouts(given)
+    parameters = estimate_parameters(shape, vocab_multiple=multiple)
+    if inference:
+        run = estimate_inference(
+            shape,
+            tokens=context,
+            batch=batch,
+            tensor_parallel=layouts[0].tp,
+            weight_bytes=weight_bytes,
+            cache_bytes=cache_bytes,
+            gpu_bytes=gpu_bytes,
+            reserve=reserve,
+        )
+        show([parameters, run], **shown)
+        return
+    estimates = [
+        estimate_training(
+            shape,
+            layout,
+            convention=convention,
+            vocab_multiple=multiple,
+            gpu_bytes=gpu_bytes,
+            reserve=reserve,
+        )
+        for layout in layouts
+    ]
+    moments = [
+        {"moment": moment.name, "allocates": moment.what, "held": moment.held_bytes}
+        for moment in timeline(
+            most_loaded(
+                shape, layouts[-1], precision(convention), vocab_multiple=multiple
+            )
+        )
+    ]
+    show([parameters, *estimates], timeline=moments, **shown)
+    if not as_json and not brief:
+        usable = gpu_bytes * (1 - reserve) if gpu_bytes is not None else None
+        _print_timeline(moments, usable)
+
+
+def _print_timeline(moments: list[dict[str, Any]], usable: float | None) -> None:
+    from readerkit.render.estimate_table import format_bytes
+
+    click.secho(
+        "\nin order of time: what is allocated, and what is held then", bold=True
+    )
+    failed = False
+    for moment in moments:
+        over = usable is not None and moment["held"] > usable and not failed
+        mark = "  <- fails" if over else ""
+        failed = failed or over
+        what = f"{moment['moment']}: {moment['allocates']}"
+        click.echo(f"{what:<44}{format_bytes(moment['held'])}{mark}")

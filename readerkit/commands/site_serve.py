@@ -1,0 +1,222 @@
+"""Serves the reading site to this machine, and builds it anew when a file changes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import mimetypes
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import click
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import (
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Route
+from watchfiles import awatch
+
+from readerkit.commands.library import open_library, warn
+from readerkit.commands.site_build import Files, Workshop, make_site
+from readerkit.commands.site_inputs import Inputs
+from readerkit.errors import ReaderkitError
+from readerkit.upstreams.store import write_atomically
+
+HOST = "127.0.0.1"
+NAMES = ["127.0.0.1", "localhost"]
+MAX_READ = 10_000
+"""Ids of notes that one reader may have read."""
+MAX_BODY_BYTES = 1_000_000
+_LIVE = b'<script src="/-/live.js"></script>\n</body>'
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Server:
+    """The site in memory, who listens for changes, and what was read."""
+
+    def __init__(self, inputs: Inputs, book: Path | None) -> None:
+        self.inputs = inputs
+        self.book = book
+        self.workshop = Workshop()
+        self.files: Files = {}
+        self.listeners: set[asyncio.Queue[str]] = set()
+        self.read_file = inputs.mine.parent / "read.json"
+        self.closing = False
+
+    def build(self) -> None:
+        """Make the site anew.
+
+        Raises:
+            ReaderkitError: something in it that does not hold; the old site stays.
+        """
+        library = open_library(self.book, quiet=True)
+        self.files = make_site(library, self.inputs, self.workshop)
+
+    async def watch(self) -> None:
+        """Build anew after each change, and tell every open page."""
+        # The shortest pause that still takes a save by rename as one change.
+        folders = self.inputs.watched()
+        async for _ in awatch(*folders, debounce=400, step=20, rust_timeout=1000):
+            try:
+                await asyncio.to_thread(self.build)
+                said = json.dumps({"kind": "reload"})
+            except ReaderkitError as error:
+                warn(str(error))
+                said = json.dumps({"kind": "fault", "text": str(error)})
+            for listener in self.listeners:
+                listener.put_nowait(said)
+
+    # --- what is asked for ---
+
+    async def page(self, request: Request) -> Response:
+        """Answer with a file of the site: nothing else can be named."""
+        path = request.path_params["path"]
+        if path == "" or path.endswith("/"):
+            path += "index.html"
+        if path not in self.files:
+            raise HTTPException(404, f"no page {path!r} in this site")
+        try:
+            data = await asyncio.to_thread(self.files[path])
+        except ReaderkitError as error:
+            return PlainTextResponse(str(error), 500, headers=_HEADERS)
+        kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+        if kind == "text/html":
+            head, mark, tail = data.rpartition(b"</body>")
+            data = head + _LIVE + tail if mark else data
+        return Response(data, media_type=kind, headers=_HEADERS)
+
+    async def live(self, _: Request) -> Response:
+        """Answer with the script that reloads a page and shares what was read."""
+        data = (self.inputs.site / "theme" / "live.js").read_bytes()
+        return Response(data, media_type="text/javascript", headers=_HEADERS)
+
+    async def changes(self, _: Request) -> Response:
+        """Answer with a line for each build, as long as the page is open."""
+        return StreamingResponse(
+            self._events(), media_type="text/event-stream", headers=_HEADERS
+        )
+
+    async def _events(self) -> AsyncIterator[str]:
+        listener: asyncio.Queue[str] = asyncio.Queue()
+        self.listeners.add(listener)
+        try:
+            yield "retry: 500\n\n"
+            while not self.closing:
+                with contextlib.suppress(TimeoutError):
+                    said = await asyncio.wait_for(listener.get(), 0.5)
+                    yield f"data: {said}\n\n"
+        finally:
+            self.listeners.discard(listener)
+
+    async def what_was_read(self, _: Request) -> Response:
+        """Answer with the ids that this reader has read, in whichever browser."""
+        return JSONResponse(self._read(), headers=_HEADERS)
+
+    async def remember(self, request: Request) -> Response:
+        """Add ids to what was read; only this site's own pages may ask for it."""
+        origin = request.headers.get("origin", "")
+        if origin != f"http://{request.headers.get('host', '')}":
+            raise HTTPException(403, "only this site's own pages may write")
+        if int(request.headers.get("content-length") or MAX_BODY_BYTES + 1) > (
+            MAX_BODY_BYTES
+        ):
+            raise HTTPException(413, "too much at once")
+        try:
+            given = json.loads(await request.body())
+        except ValueError:
+            given = None
+        if not isinstance(given, list) or not all(_is_id(each) for each in given):
+            raise HTTPException(400, "expected a list of ids")
+        known = self._read()
+        merged = list(dict.fromkeys([*known, *given]))[:MAX_READ]
+        if merged != known:
+            write_atomically(self.read_file, json.dumps(merged).encode())
+        return JSONResponse(merged, headers=_HEADERS)
+
+    def _read(self) -> list[str]:
+        try:
+            kept: Any = json.loads(self.read_file.read_bytes())
+        except (OSError, ValueError):
+            return []
+        return [each for each in kept if _is_id(each)] if isinstance(kept, list) else []
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= 200
+
+
+def application(server: Server) -> Starlette:
+    """Return what answers requests: under this machine's own names only."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        watching = asyncio.create_task(server.watch())
+        yield
+        watching.cancel()
+
+    return Starlette(
+        routes=[
+            Route("/-/live.js", server.live),
+            Route("/-/changes", server.changes),
+            Route("/-/read", server.what_was_read, methods=["GET"]),
+            Route("/-/read", server.remember, methods=["POST"]),
+            Route("/{path:path}", server.page),
+        ],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=NAMES)],
+        lifespan=lifespan,
+    )
+
+
+class _Uvicorn(uvicorn.Server):
+    """Tells open event streams to end when the server is asked to."""
+
+    def __init__(self, config: uvicorn.Config, server: Server) -> None:
+        super().__init__(config)
+        self._ours = server
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._ours.closing = True
+        await super().shutdown(sockets)
+
+
+def serve(inputs: Inputs, book: Path | None, port: int) -> None:
+    """Build the site, and serve it until interrupted.
+
+    Raises:
+        ReaderkitError: a site that cannot be built, a port that is taken.
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with listener:
+        try:
+            listener.bind((HOST, port))
+            listener.listen()
+        except OSError as error:
+            raise ReaderkitError(
+                f"port {port} of {HOST}: {error.strerror}: expected a free one; "
+                "name another with --port, or let --port 0 take one"
+            ) from None
+        server = Server(inputs, book)
+        server.build()
+        click.echo(f"http://{HOST}:{listener.getsockname()[1]}/ (stop with ^C)")
+        config = uvicorn.Config(
+            application(server), log_level="warning", timeout_graceful_shutdown=2
+        )
+        _Uvicorn(config, server).run(sockets=[listener])

@@ -1,0 +1,308 @@
+"""Anti-patterns of a layout, each with the number that condemns it.
+
+A finding is a comparison: this layout against the same one without the fault, or
+against a bound that its source gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from readerkit.errors import EstimateError
+from readerkit.estimate.hardware import Cluster
+from readerkit.estimate.layout import Layout, check_fit, misfits
+from readerkit.estimate.memory import most_loaded
+from readerkit.estimate.shape import Shape
+from readerkit.estimate.states import precision
+from readerkit.estimate.step_time import Assumptions, StepTime, step_time
+from readerkit.estimate.timeline import first_failure
+
+MAX_BUBBLE = 0.2
+"""Of total time; a pipeline with four times as many microbatches as ranks has 16%."""
+MAX_COMMUNICATION = 0.2
+"""Of total time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One anti-pattern in a layout."""
+
+    code: str
+    what: str
+    number: str
+    """What condemns it."""
+    instead: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A layout and what it is to run on."""
+
+    shape: Shape
+    layout: Layout
+    cluster: Cluster
+    assumptions: Assumptions
+    convention: str = "mixed-18"
+    vocab_multiple: int = 1
+    reserve: float = 0.1
+    no_sync: bool = True
+
+    def time(self, layout: Layout) -> StepTime:
+        """Return the time of a step with another layout."""
+        return step_time(
+            self.shape,
+            layout,
+            self.cluster,
+            self.assumptions,
+            convention=self.convention,
+            vocab_multiple=self.vocab_multiple,
+            no_sync=self.no_sync,
+        )
+
+    def held(self, layout: Layout) -> float:
+        """Return the bytes of the most loaded GPU with another layout."""
+        kept = precision(self.convention)
+        most = most_loaded(self.shape, layout, kept, vocab_multiple=self.vocab_multiple)
+        return float(most.total)
+
+    @property
+    def usable_bytes(self) -> float:
+        """What one GPU offers."""
+        return float(self.cluster.gpu.memory_bytes * (1 - self.reserve))
+
+
+def lint(setting: Setting) -> list[Finding]:
+    """Return the anti-patterns of a layout, the gravest first.
+
+    Raises:
+        EstimateError: a layout that the model cannot be cut into.
+    """
+    check_fit(setting.shape, setting.layout)
+    now = setting.time(setting.layout)
+    return [
+        *_memory(setting),
+        *_tensor_parallel(setting, now),
+        *_straddling(setting),
+        *_batch(setting, now),
+        *_bubble(setting, now),
+        *_accumulation(setting, now),
+        *_zero(setting, now),
+        *_recompute(setting, now),
+    ]
+
+
+def _memory(setting: Setting) -> Iterator[Finding]:
+    held = setting.held(setting.layout)
+    if held <= setting.usable_bytes:
+        return
+    most = most_loaded(
+        setting.shape,
+        setting.layout,
+        precision(setting.convention),
+        vocab_multiple=setting.vocab_multiple,
+    )
+    failure = first_failure(
+        most,
+        precision(setting.convention),
+        setting.cluster.gpu.memory_bytes,
+        setting.reserve,
+    )
+    yield Finding(
+        "does-not-fit",
+        "the most loaded GPU holds more than it has",
+        f"{held / 1e9:.1f} GB at the peak; {failure}",
+        "more sharding (tp, pp, ZeRO), a smaller microbatch, or recompute",
+    )
+
+
+def _tensor_parallel(setting: Setting, now: StepTime) -> Iterator[Finding]:
+    layout, per_node = setting.layout, setting.cluster.gpus_per_node
+    if layout.tp <= per_node:
+        return
+    inside = replace(layout, tp=per_node, dp=layout.dp * layout.tp // per_node)
+    number = f"{now.exposed['tp'] / now.total:.0%} of the step"
+    if not misfits(setting.shape, inside) and layout.tp % per_node == 0:
+        then = setting.time(
+            replace(inside, microbatches=_same_batch(layout, inside))
+            if _same_batch(layout, inside)
+            else inside
+        )
+        share = then.exposed["tp"] / then.total
+        number += f", against {share:.0%} with tp {per_node} inside a node"
+    cluster = setting.cluster
+    yield Finding(
+        "tp-across-nodes",
+        f"tp {layout.tp} on nodes of {per_node} GPUs: every layer's collectives cross "
+        "the network",
+        f"{number} ({cluster.inside_bytes_per_s / 1e9:g} GB/s a GPU inside, "
+        f"{cluster.between_bytes_per_s / 1e9:g} between)",
+        f"tp {per_node} at most; the rest as pipeline or data parallel",
+    )
+
+
+def _same_batch(layout: Layout, other: Layout) -> int:
+    """Return the microbatches that keep the global batch; 0: none does."""
+    each = other.dp * other.micro_batch
+    return 0 if layout.global_batch % each else layout.global_batch // each
+
+
+def _straddling(setting: Setting) -> Iterator[Finding]:
+    per_node, layout = setting.cluster.gpus_per_node, setting.layout
+    if layout.world_size <= per_node:
+        return
+    for axis, size in (("tp", layout.tp), ("tp × cp", layout.tp * layout.cp)):
+        if size < per_node and per_node % size:
+            groups = layout.world_size // size
+            over = sum(
+                1
+                for group in range(groups)
+                if group * size // per_node != (group * size + size - 1) // per_node
+            )
+            yield Finding(
+                "straddling-groups",
+                f"{axis} {size} does not divide a node of {per_node} GPUs",
+                f"{over} of {groups} groups have members in two nodes, and each waits "
+                f"for {setting.cluster.between_bytes_per_s / 1e9:g} GB/s instead of "
+                f"{setting.cluster.inside_bytes_per_s / 1e9:g}",
+                f"a divisor of {per_node}",
+            )
+            return
+
+
+def _batch(setting: Setting, now: StepTime) -> Iterator[Finding]:
+    layout = setting.layout
+    if layout.replicas == 1 or "dp" not in now.exposed:
+        return
+    share = now.exposed["dp"] / now.total
+    if share > MAX_COMMUNICATION:
+        each = layout.micro_batch * layout.microbatches
+        yield Finding(
+            "tiny-batch-large-dp",
+            f"dp {layout.dp} with {each} sequences each: too little compute for the "
+            "sums of gradients",
+            f"{share:.0%} of the step is data parallel, with {layout.global_batch} "
+            f"sequences over {layout.dp} replicas",
+            "a larger global batch, or fewer replicas of more ranks",
+        )
+
+
+def check_batch(*, global_batch: int, dp: int) -> Finding | None:
+    """Return the finding of a batch with less than a sequence for each replica."""
+    if global_batch >= dp:
+        return None
+    return Finding(
+        "tiny-batch-large-dp",
+        f"a global batch of {global_batch} on dp {dp}",
+        f"{global_batch / dp:g} sequences for each replica: {dp - global_batch} of "
+        f"them ({1 - global_batch / dp:.0%}) have nothing to do",
+        f"a global batch of {dp} at least, or dp {global_batch}",
+    )
+
+
+def _bubble(setting: Setting, now: StepTime) -> Iterator[Finding]:
+    layout = setting.layout
+    if layout.pp == 1:
+        return
+    p, m, v = layout.pp, layout.microbatches, layout.virtual_stages
+    ideal = (p - 1) / (v * m)
+    if layout.schedule == "zb-h1":
+        return
+    total = ideal / (1 + ideal)
+    if total <= MAX_BUBBLE:
+        return
+    enough = -(-(p - 1) * (1 - MAX_BUBBLE) // (v * MAX_BUBBLE))
+    yield Finding(
+        "few-microbatches",
+        f"pp {p} with {m} microbatches: the pipeline is filled and drained for little",
+        f"bubble {total:.1%} of total time, {ideal:.1%} of ideal "
+        f"((p-1)/(v m) = {p - 1}/({v} × {m}))",
+        f"{int(enough)} microbatches for {MAX_BUBBLE:.0%}, or more chunks, or fewer "
+        "stages",
+    )
+
+
+def _accumulation(setting: Setting, now: StepTime) -> Iterator[Finding]:
+    layout = setting.layout
+    if layout.pp > 1 or layout.microbatches == 1:
+        return
+    k = layout.microbatches
+    larger = None
+    for factor in range(k, 1, -1):
+        one = replace(
+            layout, micro_batch=layout.micro_batch * factor, microbatches=k // factor
+        )
+        if k % factor == 0 and setting.held(one) <= setting.usable_bytes:
+            larger = one
+            break
+    if larger is None:
+        return
+    then = setting.time(larger)
+    saved = 1 - then.total / now.total
+    yield Finding(
+        "needless-accumulation",
+        f"{k} microbatches of {layout.micro_batch} where "
+        f"{larger.microbatches} of {larger.micro_batch} fit",
+        f"{setting.held(larger) / 1e9:.1f} GB of {setting.usable_bytes / 1e9:.1f} "
+        f"would be held, and the step be {saved:.1%} shorter; accumulation saves "
+        "traffic only against summing after each microbatch (no_sync)",
+        f"--micro-batch {larger.micro_batch}",
+    )
+
+
+def _zero(setting: Setting, now: StepTime) -> Iterator[Finding]:
+    layout = setting.layout
+    if layout.zero >= 2 and layout.pp > 1:
+        yield Finding(
+            "zero-with-pipeline",
+            f"ZeRO {layout.zero} under a pipeline",
+            f"gradients are summed into shards {layout.microbatches} times a step "
+            "instead of once; DeepSpeed's pipeline refuses it",
+            "ZeRO 1",
+        )
+    elif layout.zero >= 2 and layout.microbatches > 1:
+        lighter = replace(layout, zero=1)
+        if setting.held(lighter) <= setting.usable_bytes:
+            then = setting.time(lighter)
+            saved = 1 - then.total / now.total
+            if saved > 0.01:
+                yield Finding(
+                    "zero-with-accumulation",
+                    f"ZeRO {layout.zero} with {layout.microbatches} microbatches, "
+                    "where ZeRO 1 fits",
+                    f"the step would be {saved:.1%} shorter: stage {layout.zero} "
+                    "communicates for each microbatch, stage 1 once",
+                    "ZeRO 1",
+                )
+
+
+def _recompute(setting: Setting, now: StepTime) -> Iterator[Finding]:
+    layout = setting.layout
+    if layout.recompute != "full":
+        return
+    for kind in ("none", "selective"):
+        lighter = replace(layout, recompute=kind)
+        if setting.held(lighter) <= setting.usable_bytes:
+            saved = 1 - setting.time(lighter).total / now.total
+            yield Finding(
+                "needless-recompute",
+                f"full recompute where {kind} fits",
+                f"{setting.held(lighter) / 1e9:.1f} GB of "
+                f"{setting.usable_bytes / 1e9:.1f}, and the step {saved:.1%} shorter",
+                f"--recompute {kind}",
+            )
+            return
+
+
+def check_nodes(cluster: Cluster, layout: Layout) -> None:
+    """Raise where a job does not come to whole nodes.
+
+    Raises:
+        EstimateError: part of a node would stay empty.
+    """
+    per_node = cluster.gpus_per_node
+    if layout.world_size > per_node and layout.world_size % per_node:
+        raise EstimateError(
+            f"dp × tp × pp × cp: got {layout.world_size}, expected whole nodes of "
+            f"{per_node} ({cluster.name})"
+        )

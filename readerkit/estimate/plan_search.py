@@ -1,0 +1,338 @@
+"""The search behind a plan: every way to cut a model, each weighed once.
+
+A layout is tp, pp, cp, ep, dp and a ZeRO stage; its variants are microbatch size,
+recompute and pipeline chunks. The best variant that fits stands for its layout. What
+variants share (weights of a stage, activations of a layer, traffic of a microbatch) is
+made once, by the functions that ``memory`` and ``step_time`` are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from math import inf
+from operator import add
+
+from readerkit.estimate.hardware import Cluster
+from readerkit.estimate.layout import Layout, misfits
+from readerkit.estimate.memory import (
+    ActivationPieces,
+    activation_pieces,
+    gathered_bytes,
+    state_bytes,
+    telling_ranks,
+)
+from readerkit.estimate.quantity import (
+    Number,
+)
+from readerkit.estimate.shape import Shape
+from readerkit.estimate.states import precision
+from readerkit.estimate.step_time import (
+    Assumptions,
+    axis_seconds,
+    compose,
+    group_seconds,
+    microbatch_seconds,
+    strides,
+)
+from readerkit.estimate.volumes import dp_step_traffic, model_step_traffic
+
+MICRO_BATCHES = (1, 2, 4, 8, 16)
+MAX_CHUNKS = 8
+MIN_CONTEXT = 4096
+"""Tokens of a sequence on one rank below which context parallel is not tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is to be trained on what."""
+
+    shape: Shape
+    cluster: Cluster
+    gpus: int
+    global_batch: int
+    sequence: int = 4096
+    convention: str = "mixed-18"
+    vocab_multiple: int = 1
+    reserve: float = 0.1
+    flash: bool = True
+    assumptions: Assumptions = field(default_factory=Assumptions)
+    tokens: Number | None = None
+    """Of the whole training, for days; None: only a step is timed."""
+    deadline_days: Number | None = None
+
+    @property
+    def usable_bytes(self) -> float:
+        """What one GPU offers."""
+        return float(self.cluster.gpu.memory_bytes * (1 - self.reserve))
+
+    @property
+    def step_tokens(self) -> int:
+        """Tokens of one step."""
+        return self.global_batch * self.sequence
+
+
+# --- 1. every way to cut --------------------------------------------------------------
+
+
+def divisors(number: int) -> list[int]:
+    """Return the divisors of a number, in order."""
+    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
+    return sorted({*small, *(number // d for d in small)})
+
+
+def cuts(question: Question) -> Iterator[Layout]:
+    """Yield every product tp × pp × cp × dp that is the number of GPUs, with ep."""
+    shape, gpus = question.shape, question.gpus
+    for tp in divisors(gpus):
+        for pp in divisors(gpus // tp):
+            for cp in divisors(gpus // tp // pp):
+                dp = gpus // tp // pp // cp
+                for ep in divisors(shape.experts) if shape.experts else [1]:
+                    if dp * cp % ep == 0:
+                        yield Layout(
+                            dp=dp,
+                            tp=tp,
+                            pp=pp,
+                            cp=cp,
+                            ep=ep,
+                            sequence=question.sequence,
+                            flash=question.flash,
+                            recompute="none",
+                        )
+
+
+def variants(question: Question, cut: Layout) -> Iterator[tuple[int, int, list[int]]]:
+    """Yield microbatch size, microbatches, and the chunks that these allow."""
+    each = question.global_batch // cut.dp
+    layers = question.shape.layers
+    for micro_batch in MICRO_BATCHES:
+        if each % micro_batch:
+            continue
+        microbatches, chunks = each // micro_batch, [1]
+        if cut.pp > 1 and microbatches % cut.pp == 0 and layers % cut.pp == 0:
+            rank_layers = layers // cut.pp
+            chunks = [v for v in divisors(rank_layers) if v <= MAX_CHUNKS]
+        yield micro_batch, microbatches, chunks
+
+
+# --- 2. the search --------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Best:
+    """The best variant of one layout so far, and the one that needs least memory."""
+
+    stage: Layout
+    seconds: float = inf
+    fastest: tuple[Layout, int] | None = None
+    """Its microbatches and recompute, and its chunks; None: nothing fits yet."""
+    least_bytes: float = inf
+    least: tuple[Layout, int] | None = None
+
+    @property
+    def layout(self) -> Layout | None:
+        """The fastest variant that fits."""
+        return _variant(self.stage, self.fastest) if self.fastest else None
+
+    @property
+    def leanest(self) -> Layout | None:
+        """The variant that needs least memory."""
+        return _variant(self.stage, self.least) if self.least else None
+
+
+def _variant(stage: Layout, chosen: tuple[Layout, int]) -> Layout:
+    base, v = chosen
+    schedule = "interleaved" if v > 1 else "1f1b"
+    return replace(base, zero=stage.zero, virtual_stages=v, schedule=schedule)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seconds:
+    """Times that the variants of one microbatch size and recompute share."""
+
+    microbatch: float
+    blocking: float
+    """Tensor and expert parallel, for one microbatch."""
+    send: float
+    """The messages of the pipeline, for one microbatch and chunk."""
+    tie: float
+    """The sum of a tied table, once in a step."""
+    context: float
+    """Context parallel, for one microbatch."""
+
+
+class Search:
+    """One pass over all variants, with the pieces they share made once."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.kept = precision(question.convention)
+        # Flash attention has no scores to recompute: selective would be none.
+        kinds = ("none", "full") if question.flash else ("none", "selective", "full")
+        self.recomputes = kinds
+        self.examined = 0
+        self.dropped: dict[str, tuple[int, str]] = {}
+        self.best: list[Best] = []
+
+    def run(self) -> None:
+        """Weigh every variant of every layout."""
+        batch = self.question.global_batch
+        for cut in cuts(self.question):
+            reasons = misfits(self.question.shape, cut)
+            if batch % cut.dp:
+                reasons.append(
+                    f"batch: got {batch}, expected a multiple of dp {cut.dp}"
+                )
+            if reasons:
+                self._drop("cannot be cut", reasons[0])
+            elif cut.cp > 1 and cut.sequence // cut.cp < MIN_CONTEXT:
+                self._drop(
+                    "context cut too short",
+                    f"cp {cut.cp} leaves {cut.sequence // cut.cp} tokens a rank, too "
+                    f"few for kernels to reach the efficiency assumed ({MIN_CONTEXT})",
+                )
+            else:
+                self.best += self._weigh(cut)
+
+    def _drop(self, why: str, example: str) -> None:
+        count, first = self.dropped.get(why, (0, example))
+        self.dropped[why] = count + 1, first
+
+    def _stages(self, cut: Layout) -> list[Layout]:
+        """Return a cut with each ZeRO stage that can be."""
+        stages = (0, 1, 2, 3) if cut.replicas > 1 else (0,)
+        found = [replace(cut, zero=zero) for zero in stages if zero < 2 or cut.pp == 1]
+        for zero in stages[len(found) :]:
+            self._drop(
+                "ZeRO 2 or 3 under a pipeline",
+                f"pp {cut.pp} with ZeRO {zero}: every microbatch would sum gradients "
+                "into shards anew; DeepSpeed's pipeline refuses both stages",
+            )
+        return found
+
+    def _weigh(self, cut: Layout) -> list[Best]:
+        """Return the best variant of a cut under each ZeRO stage."""
+        question, usable = self.question, self.question.usable_bytes
+        stages = self._stages(cut)
+        held = [self._states(stage) for stage in stages]
+        once = [self._once(stage) for stage in stages]
+        best = [Best(stage) for stage in stages]
+        for micro_batch, microbatches, chunks in variants(question, cut):
+            for recompute in self.recomputes:
+                base = replace(
+                    cut,
+                    micro_batch=micro_batch,
+                    microbatches=microbatches,
+                    recompute=recompute,
+                )
+                pieces = self._pieces(base)
+                seconds: _Seconds | None = None
+                for v in chunks:
+                    schedule = "interleaved" if v > 1 else "1f1b"
+                    work = [
+                        piece.held(schedule, cut.pp, microbatches, v)
+                        + piece.recomputed
+                        + piece.logits
+                        for piece in pieces
+                    ]
+                    self.examined += len(stages)
+                    for at, one in enumerate(best):
+                        bytes_held = max(map(add, held[at], work))
+                        if bytes_held < one.least_bytes:
+                            one.least_bytes, one.least = bytes_held, (base, v)
+                        if bytes_held > usable:
+                            continue
+                        # Made only for what fits: most of the work is here.
+                        seconds = seconds or self._seconds(base)
+                        first, more = once[at]
+                        sums = first + more * (microbatches - 1)
+                        total = self._total(base, v, seconds, sums)
+                        if total < one.seconds:
+                            one.seconds, one.fastest = total, (base, v)
+        return best
+
+    def _pieces(self, base: Layout) -> list[ActivationPieces]:
+        question = self.question
+        return [
+            activation_pieces(
+                question.shape, base, rank, vocab_multiple=question.vocab_multiple
+            )
+            for rank in telling_ranks(question.shape, base.pp)
+        ]
+
+    def _states(self, stage: Layout) -> list[Number]:
+        """Return what each telling rank holds, whatever the microbatch."""
+        shape, multiple = self.question.shape, self.question.vocab_multiple
+        found = []
+        for rank in telling_ranks(shape, stage.pp):
+            weights, gradients, optimizer, _ = state_bytes(
+                shape, stage, self.kept, rank, vocab_multiple=multiple
+            )
+            gathered = gathered_bytes(shape, stage, self.kept, rank)
+            found.append(weights + gradients + optimizer + gathered)
+        return found
+
+    def _once(self, stage: Layout) -> tuple[float, float]:
+        """Return the time of data parallelism: with one microbatch, and for each more.
+
+        Stage 2 sums again for each microbatch, stage 3 gathers again too.
+        """
+        question = self.question
+        one, two = (
+            sum(
+                axis_seconds(
+                    dp_step_traffic(
+                        question.shape,
+                        replace(stage, microbatches=microbatches),
+                        self.kept,
+                        vocab_multiple=question.vocab_multiple,
+                    ),
+                    stage,
+                    question.cluster,
+                    question.assumptions.link_efficiency,
+                ).values()
+            )
+            for microbatches in (1, 2)
+        )
+        return one, two - one
+
+    def _seconds(self, base: Layout) -> _Seconds:
+        """Return the times of one microbatch; all of them grow with their number."""
+        question, cluster = self.question, self.question.cluster
+        efficiency, distance = question.assumptions.link_efficiency, strides(base)
+        times = dict.fromkeys(("tp", "ep", "send", "pp", "cp"), 0.0)
+        for traffic in model_step_traffic(
+            question.shape,
+            replace(base, microbatches=1),
+            self.kept,
+            vocab_multiple=question.vocab_multiple,
+        ):
+            key = "send" if traffic.operation == "send-recv" else traffic.axis
+            stride = distance[traffic.axis]
+            times[key] += group_seconds(cluster, traffic, stride, efficiency)
+        return _Seconds(
+            microbatch=microbatch_seconds(
+                question.shape, base, cluster, question.assumptions
+            ),
+            blocking=times["tp"] + times["ep"],
+            send=times["send"],
+            tie=times["pp"],
+            context=times["cp"],
+        )
+
+    def _total(self, base: Layout, v: int, seconds: _Seconds, once: float) -> float:
+        m = base.microbatches
+        blocking = seconds.blocking + seconds.send * v + seconds.tie / m
+        compute, bubble, exposed, context = compose(
+            microbatch_s=seconds.microbatch,
+            per_microbatch_s=blocking,
+            once_s=once,
+            context_s=seconds.context * m,
+            microbatches=m,
+            stages=base.pp,
+            virtual_stages=v,
+            weight_share=0.0,
+            overlap=self.question.assumptions.overlap,
+        )
+        return compute + bubble + exposed + context + blocking * m

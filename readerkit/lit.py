@@ -1,0 +1,277 @@
+"""What records show of some lines: whether they ran, and what they sent.
+
+Pure: records and lines come in, an answer goes out; pages and the terminal show it.
+"Not executed" is only said of code that a record watched.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+
+from readerkit.anchors import Span
+from readerkit.annotations import Event as Named
+from readerkit.annotations import Mirror, MirrorSection
+from readerkit.errors import Fault
+from readerkit.records import Event, RankEvents, Record, lines_from_text
+
+MINIS = "minis"
+_NAMES = {
+    "all_reduce": "all-reduce",
+    "all_gather": "all-gather",
+    "reduce_scatter": "reduce-scatter",
+    "all_to_all": "all-to-all",
+    "recv": "receive",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """All calls of one operation that some lines led to, on one rank."""
+
+    op: str
+    calls: int
+    payload_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LitLines:
+    """What one record shows of some lines of one file."""
+
+    comparison: str
+    world_size: int
+    step_lines: frozenset[int]
+    """Those that ran in the traced step, on any rank."""
+    setup_lines: frozenset[int]
+    """Those that ran while model and optimizer were built."""
+    sent: tuple[tuple[Sent, ...], ...]
+    """By rank: what was issued while one of the lines was on the stack."""
+    stale: bool
+    """The record is of other code than what is at hand."""
+
+    @property
+    def ran(self) -> bool:
+        """Whether any of the lines ran in the step."""
+        return bool(self.step_lines)
+
+    def to_plain(self) -> dict[str, object]:
+        """Return it as JSON takes it, lines in order."""
+        return {
+            "comparison": self.comparison,
+            "world_size": self.world_size,
+            "step_lines": sorted(self.step_lines),
+            "setup_lines": sorted(self.setup_lines),
+            "sent": [[asdict(each) for each in rank] for rank in self.sent],
+            "stale": self.stale,
+        }
+
+
+def lit(
+    records: Iterable[Record],
+    upstream: str,
+    span: Span,
+    *,
+    commit: str = "",
+    blob: str = "",
+) -> list[LitLines]:
+    """Return what every record that watched these lines shows of them.
+
+    ``commit`` and ``blob`` are those of today: the pin of the upstream, which a folder
+    such as the minis does not have, and the id of the file.
+    """
+    return [
+        _lit(record, upstream, span, commit, blob)
+        for record in records
+        if _watched(record, upstream, span.path)
+    ]
+
+
+def _watched(record: Record, upstream: str, path: str) -> bool:
+    if upstream == MINIS:  # a mini is watched where it is the one compared
+        own = f"mini_impls/{record.mini}.py"
+        return path == own or path in record.blobs.get(MINIS, {})
+    return upstream in record.pins
+
+
+def _lit(record: Record, upstream: str, span: Span, commit: str, blob: str) -> LitLines:
+    step: frozenset[int] = frozenset()
+    setup: frozenset[int] = frozenset()
+    inside = range(span.first, span.last + 1)
+    for row in record.lit:
+        if (row.upstream, row.path) == (upstream, span.path):
+            step = _lines(row.step).intersection(inside)
+            setup = _lines(row.setup).intersection(inside)
+    pin, known = record.pins.get(upstream, ""), record.blobs.get(upstream, {})
+    return LitLines(
+        record.comparison,
+        record.world_size,
+        step,
+        setup,
+        tuple(sent_through(rank, upstream, span) for rank in record.events),
+        stale=pin != commit or (span.path in known and known[span.path] != blob),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _lines(text: str) -> frozenset[int]:
+    return frozenset(lines_from_text(text))
+
+
+def sent_through(rank: RankEvents, upstream: str, span: Span) -> tuple[Sent, ...]:
+    """Return what a rank issued while one of some lines was on the stack."""
+    through = {
+        number
+        for number, stack in enumerate(rank.stacks)
+        for site in stack
+        if (site.upstream, site.path) == (upstream, span.path)
+        and span.first <= site.line <= span.last
+    }
+    events = rank.mini if upstream == MINIS else rank.upstream
+    return _totals(event for event in events if event.stack in through)
+
+
+def _totals(events: Iterable[Event]) -> tuple[Sent, ...]:
+    calls: Counter[str] = Counter()
+    payload: Counter[str] = Counter()
+    for event in events:
+        calls[event.op] += 1
+        payload[event.op] += event.payload_bytes
+    return tuple(Sent(op, calls[op], payload[op]) for op in calls)
+
+
+# --- sections of mirrors ---
+
+
+@dataclass(frozen=True, slots=True)
+class LitSection:
+    """What one record shows of the events of a mirror's section."""
+
+    comparison: str
+    world_size: int
+    mini: tuple[tuple[Sent, ...], ...]
+    """By rank."""
+    upstream: tuple[tuple[Sent, ...], ...]
+
+
+def lit_section(records: Iterable[Record], section: MirrorSection) -> list[LitSection]:
+    """Return what both sides sent of the events that belong to a section."""
+    found = []
+    for record in records:
+        named = [e for e in section.events if e.comparison == record.comparison]
+        if named:
+            sides = [
+                tuple(_totals(_fitting(events, named)) for events in side)
+                for side in (
+                    [rank.mini for rank in record.events],
+                    [rank.upstream for rank in record.events],
+                )
+            ]
+            found.append(LitSection(record.comparison, record.world_size, *sides))
+    return found
+
+
+def _fitting(events: Sequence[Event], named: Sequence[Named]) -> Iterable[Event]:
+    return (event for event in events if any(belongs(event, name) for name in named))
+
+
+def belongs(event: Event, named: Named) -> bool:
+    """Tell whether a mirror's section means such an event."""
+    return (event.phase, event.op) == (named.phase, named.op) and (
+        named.group in ("", event.group)
+    )
+
+
+def unseen_events(mirrors: Iterable[Mirror], records: Iterable[Record]) -> list[Fault]:
+    """Return a fault for every event of a mirror that its record does not show."""
+    seen: dict[str, list[Event]] = {}
+    for record in records:
+        seen[record.comparison] = [
+            event
+            for rank in record.events
+            for side in (rank.mini, rank.upstream)
+            for event in side
+        ]
+    faults = []
+    for mirror in mirrors:
+        for section in mirror.sections:
+            for named in section.events:
+                events = seen.get(named.comparison)
+                if events is None:
+                    problem = "a comparison without a record"
+                elif not any(belongs(event, named) for event in events):
+                    problem = "an event that its record does not show"
+                else:
+                    continue
+                got = " ".join(
+                    filter(None, (named.comparison, named.phase, named.op, named.group))
+                )
+                faults.append(section.place.fault(problem, got))
+    return faults
+
+
+# --- in words ---
+
+
+def say_lit(found: Sequence[LitLines]) -> list[str]:
+    """Return what is to be said of some lines; empty where no record watched them."""
+    rows = [
+        f"ran in {each.comparison} ({each.world_size} ranks): {say_sent(each.sent)}"
+        for each in found
+        if each.ran and not each.stale
+    ]
+    fresh = [each for each in found if not each.stale]
+    setup = [each.comparison for each in fresh if not each.ran and each.setup_lines]
+    if setup:
+        rows.append(f"ran while {', '.join(setup)} was set up, not in the step")
+    if fresh and not rows:
+        names = ", ".join(each.comparison for each in fresh)
+        rows.append(f"not executed in this configuration: {names}")
+    old = [each.comparison for each in found if each.stale]
+    if old:
+        rows.append(f"the record is of other code, run it again: {', '.join(old)}")
+    return rows
+
+
+def say_section(found: Sequence[LitSection]) -> list[str]:
+    """Return what both sides sent of a section's events, in each comparison."""
+    rows = []
+    for each in found:
+        mini, upstream = say_sent(each.mini), say_sent(each.upstream)
+        both = (
+            f"both {mini}" if mini == upstream else f"mini {mini}; upstream {upstream}"
+        )
+        rows.append(f"in {each.comparison} ({each.world_size} ranks): {both}")
+    return rows
+
+
+def say_sent(sent: Sequence[Sequence[Sent]]) -> str:
+    """Return what ranks sent: ``4 all-gathers, 1.2 MB a rank``."""
+    texts = [_say_rank(rank) for rank in sent]
+    if len(set(texts)) <= 1:
+        text = texts[0] if texts else ""
+        return f"{text} a rank" if text else "sent nothing"
+    return "; ".join(
+        f"rank {rank} {text or 'nothing'}" for rank, text in enumerate(texts)
+    )
+
+
+def _say_rank(sent: Sequence[Sent]) -> str:
+    if not sent:
+        return ""
+    calls = ", ".join(_say_calls(each.op, each.calls) for each in sent)
+    return f"{calls}, {say_bytes(sum(each.payload_bytes for each in sent))}"
+
+
+def _say_calls(op: str, calls: int) -> str:
+    name = _NAMES.get(op, op)
+    return f"{calls} {name}" if calls == 1 else f"{calls} {name}s"
+
+
+def say_bytes(number: int) -> str:
+    """Return bytes in the unit that keeps them short; a MB is 10**6 bytes."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if number >= size:
+            return f"{number / size:.1f} {unit}"
+    return f"{number} B"

@@ -1,0 +1,98 @@
+"""A plan and the findings of a lint, as text of 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import click
+
+from readerkit.estimate.layout import Layout
+from readerkit.estimate.lint import Finding
+from readerkit.estimate.plan import Plan, Ranked
+from readerkit.estimate.states import precision
+
+_WIDTH = 80
+
+
+def plan_table(plan: Plan) -> str:
+    """Return the two reasons, the layouts in order with why, and the others."""
+    lines = [
+        click.style("why distribute", bold=True),
+        *_wrap(f"memory: {plan.memory_reason}"),
+        *_wrap(f"time: {plan.time_reason}"),
+        "",
+    ]
+    if plan.ranked:
+        head = f"{'':3}{'dp':>4} {'tp':>3} {'pp':>3} {'cp':>3} {'ep':>3} {'ZeRO':>4} "
+        head += f"{'micro':>8} {'chunks':>6} {'memory':>8} {'comm':>5} {'bubble':>6} "
+        head += f"{'MFU':>4} {'step':>8}"
+        lines.append(click.style(head, bold=True))
+    for place, each in enumerate(plan.ranked, start=1):
+        lines.append(_row(place, each))
+        lines += [
+            click.style(row, dim=True)
+            for reason in each.reasons
+            for row in _wrap(reason, "     ")
+        ]
+    if not plan.ranked:
+        lines.append("no layout fits")
+    lines += ["", click.style("the others", bold=True)]
+    for rejected in plan.rejected:
+        lines += _wrap(f"{rejected.count:>4} {rejected.why}; {rejected.example}")
+    lines += ["", *_wrap(_assumed(plan))]
+    return "\n".join(lines)
+
+
+def _assumed(plan: Plan) -> str:
+    """Return what the ranking stands on, in one paragraph."""
+    question = plan.question
+    gpu, assumed = question.cluster.gpu, question.assumptions
+    efficiency = assumed.kernel_efficiency or gpu.kernel_efficiency
+    source = "given" if assumed.kernel_efficiency else gpu.efficiency_source
+    counted = "causal attention as half" if question.flash else "the whole square"
+    return (
+        f"{plan.examined:,} variants weighed, {plan.fitting} layouts fit. A step is "
+        f"{question.global_batch} × {question.sequence} tokens; micro is "
+        f"microbatches × sequences in each. {question.convention}: "
+        f"{precision(question.convention).says}. {question.reserve:.0%} of "
+        f"{gpu.memory_bytes / 1e9:g} GB kept free. Assumed: kernels at "
+        f"{efficiency:.0%} of {gpu.flops_per_s / 1e12:g} TFLOP/s ({source}), each "
+        f"activation through memory {assumed.memory_passes:g} times, links at "
+        f"{assumed.link_efficiency:.0%}, {assumed.overlap:.0%} of data-parallel "
+        f"traffic hidden. MFU counts {counted}."
+    )
+
+
+def _row(place: int, each: Ranked) -> str:
+    layout, time = each.layout, each.time
+    micro = f"{layout.microbatches} × {layout.micro_batch}"
+    return (
+        f"{place:>2} {layout.dp:>4} {layout.tp:>3} {layout.pp:>3} {layout.cp:>3} "
+        f"{layout.ep:>3} {layout.zero:>4} {micro:>8} {_chunks(layout):>6} "
+        f"{each.memory.total / 1e9:>5.1f} GB {time.communication_share:>5.1%} "
+        f"{time.bubble_share:>6.1%} {time.mfu:>4.0%} {time.total:>6.2f} s"
+    )
+
+
+def _chunks(layout: Layout) -> str:
+    return str(layout.virtual_stages) if layout.pp > 1 else "-"
+
+
+def finding_table(findings: Sequence[Finding]) -> str:
+    """Return each finding with its number and what to do instead."""
+    if not findings:
+        return "nothing found"
+    blocks = []
+    for finding in findings:
+        rows = _wrap(f"{finding.code}: {finding.what}")
+        rows += _wrap(finding.number, "    ")
+        rows += _wrap(f"instead: {finding.instead}", "    ")
+        blocks.append("\n".join([click.style(rows[0], bold=True), *rows[1:]]))
+    return "\n".join(blocks)
+
+
+def _wrap(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  "
+    )

@@ -1,0 +1,104 @@
+"""A real browser on a real site: the shipped book, built once for all tests here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from readerkit.commands.library import open_library
+from readerkit.commands.site_build import Workshop, make_site
+from readerkit.commands.site_disk import publish
+from readerkit.commands.site_inputs import find_inputs
+from tests.conftest import REAL_CACHE
+from tests.helpers import make_book
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+SPANISH = """\
+close:
+  title: El colectivo que cierra
+  decision: Un conmutador lo elige.
+"""
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium; without one these tests are skipped, and say so."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        message = f"no browser: none of {', '.join(NAMES)} is installed"
+        if os.environ.get("READERKIT_BROWSER") == "required":
+            pytest.fail(message)
+        pytest.skip(message)
+    with sync_playwright() as playwright:
+        # Nobody else's pages are opened, and a container's root has no sandbox.
+        browser = playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox"]
+        )
+        yield browser
+        browser.close()
+
+
+def write_site(folder: Path, book: Path | None) -> Path:
+    """Build a site into a folder and return it."""
+    inputs = find_inputs(book)
+    made = make_site(open_library(book, quiet=True), inputs, Workshop())
+    publish(folder, {address: make() for address, make in made.items()}, "")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of the shipped book on the real upstreams."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("READERKIT_CACHE", str(REAL_CACHE))
+        patch.setenv("READERKIT_DATA", str(tmp_path_factory.mktemp("data")))
+        return write_site(tmp_path_factory.mktemp("shipped") / "site", None)
+
+
+@pytest.fixture(scope="session")
+def small_site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of a small book of which one note is translated."""
+    folder = tmp_path_factory.mktemp("small")
+    book = make_book(folder, more={"sample/linear.es.yaml": SPANISH})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("READERKIT_CACHE", str(folder / "cache"))
+        patch.setenv("READERKIT_DATA", str(folder / "data"))
+        return write_site(folder / "site", book.root)
+
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Open]:
+    """Open pages as a reader would; any complaint of the browser fails the test."""
+    contexts = []
+    complaints: list[str] = []
+
+    def open_one(address: str, *, width: int = 1280, **options: object) -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, **options
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda said: complaints.append(f"{said.type}: {said.text}"))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda asked: complaints.extend(_foreign(asked.url)))
+        page.goto(address)
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def _foreign(url: str) -> list[str]:
+    own = url.startswith(("file://", "http://127.0.0.1:", "blob:"))
+    return [] if own else [f"a request left the machine: {url}"]

@@ -1,0 +1,80 @@
+"""Every kind of page: no complaint, no barrier, no sideways scroll; with and without
+JavaScript, wide and narrow, light and dark, on paper."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+LAYERS = "read/megatron/megatron/core/tensor_parallel/layers.py.html"
+KINDS = {
+    "start": "index.html",
+    "annotated file": LAYERS,
+    "plain file": "read/pytorch/torch/distributed/fsdp/_common_utils.py.html",
+    "mini": "read/minis/mini_impls/tensor_parallel.py.html",
+    "uses": "read/megatron/megatron/core/parallel_state.py.uses.html",
+    "tree": "read/megatron/index.html",
+    "side by side": "beside/pipeline-executor.html",
+    "list of mirrors": "beside/index.html",
+    "chapter": "chapters/why-distributed.html",
+    "chapters": "chapters/index.html",
+    "paths": "paths.html",
+    "concepts": "concepts.html",
+    "references": "references.html",
+}
+each_kind = pytest.mark.parametrize("page", KINDS.values(), ids=KINDS)
+
+
+def overflow(page):
+    return page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+
+
+@each_kind
+def test_no_barrier_and_nothing_to_scroll_sideways(site, open_page, page):
+    opened = open_page(f"file://{site}/{page}")
+    for scheme in ("light", "dark"):
+        opened.emulate_media(color_scheme=scheme)
+        # Its preloading would ask for stylesheets in a way that a file may not.
+        found = Axe().run(opened, options={"preload": False})
+        assert found.violations_count == 0, found.generate_report()
+    for width in (360, 1280, 1920):
+        opened.set_viewport_size({"width": width, "height": 900})
+        assert overflow(opened) == 0, f"at {width} pixels"
+
+
+@each_kind
+def test_page_holds_without_javascript(site, open_page, page):
+    opened = open_page(f"file://{site}/{page}", java_script_enabled=False)
+    assert opened.locator("h1").is_visible()
+    assert not opened.locator(".js-only").first.is_visible()
+    if page == LAYERS:
+        assert opened.locator("#tp-row-forward").is_visible()
+        opened.locator("#lang-es + label").click()
+        assert opened.get_by_text("Prueba").first.is_visible()
+
+
+def test_scripts_and_styles_are_the_sites_own(site, open_page):
+    page = open_page(f"file://{site}/{LAYERS}")
+    policy = page.locator('meta[http-equiv="Content-Security-Policy"]')
+    assert "default-src 'none'" in policy.get_attribute("content")
+    assert page.locator("script:not([src]), [style], style").count() == 0
+
+
+def test_paper_has_notes_and_no_bars(site, open_page):
+    page = open_page(f"file://{site}/{LAYERS}")
+    page.emulate_media(media="print")
+    assert not page.locator(".top").is_visible()
+    assert page.locator("#tp-row-forward").is_visible()
+    code = page.locator("#L1274").bounding_box()
+    note = page.locator("#tp-row-forward").bounding_box()
+    assert note["y"] + note["height"] <= code["y"] + 1
+
+
+def test_a_site_works_from_any_folder(site, open_page, tmp_path):
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "a b" / "site").symlink_to(site)
+    page = open_page(f"file://{tmp_path}/a b/site/{LAYERS}")
+    page.get_by_role("link", name="get_tensor_model_parallel_rank").first.click()
+    assert page.url.endswith("megatron/core/parallel_state.py.html#L1606")

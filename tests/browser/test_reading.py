@@ -1,0 +1,191 @@
+"""What a reader does: notes beside lines, links, search, language, theme, keyboard."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+LAYERS = "read/megatron/megatron/core/tensor_parallel/layers.py.html"
+
+
+@pytest.fixture
+def layers(site, open_page):
+    return open_page(f"file://{site}/{LAYERS}")
+
+
+def box(page, selector):
+    return page.locator(selector).first.bounding_box()
+
+
+def test_note_stands_beside_its_first_line(layers):
+    line, note = box(layers, ".l:has(#L1274)"), box(layers, "#tp-row-forward")
+    assert note["x"] >= line["x"] + line["width"]
+    assert abs(note["y"] - line["y"]) < 4
+
+
+def test_notes_never_collide(layers):
+    boxes = [note.bounding_box() for note in layers.locator(".code .note").all()]
+    assert len(boxes) > 5
+    for one, other in pairwise(boxes):
+        assert one["y"] + one["height"] <= other["y"]
+
+
+def test_on_a_phone_a_note_folds_in_under_its_span(site, open_page):
+    page = open_page(f"file://{site}/{LAYERS}", width=390)
+    line, note = box(page, ".l:has(#L1294)"), box(page, "#tp-row-forward")
+    assert note["y"] >= line["y"] + line["height"]
+    assert note["y"] < box(page, ".l:has(#L1296)")["y"]
+
+
+def test_lines_in_the_address_are_marked(site, open_page):
+    page = open_page(f"file://{site}/{LAYERS}#L10-L12")
+    assert page.locator(".l.on").count() == 3
+
+
+def test_choosing_lines_changes_the_address(layers):
+    layers.locator("#L20").click()
+    layers.wait_for_url("**#L20")
+    layers.locator("#L24").click(modifiers=["Shift"])
+    layers.wait_for_url("**#L20-L24")
+    assert layers.locator(".l.on").count() == 5
+
+
+def test_selecting_text_over_lines_changes_the_address(layers):
+    first, last = box(layers, ".l:has(#L16)"), box(layers, ".l:has(#L19)")
+    layers.mouse.move(first["x"] + 80, first["y"] + 8)
+    layers.mouse.down()
+    layers.mouse.move(last["x"] + 120, last["y"] + 8, steps=5)
+    layers.mouse.up()
+    layers.wait_for_url("**#L16-L19")
+
+
+def test_a_name_leads_to_its_definition_and_back_to_its_uses(layers):
+    line = layers.locator(".l:has(#L1274)")
+    line.get_by_role("link", name="_forward_impl").click()
+    assert layers.url.endswith("#L1239")
+    layers.locator(".l:has(#L1239) a.f").click()
+    assert layers.url.endswith("layers.py.uses.html#RowParallelLinear._forward_impl")
+    uses = layers.locator("section.uses", has_text="RowParallelLinear._forward_impl")
+    uses.get_by_role("link", name="1274").click()
+    assert layers.url.endswith("layers.py.html#L1274")
+
+
+def test_megatron_leads_into_pytorch(layers):
+    layers.locator('.l a[href*="distributed_c10d.py.html#"]').first.click()
+    assert "/read/pytorch/torch/distributed/distributed_c10d.py" in layers.url
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("ParallelLinear", "ColumnParallelLinear"),
+        ("reduce scatter sequence", "reduce_scatter_to_sequence_parallel_region"),
+        ("tp-row-forward", "One switch picks the collective that closes the block"),
+        ("memory wall", "The memory wall"),
+        ("two reasons", "Why distributed: the two reasons"),
+        ("param_and_grad_buffer", "param_and_grad_buffer.py"),
+    ],
+)
+def test_search_finds_names_notes_and_ideas(layers, query, name):
+    layers.keyboard.press("Control+k")
+    layers.keyboard.type(query)
+    result = layers.locator("#search-results .name", has_text=name).first
+    result.wait_for()
+
+
+def test_search_is_walked_with_the_keyboard(layers):
+    layers.keyboard.press("Control+k")
+    layers.keyboard.type("RowParallelLinear.forward")
+    layers.locator("#search-results a").first.wait_for()
+    layers.keyboard.press("ArrowDown")
+    layers.keyboard.press("ArrowUp")
+    layers.keyboard.press("Enter")
+    layers.wait_for_url("**/layers.py.html#L1245")
+    layers.keyboard.press("Control+k")
+    layers.keyboard.press("Escape")
+    assert not layers.locator("#search-results").is_visible()
+
+
+def test_the_theme_is_remembered(layers):
+    button = layers.locator("#theme")
+    button.click()
+    button.click()
+    assert layers.locator("html").get_attribute("data-theme") == "dark"
+    dark = layers.evaluate(
+        "getComputedStyle(document.body.parentElement).backgroundColor"
+    )
+    layers.reload()
+    again = layers.evaluate(
+        "getComputedStyle(document.body.parentElement).backgroundColor"
+    )
+    assert again == dark
+
+
+def test_the_language_is_remembered_and_what_is_missing_is_marked(
+    small_site, open_page
+):
+    page = open_page(f"file://{small_site}/read/sample/lib/linear.py.html")
+    page.locator("#lang-es + label").click()
+    translated, missing = page.locator("#close"), page.locator("#whole-step")
+    assert translated.get_by_text("Un conmutador lo elige.").is_visible()
+    assert not translated.get_by_text("One switch picks it.").is_visible()
+    assert missing.get_by_text("Forward, then backward.").is_visible()
+    assert missing.locator(".only-es").is_visible()
+    page.reload()
+    assert page.locator("html").get_attribute("lang") == "es"
+    assert translated.get_by_text("Un conmutador lo elige.").is_visible()
+
+
+def test_the_first_tab_skips_to_the_content(layers):
+    layers.keyboard.press("Tab")
+    assert layers.evaluate("document.activeElement.className") == "skip"
+    layers.keyboard.press("Enter")
+    assert layers.evaluate("document.activeElement.id") == "content"
+
+
+def test_a_note_marks_its_lines_under_the_keyboard_too(layers):
+    layers.locator("#tp-row-forward summary").focus()
+    assert layers.locator(".l.hover").count() == 1294 - 1274 + 1
+
+
+def test_a_concept_shows_its_card_and_escape_puts_it_away(layers):
+    chip = layers.locator("#tp-row-forward .tip").first
+    chip.locator("a").focus()
+    card = chip.locator(".card")
+    card.wait_for(state="visible")
+    layers.keyboard.press("Escape")
+    card.wait_for(state="hidden")
+
+
+def test_an_event_lights_the_lines_that_issued_it_on_both_sides(site, open_page):
+    page = open_page(f"file://{site}/beside/tensor-parallel.html")
+    record = page.locator("#r-tensor_parallel_megatron")
+    assert not record.locator(".moment a").first.is_visible()
+    record.get_by_role("button", name="Just show me").click()
+    record.locator(".moment a").first.click()
+    lit = record.locator(".sites .l.on")
+    assert record.locator(".sites .up .l.on").count() >= 1
+    assert record.locator(".sites .mini .l.on").count() >= 1
+    assert "all_reduce" in lit.first.inner_text()
+    assert "65.5 kB" in record.locator(".picked").inner_text()
+
+
+def test_a_prediction_is_answered(site, open_page):
+    page = open_page(f"file://{site}/beside/tensor-parallel.html")
+    record = page.locator("#r-tensor_parallel_megatron")
+    record.get_by_role("button", name="broadcast").click()
+    assert "No: all-reduce" in record.locator(".guess").inner_text()
+    record.get_by_role("button", name="all-reduce").click()
+    assert "1 of 2 right" in record.locator(".guess").inner_text()
+    assert record.locator(".moment:not(.veiled)").count() >= 2
+
+
+def test_what_was_read_is_remembered(site, open_page):
+    page = open_page(f"file://{site}/{LAYERS}#tp-row-forward")
+    page.wait_for_timeout(4_600)
+    page.goto(f"file://{site}/index.html")
+    files = page.locator("[data-notes]", has_text="tensor_parallel/layers.py")
+    assert files.locator(".read-count").inner_text().startswith("1 /")
+    page.goto(f"file://{site}/paths.html")
+    assert page.locator('[data-note="tp-row-forward"].read').count() >= 1

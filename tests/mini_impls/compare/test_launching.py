@@ -1,0 +1,140 @@
+"""Comparisons that are killed: real processes, real signals, nothing left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from readerkit.records import Record
+from tests.helpers import ROOT
+
+pytestmark = pytest.mark.slow
+
+MODULE = [sys.executable, "-m", "mini_impls.compare"]
+COMMAND = [sys.executable, "-m", "readerkit", "compare"]
+SENT_BYTES = 20_000_000
+"""More than a rank writes before it trains."""
+
+
+def children(pid):
+    """Return a process and everything below it."""
+    try:
+        listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [pid, *(p for child in map(int, listed) for p in children(child))]
+
+
+def is_training(pid):
+    try:
+        name = Path(f"/proc/{pid}/cmdline").read_text()
+        rows = Path(f"/proc/{pid}/io").read_text().splitlines()
+    except OSError:
+        return False
+    sent = dict(row.split(": ") for row in rows)["wchar"]
+    return "multiprocessing.spawn" in name and int(sent) > SENT_BYTES
+
+
+def wait_for(what, seconds):
+    deadline = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return found
+
+
+@contextmanager
+def training(command, tmp_path):
+    """Start a comparison that would go on for long; yield it and its ranks' pids."""
+    with subprocess.Popen(
+        [*command, "ddp", "--upstream", "torch", "--steps", "1000000"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+
+            def both():
+                assert process.poll() is None, process.stderr.read()
+                pids = [pid for pid in children(process.pid) if is_training(pid)]
+                return pids if len(pids) == 2 else None
+
+            ranks = wait_for(both, 120)
+            yield process, sorted(ranks)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def is_gone(pid):
+    """Tell whether a process has ended, whoever has to bury it."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
+
+
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_rank_ends_all_and_is_named(tmp_path, real_cache, signum):
+    with training(MODULE, tmp_path) as (process, ranks):
+        everyone = children(process.pid)
+        os.kill(ranks[1], signum)
+        start = time.monotonic()
+        _, err = process.communicate(timeout=10)
+        assert time.monotonic() - start < 10
+        assert process.returncode == 1
+        assert f"rank 1 failed first: it ended by {signum.name}" in err
+        assert "Traceback" not in err
+        wait_for(lambda: all(map(is_gone, everyone)), 5)
+
+
+@pytest.mark.parametrize(
+    ("command", "signum", "to_group", "status"),
+    [
+        pytest.param(MODULE, signal.SIGKILL, False, -9, id="launcher killed"),
+        pytest.param(MODULE, signal.SIGTERM, False, 143, id="launcher ended"),
+        pytest.param(MODULE, signal.SIGINT, True, 130, id="^C on the launcher"),
+        pytest.param(COMMAND, signal.SIGKILL, False, -9, id="command killed"),
+        pytest.param(COMMAND, signal.SIGINT, True, 130, id="^C on the command"),
+    ],
+)
+def test_nothing_outlives_what_started_it(
+    tmp_path, real_cache, command, signum, to_group, status
+):
+    with training(command, tmp_path) as (process, _):
+        everyone = children(process.pid)
+        (os.killpg if to_group else os.kill)(process.pid, signum)
+        _, err = process.communicate(timeout=10)
+        assert process.returncode == status
+        assert "Traceback" not in err
+        wait_for(lambda: all(map(is_gone, everyone)), 10)
+
+
+def test_torchrun_makes_one_record(tmp_path, real_cache):
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"),
+            *("-m", "mini_impls.compare", "ddp", "--upstream", "megatron"),
+            *("--steps", "6", "--json", "--save", str(tmp_path)),
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    record = Record.parse(ended.stdout, "printed")
+    assert record.agrees
+    assert (record.world_size, len(record.events)) == (2, 2)
+    saved = json.loads((tmp_path / "ddp_megatron.json").read_text())
+    assert saved["comparison"] == "ddp_megatron"

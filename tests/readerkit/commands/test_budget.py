@@ -1,0 +1,169 @@
+"""``readerkit budget`` as a person uses it, before, during and after a job."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.helpers import run, run_process
+
+TODAY = datetime.now(UTC).date().isoformat()
+PRICES = """\
+prices:
+  - {{vendor: runpod, gpu: rtx-4090, kind: spot, usd_per_hour: "{price}",
+     dated: "{dated}", source: a test}}
+"""
+
+
+@pytest.fixture
+def prices(tmp_path):
+    def write(price="0.35", dated=TODAY):
+        path = tmp_path / "prices.yaml"
+        path.write_text(PRICES.format(price=price, dated=dated))
+        return "--prices", str(path), "--gpu", "rtx-4090"
+
+    return write
+
+
+@pytest.fixture
+def ledger(capsys):
+    done = run(capsys, "budget", "ledger", "--create")
+    assert (done.code, done.err) == (0, "")
+    return done.out.removeprefix("made ").strip()
+
+
+def test_the_sentence_and_what_is_left(capsys, prices, ledger):
+    job = (*prices(), "--instances", "2", "--hours", "3", "--setup-hours", "0.5")
+    done = run(capsys, "budget", "estimate", *job, "--lab", "02")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "This will rent 2 × rtx-4090 (spot) at runpod for $0.35/h each = $0.70/h, for "
+        "3 h (set-up: 0.5 h) = $2.10 at worst.",
+        "Ceiling of lab 02: $3.00, of which $3.00 are left; after it $0.90 (the "
+        "tighter one, which rules).",
+        "Ceiling of phase 35: $5.00, of which $5.00 are left; after it $2.90.",
+        f"Price of {TODAY}, from a test.",
+    ]
+    done = run(capsys, "budget", "estimate", *job, "--json")
+    assert json.loads(done.out)["cost_cents"] == 210
+
+
+def test_a_job_from_its_price_to_its_record(capsys, prices, ledger, tmp_path):
+    job = (*prices("1"), "--hours", "2", "--lab", "02")
+    done = run_process("budget", "run", *job, "--", "sh", "-c", "echo ran; exit 5")
+    assert (done.code, done.out) == (5, "ran\n")
+    assert done.err == "readerkit: entry 1: ended after 0 s; $0.01 of $2.00\n"
+    shown = run(capsys, "budget", "ledger").out
+    assert "$0.01 of $2.00  lab 02, 1 × rtx-4090 (spot) at runpod: 0 s" in shown
+    assert "$0.01 of $5.00 are spent or reserved in phase 35; $4.99 left." in shown
+    [entry] = json.loads(run(capsys, "budget", "ledger", "--json").out)["entries"]
+    assert (entry["exit_code"], entry["actual_cents"]) == (5, 1)
+    page = tmp_path / "experiments" / "35-cloud-budget.md"
+    assert run(capsys, "budget", "ledger", "--export", str(page)).code == 0
+    assert (
+        "| 02 | 1 × rtx-4090 (spot) at runpod | `sh -c 'echo ran; exit 5'` | $2.00 |"
+        in (page.read_text())
+    )
+    assert run(capsys, "budget", "ledger", "--export", str(tmp_path)).code == 0
+    [line] = (tmp_path / "spend.jsonl").read_text().splitlines()
+    assert json.loads(line) == entry
+
+
+def test_the_record_has_a_place_by_default(capsys, ledger, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run(capsys, "budget", "ledger", "--export")
+    assert (done.code, done.out) == (0, "wrote experiments/35-cloud-budget.md\n")
+    assert (tmp_path / "experiments" / "35-cloud-budget.md").is_file()
+
+
+def test_time_is_over_and_what_was_open_is_settled(capsys, prices, ledger):
+    done = run_process(
+        "budget", "run", *prices(), "--hours", "0.0003", "--", "sleep", "30"
+    )
+    assert done.code == 124
+    assert "ended at its time limit" in done.err
+    done = run(capsys, "budget", "ledger", "--settle", "1", "--cost", "0.10")
+    assert done.code == 1
+    assert "entry 1: got none that is open" in done.err
+
+
+def test_an_old_price_is_confirmed_by_the_price_of_today(capsys, prices, ledger):
+    old = (*prices(dated="2020-01-01"), "--hours", "1")
+    done = run(capsys, "budget", "estimate", *old)
+    assert done.code == 1
+    assert "got one of 2020-01-01" in done.err
+    assert "--confirm-price" in done.err
+    done = run(capsys, "budget", "estimate", *old, "--confirm-price", "0.40")
+    assert done.code == 0
+    assert "for $0.40/h each" in done.out
+    assert "confirmed by hand" in done.out
+    # The shipped prices are dated as well, and old by now or soon.
+    shipped = ("--gpu", "rtx-4090", "--hours", "1", "--confirm-price", "0.4")
+    assert run(capsys, "budget", "estimate", *shipped).code == 0
+
+
+def test_other_ceilings_are_said_once_when_the_ledger_is_made(capsys, prices):
+    done = run(
+        capsys, "budget", "ledger", "--create", "--phase-ceiling", "1",
+        "--lab-ceiling", "0.50",
+    )  # fmt: skip
+    assert done.code == 0
+    job = (*prices("0.60"), "--hours", "1")
+    assert run(capsys, "budget", "estimate", *job).code == 0
+    done = run(capsys, "budget", "estimate", *job, "--lab", "02")
+    assert done.code == 1
+    assert (
+        "over the ceiling of lab 02: got a cost of $0.60, expected at most $0.50"
+        in (done.err)
+    )
+
+
+@pytest.mark.parametrize(
+    ("price", "arguments", "code", "message"),
+    [
+        ("nan", "--hours 1", 1, "wrong value for 'usd_per_hour'"),
+        ("-1", "--hours 1", 1, "wrong value for 'usd_per_hour'"),
+        ("0", "--hours 1", 1, "price of rtx-4090 at runpod: got 0"),
+        ("0.35", "--hours nan", 1, "hours: got 'nan'"),
+        ("0.35", "--hours 1 --instances 0", 1, "instances: got 0"),
+        ("0.35", "--hours 1 --vendor lambda", 1, "no price: got lambda rtx-4090 spot"),
+        ("0.35", "--hours 1 --kind free", 2, "'free' is not one of"),
+        ("0.35", "--hours 1 --lab a/b", 1, "lab: got 'a/b'"),
+        ("0.35", "--hours 1 --confirm-price nan", 1, "confirmed price: got 'nan'"),
+        ("0.35", "", 2, "Missing option '--hours'"),
+        ("0.35", "--hours 20", 1, "over the ceiling of phase 35"),
+    ],
+)
+def test_bad_input_gets_one_message(
+    price, arguments, code, message, capsys, prices, ledger
+):
+    done = run(capsys, "budget", "estimate", *prices(price), *arguments.split())
+    assert (done.code, done.out) == (code, "")
+    assert message in done.err
+
+
+def test_without_a_ledger_nothing_runs(capsys, prices, tmp_path):
+    ran = tmp_path / "ran"
+    job = (*prices(), "--hours", "1", "--", "touch", str(ran))
+    done = run(capsys, "budget", "run", *job)
+    assert done.code == 1
+    assert "got no ledger, expected one" in done.err
+    assert "readerkit budget ledger --create" in done.err
+    assert not ran.exists()
+
+
+def test_settling_by_hand(capsys, prices, ledger):
+    from pathlib import Path
+
+    from readerkit.budget import Ledger
+    from tests.readerkit.budget.jobs import job
+
+    Ledger(Path(ledger)).reserve(job(200), "killed")
+    assert "reserved, not settled" in run(capsys, "budget", "ledger").out
+    done = run(
+        capsys, "budget", "ledger", "--settle", "1", "--cost", "$0.80", "--note", "seen"
+    )
+    assert done.code == 0
+    assert "$0.80 of $5.00 are spent" in done.out
+    for wrong in (("--settle", "1"), ("--cost", "1"), ("--settle", "1", "--create")):
+        assert run(capsys, "budget", "ledger", *wrong).code == 2

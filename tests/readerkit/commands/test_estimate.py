@@ -1,0 +1,225 @@
+"""``readerkit estimate`` as a person and as a program use it."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from tests.helpers import run, write_files
+from tests.readerkit.test_cli import imported
+
+HEAVY = {"torch", "tree_sitter", "jinja2", "git", "rich", "requests", "numpy"}
+
+
+def estimates(capsys, *arguments):
+    done = run(capsys, "estimate", *arguments, "--json")
+    assert (done.code, done.err) == (0, "")
+    return json.loads(done.out)
+
+
+def values(estimate):
+    return {item["name"]: item["value"] for item in estimate["items"]}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("memory", "--model", "llama-2-7b", "--gpu", "h100-80gb"),
+        ("comm", "all-reduce", "10GB", "--ranks", "8", "--bandwidth", "50GB"),
+        ("bubble", "-p", "4", "-m", "8", "--grid"),
+        ("flops", "--model", "gpt2", "--batch", "8"),
+        ("plan", "--model", "gpt2", "--gpus", "8", "--global-batch", "64"),
+        ("lint", "--model", "gpt2", "--dp", "8"),
+        ("list",),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_start_up_imports_nothing_heavy(arguments):
+    assert imported("estimate", *arguments) & HEAVY == set()
+
+
+def test_every_item_of_a_program_has_formula_source_and_unit(capsys):
+    layout = ("--dp", "4", "--tp", "4", "--pp", "4", "--microbatches", "32")
+    got = estimates(
+        capsys, "memory", "--model", "llama-2-70b", *layout, "--gpu", "h100-80gb"
+    )
+    parameters, memory = got["estimates"]
+    assert values(parameters)["parameters"] == 68_976_648_192
+    for item in [*parameters["items"], *memory["items"]]:
+        assert item["formula"] and item["source"] and item["unit"], item
+    assert "mixed-18" in memory["items"][2]["convention"]
+    held = [moment["held"] for moment in got["timeline"]]
+    assert held[-1] == values(memory)["total"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("memory", "--model", "llama-2-70b", "--tp", "8", "--gpu", "h100-80gb"),
+        ("memory", "--model", "mixtral-8x7b", "--inference", "--gpu", "h200"),
+        ("comm", "--model", "llama-2-70b", "--dp", "4", "--tp", "4", "--pp", "4"),
+        ("comm", "all-reduce", "1GB", "--ranks", "8", "--compression"),
+        ("flops", "--model", "gpt3-175b", "--batch", "1536"),
+        ("plan", "--model", "llama-2-70b", "--gpus", "64"),
+        ("list",),
+    ],
+    ids=" ".join,
+)
+def test_a_table_fits_80_columns(arguments, capsys):
+    done = run(capsys, "estimate", *arguments)
+    assert (done.code, done.err) == (0, "")
+    wide = [line for line in done.out.splitlines() if len(line) > 80]
+    assert wide == []
+
+
+def test_bytes_are_shown_in_both_units(capsys):
+    done = run(
+        capsys,
+        *("estimate", "comm", "all-reduce", "8GiB", "--ranks", "2"),
+        *("--bandwidth", "50GB", "--brief"),
+    )
+    assert "8.59 GB      8.00 GiB" in done.out
+
+
+def test_zero_half_means_both_stages(capsys):
+    for spelling in ("1/2", "ZeRO-1/2", "½"):
+        got = estimates(
+            capsys,
+            *("memory", "--params", "7.5B", "--dp", "64", "--zero", spelling),
+            *("--precision", "mixed-16"),
+        )
+        totals = [round(values(e)["total"] / 1e9, 1) for e in got["estimates"]]
+        assert totals == [31.4, 16.6]
+        conventions = {e["items"][1]["convention"] for e in got["estimates"]}
+        assert conventions == {"ZeRO stage 1", "ZeRO stage 2"}
+
+
+def test_options_replace_sizes_of_a_named_model(capsys):
+    got = estimates(capsys, "memory", "--model", "gpt2", "--untied", "--positions", "0")
+    count = values(got["estimates"][0])["parameters"]
+    assert count == 124_439_808 - 1024 * 768 + 50257 * 768
+
+
+def test_own_model_and_cluster_come_from_files(capsys, tmp_path):
+    write_files(
+        tmp_path,
+        {
+            "tiny.yaml": "tiny:\n  source: mine\n  shape: {layers: 2, hidden: 64, "
+            "heads: 4, vocab: 100}\n",
+            "mine.yaml": "dated: '2026-01-01'\nclusters:\n  mine: {gpu: rtx-4090, "
+            "gpus_per_node: 2, inside_gb_s: 32, between_gb_s: 1, "
+            "inside_latency_us: 5, between_latency_us: 20, source: mine}\n",
+        },
+    )
+    model, cluster = str(tmp_path / "tiny.yaml"), str(tmp_path / "mine.yaml")
+    got = estimates(
+        capsys,
+        *("plan", "--model", model, "--cluster", cluster, "--gpus", "4"),
+        *("--global-batch", "16", "--sequence", "128"),
+    )
+    assert got["cluster"] == "mine"
+    assert got["ranked"][0]["layout"]["dp"] == 4
+
+
+def test_a_file_with_faults_names_the_lines(capsys, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "dated: '2026-01-01'\nclusters:\n  mine:\n    gpu: h200\n    x: 1\n"
+    )
+    done = run(
+        capsys, *("estimate", "plan", "--model", "gpt2", "--gpus", "2"),
+        *("--cluster", str(path)),
+    )  # fmt: skip
+    assert done.code == 1
+    assert f"{path}:5:5: unknown key: got 'x'" in done.err
+    assert f"{path}:4:5: missing key 'gpus_per_node'" in done.err
+
+
+def test_grid_and_picture_of_a_schedule(capsys, tmp_path):
+    path = tmp_path / "pipeline.svg"
+    done = run(
+        capsys,
+        *("estimate", "bubble", "-p", "2", "-m", "2", "-v", "2"),
+        *("--grid", "--svg", str(path)),
+    )
+    assert (done.code, done.err) == (0, "")
+    assert "rank 1 | .   F0a F1a F0b B0b F1b B1b B0a B1a" in done.out
+    boxes = [
+        node
+        for node in ET.fromstring(path.read_text()).iter()
+        if node.tag.endswith("}g")
+    ]
+    assert len(boxes) == 2 * 2 * 2 * 2
+
+
+def test_all_schedules_are_compared_at_the_same_work(capsys):
+    got = estimates(capsys, "bubble", "-p", "4", "-m", "8", "--schedule", "all")
+    shares = [values(e)["bubble of ideal time"] for e in got["estimates"]]
+    assert shares == [3 / 8, 3 / 8, 3 / 24, 0]  # gpipe, 1f1b, zb-h1, zb-h2
+
+
+def test_lint_exits_1_on_a_finding_and_0_without(capsys):
+    layout = ("--dp", "4", "--tp", "4", "--pp", "4", "--flash", "--zero", "1")
+    lint = ("estimate", "lint", "--model", "llama-2-70b")
+    done = run(capsys, *lint, *layout, "--microbatches", "256")
+    assert (done.code, done.out) == (0, "nothing found\n")
+    done = run(capsys, *lint, *layout, "--microbatches", "4")
+    assert done.code == 1
+    assert "few-microbatches" in done.out
+    done = run(
+        capsys, "estimate", "lint", "--model", "gpt2", "--dp", "128",
+        "--global-batch", "64",
+    )  # fmt: skip
+    assert done.code == 1
+    assert "0.5 sequences for each replica" in done.out
+
+
+def test_plan_that_fits_nothing_exits_1_and_says_so(capsys):
+    done = run(capsys, "estimate", "plan", "--model", "gpt3-175b", "--gpus", "8")
+    assert done.code == 1
+    assert "no layout fits" in done.out
+    assert "does not fit; nearest:" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ("memory --model llama-2-7", 1, "perhaps llama-2-7b"),
+        ("memory --model llama-2-7b --gpu h10", 1, "unknown GPU: got 'h10'"),
+        ("memory --model llama-2-7b --tp 3", 1, "tp: got 3, expected a divisor of 32"),
+        ("memory --model llama-2-7b --gpus 0", 1, "gpus: got 0, expected at least 1"),
+        ("memory --model llama-2-7b --gpus 64 --dp 4", 1, "= 4, expected 64 (GPUs)"),
+        ("memory --model llama-2-7b --zero 4", 2, "expected 0 (ddp), 1, 2 or 3 (fsdp)"),
+        ("memory --model llama-2-7b --gpu-memory -80GB", 1, "GPU memory: got -8"),
+        ("memory --model llama-2-7b --gpu t4 --reserve nan", 1, "reserve: got nan"),
+        ("memory --params nan", 2, "got 'nan', expected a number"),
+        ("memory --params 1e400", 2, "got '1e400', expected a finite number"),
+        ("memory --params 1e40", 1, "params: got 1e+40, expected at most 1e+30"),
+        ("memory --params 1B --dp 0", 1, "dp: got 0, expected at least 1"),
+        ("memory", 2, "which model?"),
+        ("memory --model nofile.yaml", 1, "nofile.yaml: cannot be read"),
+        ("comm all-reduce -5GB --ranks 8 --bandwidth 1GB", 2, "got '-5GB'"),
+        ("comm allreduce 5GB --ranks 8 --bandwidth 1GB", 1, "got 'allreduce'"),
+        ("comm all-reduce 5GB --ranks 0 --bandwidth 1GB", 1, "ranks: got 0"),
+        ("comm all-reduce 5GB --ranks 8 --bandwidth 0", 1, "bandwidth: got 0"),
+        ("comm all-reduce 5parsec --ranks 8", 2, "expected bytes, such as 10GB"),
+        ("comm all-reduce 5GB", 2, "SIZE and --ranks"),
+        ("comm", 2, "of what?"),
+        ("comm --compute-ms 10 --comm-ms 5 --overlap 2", 1, "hidden_fraction: got 2"),
+        ("bubble -p 0 -m 4", 1, "stages: got 0, expected at least 1"),
+        ("bubble -p 4 -m 6 -v 2", 1, "expected a multiple of 4"),
+        ("bubble -p 4 -m 1000000 --grid", 1, "expected at most 20,000"),
+        ("flops --model gpt2 --batch 0", 1, "batch: got 0"),
+        ("flops --model gpt2 --batch 1 --mfu 0.4", 2, "needs --gpus"),
+        ("plan --model gpt2 --gpus 0", 1, "gpus: got 0, expected at least 1"),
+        ("plan --model gpt2 --gpus 12", 1, "expected whole nodes of 8"),
+        ("plan --model gpt2 --gpus 8 --cluster dgx", 1, "unknown cluster: got 'dgx'"),
+        ("lint --model gpt2 --dp 12", 1, "expected whole nodes of 8"),
+        ("plan --model gpt2 --gpus 1e18", 1, "expected at most 1,000,000"),
+    ],
+)  # fmt: skip
+def test_bad_input_gets_one_message(arguments, code, message, capsys):
+    done = run(capsys, "estimate", *arguments.split())
+    assert (done.code, done.out) == (code, "")
+    assert message in done.err
+    assert "Traceback" not in done.err

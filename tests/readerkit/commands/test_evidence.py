@@ -1,0 +1,61 @@
+"""Records as commands find them: those of the book, and the reader's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from readerkit.commands.evidence import find_stale, read_records, records_folder
+from readerkit.commands.library import open_library
+from readerkit.records import Record
+from tests.helpers import ROOT
+
+NAME = "ddp_megatron"
+SHIPPED = ROOT / "annotations" / "records" / f"{NAME}.json"
+
+
+def shipped() -> Record:
+    return Record.parse(SHIPPED.read_text("utf-8"), SHIPPED.name)
+
+
+def save_own(text: str) -> None:
+    records_folder().mkdir(parents=True)
+    (records_folder() / SHIPPED.name).write_text(text, "utf-8")
+
+
+def test_records_of_one_upstream_are_those_that_watched_it():
+    names = {r.comparison for r in read_records(open_library(ROOT), "megatron")}
+    assert NAME in names
+    assert "ddp_torch" not in names
+    assert names < {r.comparison for r in read_records(open_library(ROOT))}
+
+
+def test_the_readers_own_record_takes_the_place_of_the_shipped_one():
+    save_own(replace(shipped(), made="2030-01-01 00:00:00").to_text())
+    [found] = [
+        record
+        for record in read_records(open_library(ROOT), "megatron")
+        if record.comparison == NAME
+    ]
+    assert found.made == "2030-01-01 00:00:00"
+
+
+@pytest.mark.parametrize("text", ['"megatron" in no JSON', '["megatron"]'])
+def test_an_own_record_that_cannot_be_read_is_left_out_with_a_warning(capsys, text):
+    save_own(text)
+    found = {r.comparison: r for r in read_records(open_library(ROOT), "megatron")}
+    assert "a record of yours is left out" in capsys.readouterr().err
+    assert found[NAME] == shipped()
+
+
+def test_a_changed_file_makes_a_record_stale():
+    record = shipped()
+    library = open_library(ROOT)
+    assert find_stale(library, record) == []
+    path = "mini_impls/ddp.py"
+    blobs = {**record.blobs, "minis": {path: "0" * 40}}
+    [reason] = find_stale(library, replace(record, blobs=blobs))
+    assert reason.startswith(f"{path} has changed")
+    [reason] = find_stale(library, replace(record, pins={"megatron": "0" * 40}))
+    assert "was pinned at 000000000000" in reason

@@ -1,0 +1,103 @@
+"""Lines of source as HTML: coloured, numbered, linked, and harmless."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from readerkit.anchors import SourceFile
+from readerkit.anchors.names import collect_names
+from readerkit.anchors.scan import scan
+from readerkit.render.html.code import draw, link, numbered
+
+
+def page(data, use=lambda chain, owner: None, definition=lambda name: None):
+    source = SourceFile("a.py", data if isinstance(data, bytes) else data.encode())
+    found = scan(source)
+    drawn = draw(source, found, collect_names(source, found))
+    return link(b"".join(numbered(drawn, {2: "t1"})), use, definition).decode()
+
+
+def text_of(html):
+    """What a reader sees of each line: no markup, no numbers."""
+    lines = re.findall(
+        r'<div class="l[^"]*"><a id[^>]*>\d+</a>(.*?)</div>\n', html, re.S
+    )
+    return [unescape(re.sub(r"<[^>]*>", "", line)) for line in lines]
+
+
+SOURCES = {
+    "tokens": "import os\n\ndef f(a, *, b=1.5):\n    return not a  # why\n",
+    "strings over lines": 'x = """one\n  two <b>\n"""\ny = 1\n',
+    "an f-string": "def g(): ...\nx = f'{g()} & {g()!r:>{w}}'\n",
+    "no end of line": "x = 1",
+    "carriage returns": "x = 1\r\ny = '''a\r\nb'''\r\n",
+    "markup in source": "x = '</script><img src=x onerror=alert(1)>' # <!-- & -->\n",
+    "templates in source": "x = '{{7*7}}' # {% raw %} ${1}\n",
+    "broken": "def f(:\n  ((( 'a\n",
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("text", SOURCES.values(), ids=SOURCES)
+def test_every_character_of_the_source_is_shown(text):
+    lines = text.replace("\r\n", "\n").split("\n")
+    assert text_of(page(text)) == (lines[:-1] if lines[-1] == "" else lines)
+
+
+def test_source_brings_no_markup_of_its_own():
+    html = page("x = '</script><img src=x onerror=alert(1)>'\n# <svg/onload=1>\n")
+    assert not re.search(r"<(?!/?(?:div|span|a)\b)", html)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "name"),
+    [
+        ("\u202e", "U+202E"),
+        ("\u200b", "U+200B"),
+        ("\x1b", "U+001B"),
+        ("\x01", "U+0001"),
+        ("\x0c", "U+000C"),
+        ("\u2028", "U+2028"),
+        ("\ufeff", "U+FEFF"),
+    ],
+)
+def test_what_cannot_be_seen_is_spelt_out(hidden, name):
+    html = page(f"x = 'a{hidden}b'  # c{hidden}d\n")
+    assert html.count(f'<span class="hid">{name}</span>') == 2
+    assert hidden not in html
+
+
+def test_bytes_that_are_no_text_are_shown_as_such():
+    assert "\ufffd" in page(b"x = '\xff\xfe'\n")
+
+
+def test_marks_of_links_cannot_be_forged_by_source():
+    forged = "x = '\1A\3b\4' # \2A\3b\4\n"
+    html = page(forged, lambda chain, owner: (0, "forged"), lambda name: "forged")
+    assert "forged" not in html
+
+
+def test_names_become_links_and_definitions_lead_to_their_uses():
+    html = page(
+        "import a.b as m\ndef f(): m.g.h()\nf()\n",
+        lambda chain, owner: {"m.g.h": (1, "there#L1"), "f": (0, "#L2")}.get(chain),
+        lambda name: f"uses#{name}",
+    )
+    assert 'm.<a href="there#L1">g</a>.h()' in html
+    assert '<a class="f" href="uses#f">f</a>' in html
+    assert '<a href="#L2">f</a>()' in html
+
+
+def test_lines_have_addresses_and_classes():
+    html = page("a\nb\n")
+    assert '<div class="l"><a id="L1" href="#L1" tabindex="-1">1</a>a</div>' in html
+    assert '<div class="l t1"><a id="L2"' in html
+
+
+def test_one_endless_line_is_shown_without_colours():
+    html = page("x = '" + "ab " * 33_000 + "'\nimport os\n")
+    assert "<span" not in html
+    assert len(text_of(html)[0]) == 99_006
