@@ -211,7 +211,7 @@ def _choice(
         ReaderkitError: a topic or an id that the bank does not have, or nothing left.
     """
     from readerkit.errors import ReaderkitError
-    from readerkit.quiz.session import choose_questions
+    from readerkit.quiz.session import choose_questions, without_self_marked
 
     _refuse_unknown("topic", topics, bank.topics())
     _refuse_unknown("question", only, list(bank.questions))
@@ -219,7 +219,10 @@ def _choice(
         return only
     wanted = count or (bank.exam_count if exam else bank.count)
     if not due:
-        return choose_questions(bank, seed=seed, count=wanted, topics=topics)
+        among = without_self_marked(bank) if exam else None
+        return choose_questions(
+            bank, seed=seed, count=wanted, topics=topics, among=among
+        )
     from readerkit.quiz.review import due_questions
 
     coming = [

@@ -57,6 +57,11 @@ def choose_questions(
     return tuple(chosen)
 
 
+def without_self_marked(bank: Bank) -> list[str]:
+    """Return the questions that an exam may ask: nobody marks their own."""
+    return [q.id for q in bank.questions.values() if q.type not in SELF_MARKED]
+
+
 class Session:
     """A quiz that is being taken."""
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import random
 import re
+import select
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -454,3 +458,83 @@ def test_first_question_needs_nothing_heavy(book):
         "score",
     ]
     assert heavy == "[]"
+
+
+# --- on a terminal of its own ---
+
+
+class Terminal:
+    """A quiz on a terminal, and a person who types."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._unread = ""
+        self._ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "readerkit", "quiz", *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=os.environ | {"TERM": "xterm-256color"},
+            preexec_fn=own_terminal,
+            cwd=ROOT,
+        )
+        os.close(theirs)
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def read_until(self, words: str) -> str:
+        """Return what was written up to these words; the rest is read next."""
+        while words not in self._unread:
+            assert select.select([self._ours], [], [], 60)[0], self._unread
+            try:
+                self._unread += os.read(self._ours, 1 << 16).decode(errors="replace")
+            except OSError:  # the other end is closed
+                break
+        assert words in self._unread, self._unread
+        seen, found, self._unread = self._unread.partition(words)
+        return seen + found
+
+    def close(self) -> int:
+        code = self.process.wait(60)
+        os.close(self._ours)
+        return code
+
+
+def own_terminal() -> None:
+    """Make the terminal on stdin the one whose ^C is a signal to this process."""
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def test_interrupt_keeps_the_answers_and_the_next_start_offers_them(book):
+    where = ("7", "--book", str(book))
+    one = Terminal(*where, "--only", "gap", "--only", "row")
+    one.read_until("> ")
+    one.type("no_sync\n")
+    one.read_until("2/2")
+    one.type("\x03")
+    one.read_until("interrupted")
+    assert one.close() == 130
+    two = Terminal(*where)
+    two.read_until("1 of 2 answered)? [Y/n]")
+    two.type("\n")
+    two.read_until("2/2")
+    two.read_until("> ")
+    two.type("F0 F1 B0\n")
+    assert "passed" in two.read_until("--seed")
+    assert two.close() == 0
+    assert [answer.question for answer in open_history().answers()] == ["gap", "row"]
+
+
+def test_offer_to_resume_can_be_declined(book):
+    where = ("7", "--book", str(book))
+    typed(book, "--only", "gap", "--only", "row", answers="no_sync\nq\n")
+    again = Terminal(*where)
+    again.read_until("[Y/n]")
+    again.type("n\n")
+    assert "4 questions" in again.read_until("1/4")
+    again.read_until("> ")
+    again.type("q\n")
+    again.read_until("To go on")
+    assert again.close() == 0

@@ -12,7 +12,7 @@ import pytest
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.history import History
 from readerkit.quiz.scene import AnswerError
-from readerkit.quiz.session import Session, choose_questions
+from readerkit.quiz.session import Session, choose_questions, without_self_marked
 from tests.readerkit.quiz.sample import sample_bank
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -237,3 +237,9 @@ def test_choice_of_questions_keeps_to_topic_and_bank():
     assert len(choose_questions(bank, seed=0, count=99)) == 10
     among = choose_questions(bank, seed=0, count=9, among=["gap", "row"])
     assert set(among) == {"gap", "row"}
+
+
+def test_exam_asks_nothing_that_readers_mark_themselves():
+    assert set(sample_bank().questions) - set(without_self_marked(sample_bank())) == {
+        "essay"
+    }
