@@ -12,13 +12,12 @@ from readerkit.estimate.hardware import Cluster, Gpu
 from readerkit.estimate.quantity import check_choice
 from readerkit.estimate.shape import Shape
 
-PACKAGE = Path(__file__).resolve().parent.parent
+CATALOG = Path(__file__).resolve().parent.parent / "catalog"
 
 
 def shipped(name: str) -> Path:
-    """Return where a file of the catalog is: in the package, or in a checkout."""
-    inside = PACKAGE / "data" / "catalog" / name
-    return inside if inside.is_file() else PACKAGE.parent / "catalog" / name
+    """Return where a file of the catalog is, which ships in the package."""
+    return CATALOG / name
 
 
 def read_catalog(path: Path, kind: Kind) -> YamlFile:

@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from mini_impls import inference, model
+from mini_impls.demos import inference as demo
 from mini_impls.inference import StaticInferenceContext, generate, generate_alone
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
@@ -151,11 +152,11 @@ def test_sizes_that_do_not_divide_are_named(config, message):
 @pytest.mark.parametrize("steps", [0, 25])
 def test_demo_refuses_more_tokens_than_the_cache_holds(steps):
     with pytest.raises(ValueError, match=f"--steps {steps}: from 1 to 24"):
-        inference.check(argparse.Namespace(world=2, steps=steps))
+        demo.check(argparse.Namespace(world=2, steps=steps))
 
 
 def test_demo_says_what_it_held_and_sent(capfd):
-    assert inference.main(["--world", "2", "--steps", "6"]) == 0
+    assert demo.main(["--world", "2", "--steps", "6"]) == 0
     out = capfd.readouterr().out
     assert "holds 65,536 bytes of keys and values (formula 65,536)" in out
     assert re.search(r"6 tokens: 24 all_reduce, (\S+) bytes \(formula \1\)", out)

@@ -5,7 +5,9 @@ from readerkit.estimate.shape import Shape
 from readerkit.yaml_tree import parse_yaml
 from tests.helpers import ROOT
 
-MODELS = parse_yaml((ROOT / "catalog" / "models.yaml").read_bytes(), "models").value
+MODELS = parse_yaml(
+    (ROOT / "readerkit" / "catalog" / "models.yaml").read_bytes(), "models"
+).value
 CLUSTERS = load_clusters()
 
 

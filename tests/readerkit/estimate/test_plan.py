@@ -24,8 +24,7 @@ def seventy():
     return plan(SEVENTY, top=1000)
 
 
-def test_70b_on_64_gpus_is_what_people_run(seventy):
-    # tp 4, pp 4 is also what NVIDIA's NeMo recipe takes for this model and number.
+def test_70b_on_64_gpus_keeps_tp_inside_the_node(seventy):
     best = seventy.ranked[0].layout
     assert (best.dp, best.tp, best.pp, best.zero) == (4, 4, 4, 1)
     assert best.recompute == "none"

@@ -1,0 +1,96 @@
+"""Generation with tensor parallelism and a cache, beside one process without one."""
+
+import argparse
+import statistics
+import tempfile
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from mini_impls import launch, model
+from mini_impls.inference import (
+    StaticInferenceContext,
+    check_sizes,
+    generate,
+    generate_alone,
+    get_cache_bytes,
+    get_traffic,
+    load_weights,
+    save_weights,
+    tensor_parallel,
+)
+from mini_impls.launch import Rank
+from mini_impls.model import GPT, GPTConfig
+from mini_impls.traffic import CollectiveCounter
+
+CONFIG = GPTConfig(num_query_groups=4)
+PROMPT_LENGTH = 8
+
+
+def demo(rank: Rank, args: argparse.Namespace) -> None:
+    """Train a model alone, hand its weights over, generate on all ranks."""
+    config = CONFIG
+    batch_size, num_tokens = 4, args.steps
+    alone = model.build_model(config).to(rank.device)
+    optimizer = torch.optim.AdamW(alone.parameters(), lr=3e-3)
+    batches = [model.make_batch(config, step=i, batch_size=16) for i in range(40)]
+    batches = [(t.to(rank.device), y.to(rank.device)) for t, y in batches]
+    losses = model.train_one_process(alone, optimizer, batches)
+    rank.say(f"one process trained {len(losses)} steps, loss {losses[-1]:.4f}")
+
+    # Rank 0 writes, every rank reads and holds what arrived against the digests.
+    handed: list[tuple[str, dict[str, str]] | None] = [None]
+    with tempfile.TemporaryDirectory() as folder:
+        if rank.rank == 0:
+            path = Path(folder, "model.safetensors")
+            handed = [(str(path), save_weights(alone, path))]
+        dist.broadcast_object_list(handed, src=0, group=rank.group)
+        assert handed[0] is not None
+        weights = load_weights(Path(handed[0][0]), handed[0][1])
+        dist.barrier(rank.group)  # rank 0 removes the folder behind this line
+    gpt = GPT(config).to(rank.device)
+    gpt.load_state_dict(weights, strict=not config.share_embeddings_and_output_weights)
+    rank.say_each(f"{len(weights)} tensors arrived with the digests they left with")
+
+    context = StaticInferenceContext(batch_size, config.max_sequence_length)
+    tensor_parallel(gpt, context, rank.group)
+    tokens, _ = model.make_batch(config, step=1_000, batch_size=batch_size)
+    prompt = tokens[:, :PROMPT_LENGTH].to(rank.device)
+    with CollectiveCounter() as sent:
+        made = generate(gpt, prompt, num_tokens, context)
+    cache_bytes = get_cache_bytes(
+        config, batch_size, config.max_sequence_length, rank.world_size
+    )
+    token_ms = 1e3 * statistics.median(made.token_s or [made.prefill_s])
+    rank.say_each(
+        f"prefill {1e3 * made.prefill_s:.2f} ms, then {token_ms:.2f} ms a token "
+        f"(median); holds {context.num_bytes():,} bytes of keys and values "
+        f"(formula {cache_bytes:,})"
+    )
+    steps = [PROMPT_LENGTH] + [1] * (num_tokens - 1)
+    formulas = [get_traffic(config, batch_size, t, rank.world_size) for t in steps]
+    for op, payload_bytes in sent.payload_bytes().items():
+        expected = sum(formula.get(op, 0) for formula in formulas)
+        rank.say(
+            f"{num_tokens} tokens: {sent.counts()[op]} {op}, {payload_bytes:,} bytes "
+            f"(formula {expected:,})"
+        )
+    same = torch.equal(made.tokens, generate_alone(alone, prompt, num_tokens))
+    rank.say(f"row 0: {' '.join(str(t) for t in made.tokens[0].tolist())}")
+    rank.say_each(f"the tokens of one process without a cache: {same}")
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raise ValueError where the demo's model does not fit the world."""
+    config = CONFIG
+    check_sizes(config, args.world)
+    room = config.max_sequence_length - PROMPT_LENGTH
+    if not 1 <= args.steps <= room:
+        raise ValueError(f"--steps {args.steps}: from 1 to {room} tokens fit the cache")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the demo."""
+    description = "generation with tensor parallelism and a cache of keys and values"
+    return launch.main(demo, description=description, check=check, argv=argv)
