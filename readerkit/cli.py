@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import errno
+import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -11,24 +12,56 @@ from collections.abc import Sequence
 import click
 
 from readerkit import __version__
-from readerkit.commands.annotate import annotate
-from readerkit.commands.break_ import break_
-from readerkit.commands.budget import budget
-from readerkit.commands.compare import compare
-from readerkit.commands.estimate import estimate
-from readerkit.commands.fetch import fetch
-from readerkit.commands.lab import lab
-from readerkit.commands.note import note
-from readerkit.commands.progress import progress
-from readerkit.commands.quiz import quiz
-from readerkit.commands.review import review
-from readerkit.commands.run import run
-from readerkit.commands.site import site
-from readerkit.commands.start import start
 from readerkit.errors import ReaderkitError
 
+# A command is imported when it is run: all of them take longer than most of them work.
+# Its module, which has it under the module's own name, and what --help says of it.
+_COMMANDS = {
+    "annotate": ("annotate", "The notes, with every anchor resolved; one by its ID."),
+    "break": ("break_", "A mini with one deliberate fault: predict, run, see."),
+    "budget": ("budget", "Nothing that costs money starts past its ceiling."),
+    "compare": ("compare", "A mini beside its upstream: losses, collectives, bytes."),
+    "estimate": (
+        "estimate",
+        "Memory, communication, bubble, FLOPs, plan: with formulas.",
+    ),
+    "fetch": ("fetch", "Bring each UPSTREAM, or all, and verify every file."),
+    "lab": ("lab", "The labs: pages, measurements, checks."),
+    "note": ("note", "Write a note of your own on FILE:LINES."),
+    "quiz": ("quiz", "Ask, mark and explain: quiz 35."),
+    "review": ("review", "Mark notes as reviewed against the code as it is now."),
+    "run": ("run", "One mini implementation, on processes of this machine."),
+    "site": ("site", "Build the reading site, or serve it while you read and write."),
+    "start": (
+        "start",
+        "Show one real stop: the lines, the note, and where to go next.",
+    ),
+}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class _LateCommands(click.Group):
+    """A group that knows its commands by name before they are imported."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*_COMMANDS, *self.commands})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _COMMANDS and cmd_name not in self.commands:
+            name, _ = _COMMANDS[cmd_name]
+            module = importlib.import_module(f"readerkit.commands.{name}")
+            self.add_command(getattr(module, name), cmd_name)
+        return self.commands.get(cmd_name)
+
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, says) for name, (_, says) in _COMMANDS.items()])
+
+
+@click.group(
+    cls=_LateCommands, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="readerkit")
 def cli() -> None:
     """Read the code that trains large models, with notes on its exact lines.
@@ -38,24 +71,6 @@ def cli() -> None:
         readerkit start
     """
 
-
-for command in (
-    start,
-    annotate,
-    fetch,
-    note,
-    review,
-    run,
-    compare,
-    break_,
-    budget,
-    estimate,
-    lab,
-    progress,
-    quiz,
-    site,
-):
-    cli.add_command(command)
 
 # Facts of the world outside, not bugs, wherever they strike: a disk, an output.
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}

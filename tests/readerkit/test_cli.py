@@ -12,7 +12,8 @@ from readerkit.cli import cli
 from readerkit.errors import ReaderkitError
 from tests.helpers import ROOT, run, run_process
 
-COMMANDS = sorted(cli.commands)
+CONTEXT = click.Context(cli)
+COMMANDS = cli.list_commands(CONTEXT)
 README = (ROOT / "README.md").read_text()
 
 USAGE = """\
@@ -140,7 +141,7 @@ def test_every_command_has_help_with_an_example_of_itself(name, capsys):
     assert run(capsys, name, "-h").out == done.out
     _, _, example = done.out.partition("  Example:\n")
     assert example.startswith(f"      readerkit {name}")
-    command = cli.commands[name]
+    command = cli.get_command(CONTEXT, name)
     for option in command.params:
         if isinstance(option, click.Option):
             assert option.help, option.name
@@ -151,6 +152,16 @@ def test_list_of_commands_cuts_no_sentence(capsys):
     _, _, listed = out.partition("Commands:\n")
     assert [line.split()[0] for line in listed.splitlines()] == COMMANDS
     assert "..." not in listed
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_list_says_of_a_command_what_it_says_of_itself(name, capsys):
+    command = cli.get_command(CONTEXT, name)
+    assert command.name == name
+    listed = run(capsys, "--help").out
+    assert re.search(
+        rf"^  {name} +{re.escape(command.get_short_help_str(limit=200))}$", listed, re.M
+    )
 
 
 @pytest.mark.parametrize("name", COMMANDS)
