@@ -261,6 +261,34 @@ def test_two_processes_write_one_history(book):
     assert len(open_history().answers()) == 8
 
 
+def test_stranger_fails_follows_the_links_and_passes_with_other_variants(
+    book, capsys, real_cache
+):
+    shipped = Shelf(ROOT).bank(35)
+    prompts, links = [], set()
+    for seed, passes in ((1, False), (2, True)):
+        arguments = ("35", "--exam", "--count", "12", "--seed", str(seed))
+        with driven(*arguments) as driver:
+            driver.read()
+            for _ in range(12):
+                question = driver.read()
+                prompts.append(question["prompt"])
+                if passes:
+                    asked = shipped.variant(question["id"], seed).asked
+                    driver.say(answer=asked.typed_key())
+                else:
+                    driver.say(skip=True)
+            score = driver.read()
+            assert score["passed"] is passes
+            links |= {each["note"] for each in score["read_next"]}
+            assert driver.leave() == (0 if passes else 1)
+    assert len(set(prompts)) > 12, "other questions, or the same in other variants"
+    assert links, "the first score names notes to read"
+    for note in sorted(links):
+        shown = run(capsys, "annotate", note)
+        assert shown.code == 0, "each link leads to its lines"
+
+
 # --- in a terminal ---
 
 
