@@ -16,6 +16,7 @@ from readerkit.book import MINIS, Note, Sources, check_mirrors, resolve_notes
 from readerkit.commands.library import Library
 from readerkit.commands.site_inputs import Inputs
 from readerkit.commands.site_pages import draw_diagram, read_writing
+from readerkit.commands.site_quiz import questions_by_note, read_banks
 from readerkit.errors import ContentError, Fault
 from readerkit.evidence import Evidence, comparisons_of, ran_lines
 from readerkit.links import File, Link, Target
@@ -148,6 +149,7 @@ def make_shelf(
             for name in comparisons_of(mirror, evidence)
         },
         origins={name: _origin(library, each) for name, each in sources.items()},
+        asked=questions_by_note(read_banks(inputs.book)),
         links_id=links_id,
         content_id=inputs.content_digest(),
     )
