@@ -15,7 +15,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-PICTURE = Path(__file__).resolve().parent.parent / "site" / "picture.png"
+PICTURE = Path(__file__).resolve().parent.parent / "docs" / "reading-site.png"
 PAGE = "read/megatron/megatron/core/tensor_parallel/layers.py.html#tp-row-forward"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

@@ -17,6 +17,7 @@ from readerkit.commands.evidence import read_evidence
 from readerkit.commands.library import Library
 from readerkit.commands.site_inputs import Inputs
 from readerkit.commands.site_pages import draw_diagram, read_writing
+from readerkit.commands.site_quiz import questions_by_note, read_banks
 from readerkit.errors import ContentError, Fault
 from readerkit.evidence import comparisons_of, ran_lines
 from readerkit.links import File, Link, Target
@@ -149,6 +150,7 @@ def make_shelf(
             for name in comparisons_of(mirror, evidence)
         },
         origins={name: _origin(library, each) for name, each in sources.items()},
+        asked=questions_by_note(read_banks(inputs.book)),
         links_id=links_id,
         content_id=inputs.content_digest(),
     )

@@ -40,9 +40,9 @@ class Inputs:
 
     def watched(self) -> list[Path]:
         """Return the folders whose changes a running server takes up."""
-        own_pages = self.book / "site"
         folders = [self.book / "annotations", self.site, self.mine, self.minis]
-        folders += [own_pages] if own_pages != self.site else []
+        folders += [self.book / "quizzes"]
+        folders += [self.book / "site"] if self.book / "site" != self.site else []
         return [folder for folder in (*folders, self.own_records) if folder.is_dir()]
 
     def content_digest(self) -> str:
@@ -61,7 +61,8 @@ class Inputs:
     def _content(self) -> Iterator[Path]:
         for root in (self.book / "annotations", self.mine / "annotations"):
             yield from sorted(root.rglob("*"))
-        yield from sorted((self.book / "site" / "pages").rglob("*"))
+        for folder in ("site/pages", "quizzes"):
+            yield from sorted((self.book / folder).rglob("*"))
         yield from sorted(self.own_records.glob("*.json"))
         yield from sorted(self.minis.rglob("*.py"))
 

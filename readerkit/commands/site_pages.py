@@ -9,6 +9,7 @@ from pathlib import Path
 from readerkit.anchors import Anchor
 from readerkit.book import Sources
 from readerkit.commands.library import Library
+from readerkit.commands.site_quiz import phase_views, read_banks
 from readerkit.commands.start import FIRST_STOP
 from readerkit.diagrams import Diagram, read_diagram
 from readerkit.errors import AnchorError
@@ -32,6 +33,7 @@ def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
         diagrams={d.name: d for d in _diagrams(pages / "diagrams", root, sources)},
         routes=_routes(pages / "paths.yaml", library, root),
         first_stop=FIRST_STOP,
+        phases=tuple(phase_views(read_banks(root))),
     )
 
 

@@ -100,6 +100,7 @@ def view(shelf: Shelf, annotation: str) -> NoteView:
             shelf.book,
             beside=tuple(_beside(shelf, annotation)),
             seen=tuple(_seen(shelf, shelf.notes[annotation])),
+            asked=shelf.asked.get(annotation, ()),
         )
     return shelf.views[annotation]
 

@@ -13,6 +13,7 @@ from readerkit.errors import ContentError
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.markdown import FormulaError, line, prose
+from readerkit.render.html.quiz_page import Asked
 from readerkit.render.html.words import Text, label
 
 LABELS = {
@@ -99,6 +100,8 @@ class NoteView:
     cards: tuple[Card, ...]
     beside: tuple[Beside, ...]
     seen: tuple[Seen, ...]
+    asked: tuple[Asked, ...]
+    """Quiz questions that lead here."""
     state: Text
     is_sound: bool
     """Whether it was reviewed against the lines it stands at."""
@@ -115,6 +118,7 @@ def note_view(
     *,
     beside: tuple[Beside, ...] = (),
     seen: tuple[Seen, ...] = (),
+    asked: tuple[Asked, ...] = (),
 ) -> NoteView:
     """Return what a page shows of a note.
 
@@ -148,6 +152,7 @@ def note_view(
         cards=tuple(card(book.concepts[name]) for name in annotation.concepts),
         beside=beside,
         seen=seen,
+        asked=asked,
         state=label(STATES[note.state]),
         is_sound=note.state == "reviewed",
         permalink=upstream.permalink(note.span),

@@ -18,6 +18,7 @@ from readerkit.render.html.environment import Templates
 from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import FilePage, code_html, file_page
 from readerkit.render.html.mirror_page import mirror_index, mirror_page
+from readerkit.render.html.quiz_page import PhaseView, QuizPage
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.html.study import (
     ChapterLine,
@@ -60,6 +61,8 @@ class Writing:
     diagrams: Mapping[str, Diagram] = field(default_factory=dict)
     routes: Routes = Routes()  # noqa: RUF009  a frozen value
     first_stop: str = ""
+    phases: tuple[PhaseView, ...] = ()
+    """Of the quiz."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,9 @@ def _written_pages(
         addresses.REFERENCES: ("references.html", partial(reference_page, shelf)),
         addresses.BESIDE: ("mirrors.html", partial(mirror_index, shelf)),
     }
+    if writing.phases:
+        quiz = QuizPage(addresses.QUIZ, shown("Quiz"), writing.phases)
+        found[addresses.QUIZ] = ("quiz.html", lambda: quiz)
     if chapters:
         index = ChapterIndex(addresses.CHAPTERS, shown("Chapters"), tuple(chapters))
         found[addresses.CHAPTERS] = ("chapters.html", lambda: index)
@@ -150,6 +156,8 @@ def menu(shelf: Shelf, writing: Writing) -> Iterator[MenuItem]:
     yield MenuItem(label("Paths"), addresses.PATHS)
     yield MenuItem(label("Side by side"), addresses.BESIDE, "beside/")
     yield MenuItem(label("Concepts"), addresses.CONCEPTS)
+    if writing.phases:
+        yield MenuItem(label("Quiz"), addresses.QUIZ)
     yield MenuItem(label("References"), addresses.REFERENCES)
     for upstream in upstreams_shown(shelf):
         tree = addresses.tree_page(upstream)

@@ -15,6 +15,7 @@ from readerkit.evidence import Evidence, Files
 from readerkit.links import File, Link, Links, Target
 from readerkit.render.html.code import Drawn, draw, draw_plain
 from readerkit.render.html.notes import NoteView
+from readerkit.render.html.quiz_page import Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class Shelf:
     strips: Mapping[str, str]
     """Comparison to the side-by-side page that shows it."""
     origins: Mapping[str, Origin]
+    asked: Mapping[str, tuple[Asked, ...]] = field(default_factory=dict)
+    """By annotation id, the quiz questions that lead to it."""
     links_id: str = ""
     """Of the bytes of all files: what their lines and links depend on."""
     content_id: str = ""

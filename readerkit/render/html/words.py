@@ -18,6 +18,8 @@ SPANISH = {
     "Paths": "Rutas",
     "Chapters": "Capítulos",
     "Concepts": "Conceptos",
+    "Quiz": "Preguntas",
+    "Questions": "Preguntas",
     "References": "Referencias",
     "Search": "Buscar",
     "Theme": "Tema",

@@ -1,0 +1,37 @@
+"""What the quiz asks about, and how to take it; no question and no key is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Questions on one topic that lead to a note."""
+
+    topic: Markup
+    count: int
+    command: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseView:
+    """The bank of one phase."""
+
+    phase: int
+    title: Markup
+    pass_mark: Markup
+    questions: int
+    topics: tuple[Asked, ...]
+    objectives: tuple[tuple[Markup, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuizPage:
+    """All banks of the book."""
+
+    address: str
+    title: Markup
+    phases: tuple[PhaseView, ...]

@@ -1,0 +1,66 @@
+"""What records say about lines: which ran, what they sent, when they say nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from readerkit.anchors import Span
+from readerkit.evidence import Evidence, ran_lines, seen_there
+from readerkit.records import Lit, Record, lines_from_text
+from tests.helpers import ROOT
+
+NAME = "tensor_parallel_megatron"
+RECORDS = ROOT / "annotations" / "records"
+
+
+@pytest.fixture(scope="module")
+def record():
+    path = RECORDS / f"{NAME}.json"
+    return Record.parse(path.read_text("utf-8"), str(path))
+
+
+def seen(record, span, upstream="megatron"):
+    evidence = {NAME: Evidence(record)}
+    return seen_there(upstream, span, ran_lines(evidence.values()), evidence)
+
+
+def test_the_line_that_issues_is_credited_with_its_calls_and_bytes(record):
+    first = record.events[0]
+    site = first.upstream[0].site
+    mine = [event for event in first.upstream if event.site == site]
+    [found] = seen(record, Span(site.path, site.line, site.line))
+    [calls] = found.calls
+    assert found.lines == 1
+    assert (calls.op, calls.count) == (mine[0].op, len(mine))
+    assert calls.payload_bytes == sum(event.payload_bytes for event in mine)
+
+
+def test_the_mini_is_asked_for_its_own_side(record):
+    site = record.events[0].mini[0].site
+    [found] = seen(record, Span(site.path, site.line, site.line), "minis")
+    assert found.calls
+
+
+def test_lines_that_did_not_run_are_said_not_to_have(record):
+    lit = next(lit for lit in record.lit if lit.step and lit.upstream == "megatron")
+    last = max(lines_from_text(lit.step))
+    [found] = seen(record, Span(lit.path, last + 1, last + 1))
+    assert (found.lines, found.calls) == (0, ())
+
+
+def test_a_file_that_no_record_knows_is_not_spoken_of(record):
+    assert seen(record, Span("megatron/core/nowhere.py", 1, 9)) == []
+
+
+def test_a_stale_record_says_nothing(record):
+    evidence = [Evidence(record, stale=("a.py has changed",))]
+    assert ran_lines(evidence) == {}
+
+
+def test_a_file_whose_lines_ran_only_in_setup_ran_no_line_of_the_step(record):
+    only_setup = replace(record, lit=(Lit("megatron", "a.py", "1-9", ""),))
+    assert ran_lines([Evidence(only_setup)]) == {
+        ("megatron", "a.py"): {NAME: frozenset()}
+    }
