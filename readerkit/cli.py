@@ -28,6 +28,7 @@ _COMMANDS = {
     "fetch": ("fetch", "Bring each UPSTREAM, or all, and verify every file."),
     "lab": ("lab", "The labs: pages, measurements, checks."),
     "note": ("note", "Write a note of your own on FILE:LINES."),
+    "progress": ("progress", "The definition of done, each line with its evidence."),
     "quiz": ("quiz", "Ask, mark and explain: quiz 35."),
     "review": ("review", "Mark notes as reviewed against the code as it is now."),
     "run": ("run", "One mini implementation, on processes of this machine."),
