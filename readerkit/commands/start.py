@@ -21,11 +21,17 @@ Which collective closes the layer? Decide before you read the note.
 """
 _AFTER = """\
 Where to go from here:
-  readerkit annotate megatron               every note on Megatron-LM, by file
+  readerkit quiz 35 --topic tensor_parallel   predict, answer, see the line that decides
   readerkit annotate megatron tp-dgrad-overlap
-                                            where the backward pass hides its collective
-  readerkit annotate pytorch                the notes on PyTorch DDP, FSDP, DTensor
-  readerkit note FILE:LINES                 write a note of your own on any lines
+                                              where backward hides its collective
+  readerkit annotate megatron                 every note on Megatron-LM, by file
+  readerkit annotate pytorch                  the notes on PyTorch DDP, FSDP, DTensor
+  readerkit site build                        all of it as pages, with search
+  readerkit note FILE:LINES                   write a note of your own on any lines
+With torch installed:
+  readerkit run tp                            the small one, on two processes
+  readerkit compare tp --upstream megatron    it beside the real one, event by event
+  readerkit break tensor_parallel g-missing   it without this collective
 """
 
 
