@@ -80,8 +80,13 @@
       row.append(event.querySelector(".unseen").textContent, event.dataset.about + " ", place);
       picked.append(row);
       if (!event.dataset.site) return;
-      document.querySelectorAll('[data-site="' + CSS.escape(event.dataset.site) + '"]')
-        .forEach(function (line) { line.classList.add("on"); });
+      const lines = document.querySelectorAll('.l[data-site="' + CSS.escape(event.dataset.site) + '"]');
+      if (!lines.length) return;
+      const shown = document.createElement("div");
+      shown.className = "code";
+      shown.append(lines[0].cloneNode(true));  // at hand, wherever the excerpt is
+      picked.append(shown);
+      lines.forEach(function (line) { line.classList.add("on"); });
     });
     if (moment.dataset.why) {
       const why = document.createElement("p");

@@ -65,6 +65,161 @@ SPANISH = {
     "Needs first": "Requiere antes",
     "Returns in": "Reaparece en",
     "Notes": "Notas",
+    "Beside the mini, with the evidence": "Junto a la versión mínima, con la evidencia",
+    "By topic": "Por tema",
+    "Cited by": "Citado por",
+    "Defined at": "Definido en",
+    "Every line of the verdict": "Todas las líneas del veredicto",
+    "Failure path": "Ruta de fallos",
+    "In its file": "En su archivo",
+    "Line by line": "Línea a línea",
+    "Losses of both sides, step by step.": "Pérdidas de ambos lados, paso a paso.",
+    "Make it again:": "Para repetirlo:",
+    "make it again:": "para repetirlo:",
+    "Next": "Siguiente",
+    "Previous": "Anterior",
+    "One stop, now": "Una parada, ya",
+    "Parameters": "Parámetros",
+    "Prerequisite path": "Ruta de requisitos",
+    "Synthesis path": "Ruta de síntesis",
+    "Read the note": "Leer la nota",
+    "Shims": "Adaptaciones",
+    "Something differs without a reason.": "Algo difiere sin razón conocida.",
+    "The other ranks": "Los demás rangos",
+    "The raw record": "El registro completo",
+    "The same on the upstream host": "Lo mismo en el sitio original",
+    "Used in": "Usado en",
+    "What one can do at the end": "Lo que se sabe hacer al final",
+    "What rank 0 keeps between steps.": "Lo que el rango 0 conserva entre pasos.",
+    "What to read": "Qué leer",
+    "With notes": "Con notas",
+    "files": "archivos",
+    "from": "de",
+    "line": "línea",
+    "lower lane": "carril inferior",
+    "upper lane": "carril superior",
+    "more lines": "líneas más",
+    "notes": "notas",
+    "on this machine": "en esta máquina",
+    "passed at": "se aprueba con",
+    "places": "lugares",
+    "questions": "preguntas",
+    "rank": "rango",
+    "ranks on": "rangos con",
+    "recorded": "registrado",
+    "records": "registros",
+    "sections": "secciones",
+    "state": "estado",
+    "the mini": "la versión mínima",
+    "upstream": "original",
+    "yours": "suya",
+    "memory": "memoria",
+    "time": "tiempo",
+    "coordination": "coordinación",
+    "reliability": "fiabilidad",
+    "operation": "operación",
+    "side": "lado",
+    "calls": "llamadas",
+    "payload bytes": "bytes de carga",
+    "by formula": "según la fórmula",
+    "formula": "fórmula",
+    "what": "qué",
+    "mini": "mínima",
+    "difference": "diferencia",
+    "tolerance": "tolerancia",
+    "reason": "razón",
+    "shim": "adaptación",
+    (
+        "A mechanism that saves memory against the one that talks, and the wire "
+        "they share."
+    ): (
+        "Un mecanismo que ahorra memoria frente al que comunica, y el cable que "
+        "comparten."
+    ),
+    ("A symptom, what is behind it, and the lines to look at."): (
+        "Un síntoma, lo que hay detrás y las líneas que conviene mirar."
+    ),
+    ("Collectives of one step, against the formula"): (
+        "Colectivos de un paso, frente a la fórmula"
+    ),
+    (
+        "Each rank holds a slice of the weight's input dimension, so each rank's "
+        "product is only a part of the sum. Which collective closes the layer? "
+        "Decide, then read."
+    ): (
+        "Cada rango tiene una parte de la dimensión de entrada del peso, así que "
+        "su producto es solo un sumando. ¿Qué colectivo cierra la capa? Decida y "
+        "luego lea."
+    ),
+    ("Every idea after those it needs, with the notes that show it first."): (
+        "Cada idea después de las que necesita, con las notas que la muestran por "
+        "primera vez."
+    ),
+    (
+        "Every key is computed from a formula, an anchor or a record; a wrong "
+        "answer leads to the line that refutes it."
+    ): (
+        "Cada clave se calcula de una fórmula, un ancla o un registro; una "
+        "respuesta errónea lleva a la línea que la refuta."
+    ),
+    (
+        "Every line shown here is held against a committed lock; every number "
+        "against a record or a formula."
+    ): (
+        "Cada línea mostrada se coteja con un lock; cada número, con un registro o "
+        "una fórmula."
+    ),
+    ("Everything agrees, or differs for a named reason."): (
+        "Todo coincide, o difiere por una razón dada."
+    ),
+    ("Lines with a bar in the margin ran in a recorded step:"): (
+        "Las líneas con barra al margen se ejecutaron en un paso registrado:"
+    ),
+    (
+        "One step of a pipeline, as it ran: more ranks than cores show the order, "
+        "not the time."
+    ): (
+        "Un paso de un pipeline, tal como corrió: con más rangos que núcleos "
+        "muestra el orden, no el tiempo."
+    ),
+    ("Several definitions; syntax alone cannot tell which is meant:"): (
+        "Varias definiciones; la sintaxis sola no dice cuál es:"
+    ),
+    (
+        "The lines of the real system on the left, the small one that does the "
+        "same on the right, and what was seen when both ran."
+    ): (
+        "A la izquierda las líneas del sistema real, a la derecha la versión "
+        "mínima, y lo que se vio al ejecutar ambas."
+    ),
+    ("The mini has nothing in its place."): (
+        "La versión mínima no tiene nada en su lugar."
+    ),
+    (
+        "The real lines at a pinned commit, the decision they hold, the small "
+        "implementation of the same idea, and the evidence that both behave alike."
+    ): (
+        "Las líneas reales en un commit fijado, la decisión que contienen, la "
+        "implementación mínima de la misma idea y la evidencia de que ambas se "
+        "comportan igual."
+    ),
+    ("This record is stale: the code has changed since."): (
+        "Este registro está caducado: el código ha cambiado."
+    ),
+    (
+        "Three ways through the same notes: in the order they build on each other, "
+        "from what went wrong, and by what they trade."
+    ): (
+        "Tres caminos por las mismas notas: en el orden en que se apoyan, desde lo "
+        "que falló y por lo que intercambian."
+    ),
+    (
+        "What each idea answers, what it needs first, where it returns, and the "
+        "lines that hold it."
+    ): (
+        "Qué responde cada idea, qué requiere antes, dónde reaparece y las líneas "
+        "que la contienen."
+    ),
 }
 
 

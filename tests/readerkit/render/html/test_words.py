@@ -1,0 +1,25 @@
+"""The site's own words exist in both languages."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from readerkit.render.html.words import SPANISH, both, label
+from tests.helpers import ROOT
+
+TEMPLATES = sorted((ROOT / "site" / "templates").glob("*.html"))
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_every_word_of_a_template_has_a_spanish_one(template):
+    said = re.findall(r'"([^"]+)"\|say', template.read_text("utf-8"))
+    assert [word for word in said if word not in SPANISH] == []
+
+
+def test_a_word_is_shown_in_one_language_at_a_time():
+    html = both(label("Why"))
+    assert '<span class="b" lang="en">Why</span>' in html
+    assert '<span class="b" lang="es">Por qué</span>' in html
+    assert both(label("no such word <b>")) == "no such word &lt;b&gt;"
