@@ -23,7 +23,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Calls:
-    """What one rank issued from some lines in one step."""
+    """What one rank issued in one step, through some lines."""
 
     op: str
     count: int
@@ -77,7 +77,7 @@ def seen_there(
 
 
 def _calls(record: Record, upstream: str, span: Span) -> tuple[Calls, ...]:
-    """Return what the first rank issued while a line of a span was on the stack."""
+    """Return what the first rank issued while one of these lines was on the stack."""
     if not record.events:
         return ()
     sent = sent_through(record.events[0], upstream, span)

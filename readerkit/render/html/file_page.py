@@ -180,7 +180,7 @@ def ran_text(seen: SeenThere) -> Text:
     if not seen.lines:
         return label("not executed in this configuration")
     if not seen.calls:
-        return label("ran here; these lines themselves send nothing")
+        return label("ran here and sent nothing")
     sent = [
         f"{calls.count} {calls.op.replace('_', '-')}, {size(calls.payload_bytes)}"
         for calls in seen.calls

@@ -36,9 +36,7 @@ SPANISH = {
     "Proof": "Prueba",
     "Evidence": "Evidencia",
     "ran here": "se ejecutó aquí",
-    "ran here; these lines themselves send nothing": (
-        "se ejecutó aquí; estas líneas no envían nada"
-    ),
+    "ran here and sent nothing": "se ejecutó aquí y no envió nada",
     "not executed in this configuration": "no se ejecutó en esta configuración",
     "no record covers these lines": "ningún registro cubre estas líneas",
     "lines": "líneas",
