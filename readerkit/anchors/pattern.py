@@ -113,11 +113,7 @@ class Pattern:
         A match begins at byte ``begin`` or behind it.
         """
         if self._call is not None:
-            return _in_order(
-                match
-                for scope in scopes
-                for match in self._find_call(self._call, scope, source, begin)
-            )
+            return self._find_call(self._call, scopes, source, begin)
         for readings in (self._statement, self._pieces):
             matches = _in_order(
                 match
@@ -130,19 +126,23 @@ class Pattern:
         return []
 
     def _find_call(
-        self, call: Call, scope: Node, source: bytes, begin: int
-    ) -> Iterator[Match]:
-        start = max(scope.start_byte, begin)
-        for position in positions(call.name, source, start, scope.end_byte):
-            try:
-                node = call.node_at(position, scope, source)
-            except LookupError:
-                [reading] = self._statement
-                height = 2 if call.owners else 1  # the attribute, the call
-                by_name = _Reading(reading.shape, Needle(call.name, height))
-                node = by_name.node_at(position, scope, begin, {})
-            if node is not None and node.start_byte >= start:
-                yield Match(node, node.start_point[0] + 1, node.end_point[0] + 1)
+        self, call: Call, scopes: Sequence[Node], source: bytes, begin: int
+    ) -> list[Match]:
+        matches = []
+        for scope in scopes:
+            start = max(scope.start_byte, begin)
+            for position in positions(call.name, source, start, scope.end_byte):
+                try:
+                    node = call.node_at(position, scope, source)
+                except LookupError:
+                    [reading] = self._statement
+                    height = 2 if call.owners else 1  # the attribute, the call
+                    by_name = _Reading(reading.shape, Needle(call.name, height))
+                    node = by_name.node_at(position, scope, begin, {})
+                if node is not None and node.start_byte >= start:
+                    first, last = node.start_point[0] + 1, node.end_point[0] + 1
+                    matches.append(Match(node, first, last))
+        return matches
 
 
 @dataclass(slots=True)

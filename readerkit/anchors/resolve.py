@@ -30,7 +30,8 @@ def resolve(anchor: Anchor, source: SourceFile) -> Span:
             candidate's line; or a place that holds, or stands in, code that does not
             parse.
     """
-    if source.root.is_error:
+    is_broken = source.root.has_error
+    if is_broken and source.root.is_error:
         raise AnchorError(
             f"{source.path}:1: got a file that does not parse at all, so that no line "
             "of it can be anchored: expected valid Python"
@@ -55,7 +56,7 @@ def resolve(anchor: Anchor, source: SourceFile) -> Span:
             end = _end_of_range(anchor, anchor.stop, place, scopes, source)
             last = max(last, end.last)
         span = Span(source.path, place.first, last)
-    if source.root.has_error:
+    if is_broken:
         source.check_parsed(span.first, span.last)
     return span
 
