@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from readerkit.commands.options import book_option, json_option
-from readerkit.errors import ReaderkitError
+from readerkit.errors import ContentError, ReaderkitError
 
 if TYPE_CHECKING:
     from readerkit.commands.library import Library
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from readerkit.labs.results import Result
 
 EXPERIMENTS = Path("experiments")
+TOPIC = "lab-03"
 
 
 @click.command(
@@ -237,15 +238,22 @@ def _check_readings(library: Library) -> list[Item]:
 
 
 def _demand_attempt(chosen: Lab, folder: Path, book: Path | None) -> None:
-    if chosen.handed_in:
-        attempted = (folder / chosen.handed_in).is_file()
-        where = str(folder / chosen.handed_in)
-    else:
-        from readerkit.commands.library import open_library
-        from readerkit.labs.reading import TOPIC, belongs
+    """Raise where nothing of this lab was done; what was done need not be right."""
+    from readerkit.labs.reading import TOPIC
 
-        attempted = any(map(belongs, open_library(book).book.annotations.values()))
-        where = f"a note of your own with --topic {TOPIC}"
+    try:
+        items = check(chosen, folder, book)
+    except ContentError as error:
+        raise ReaderkitError(
+            f"the solution of lab {chosen.id} shows after an attempt that can be read:"
+            f"\n{error}"
+        ) from None
+    if chosen.id == "03":
+        attempted = any(not item.evidence.startswith("0 ") for item in items)
+        where = f"a note of your own with --topic {TOPIC} --into mine"
+    else:
+        attempted = items[0].state == "met"
+        where = str(folder / chosen.handed_in)
     if not attempted:
         raise ReaderkitError(
             f"the solution of lab {chosen.id} shows after an attempt: got none, "

@@ -46,11 +46,11 @@ def check_budget(
     """Return what lab 00 asks of a hand-in; the guard itself is asked."""
     return [
         _vendors(hand_in["vendors"], today),
-        _plan(hand_in["plan"], guard, today),
+        _plan(hand_in["plan"], hand_in["vendors"], guard, today),
         _refusal(guard, today),
         Item.of(
             "what the guard said to a plan beyond the ceiling, written down",
-            bool(hand_in["refused"].strip()),
+            "over the ceiling" in hand_in["refused"],
             " ".join(hand_in["refused"].split())[:120] or "nothing",
         ),
         _preflight(hand_in["preflight"]),
@@ -86,8 +86,14 @@ def _vendors(rows: Sequence[Any], today: date) -> Item:
     return Item.of(what, len(names) >= MIN_VENDORS and not wrong, evidence)
 
 
-def _plan(plan: Mapping[str, Any], guard: BudgetGuard, today: date) -> Item:
-    what = "a plan whose worst case fits under the tighter ceiling"
+def _plan(
+    plan: Mapping[str, Any], rows: Sequence[Any], guard: BudgetGuard, today: date
+) -> Item:
+    what = "a plan at a price of the table, whose worst case fits under the ceilings"
+    seen = [str(row.get("usd_per_hour")) for row in rows if isinstance(row, dict)]
+    if str(plan.get("usd_per_hour")) not in seen:
+        got = plan.get("usd_per_hour")
+        return Item.of(what, False, f"{got} an hour is no price of the table")
     try:
         job = _job(
             today, str(plan["usd_per_hour"]), plan["instances"], str(plan["hours"])
@@ -125,7 +131,12 @@ def _job(today: date, usd_per_hour: str, instances: Any, hours: str) -> Job:
 
 
 def _preflight(answers: Mapping[str, Any]) -> Item:
-    missing = [name for name in PREFLIGHT if not str(answers.get(name) or "").strip()]
+    # A word is no answer; the minutes are a number.
+    missing = [
+        name
+        for name in PREFLIGHT
+        if len(str(answers.get(name) or "").split()) < (1 if "minutes" in name else 2)
+    ]
     return Item.of(
         "every line of the pre-flight list answered",
         not missing,

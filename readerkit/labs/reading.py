@@ -53,19 +53,18 @@ def check_reading(
         and note.anchor.file.startswith(reading.folder)
         and note.kind == "citation"
     ]
-    good = [note for note in mine if note.id not in faults and _is_sourced(note)]
-    wrong = [note for note in mine if note not in good]
-    if wrong:
-        first = wrong[0]
-        why = faults.get(first.id, "no reference with a section")
-        evidence = f"{len(good)} hold; {first.id}: {why}"
+    reasons = {note.id: why for note in mine if (why := _wrong(note, mine, faults))}
+    good = [note for note in mine if note.id not in reasons]
+    if reasons:
+        name, why = next(iter(reasons.items()))
+        evidence = f"{len(good)} hold; {name}: {why}"
     else:
         evidence = f"{len(good)} citations in {reading.folder}"
     words = sum(map(count_words, mine))
     return [
         Item.of(
             f"{reading.title}: {MIN_CITATIONS} citations, each resolved and sourced",
-            len(good) >= MIN_CITATIONS and not wrong,
+            len(good) >= MIN_CITATIONS and not reasons,
             evidence,
         ),
         Item.of(
@@ -82,5 +81,17 @@ def count_words(note: Annotation) -> int:
     return sum(len(text.split()) for text in texts)
 
 
-def _is_sourced(note: Annotation) -> bool:
-    return any(citation.section for citation in note.references)
+def _wrong(
+    note: Annotation, mine: Sequence[Annotation], faults: Mapping[str, str]
+) -> str:
+    """Return why a citation does not count; empty: it does."""
+    if note.id in faults:
+        return faults[note.id]
+    if not any(citation.section for citation in note.references):
+        return "no reference with a section"
+    before = mine[: mine.index(note)]
+    if any(other.anchor == note.anchor for other in before):
+        return "the same place as another citation"
+    if any(other.decision == note.decision for other in before):
+        return "the same words as another citation"
+    return ""

@@ -237,10 +237,10 @@ vendors:
   - {{vendor: one, gpu: A10, usd_per_hour: 0.75, source: its page, date: {day}}}
   - {{vendor: two, gpu: L4, usd_per_hour: "0.44", source: its page, date: {day}}}
   - {{vendor: three, gpu: L4, usd_per_hour: 0.5, source: its page, date: {day}}}
-plan: {{instances: 2, usd_per_hour: 0.35, hours: 3}}
+plan: {{instances: 2, usd_per_hour: 0.5, hours: 3}}
 refused: over the ceiling of lab 00
 preflight:
-  ends_by_itself: autostop
+  ends_by_itself: autostop, then the guard
   set_up_minutes: 20
   data_out: sky logs
   keys: with the vendor's tool
@@ -266,7 +266,8 @@ def test_a_budget_is_checked_with_the_guard_itself(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ("hours: 3", "hours: 5", "worst case"),  # $3.50 of $3.00
+        ("hours: 3", "hours: 5", "worst case"),  # $5.00 of $3.00
+        ("usd_per_hour: 0.5, hours", "usd_per_hour: 0.01, hours", "worst case"),
         ("hours: 3", "hours: -1", "worst case"),
         ("instances: 2", "instances: two", "worst case"),
         ("instances: 2, ", "", "worst case"),
@@ -274,7 +275,8 @@ def test_a_budget_is_checked_with_the_guard_itself(tmp_path, capsys):
         ("usd_per_hour: 0.75", "usd_per_hour: 0", "3 vendors"),
         ("usd_per_hour: 0.75", "usd_per_hour: .nan", "3 vendors"),
         ("source: its page, date", 'source: " ", date', "3 vendors"),
-        ("refused: over the ceiling of lab 00", 'refused: " "', "written down"),
+        ("refused: over the ceiling of lab 00", "refused: x", "written down"),
+        ("data_out: sky logs", "data_out: x", "pre-flight"),
         ("  keys: with the vendor's tool\n", "", "pre-flight"),
     ],
 )
@@ -294,6 +296,13 @@ def test_a_price_of_another_time_is_noticed(tmp_path, capsys, days):
     assert run(capsys, "budget", "ledger", "--create").code == 0
     hand_in(tmp_path, day=TODAY - timedelta(days=days))
     assert check(capsys, "00", tmp_path)[0] == 1
+
+
+def test_what_cannot_be_read_opens_no_solution(tmp_path, capsys):
+    (tmp_path / "35-lab-01.json").write_text("{}")
+    result = run(capsys, "lab", "01", "--solution", "--folder", str(tmp_path))
+    assert result.code == 1
+    assert "shows after an attempt that can be read" in result.err
 
 
 @pytest.mark.parametrize("text", ["", "- 1", "vendors: []", "a: [", "plan: {{}}"])

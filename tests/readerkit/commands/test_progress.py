@@ -42,7 +42,7 @@ def write_notes(symbols=SYMBOLS, *, words=20) -> None:
             f"  at: {{file: {file}, symbol: {symbol}}}\n"
             f"  kind: citation\n"
             f"  title: what {number} decides\n"
-            f"  decision: {' '.join(['word'] * words)}\n"
+            f"  decision: {upstream} {number} {' '.join(['word'] * words)}\n"
             f"  alternative: another\n"
             f"  why: because\n"
             f"  cost: some\n"
