@@ -146,6 +146,11 @@ class Session:
         )
 
     @property
+    def attempt(self) -> int:
+        """Which try at the current question is the next one, from 1."""
+        return len(self._credits.get(self.position, [])) + 1
+
+    @property
     def answered(self) -> int:
         """How many questions have an answer."""
         return len(self._credits)
@@ -188,7 +193,7 @@ class Session:
         return {
             "position": position + 1,
             "of": len(self.row.questions),
-            "attempt": len(self._credits.get(position, [])) + 1,
+            "attempt": self.attempt,
             **asked(self.bank, self.variant(position)),
         }
 

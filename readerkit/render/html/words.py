@@ -23,7 +23,6 @@ SPANISH = {
     "Solution": "Solución",
     "Begin": "Empezar",
     "Topic": "Tema",
-    "all topics": "todos los temas",
     "Answer": "Respuesta",
     "Your answer": "Su respuesta",
     "Skip": "Saltar",
