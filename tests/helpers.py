@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -305,3 +306,21 @@ def make_book(
         },
     )
     return SampleBook(root, repository, commit)
+
+
+@contextmanager
+def serving(book: SampleBook, port: int) -> Iterator[None]:
+    """Serve the site of a book in a process of its own, and interrupt it at the end."""
+    command = ["site", "serve", "--port", str(port), "--book", str(book.root)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "readerkit", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert str(port) in process.stdout.readline()
+    yield
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)  # closes the pipes
+    assert process.returncode == 130

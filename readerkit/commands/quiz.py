@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
     from readerkit.quiz.bank import Bank
     from readerkit.quiz.history import History
     from readerkit.quiz.session import Session
-
-MAX_SEED = 1_000_000
 
 
 class _QuizGroup(click.Group):
@@ -88,8 +84,8 @@ def take(
         readerkit quiz 35 --exam --minutes 45
         readerkit quiz 35 --seed 7 --json
     """
+    from readerkit.commands.quiz_begin import begin
     from readerkit.commands.quiz_files import Shelf, open_history
-    from readerkit.quiz.session import Session
 
     shelf = Shelf.at(book)
     bank = shelf.bank(phase)
@@ -97,17 +93,17 @@ def take(
     asked = bool(exam or topics or count or seed is not None or only or due)
     session = _resumed(bank, history, resume, asked=asked, as_json=as_json)
     if session is None:
-        chosen_seed = _new_seed() if seed is None else seed
-        chosen = _choice(bank, history, topics, only, due, count, exam, chosen_seed)
-        session = Session.start(
+        session = begin(
             bank,
             history,
-            questions=chosen,
-            seed=chosen_seed,
-            mode="exam" if exam else "review" if due else "practice",
-            clock=_now,
+            topics=topics,
+            only=only,
+            due=due,
+            count=count,
+            exam=exam,
+            seed=seed,
             tries=tries,
-            minutes=minutes or (bank.exam_minutes if exam else None),
+            minutes=minutes,
         )
     _lead(session, shelf, book, as_json=as_json)
 
@@ -152,18 +148,11 @@ for command in (lint, stats, export, delete):
     quiz.add_command(command)
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _new_seed() -> int:
-    return int.from_bytes(os.urandom(8), "big") % MAX_SEED
-
-
 def _resumed(
     bank: Bank, history: History, resume: bool | None, *, asked: bool, as_json: bool
 ) -> Session | None:
     """Return the session that was left, if the reader wants to go on with it."""
+    from readerkit.commands.quiz_begin import now
     from readerkit.errors import ReaderkitError
     from readerkit.quiz.session import Session
 
@@ -173,7 +162,7 @@ def _resumed(
             raise ReaderkitError("no quiz was left unfinished: leave out --resume")
         return None
     try:
-        session = Session.resume(bank, history, row, clock=_now)
+        session = Session.resume(bank, history, row, clock=now)
     except ReaderkitError as error:
         if resume:
             raise
@@ -193,65 +182,6 @@ def _wants_to_resume(session: Session) -> bool:
         f"Go on with the quiz of {begun} UTC ({done} of {total} answered)?",
         default=True,
     )
-
-
-def _choice(
-    bank: Bank,
-    history: History,
-    topics: tuple[str, ...],
-    only: tuple[str, ...],
-    due: bool,
-    count: int | None,
-    exam: bool,
-    seed: int,
-) -> tuple[str, ...]:
-    """Return the questions to ask.
-
-    Raises:
-        ReaderkitError: a topic or an id that the bank does not have, or nothing left.
-    """
-    from readerkit.errors import ReaderkitError
-    from readerkit.quiz.session import choose_questions, without_self_marked
-
-    _refuse_unknown("topic", topics, bank.topics())
-    _refuse_unknown("question", only, list(bank.questions))
-    if only:
-        return only
-    wanted = count or (bank.exam_count if exam else bank.count)
-    if not due:
-        among = without_self_marked(bank) if exam else None
-        return choose_questions(
-            bank, seed=seed, count=wanted, topics=topics, among=among
-        )
-    from readerkit.quiz.review import due_questions
-
-    coming = [
-        each
-        for each in due_questions(history.answers())
-        if each.question in bank.questions
-        and (not topics or bank.questions[each.question].topic in topics)
-    ]
-    ready = [each.question for each in coming if each.moment <= _now()]
-    if not ready:
-        after = (
-            f"the next is due on {coming[0].moment:%Y-%m-%d %H:%M} UTC"
-            if coming
-            else (f"nothing was answered yet: readerkit quiz {bank.phase}")
-        )
-        raise ReaderkitError(f"nothing is due: {after}")
-    return tuple(ready[:wanted])
-
-
-def _refuse_unknown(what: str, given: tuple[str, ...], known: list[str]) -> None:
-    import difflib
-
-    from readerkit.errors import ReaderkitError
-
-    for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-            expected = " or ".join(near) or f"one of {', '.join(known[:20])}"
-            raise ReaderkitError(f"unknown {what}: got '{name}', expected {expected}")
 
 
 def _lead(session: Session, shelf: Any, book: Path | None, *, as_json: bool) -> None:

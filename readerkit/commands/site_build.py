@@ -30,6 +30,8 @@ from readerkit.render.html.pages import Page, pages
 from readerkit.render.html.shelf import Origin, Sheet, Shelf, join_names, make_sheet
 from readerkit.upstreams.store import blob_id
 
+SERVED_ONLY = {"live.js", "quiz.js"}
+"""Scripts that ask a server, which a file has not."""
 FEW_BYTES = 500_000
 """Below it, starting other processes costs more than they bring."""
 
@@ -53,6 +55,8 @@ class Workshop:
     rendered: dict[str, tuple[Any, bytes]] = field(default_factory=dict)
     """By address: what a page is made of, and the page."""
     templates: Templates | None = None
+    shelf: Shelf | None = None
+    """Of the last build."""
 
     def rendered_page(self, page: Page) -> bytes:
         """Return a page: the one of before, where it is made of the same."""
@@ -77,6 +81,7 @@ def make_site(library: Library, inputs: Inputs, workshop: Workshop) -> Files:
     for name in shelf.notes:
         view(shelf, name)
     writing = read_writing(library, sources)
+    workshop.shelf = shelf
     files: Files = {
         page.address: partial(workshop.rendered_page, page)
         for page in pages(shelf, _templates(inputs, workshop), writing)
@@ -87,7 +92,7 @@ def make_site(library: Library, inputs: Inputs, workshop: Workshop) -> Files:
             image = partial(draw_diagram, library, diagram, theme)
             files[diagram_file(diagram.name, theme)] = image
     for path in inputs.below("theme"):
-        if path.name != "live.js":  # asks a server, which a file has not
+        if path.name not in SERVED_ONLY:
             files[f"theme/{path.name}"] = path.read_bytes
     for path in inputs.records():
         files[addresses.record_file(path.stem)] = path.read_bytes

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from readerkit.anchors import Anchor
 from readerkit.book import Sources
 from readerkit.commands.library import Library
-from readerkit.commands.site_quiz import phase_views, read_banks
+from readerkit.commands.site_quiz import checks, phase_views, read_banks
 from readerkit.commands.start import FIRST_STOP
 from readerkit.diagrams import Diagram, read_diagram
 from readerkit.errors import AnchorError
@@ -28,12 +29,14 @@ def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
     """
     root = library.root  # another book has its own pages, or none
     pages = root / "site" / "pages"
+    banks = read_banks(root)
     return Writing(
         scripts=tuple(_scripts(pages / "chapters", root)),
         diagrams={d.name: d for d in _diagrams(pages / "diagrams", root, sources)},
         routes=_routes(pages / "paths.yaml", library, root),
         first_stop=FIRST_STOP,
-        phases=tuple(phase_views(read_banks(root))),
+        phases=tuple(phase_views(banks)),
+        checks=partial(checks, banks),
     )
 
 

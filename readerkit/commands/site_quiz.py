@@ -1,15 +1,21 @@
-"""Reads for the site what each quiz asks about: topics and objectives, no answers."""
+"""Reads for the site what each quiz asks: topics, objectives, and every question."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from readerkit.commands.quiz_files import Shelf
 from readerkit.quiz.bank import Bank
+from readerkit.quiz.session import asked, explained
+from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.quiz_page import Asked, PhaseView
+
+CHECK_SEED = 0
+"""Of the variants that a page without a server shows."""
 
 
 def read_banks(book: Path) -> list[Bank]:
@@ -43,6 +49,7 @@ def phase_views(banks: list[Bank]) -> Iterator[PhaseView]:
         objectives = Counter(question.objective for question in questions)
         yield PhaseView(
             bank.phase,
+            addresses.quiz_page(bank.phase),
             shown(bank.title),
             shown(f"{bank.pass_mark:.0%}"),
             len(questions),
@@ -52,6 +59,17 @@ def phase_views(banks: list[Bank]) -> Iterator[PhaseView]:
                 for name, objective in bank.objectives.items()
             ),
         )
+
+
+def checks(banks: list[Bank], phase: int) -> list[dict[str, Any]]:
+    """Return one variant of each question of a phase, with its solution.
+
+    Raises:
+        ReaderkitError: a key that does not compute or is not in the lock.
+    """
+    [bank] = (each for each in banks if each.phase == phase)
+    variants = (bank.variant(name, CHECK_SEED) for name in bank.questions)
+    return [{**asked(bank, each), **explained(each)} for each in variants]
 
 
 def _asked(phase: int, topic: str, count: int) -> Asked:

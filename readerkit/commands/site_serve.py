@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import json
 import mimetypes
+import re
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import click
 import uvicorn
@@ -19,6 +21,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import (
+    HTMLResponse,
     JSONResponse,
     PlainTextResponse,
     Response,
@@ -28,9 +31,11 @@ from starlette.routing import Route
 from watchfiles import awatch
 
 from readerkit.commands.library import open_library, warn
-from readerkit.commands.site_build import Files, Workshop, make_site
+from readerkit.commands.quiz_served import Form, QuizDesk
+from readerkit.commands.site_build import SERVED_ONLY, Files, Workshop, make_site
 from readerkit.commands.site_inputs import Inputs
 from readerkit.errors import ReaderkitError
+from readerkit.render.html import addresses
 from readerkit.upstreams.store import write_atomically
 
 HOST = "127.0.0.1"
@@ -38,7 +43,8 @@ NAMES = ["127.0.0.1", "localhost"]
 MAX_READ = 10_000
 """Ids of notes that one reader may have read."""
 MAX_BODY_BYTES = 1_000_000
-_LIVE = b'<script src="/-/live.js"></script>\n</body>'
+_LIVE = b'<script src="/-/live.js"></script>\n'
+_QUIZ = b'<script src="/-/quiz.js"></script>\n'
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
@@ -59,6 +65,7 @@ class Server:
         self.listeners: set[asyncio.Queue[str]] = set()
         self.read_file = inputs.mine.parent / "read.json"
         self.closing = False
+        self.desk = QuizDesk(book)
 
     def build(self) -> None:
         """Make the site anew.
@@ -99,12 +106,16 @@ class Server:
         kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
         if kind == "text/html":
             head, mark, tail = data.rpartition(b"</body>")
-            data = head + _LIVE + tail if mark else data
+            scripts = _LIVE + _QUIZ if path.startswith("quiz/") else _LIVE
+            data = head + scripts + mark + tail if mark else data
         return Response(data, media_type=kind, headers=_HEADERS)
 
-    async def live(self, _: Request) -> Response:
-        """Answer with the script that reloads a page and shares what was read."""
-        data = (self.inputs.site / "theme" / "live.js").read_bytes()
+    async def script(self, request: Request) -> Response:
+        """Answer with a script that works on a served page alone."""
+        name = request.path_params["name"]
+        if name not in SERVED_ONLY:
+            raise HTTPException(404, f"no script {name!r}")
+        data = (self.inputs.site / "theme" / name).read_bytes()
         return Response(data, media_type="text/javascript", headers=_HEADERS)
 
     async def changes(self, _: Request) -> Response:
@@ -131,15 +142,9 @@ class Server:
 
     async def remember(self, request: Request) -> Response:
         """Add ids to what was read; only this site's own pages may ask for it."""
-        origin = request.headers.get("origin", "")
-        if origin != f"http://{request.headers.get('host', '')}":
-            raise HTTPException(403, "only this site's own pages may write")
-        if int(request.headers.get("content-length") or MAX_BODY_BYTES + 1) > (
-            MAX_BODY_BYTES
-        ):
-            raise HTTPException(413, "too much at once")
+        body = await _own_body(request)
         try:
-            given = json.loads(await request.body())
+            given = json.loads(body)
         except ValueError:
             given = None
         if not isinstance(given, list) or not all(_is_id(each) for each in given):
@@ -150,12 +155,43 @@ class Server:
             write_atomically(self.read_file, json.dumps(merged).encode())
         return JSONResponse(merged, headers=_HEADERS)
 
+    async def quiz_turn(self, request: Request) -> Response:
+        """Answer a form of the quiz with what its page shows next."""
+        body = await _own_body(request)
+        try:
+            form = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=200)
+        except ValueError:
+            raise HTTPException(400, "expected a form") from None
+        phase = request.path_params["phase"]
+        if not re.fullmatch("[0-9]{1,3}", phase):
+            raise HTTPException(404, f"no quiz {phase!r}")
+        html = await asyncio.to_thread(self._quiz_html, int(phase), form)
+        return HTMLResponse(html, headers=_HEADERS)
+
+    def _quiz_html(self, phase: int, form: Form) -> str:
+        templates, shelf = self.workshop.templates, self.workshop.shelf
+        assert templates is not None and shelf is not None  # built before it is served
+        turn = self.desk.turn(phase, form, shelf)
+        return templates.render("quiz_turn.html", addresses.quiz_page(phase), turn)
+
     def _read(self) -> list[str]:
         try:
             kept: Any = json.loads(self.read_file.read_bytes())
         except (OSError, ValueError):
             return []
         return [each for each in kept if _is_id(each)] if isinstance(kept, list) else []
+
+
+async def _own_body(request: Request) -> bytes:
+    """Return what one of this site's own pages sends; others may not write."""
+    origin = request.headers.get("origin", "")
+    if origin != f"http://{request.headers.get('host', '')}":
+        raise HTTPException(403, "only this site's own pages may write")
+    if int(request.headers.get("content-length") or MAX_BODY_BYTES + 1) > (
+        MAX_BODY_BYTES
+    ):
+        raise HTTPException(413, "too much at once")
+    return await request.body()
 
 
 def _is_id(value: Any) -> bool:
@@ -173,10 +209,11 @@ def application(server: Server) -> Starlette:
 
     return Starlette(
         routes=[
-            Route("/-/live.js", server.live),
             Route("/-/changes", server.changes),
+            Route("/-/quiz/{phase}", server.quiz_turn, methods=["POST"]),
             Route("/-/read", server.what_was_read, methods=["GET"]),
             Route("/-/read", server.remember, methods=["POST"]),
+            Route("/-/{name}", server.script),
             Route("/{path:path}", server.page),
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=NAMES)],

@@ -75,6 +75,8 @@ class Session:
         self._credits: dict[int, list[float]] = {}
         for answer in history.answers(row.id):
             self._credits.setdefault(answer.position, []).append(answer.credit)
+            if not answer.answer:
+                self._give_up(answer.position)
         self._shown = clock()
 
     @classmethod
@@ -108,9 +110,17 @@ class Session:
 
     @classmethod
     def resume(
-        cls, bank: Bank, history: History, row: SessionRow, *, clock: Clock
+        cls,
+        bank: Bank,
+        history: History,
+        row: SessionRow,
+        *,
+        clock: Clock,
+        shown: datetime | None = None,
     ) -> Session:
         """Return a session that was left.
+
+        ``shown`` is when its question was, where that is known from elsewhere.
 
         Raises:
             ReaderkitError: the bank has changed since, so its variants are others.
@@ -121,7 +131,9 @@ class Session:
                 f"session {row.id}: the bank has changed since it began: "
                 "start a new quiz (what was answered is kept)"
             )
-        return cls(bank, history, row, clock=clock)
+        session = cls(bank, history, row, clock=clock)
+        session._shown = shown or session._shown
+        return session
 
     # --- where it stands ---
 
@@ -132,6 +144,11 @@ class Session:
             (i for i in range(len(self.row.questions)) if not self._is_done(i)),
             len(self.row.questions),
         )
+
+    @property
+    def attempt(self) -> int:
+        """Which try at the current question is the next one, from 1."""
+        return len(self._credits.get(self.position, [])) + 1
 
     @property
     def answered(self) -> int:
@@ -173,20 +190,11 @@ class Session:
         if position == len(self.row.questions) or self.time_left() == 0:
             return None
         self._shown = self._clock()
-        variant = self.variant(position)
-        written = variant.question
         return {
             "position": position + 1,
             "of": len(self.row.questions),
-            "attempt": len(self._credits.get(position, [])) + 1,
-            "id": written.id,
-            "kind": written.type,
-            "topic": written.topic,
-            "objective": self.bank.objectives[written.objective].title,
-            "difficulty": written.difficulty,
-            "prompt": variant.prompt,
-            "how": variant.asked.help,
-            **variant.asked.shown(),
+            "attempt": self.attempt,
+            **asked(self.bank, self.variant(position)),
         }
 
     def answer(self, text: str) -> dict[str, Any]:
@@ -219,8 +227,8 @@ class Session:
         credits = self._credits.setdefault(position, [])
         self._commit(variant, position, text, grade)
         credits.append(grade.credit)
-        if gives_up:  # every try that is left counts as taken
-            credits += [0.0] * (self._tries(position) - len(credits))
+        if gives_up:
+            self._give_up(position)
         done = self._is_done(position)
         if self.is_exam:
             return {"position": position + 1, "recorded": True, "done": done}
@@ -241,6 +249,11 @@ class Session:
         if done:
             result.update(explained(variant))
         return result
+
+    def _give_up(self, position: int) -> None:
+        """Count every try that is left as taken."""
+        credits = self._credits[position]
+        credits += [0.0] * (self._tries(position) - len(credits))
 
     def _commit(self, variant: Variant, position: int, text: str, grade: Grade) -> None:
         now = self._clock()
@@ -313,6 +326,21 @@ class Session:
                 }
             )
         return rows
+
+
+def asked(bank: Bank, variant: Variant) -> dict[str, Any]:
+    """Return what a reader sees of a question, as JSON values; no key."""
+    written = variant.question
+    return {
+        "id": written.id,
+        "kind": written.type,
+        "topic": written.topic,
+        "objective": bank.objectives[written.objective].title,
+        "difficulty": written.difficulty,
+        "prompt": variant.prompt,
+        "how": variant.asked.help,
+        **variant.asked.shown(),
+    }
 
 
 def explained(variant: Variant) -> dict[str, Any]:

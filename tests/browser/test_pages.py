@@ -23,6 +23,7 @@ KINDS = {
     "concepts": "concepts.html",
     "references": "references.html",
     "quiz": "quiz.html",
+    "self-check": "quiz/35.html",
 }
 each_kind = pytest.mark.parametrize("page", KINDS.values(), ids=KINDS)
 

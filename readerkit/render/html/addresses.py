@@ -47,6 +47,11 @@ def chapter_page(chapter: str) -> str:
     return f"chapters/{chapter}.html"
 
 
+def quiz_page(phase: int) -> str:
+    """Return the page of a phase's quiz."""
+    return f"quiz/{phase}.html"
+
+
 def record_file(comparison: str) -> str:
     """Return the raw record that ships with the site."""
     return f"records/{comparison}.json"

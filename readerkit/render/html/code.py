@@ -101,6 +101,11 @@ def link(lines: bytes, use: UseLink, definition: DefinitionLink) -> bytes:
     return _OPEN.sub(fill, lines)
 
 
+def unlinked(lines: bytes) -> bytes:
+    """Return lines with their names as plain words."""
+    return link(lines, lambda *_: None, lambda _: None)
+
+
 def _definition(name: str, text: str, _: UseLink, definition: DefinitionLink) -> bytes:
     address = definition(name)
     if address is None:

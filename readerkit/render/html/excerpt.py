@@ -9,6 +9,7 @@ from markupsafe import Markup
 from readerkit.anchors import Span
 from readerkit.links import File
 from readerkit.render.html import addresses
+from readerkit.render.html.code import unlinked
 from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import linked
 from readerkit.render.html.shelf import Shelf
@@ -30,22 +31,32 @@ class Excerpt:
     """How many lines of the span are left out."""
 
 
-def excerpt(shelf: Shelf, upstream: str, span: Span, address: str) -> Excerpt:
+def excerpt(
+    shelf: Shelf,
+    upstream: str,
+    span: Span,
+    address: str,
+    *,
+    limit: int | None = MAX_LINES,
+    is_linked: bool = True,
+) -> Excerpt:
     """Return the lines of a span, for the page at ``address``."""
     file = (upstream, span.path)
-    last = min(span.last, span.first + MAX_LINES - 1)
+    last = min(span.last, span.first + limit - 1) if limit else span.last
     page = addresses.source_page(*file)
     return Excerpt(
         upstream=upstream,
         path=shown(span.path),
         place=shown(f"{span.path.rpartition('/')[2]}:{span.first}-{span.last}"),
         page=f"{page}#L{span.first}-L{span.last}",
-        lines=_lines(shelf, file, range(span.first, last + 1), address),
+        lines=_lines(shelf, file, range(span.first, last + 1), address, is_linked),
         more=span.last - last,
     )
 
 
-def _lines(shelf: Shelf, file: File, numbers: range, address: str) -> Markup:
+def _lines(
+    shelf: Shelf, file: File, numbers: range, address: str, is_linked: bool
+) -> Markup:
     sheet = shelf.sheets[file]
     ran = frozenset().union(*shelf.ran.get(file, {}).values())
     page = addresses.to_root(address) + addresses.href(addresses.source_page(*file))
@@ -58,7 +69,8 @@ def _lines(shelf: Shelf, file: File, numbers: range, address: str) -> Markup:
         start = Markup(opening).format(kind, site, page, number, number)
         out.append(start.encode("utf-8", "replace") + line)
     text = b"</div>\n".join(out) + b"</div>"
-    return Markup(linked(shelf, file, address, text).decode("utf-8", "replace"))
+    text = linked(shelf, file, address, text) if is_linked else unlinked(text)
+    return Markup(text.decode("utf-8", "replace"))
 
 
 def _dedented(lines: list[bytes]) -> list[bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,6 +18,8 @@ from readerkit.render.html.environment import Templates
 from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import FilePage, code_html, file_page
 from readerkit.render.html.mirror_page import mirror_index, mirror_page
+from readerkit.render.html.question import Values
+from readerkit.render.html.quiz_check import CheckPage, check_page
 from readerkit.render.html.quiz_page import PhaseView, QuizPage
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.html.study import (
@@ -63,6 +65,11 @@ class Writing:
     first_stop: str = ""
     phases: tuple[PhaseView, ...] = ()
     """Of the quiz."""
+    checks: Callable[[int], Iterable[Values]] = field(
+        default=lambda _: [],
+        compare=False,  # the content's digest stands for it
+    )
+    """From a phase to its questions, each with its solution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +136,9 @@ def _written_pages(
     if writing.phases:
         quiz = QuizPage(addresses.QUIZ, shown("Quiz"), writing.phases)
         found[addresses.QUIZ] = ("quiz.html", lambda: quiz)
+    for phase in writing.phases:
+        check = partial(_check_page, shelf, writing, phase)
+        found[addresses.quiz_page(phase.phase)] = ("quiz_check.html", check)
     if chapters:
         index = ChapterIndex(addresses.CHAPTERS, shown("Chapters"), tuple(chapters))
         found[addresses.CHAPTERS] = ("chapters.html", lambda: index)
@@ -148,6 +158,10 @@ def _written_pages(
     return found
 
 
+def _check_page(shelf: Shelf, writing: Writing, phase: PhaseView) -> CheckPage:
+    return check_page(shelf, phase.phase, phase.title, writing.checks(phase.phase))
+
+
 def menu(shelf: Shelf, writing: Writing) -> Iterator[MenuItem]:
     """Yield the entries of the bar at the top."""
     yield MenuItem(label("Start"), addresses.START)
@@ -157,7 +171,7 @@ def menu(shelf: Shelf, writing: Writing) -> Iterator[MenuItem]:
     yield MenuItem(label("Side by side"), addresses.BESIDE, "beside/")
     yield MenuItem(label("Concepts"), addresses.CONCEPTS)
     if writing.phases:
-        yield MenuItem(label("Quiz"), addresses.QUIZ)
+        yield MenuItem(label("Quiz"), addresses.QUIZ, "quiz/")
     yield MenuItem(label("References"), addresses.REFERENCES)
     for upstream in upstreams_shown(shelf):
         tree = addresses.tree_page(upstream)

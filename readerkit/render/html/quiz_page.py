@@ -1,4 +1,4 @@
-"""What the quiz asks about, and how to take it; no question and no key is shown."""
+"""What each quiz asks about, and how to take it."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class PhaseView:
     """The bank of one phase."""
 
     phase: int
+    page: str
     title: Markup
     pass_mark: Markup
     questions: int

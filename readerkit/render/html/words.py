@@ -19,6 +19,45 @@ SPANISH = {
     "Chapters": "Capítulos",
     "Concepts": "Conceptos",
     "Quiz": "Preguntas",
+    "Each row": "Cada fila",
+    "Solution": "Solución",
+    "Begin": "Empezar",
+    "Topic": "Tema",
+    "Answer": "Respuesta",
+    "Your answer": "Su respuesta",
+    "Skip": "Saltar",
+    "Stop here": "Parar aquí",
+    "Another quiz": "Otro cuestionario",
+    "Go on": "Seguir",
+    "answered": "respondidas",
+    "Exam: nothing is said until the end": "Examen: nada se dice hasta el final",
+    "So far": "Hasta ahora",
+    "Right.": "Correcto.",
+    "Not yet.": "Todavía no.",
+    "Wrong.": "Incorrecto.",
+    "Skipped.": "Saltada.",
+    "of it is right": "es correcto",
+    "points": "puntos",
+    "minutes left": "minutos restantes",
+    "passed": "aprobado",
+    "passes": "para aprobar",
+    "not passed": "no aprobado",
+    "95% interval": "intervalo del 95 %",
+    "Choice questions without luck": "Preguntas de elección sin la suerte",
+    "Read next": "Leer después",
+    "Try again, for fewer points": "Otra vez, por menos puntos",
+    "Which of these points did you make?": "¿Cuáles de estos puntos ha dado?",
+    "Click the line, or type its number.": "Pulse la línea o escriba su número.",
+    "Every answer is kept on this machine at once.": (
+        "Cada respuesta se guarda al momento en esta máquina."
+    ),
+    (
+        "Answer for yourself, then open the solution. Marks and other numbers: in the "
+        "terminal, or on the served site."
+    ): (
+        "Responda por su cuenta y abra después la solución. Con puntos y otros "
+        "números: en la terminal, o en el sitio servido."
+    ),
     "Questions": "Preguntas",
     "References": "Referencias",
     "Search": "Buscar",

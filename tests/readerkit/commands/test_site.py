@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -13,7 +12,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.helpers import ANNOTATIONS, make_book, run, write_files
+from tests.helpers import ANNOTATIONS, make_book, run, serving, write_files
 
 FILE = "read/sample/lib/linear.py.html"
 HOSTILE_NAME = "lib/<img src=x onerror=alert(1)>#?\u202e.py"
@@ -210,18 +209,8 @@ def test_a_diagram_that_the_source_does_not_bear_out_is_refused(capsys, tmp_path
 
 @pytest.fixture
 def served(book, free_port):
-    command = ["site", "serve", "--port", str(free_port), "--book", str(book.root)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "readerkit", *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert str(free_port) in process.stdout.readline()
-    yield free_port
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)  # closes the pipes
-    assert process.returncode == 130
+    with serving(book, free_port):
+        yield free_port
 
 
 def ask(port, path, method="GET", body=None, **headers):

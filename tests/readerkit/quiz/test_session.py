@@ -105,6 +105,21 @@ def test_retry_never_lowers_a_score(history, clock):
     assert session.answer(wrong)["points"] == 0.5
 
 
+def test_skipped_question_stays_skipped_in_a_quiz_that_is_resumed(history, clock):
+    session = start(history, clock, "bytes", "pick")
+    session.skip()
+    again = Session.resume(session.bank, history, session.row, clock=clock)
+    assert again.question()["id"] == "pick"
+
+
+def test_time_taken_counts_from_when_the_question_was_shown(history, clock):
+    session = start(history, clock, "bytes")
+    clock.now += timedelta(seconds=9)
+    again = Session.resume(session.bank, history, session.row, clock=clock, shown=NOW)
+    again.answer("112")
+    assert [answer.seconds for answer in history.answers()] == [9]
+
+
 def test_skipped_question_is_done_and_explained(history, clock):
     session = start(history, clock, "bytes", "gap")
     result = session.skip()

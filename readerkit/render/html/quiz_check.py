@@ -1,0 +1,70 @@
+"""The page of one phase's quiz: every question, its solution behind a disclosure.
+
+On a served site a script puts the quiz itself in front of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from readerkit.render.html import addresses
+from readerkit.render.html.escape import shown
+from readerkit.render.html.file_page import Rights, rights
+from readerkit.render.html.question import (
+    QuestionView,
+    Solution,
+    Values,
+    question_view,
+    solution_view,
+)
+from readerkit.render.html.shelf import Shelf
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A question to answer for oneself."""
+
+    question: QuestionView
+    solution: Solution
+
+
+@dataclass(frozen=True, slots=True)
+class CheckPage:
+    """All questions of a phase, one variant of each, by topic."""
+
+    address: str
+    phase: int
+    title: Markup
+    topics: tuple[tuple[str, Markup, tuple[Check, ...]], ...]
+    """Id, name and questions."""
+    rights: tuple[Rights, ...]
+
+
+def check_page(
+    shelf: Shelf, phase: int, title: Markup, questions: Iterable[Values]
+) -> CheckPage:
+    """Return the page of a phase; each value holds a question and its solution."""
+    address = addresses.quiz_page(phase)
+    by_topic: dict[str, list[Check]] = {}
+    upstreams: dict[str, None] = {}
+    for values in questions:
+        check = Check(
+            question_view(shelf, values, address),
+            solution_view(shelf, values, address),
+        )
+        by_topic.setdefault(values["topic"], []).append(check)
+        if check.question.search and check.question.search.code:
+            upstreams[values["search"]["upstream"]] = None
+    return CheckPage(
+        address,
+        phase,
+        title,
+        tuple(
+            (topic, shown(topic.replace("_", " ")), tuple(checks))
+            for topic, checks in by_topic.items()
+        ),
+        tuple(rights(shelf, shelf.book.upstreams[name], "") for name in upstreams),
+    )

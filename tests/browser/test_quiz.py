@@ -1,0 +1,114 @@
+"""The quiz on the site: self-check from disk, marked and kept when served."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from readerkit.commands.quiz_files import open_history
+from tests.browser.test_pages import overflow
+from tests.helpers import serving
+from tests.readerkit.commands.test_quiz_served import make_quiz_book, typed_key
+
+CHECK = "quiz/35.html"
+
+
+@pytest.fixture
+def book(tmp_path):
+    return make_quiz_book(tmp_path)
+
+
+@pytest.fixture
+def served(book, free_port):
+    with serving(book, free_port):
+        yield free_port
+
+
+def test_from_disk_each_question_has_its_solution_behind_a_disclosure(site, open_page):
+    page = open_page(f"file://{site}/{CHECK}", java_script_enabled=False)
+    questions = page.locator("article.question")
+    assert questions.count() > 70
+    assert page.locator("article.question .solution").count() == questions.count()
+    bubble = page.locator("#q-pp-bubble-total")
+    key = bubble.locator(".key")
+    assert not key.is_visible()
+    bubble.get_by_text("Solution").first.click()
+    assert "%" in key.inner_text()
+    bubble.get_by_role("link", name="get_bubble").or_(
+        bubble.locator('a[href*="schedules.py.html#L"]')
+    ).first.click()
+    assert "read/minis/mini_impls/schedules.py.html#L" in page.url
+
+
+def test_code_to_search_in_is_shown_without_the_way_to_the_answer(site, open_page):
+    page = open_page(f"file://{site}/{CHECK}")
+    asked = page.locator("article.question:has(.search-code)").first
+    asked.locator(".search-code summary").click()
+    assert asked.locator(".code .l").count() > 20
+    assert asked.locator(".code .l a:not(:first-child)").count() == 0
+
+
+def test_served_page_marks_explains_and_keeps_answers(book, served, open_page):
+    page = open_page(f"http://127.0.0.1:{served}/quiz/7.html")
+    page.get_by_label("Questions").fill("10")
+    page.get_by_role("button", name="Begin").click()
+    expected = {}
+    for position in range(1, 11):
+        page.get_by_role("heading", name=f"{position} / 10").wait_for()
+        variant = typed_key(book)
+        expected[variant.question.id] = 1.0
+        if variant.question.type == "locate":
+            page.locator(".to-search .l", has_text="y = all_reduce").click()
+        elif variant.question.type == "single":
+            wrong = next(o for o in variant.asked.options if "copy" in o.text)
+            page.get_by_label(wrong.text).check()
+            page.get_by_role("button", name="Answer").click()
+            page.get_by_text("Not yet.").wait_for()
+            assert page.get_by_text("Nothing is summed.").is_visible()
+            refuted = page.locator('.feedback a[href$="linear.py.html#close"]')
+            assert refuted.first.is_visible()
+            page.get_by_role("button", name="Skip").click()
+            expected[variant.question.id] = 0.0
+        else:
+            fill(page, variant)
+        if expected[variant.question.id]:
+            page.get_by_role("button", name="Answer").click()
+            page.get_by_text("Right.").wait_for()
+        assert page.locator(".feedback .key").is_visible()
+        page.get_by_role("button", name="Go on").click()
+    page.get_by_text("passed", exact=True).wait_for()
+    assert page.get_by_role("heading", name="90%").is_visible()
+    answers = open_history().answers()
+    assert {each.question: each.credit for each in answers} == expected
+    assert len(answers) == 11
+    assert page.locator(".self-check").is_hidden()
+
+
+def test_no_turn_of_the_served_page_has_a_barrier(book, served, open_page):
+    page = open_page(f"http://127.0.0.1:{served}/quiz/7.html", width=390)
+    page.get_by_role("button", name="Begin").wait_for()
+    for button in ("Begin", "Skip", "Go on"):
+        found = Axe().run(page, options={"preload": False})
+        assert found.violations_count == 0, found.generate_report()
+        assert overflow(page) == 0
+        page.get_by_role("button", name=button).first.click()
+        page.get_by_role("heading", name=" / 4").wait_for()
+
+
+def fill(page, variant):
+    """Answer with the key, by whatever the page has for it."""
+    key = variant.asked.typed_key()
+    if variant.question.type == "multiple":
+        for option in variant.asked.options:
+            if option.right:
+                page.get_by_label(option.text).check()
+    elif variant.question.type == "sketch":
+        for row, cells in zip(variant.asked.rows, key.split("\n"), strict=True):
+            page.get_by_label(row[0]).fill(cells)
+    elif variant.question.type == "short":
+        page.get_by_label("Your answer").first.fill("Both.")
+        page.get_by_text("Which of these points").click()
+        for point in variant.asked.rubric:
+            page.get_by_label(point).check()
+    else:
+        page.get_by_label("Your answer").fill(key)

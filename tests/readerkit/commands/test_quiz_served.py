@@ -1,0 +1,141 @@
+"""The quiz on the served page: the same engine and history, and nobody else's forms."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from urllib.parse import urlencode
+
+import pytest
+
+from readerkit.commands.quiz_files import Shelf, open_history
+from tests.helpers import make_book, run_process, serving, write_files
+from tests.readerkit.commands.test_site import ask, build
+from tests.readerkit.quiz.sample import BANK, QUESTIONS
+
+HOSTILE = "</script><script>alert(1)</script>\u202e`<img src=x onerror=alert(1)>`"
+
+
+def make_quiz_book(folder, questions=QUESTIONS):
+    """Make the sample book with the sample bank, its keys locked."""
+    for before, after in (
+        ("concepts: [c]", "concepts: [collectives]"),
+        ("upstream: minis, file: m.py, symbol: f", "upstream: sample, SYMBOL"),
+        ("upstream: sample, file: a.py, symbol: f", "upstream: sample, SYMBOL"),
+        ("SYMBOL", "file: lib/linear.py, symbol: Linear.forward"),
+        ('"g(...)"', '"y = all_reduce(...)"'),
+    ):
+        assert before in questions
+        questions = questions.replace(before, after)
+    book = make_book(folder)
+    quiz = {"quizzes/7/bank.yaml": BANK, "quizzes/7/all.yaml": questions}
+    write_files(book.root, quiz)
+    made = run_process("quiz", "lint", "7", "--update-lock", "--book", str(book.root))
+    assert (book.root / "quizzes/7/keys.lock").is_file(), made.err
+    return book
+
+
+@pytest.fixture
+def book(tmp_path):
+    return make_quiz_book(tmp_path)
+
+
+@pytest.fixture
+def served(book, free_port):
+    with serving(book, free_port):
+        yield free_port
+
+
+def send(port, headers=(), phase="7", **fields):
+    own = {"Origin": f"http://127.0.0.1:{port}", **dict(headers)}
+    body = urlencode(fields, doseq=True)
+    status, text, _ = ask(port, f"/-/quiz/{phase}", "POST", body, **own)
+    return status, unescape(text)
+
+
+def hidden(text, name):
+    return re.search(rf'name="{name}" value="([^"]*)"', text)[1]
+
+
+def typed_key(book):
+    """Return the key of the question that the latest quiz asks now."""
+    history = open_history()
+    row = history.sessions()[-1]
+    position = len({answer.position for answer in history.answers(row.id)})
+    return Shelf(book.root).bank(7).variant(row.questions[position], row.seed)
+
+
+def test_quiz_is_asked_marked_and_kept_form_by_form(book, served):
+    status, text = send(served, do="open")
+    assert (status, "Begin" in text) == (200, True)
+    _, text = send(served, do="begin", count="10")
+    for position in range(1, 11):
+        assert f"{position} / 10" in text
+        variant = typed_key(book)
+        if variant.question.type == "short":
+            fields = {"answer": "Both.", "mark": ["1", "2"]}
+        else:
+            fields = {"answer": variant.asked.typed_key().split("\n")}
+        session, at = hidden(text, "session"), hidden(text, "at")
+        _, text = send(served, do="answer", session=session, at=at, answer=" ")
+        assert 'role="alert"' in text, "nothing is no answer, and is kept nowhere"
+        _, text = send(served, do="answer", session=session, at=at, **fields)
+        assert "Right." in text, (variant.question.id, text)
+        _, text = send(served, do="next", session=session)
+    assert "100%" in text and "passed" in text
+    kept = open_history().answers()
+    assert [answer.credit for answer in kept] == [1] * 10
+    assert all(answer.seconds > 0 for answer in kept)
+    assert "So far" in send(served, do="open")[1]
+
+
+def test_form_sent_twice_answers_nothing_else(book, served):
+    _, text = send(served, do="begin", count="3")
+    session, at = hidden(text, "session"), hidden(text, "at")
+    send(served, do="skip", session=session, at=at)
+    _, text = send(served, do="skip", session=session, at=at)
+    assert "answered before" in text
+    assert len(open_history().answers()) == 1
+    assert f'value="{session}"' in send(served, do="open")[1]
+
+
+NONSENSE = [
+    {},
+    {"do": "nothing"},
+    {"do": "begin", "topic": "nobody"},
+    {"do": "begin", "count": "-1"},
+    {"do": "begin", "count": "9" * 5000},
+    {"do": "answer", "session": "nobody", "at": "1.1"},
+]
+
+
+def test_form_that_asks_for_nonsense_is_told_so(served):
+    for fields in NONSENSE:
+        status, text = send(served, **fields)
+        assert status == 200
+        assert re.search(r'role="alert">.*(expected|begin a new)', text), fields
+    assert open_history().sessions() == []
+
+
+def test_another_sites_page_cannot_answer(book, served):
+    for origin in ("http://evil.example", "null", ""):
+        assert send(served, {"Origin": origin}, do="begin")[0] == 403
+    assert ask(served, "/-/quiz/7", "POST", "do=begin")[0] == 403
+    assert send(served, phase="8", do="open")[0] == 200
+    assert send(served, phase="9" * 9, do="open")[0] == 404
+    assert ask(served, "/-/site.css")[0] == 404
+    assert open_history().sessions() == []
+
+
+def test_hostile_questions_are_only_shown(capsys, tmp_path):
+    said = QUESTIONS.replace("prompt: Match them.", f"prompt: {HOSTILE!r}")
+    said = said.replace("right: all-reduce}", f"right: {HOSTILE!r}}}")
+    said = said.replace("explanation: By their names.", f"explanation: {HOSTILE!r}")
+    book = make_quiz_book(tmp_path, said.replace("\\u202e", "\u202e"))
+    out, result = build(capsys, tmp_path, book)
+    assert result.code == 0, result.err
+    html = (out / "quiz/7.html").read_text()
+    assert html.count("&lt;/script&gt;") >= 3
+    assert "<script>" not in html and "<img src=x" not in html
+    assert "\u202e" not in html
+    assert not (out / "theme/quiz.js").exists()
