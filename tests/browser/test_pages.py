@@ -19,6 +19,8 @@ KINDS = {
     "list of mirrors": "beside/index.html",
     "chapter": "chapters/why-distributed.html",
     "chapters": "chapters/index.html",
+    "lab": "labs/02.html",
+    "labs": "labs/index.html",
     "paths": "paths.html",
     "concepts": "concepts.html",
     "references": "references.html",

@@ -15,6 +15,7 @@ PATHS = "paths.html"
 QUIZ = "quiz.html"
 BESIDE = "beside/index.html"
 CHAPTERS = "chapters/index.html"
+LABS = "labs/index.html"
 SEARCH = "search.html"
 
 
@@ -45,6 +46,11 @@ def mirror_page(mirror: str) -> str:
 def chapter_page(chapter: str) -> str:
     """Return the page of a chapter."""
     return f"chapters/{chapter}.html"
+
+
+def lab_page(lab: str) -> str:
+    """Return the page of a lab."""
+    return f"labs/{lab}.html"
 
 
 def record_file(comparison: str) -> str:

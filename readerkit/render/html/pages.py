@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,6 +17,12 @@ from readerkit.render.html.chapter import Script, chapter_page, chapter_title
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import FilePage, code_html, file_page
+from readerkit.render.html.lab_page import (
+    LabIndex,
+    LabScript,
+    lab_lines,
+    lab_page,
+)
 from readerkit.render.html.mirror_page import mirror_index, mirror_page
 from readerkit.render.html.quiz_page import PhaseView, QuizPage
 from readerkit.render.html.shelf import Shelf
@@ -58,6 +64,7 @@ class Writing:
     """What people wrote for the site beside the book."""
 
     scripts: tuple[Script, ...] = ()
+    labs: tuple[LabScript, ...] = ()
     diagrams: Mapping[str, Diagram] = field(default_factory=dict)
     routes: Routes = Routes()  # noqa: RUF009  a frozen value
     first_stop: str = ""
@@ -118,7 +125,8 @@ def _written_pages(
         ChapterLine(addresses.chapter_page(script.name), chapter_title(script))
         for script in writing.scripts
     ]
-    start = partial(start_page, shelf, writing.first_stop, chapters)
+    labs = lab_lines(writing.labs)
+    start = partial(start_page, shelf, writing.first_stop, chapters, labs)
     found: dict[str, tuple[str, Callable[[], Any]]] = {
         addresses.START: ("start.html", start),
         addresses.PATHS: ("paths.html", partial(path_page, shelf, writing.routes)),
@@ -132,13 +140,15 @@ def _written_pages(
     if chapters:
         index = ChapterIndex(addresses.CHAPTERS, shown("Chapters"), tuple(chapters))
         found[addresses.CHAPTERS] = ("chapters.html", lambda: index)
-    for number, script in enumerate(writing.scripts):
-        before = chapters[number - 1].page if number else ""
-        after = chapters[number + 1].page if number + 1 < len(chapters) else ""
-        chapter = partial(
-            chapter_page, shelf, script, writing.diagrams, (before, after)
-        )
-        found[chapters[number].page] = ("chapter.html", chapter)
+    for script, (page, around) in zip(writing.scripts, _in_turn(chapters), strict=True):
+        chapter = partial(chapter_page, shelf, script, writing.diagrams, around)
+        found[page] = ("chapter.html", chapter)
+    if labs:
+        lab_index = LabIndex(addresses.LABS, shown("Labs"), labs)
+        found[addresses.LABS] = ("labs.html", lambda: lab_index)
+    for lab, (page, around) in zip(writing.labs, _in_turn(labs), strict=True):
+        told = partial(lab_page, shelf, lab, writing.diagrams, around)
+        found[page] = ("lab.html", told)
     for mirror in shelf.book.mirrors.values():
         beside = partial(mirror_page, shelf, mirror)
         found[addresses.mirror_page(mirror.id)] = ("mirror.html", beside)
@@ -146,6 +156,13 @@ def _written_pages(
         tree = partial(tree_page, shelf, upstream)
         found[addresses.tree_page(upstream)] = ("tree.html", tree)
     return found
+
+
+def _in_turn(lines: Sequence[ChapterLine]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield each address, with the one before and the one after it."""
+    row = ["", *(line.page for line in lines), ""]
+    for before, page, after in zip(row, row[1:], row[2:], strict=False):
+        yield page, (before, after)
 
 
 def menu(shelf: Shelf, writing: Writing) -> Iterator[MenuItem]:
@@ -158,6 +175,8 @@ def menu(shelf: Shelf, writing: Writing) -> Iterator[MenuItem]:
     yield MenuItem(label("Concepts"), addresses.CONCEPTS)
     if writing.phases:
         yield MenuItem(label("Quiz"), addresses.QUIZ)
+    if writing.labs:
+        yield MenuItem(label("Labs"), addresses.LABS, "labs/")
     yield MenuItem(label("References"), addresses.REFERENCES)
     for upstream in upstreams_shown(shelf):
         tree = addresses.tree_page(upstream)

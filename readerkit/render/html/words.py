@@ -19,6 +19,19 @@ SPANISH = {
     "Chapters": "Capítulos",
     "Concepts": "Conceptos",
     "Quiz": "Preguntas",
+    "Labs": "Laboratorios",
+    "The cloud task": "La tarea en la nube",
+    "The same file:": "El mismo archivo:",
+    "The solution, after an attempt of your own": (
+        "La solución, después de un intento propio"
+    ),
+    (
+        "A question to answer by measuring, on the processors of this machine; the "
+        "solution waits until you have tried."
+    ): (
+        "Una pregunta que se responde midiendo, en los procesadores de esta máquina; "
+        "la solución espera a que lo haya intentado."
+    ),
     "Questions": "Preguntas",
     "References": "Referencias",
     "Search": "Buscar",
