@@ -9,6 +9,7 @@ from pathlib import Path
 from readerkit.anchors import Anchor
 from readerkit.book import Sources
 from readerkit.commands.library import Library
+from readerkit.commands.site_estimates import work_out
 from readerkit.commands.site_quiz import phase_views, read_banks
 from readerkit.commands.start import FIRST_STOP
 from readerkit.diagrams import Diagram, read_diagram
@@ -31,6 +32,7 @@ def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
     pages = root / "site" / "pages"
     return Writing(
         scripts=tuple(_scripts(pages / "chapters", root)),
+        examples=work_out,
         labs=tuple(_labs(pages / "labs", root)),
         diagrams={d.name: d for d in _diagrams(pages / "diagrams", root, sources)},
         routes=_routes(pages / "paths.yaml", library, root),

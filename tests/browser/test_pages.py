@@ -19,6 +19,7 @@ KINDS = {
     "list of mirrors": "beside/index.html",
     "chapter": "chapters/why-distributed.html",
     "chapters": "chapters/index.html",
+    "estimates": "estimates.html",
     "lab": "labs/02.html",
     "labs": "labs/index.html",
     "paths": "paths.html",

@@ -16,6 +16,7 @@ QUIZ = "quiz.html"
 BESIDE = "beside/index.html"
 CHAPTERS = "chapters/index.html"
 LABS = "labs/index.html"
+ESTIMATES = "estimates.html"
 SEARCH = "search.html"
 
 

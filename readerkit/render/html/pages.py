@@ -16,6 +16,7 @@ from readerkit.render.html import addresses
 from readerkit.render.html.chapter import Script, chapter_page, chapter_title
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.escape import shown
+from readerkit.render.html.estimate_page import Examples, estimate_page, headings
 from readerkit.render.html.file_page import FilePage, code_html, file_page
 from readerkit.render.html.lab_page import (
     LabIndex,
@@ -65,6 +66,8 @@ class Writing:
 
     scripts: tuple[Script, ...] = ()
     labs: tuple[LabScript, ...] = ()
+    examples: Callable[[], Examples] | None = None
+    """Computes the estimates that the site shows."""
     diagrams: Mapping[str, Diagram] = field(default_factory=dict)
     routes: Routes = Routes()  # noqa: RUF009  a frozen value
     first_stop: str = ""
@@ -126,7 +129,8 @@ def _written_pages(
         for script in writing.scripts
     ]
     labs = lab_lines(writing.labs)
-    start = partial(start_page, shelf, writing.first_stop, chapters, labs)
+    sums = headings() if writing.examples else ()
+    start = partial(start_page, shelf, writing.first_stop, chapters, labs, sums)
     found: dict[str, tuple[str, Callable[[], Any]]] = {
         addresses.START: ("start.html", start),
         addresses.PATHS: ("paths.html", partial(path_page, shelf, writing.routes)),
@@ -143,6 +147,11 @@ def _written_pages(
     for script, (page, around) in zip(writing.scripts, _in_turn(chapters), strict=True):
         chapter = partial(chapter_page, shelf, script, writing.diagrams, around)
         found[page] = ("chapter.html", chapter)
+    if work_out := writing.examples:
+        found[addresses.ESTIMATES] = (
+            "estimates.html",
+            lambda: estimate_page(work_out()),
+        )
     if labs:
         lab_index = LabIndex(addresses.LABS, shown("Labs"), labs)
         found[addresses.LABS] = ("labs.html", lambda: lab_index)
@@ -177,6 +186,8 @@ def menu(shelf: Shelf, writing: Writing) -> Iterator[MenuItem]:
         yield MenuItem(label("Quiz"), addresses.QUIZ)
     if writing.labs:
         yield MenuItem(label("Labs"), addresses.LABS, "labs/")
+    if writing.examples:
+        yield MenuItem(label("Estimates"), addresses.ESTIMATES)
     yield MenuItem(label("References"), addresses.REFERENCES)
     for upstream in upstreams_shown(shelf):
         tree = addresses.tree_page(upstream)

@@ -8,18 +8,20 @@ from collections.abc import Iterable, Iterator
 from readerkit.annotations import TEXT_FIELDS
 from readerkit.render.html import addresses
 from readerkit.render.html.chapter import Script
+from readerkit.render.html.estimate_page import SECTIONS
 from readerkit.render.html.lab_page import LabScript
+from readerkit.render.html.pages import Writing
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.visible import visible
 
 FILE = "search-index.js"
 
 
-def search_index(
-    shelf: Shelf, scripts: Iterable[Script], labs: Iterable[LabScript]
-) -> bytes:
+def search_index(shelf: Shelf, writing: Writing) -> bytes:
     """Return the script; it works from a file as well as from a server."""
-    texts = [*_notes(shelf), *_ideas(shelf), *_chapters(scripts), *_labs(labs)]
+    texts = [*_notes(shelf), *_ideas(shelf), *_chapters(writing.scripts)]
+    texts += _labs(writing.labs)
+    texts += _estimates() if writing.examples else ()
     data = {"texts": texts, "files": list(_files(shelf))}
     # ASCII, so that no character of a name can end a string or hide in it.
     packed = json.dumps(data, separators=(",", ":"))
@@ -64,6 +66,12 @@ def _chapters(scripts: Iterable[Script]) -> Iterator[list[str]]:
 def _labs(labs: Iterable[LabScript]) -> Iterator[list[str]]:
     for lab in labs:  # what its solution says is for after an attempt
         yield _text("lab", lab.problem, addresses.lab_page(lab.problem.name))
+
+
+def _estimates() -> Iterator[list[str]]:
+    for name, (title, about) in SECTIONS.items():
+        page = f"{addresses.ESTIMATES}#{name}"
+        yield ["estimate", title, "estimates", page, f"{name} {about}"]
 
 
 def _text(kind: str, script: Script, page: str) -> list[str]:

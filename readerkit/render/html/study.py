@@ -138,6 +138,7 @@ class StartPage:
     mirror: str
     chapters: tuple[ChapterLine, ...]
     labs: tuple[ChapterLine, ...]
+    estimates: tuple[tuple[str, Text], ...]
     mirrors: tuple[MirrorLine, ...]
     upstreams: tuple[tuple[Markup, str, tuple[FileLine, ...]], ...]
     counts: tuple[tuple[str, int], ...]
@@ -278,6 +279,7 @@ def start_page(
     first_stop: str,
     chapters: Sequence[ChapterLine],
     labs: Sequence[ChapterLine],
+    estimates: Sequence[tuple[str, Text]],
 ) -> StartPage:
     """Return the start page, with one stop on it to begin with."""
     stop = shelf.notes.get(first_stop)
@@ -296,6 +298,7 @@ def start_page(
         mirror=addresses.mirror_page(with_stop[-1]) if with_stop else "",
         chapters=tuple(chapters),
         labs=tuple(labs),
+        estimates=tuple(estimates),
         mirrors=mirrors,
         upstreams=tuple(
             (shown(u.title), addresses.tree_page(u.name), tuple(_files(shelf, u.name)))
