@@ -86,7 +86,7 @@ def make_site(library: Library, inputs: Inputs, workshop: Workshop) -> Files:
         page.address: partial(workshop.rendered_page, page)
         for page in pages(shelf, _templates(inputs, workshop), writing)
     }
-    files[search.FILE] = partial(search.search_index, shelf, writing.scripts)
+    files[search.FILE] = partial(search.search_index, shelf, writing)
     for diagram in writing.diagrams.values():
         for theme in ("light", "dark"):
             image = partial(draw_diagram, library, diagram, theme)

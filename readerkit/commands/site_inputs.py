@@ -51,7 +51,8 @@ class Inputs:
 
     def digest(self) -> str:
         """Return a digest of everything that decides what the site looks like."""
-        code = sorted(PACKAGE.rglob("*.py"))
+        ours = PACKAGE.rglob("*")
+        code = sorted(p for p in ours if p.suffix in (".py", ".yaml"))
         return _digest([*self._content(), *code, *sorted(self.site.rglob("*"))])
 
     def served_digest(self) -> str:

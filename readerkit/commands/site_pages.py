@@ -1,4 +1,4 @@
-"""Reads what people wrote for the site: chapters, diagrams, reading paths."""
+"""Reads what people wrote for the site: chapters, labs, diagrams, reading paths."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from pathlib import Path
 from readerkit.anchors import Anchor
 from readerkit.book import Sources
 from readerkit.commands.library import Library
+from readerkit.commands.site_estimates import work_out
 from readerkit.commands.site_quiz import checks, phase_views, read_banks
 from readerkit.commands.start import FIRST_STOP
 from readerkit.diagrams import Diagram, read_diagram
 from readerkit.errors import AnchorError
 from readerkit.render.html.chapter import Script
+from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing
 from readerkit.routes import Routes, parse_routes
 from readerkit.upstreams.store import write_atomically
@@ -22,7 +24,7 @@ from readerkit.yaml_tree import parse_yaml
 
 
 def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
-    """Return the chapters, diagrams and paths of a book, all checked.
+    """Return the chapters, labs, diagrams and paths of a book, all checked.
 
     Raises:
         ContentError: a claim of a diagram that does not hold, an unknown id.
@@ -32,6 +34,8 @@ def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
     banks = read_banks(root)
     return Writing(
         scripts=tuple(_scripts(pages / "chapters", root)),
+        examples=work_out,
+        labs=tuple(_labs(pages / "labs", root)),
         diagrams={d.name: d for d in _diagrams(pages / "diagrams", root, sources)},
         routes=_routes(pages / "paths.yaml", library, root),
         first_stop=FIRST_STOP,
@@ -42,14 +46,30 @@ def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
 
 def _scripts(folder: Path, root: Path) -> Iterator[Script]:
     for path in sorted(folder.glob("*.md")):
-        if path.name.endswith(".es.md"):
+        if not path.name.endswith(".es.md"):
+            yield _script(path, path.stem.partition("-")[2] or path.stem, root)
+
+
+def _script(path: Path, name: str, root: Path) -> Script:
+    spanish = path.with_suffix(".es.md")
+    return Script(
+        name=name,
+        file=path.relative_to(root).as_posix(),
+        text=path.read_text("utf-8"),
+        spanish=spanish.read_text("utf-8") if spanish.exists() else "",
+    )
+
+
+def _labs(folder: Path, root: Path) -> Iterator[LabScript]:
+    for path in sorted(folder.glob("*.md")):
+        if "." in path.stem:  # a solution, or a translation
             continue
-        spanish = path.with_suffix(".es.md")
-        yield Script(
-            name=path.stem.partition("-")[2] or path.stem,
-            file=path.relative_to(root).as_posix(),
-            text=path.read_text("utf-8"),
-            spanish=spanish.read_text("utf-8") if spanish.exists() else "",
+        solution = path.with_suffix(".solution.md")
+        task = path.with_suffix(".task.yaml")
+        yield LabScript(
+            _script(path, path.stem, root),
+            _script(solution, path.stem, root) if solution.exists() else None,
+            task.read_text("utf-8") if task.exists() else "",
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from mini_impls.schedules import (
     Timeline,
@@ -186,8 +187,7 @@ class Bar:
     rank: int
     start: int
     end: int
-    kind: str
-    """``F``, ``B`` or ``W``."""
+    kind: Literal["F", "B", "W"]
     microbatch: int
     chunk: int
 

@@ -13,6 +13,12 @@ from readerkit.estimate.plan import Plan, Ranked
 from readerkit.estimate.states import precision
 
 _WIDTH = 80
+HEAD = (
+    *("", "dp", "tp", "pp", "cp", "ep", "ZeRO", "micro", "chunks"),
+    *("memory", "comm", "bubble", "MFU", "step"),
+)
+"""What each cell of a layout's row is."""
+_WIDTHS = (2, 4, 3, 3, 3, 3, 4, 8, 6, 8, 5, 6, 4, 8)
 
 
 def plan_table(plan: Plan) -> str:
@@ -24,12 +30,9 @@ def plan_table(plan: Plan) -> str:
         "",
     ]
     if plan.ranked:
-        head = f"{'':3}{'dp':>4} {'tp':>3} {'pp':>3} {'cp':>3} {'ep':>3} {'ZeRO':>4} "
-        head += f"{'micro':>8} {'chunks':>6} {'memory':>8} {'comm':>5} {'bubble':>6} "
-        head += f"{'MFU':>4} {'step':>8}"
-        lines.append(click.style(head, bold=True))
-    for place, each in enumerate(plan.ranked, start=1):
-        lines.append(_row(place, each))
+        lines.append(click.style(_row(HEAD), bold=True))
+    for cells, each in zip(layout_cells(plan), plan.ranked, strict=True):
+        lines.append(_row(cells))
         lines += [
             click.style(row, dim=True)
             for reason in each.reasons
@@ -40,11 +43,11 @@ def plan_table(plan: Plan) -> str:
     lines += ["", click.style("the others", bold=True)]
     for rejected in plan.rejected:
         lines += _wrap(f"{rejected.count:>4} {rejected.why}; {rejected.example}")
-    lines += ["", *_wrap(_assumed(plan))]
+    lines += ["", *_wrap(assumed(plan))]
     return "\n".join(lines)
 
 
-def _assumed(plan: Plan) -> str:
+def assumed(plan: Plan) -> str:
     """Return what the ranking stands on, in one paragraph."""
     question = plan.question
     gpu, assumed = question.cluster.gpu, question.assumptions
@@ -64,15 +67,30 @@ def _assumed(plan: Plan) -> str:
     )
 
 
-def _row(place: int, each: Ranked) -> str:
+def layout_cells(plan: Plan) -> list[tuple[str, ...]]:
+    """Return the layouts in order, a cell for each word of ``HEAD``."""
+    return [_cells(place, each) for place, each in enumerate(plan.ranked, start=1)]
+
+
+def _cells(place: int, each: Ranked) -> tuple[str, ...]:
     layout, time = each.layout, each.time
-    micro = f"{layout.microbatches} × {layout.micro_batch}"
+    sizes = (layout.dp, layout.tp, layout.pp, layout.cp, layout.ep, layout.zero)
     return (
-        f"{place:>2} {layout.dp:>4} {layout.tp:>3} {layout.pp:>3} {layout.cp:>3} "
-        f"{layout.ep:>3} {layout.zero:>4} {micro:>8} {_chunks(layout):>6} "
-        f"{each.memory.total / 1e9:>5.1f} GB {time.communication_share:>5.1%} "
-        f"{time.bubble_share:>6.1%} {time.mfu:>4.0%} {time.total:>6.2f} s"
+        str(place),
+        *map(str, sizes),
+        f"{layout.microbatches} × {layout.micro_batch}",
+        _chunks(layout),
+        f"{each.memory.total / 1e9:.1f} GB",
+        f"{time.communication_share:.1%}",
+        f"{time.bubble_share:.1%}",
+        f"{time.mfu:.0%}",
+        f"{time.total:.2f} s",
     )
+
+
+def _row(cells: Sequence[str]) -> str:
+    pairs = zip(cells, _WIDTHS, strict=True)
+    return " ".join(f"{cell:>{width}}" for cell, width in pairs)
 
 
 def _chunks(layout: Layout) -> str:

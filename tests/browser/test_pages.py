@@ -19,6 +19,9 @@ KINDS = {
     "list of mirrors": "beside/index.html",
     "chapter": "chapters/why-distributed.html",
     "chapters": "chapters/index.html",
+    "estimates": "estimates.html",
+    "lab": "labs/02.html",
+    "labs": "labs/index.html",
     "paths": "paths.html",
     "concepts": "concepts.html",
     "references": "references.html",
@@ -81,3 +84,15 @@ def test_a_site_works_from_any_folder(site, open_page, tmp_path):
     page = open_page(f"file://{tmp_path}/a b/site/{LAYERS}")
     page.get_by_role("link", name="get_tensor_model_parallel_rank").first.click()
     assert page.url.endswith("megatron/core/parallel_state.py.html#L1606")
+
+
+@pytest.mark.parametrize("page", ["estimates.html", "labs/02.html"])
+def test_what_is_folded_away_has_no_barrier_either(site, open_page, page):
+    opened = open_page(f"file://{site}/{page}", width=420)
+    summaries = opened.locator(".folded > summary")
+    assert summaries.count() >= 2
+    for summary in summaries.all()[:3]:
+        summary.click()
+    found = Axe().run(opened, options={"preload": False})
+    assert found.violations_count == 0, found.generate_report()
+    assert overflow(opened) == 0

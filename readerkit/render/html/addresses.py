@@ -15,6 +15,8 @@ PATHS = "paths.html"
 QUIZ = "quiz.html"
 BESIDE = "beside/index.html"
 CHAPTERS = "chapters/index.html"
+LABS = "labs/index.html"
+ESTIMATES = "estimates.html"
 SEARCH = "search.html"
 
 
@@ -50,6 +52,11 @@ def chapter_page(chapter: str) -> str:
 def quiz_page(phase: int) -> str:
     """Return the page of a phase's quiz."""
     return f"quiz/{phase}.html"
+
+
+def lab_page(lab: str) -> str:
+    """Return the page of a lab."""
+    return f"labs/{lab}.html"
 
 
 def record_file(comparison: str) -> str:

@@ -99,14 +99,20 @@ def chapter_page(
         ContentError: something that a fence names and nothing is called.
     """
     address = addresses.chapter_page(script.name)
+    english, spanish = pieces(shelf, script, diagrams, address)
+    return ChapterPage(address, chapter_title(script), english, spanish, *around)
+
+
+def pieces(
+    shelf: Shelf, script: Script, diagrams: Mapping[str, Diagram], address: str
+) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    """Return what a text holds under its title, in English and perhaps in Spanish.
+
+    Raises:
+        ContentError: something that a fence names and nothing is called.
+    """
     writer = _Writer(shelf, script, diagrams, address)
-    return ChapterPage(
-        address,
-        chapter_title(script),
-        tuple(writer.pieces(script.text)),
-        tuple(writer.pieces(script.spanish)) if script.spanish else (),
-        *around,
-    )
+    return tuple(writer.pieces(script.text)), tuple(writer.pieces(script.spanish))
 
 
 def chapter_title(script: Script) -> Text:

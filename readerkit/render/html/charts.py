@@ -31,6 +31,14 @@ class Cell:
     chunk: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Bytes that are held at once, one on the other."""
+
+    name: str
+    parts: tuple[tuple[str, float], ...]
+
+
 def _frame(name: str, title: str, text: str, height: int, inner: Markup) -> Markup:
     opening = (
         '<svg class="chart" role="img" viewBox="0 0 {w} {h}" '
@@ -124,6 +132,42 @@ def memory_chart(name: str, rows: Sequence[tuple[str, str, int]]) -> Markup:
     return _frame(name, "Memory by category", text, height, Markup("").join(parts))
 
 
+def stack_chart(name: str, title: str, stacks: Sequence[Stack], limit: float) -> Markup:
+    """Return bars of bytes held at once, and a line at what there is room for."""
+    kinds = [*dict.fromkeys(part for stack in stacks for part, _ in stack.parts)]
+    totals = [sum(count for _, count in stack.parts) for stack in stacks]
+    left, step, top = 66, 34, 20
+    foot = top + step * len(stacks)
+    scale = (_WIDTH - left - 78) / max(*totals, limit, 1)
+    at = left + limit * scale
+    parts = []
+    for index, (stack, total) in enumerate(zip(stacks, totals, strict=True)):
+        y, x = top + step * index, float(left)
+        parts.append(_text(left - 8, y + 18, "tick end", stack.name))
+        for part, count in stack.parts:
+            width = count * scale
+            kind = f"part p{kinds.index(part)}"
+            parts.append(_box(x, y + 3, max(width - 0.8, 0.4), step - 12, kind))
+            x += width
+        # The figure stands clear of the line.
+        x = max(x, at) if x + 60 > at else x
+        parts.append(_text(x + 6, y + 18, "tick", size(total)))
+    parts.append(_line(at, top - 4, at, foot, "limit"))
+    parts.append(_text(at, top - 8, "tick mid", f"usable: {size(limit)}"))
+    for index, kind in enumerate(kinds):
+        x, y = left + 190 * (index % 3), foot + 12 + 18 * (index // 3)
+        parts.append(_box(x, y, 10, 10, f"part p{index}"))
+        parts.append(_text(x + 15, y + 9, "tick", kind))
+    height = foot + 16 + 18 * -(-len(kinds) // 3)
+    words = "; ".join(
+        f"{stack.name}: {size(total)}, of it "
+        + ", ".join(f"{part} {size(count)}" for part, count in stack.parts)
+        for stack, total in zip(stacks, totals, strict=True)
+    )
+    text = f"Bytes held at once, with {size(limit)} usable. {words}."
+    return _frame(name, title, text, height, Markup("").join(parts))
+
+
 def gantt(name: str, title: str, rows: Sequence[str], cells: Sequence[Cell]) -> Markup:
     """Return who works on what and when: a row for each rank, a box for each step."""
     end = max(cell.end for cell in cells)
@@ -148,5 +192,11 @@ def gantt(name: str, title: str, rows: Sequence[str], cells: Sequence[Cell]) -> 
         f"{row}: " + " ".join(cell.text for cell in cells if cell.row == index)
         for index, row in enumerate(rows)
     )
-    text = f"F is a forward, B a backward of a microbatch. {orders}."
+    halves = any(cell.kind == "W" for cell in cells)
+    backward = (
+        "B its inputs' half of a backward, W the weights'"
+        if halves
+        else ("B a backward")
+    )
+    text = f"F is a forward, {backward} of a microbatch. {orders}."
     return _frame(name, title, text, height, Markup("").join(parts))

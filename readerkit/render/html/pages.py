@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,7 +16,14 @@ from readerkit.render.html import addresses
 from readerkit.render.html.chapter import Script, chapter_page, chapter_title
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.escape import shown
+from readerkit.render.html.estimate_page import Examples, estimate_page, headings
 from readerkit.render.html.file_page import FilePage, code_html, file_page
+from readerkit.render.html.lab_page import (
+    LabIndex,
+    LabScript,
+    lab_lines,
+    lab_page,
+)
 from readerkit.render.html.mirror_page import mirror_index, mirror_page
 from readerkit.render.html.question import Values
 from readerkit.render.html.quiz_check import CheckPage, check_page
@@ -60,6 +67,9 @@ class Writing:
     """What people wrote for the site beside the book."""
 
     scripts: tuple[Script, ...] = ()
+    labs: tuple[LabScript, ...] = ()
+    examples: Callable[[], Examples] | None = None
+    """Computes the estimates that the site shows."""
     diagrams: Mapping[str, Diagram] = field(default_factory=dict)
     routes: Routes = Routes()  # noqa: RUF009  a frozen value
     first_stop: str = ""
@@ -125,7 +135,9 @@ def _written_pages(
         ChapterLine(addresses.chapter_page(script.name), chapter_title(script))
         for script in writing.scripts
     ]
-    start = partial(start_page, shelf, writing.first_stop, chapters)
+    labs = lab_lines(writing.labs)
+    sums = headings() if writing.examples else ()
+    start = partial(start_page, shelf, writing.first_stop, chapters, labs, sums)
     found: dict[str, tuple[str, Callable[[], Any]]] = {
         addresses.START: ("start.html", start),
         addresses.PATHS: ("paths.html", partial(path_page, shelf, writing.routes)),
@@ -142,13 +154,20 @@ def _written_pages(
     if chapters:
         index = ChapterIndex(addresses.CHAPTERS, shown("Chapters"), tuple(chapters))
         found[addresses.CHAPTERS] = ("chapters.html", lambda: index)
-    for number, script in enumerate(writing.scripts):
-        before = chapters[number - 1].page if number else ""
-        after = chapters[number + 1].page if number + 1 < len(chapters) else ""
-        chapter = partial(
-            chapter_page, shelf, script, writing.diagrams, (before, after)
+    for script, (page, around) in zip(writing.scripts, _in_turn(chapters), strict=True):
+        chapter = partial(chapter_page, shelf, script, writing.diagrams, around)
+        found[page] = ("chapter.html", chapter)
+    if work_out := writing.examples:
+        found[addresses.ESTIMATES] = (
+            "estimates.html",
+            lambda: estimate_page(work_out()),
         )
-        found[chapters[number].page] = ("chapter.html", chapter)
+    if labs:
+        lab_index = LabIndex(addresses.LABS, shown("Labs"), labs)
+        found[addresses.LABS] = ("labs.html", lambda: lab_index)
+    for lab, (page, around) in zip(writing.labs, _in_turn(labs), strict=True):
+        told = partial(lab_page, shelf, lab, writing.diagrams, around)
+        found[page] = ("lab.html", told)
     for mirror in shelf.book.mirrors.values():
         beside = partial(mirror_page, shelf, mirror)
         found[addresses.mirror_page(mirror.id)] = ("mirror.html", beside)
@@ -162,6 +181,13 @@ def _check_page(shelf: Shelf, writing: Writing, phase: PhaseView) -> CheckPage:
     return check_page(shelf, phase.phase, phase.title, writing.checks(phase.phase))
 
 
+def _in_turn(lines: Sequence[ChapterLine]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield each address, with the one before and the one after it."""
+    row = ["", *(line.page for line in lines), ""]
+    for before, page, after in zip(row, row[1:], row[2:], strict=False):
+        yield page, (before, after)
+
+
 def menu(shelf: Shelf, writing: Writing) -> Iterator[MenuItem]:
     """Yield the entries of the bar at the top."""
     yield MenuItem(label("Start"), addresses.START)
@@ -172,6 +198,10 @@ def menu(shelf: Shelf, writing: Writing) -> Iterator[MenuItem]:
     yield MenuItem(label("Concepts"), addresses.CONCEPTS)
     if writing.phases:
         yield MenuItem(label("Quiz"), addresses.QUIZ, "quiz/")
+    if writing.labs:
+        yield MenuItem(label("Labs"), addresses.LABS, "labs/")
+    if writing.examples:
+        yield MenuItem(label("Estimates"), addresses.ESTIMATES)
     yield MenuItem(label("References"), addresses.REFERENCES)
     for upstream in upstreams_shown(shelf):
         tree = addresses.tree_page(upstream)

@@ -1,4 +1,4 @@
-"""The search index: a script that hands the page every name, path, note and chapter."""
+"""The search index: a script with every name, path, note, chapter and lab."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from collections.abc import Iterable, Iterator
 from readerkit.annotations import TEXT_FIELDS
 from readerkit.render.html import addresses
 from readerkit.render.html.chapter import Script
+from readerkit.render.html.estimate_page import SECTIONS
+from readerkit.render.html.lab_page import LabScript
+from readerkit.render.html.pages import Writing
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.visible import visible
 
 FILE = "search-index.js"
 
 
-def search_index(shelf: Shelf, scripts: Iterable[Script]) -> bytes:
+def search_index(shelf: Shelf, writing: Writing) -> bytes:
     """Return the script; it works from a file as well as from a server."""
-    texts = [*_notes(shelf), *_ideas(shelf), *_chapters(scripts)]
+    texts = [*_notes(shelf), *_ideas(shelf), *_chapters(writing.scripts)]
+    texts += _labs(writing.labs)
+    texts += _estimates() if writing.examples else ()
     data = {"texts": texts, "files": list(_files(shelf))}
     # ASCII, so that no character of a name can end a string or hide in it.
     packed = json.dumps(data, separators=(",", ":"))
@@ -55,10 +60,24 @@ def _ideas(shelf: Shelf) -> Iterator[list[str]]:
 
 def _chapters(scripts: Iterable[Script]) -> Iterator[list[str]]:
     for script in scripts:
-        title = script.text.partition("\n")[0].removeprefix("# ")
-        page = addresses.chapter_page(script.name)
-        text = visible(script.text + " " + script.spanish)
-        yield ["chapter", visible(title), "chapter", page, text]
+        yield _text("chapter", script, addresses.chapter_page(script.name))
+
+
+def _labs(labs: Iterable[LabScript]) -> Iterator[list[str]]:
+    for lab in labs:  # what its solution says is for after an attempt
+        yield _text("lab", lab.problem, addresses.lab_page(lab.problem.name))
+
+
+def _estimates() -> Iterator[list[str]]:
+    for name, (title, about) in SECTIONS.items():
+        page = f"{addresses.ESTIMATES}#{name}"
+        yield ["estimate", title, "estimates", page, f"{name} {about}"]
+
+
+def _text(kind: str, script: Script, page: str) -> list[str]:
+    title = script.text.partition("\n")[0].removeprefix("# ")
+    text = visible(script.text + " " + script.spanish)
+    return [kind, visible(title), kind, page, text]
 
 
 def _files(shelf: Shelf) -> Iterator[list[str]]:

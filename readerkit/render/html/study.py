@@ -111,7 +111,7 @@ class PathPage:
 
 @dataclass(frozen=True, slots=True)
 class ChapterLine:
-    """A chapter in a list."""
+    """A chapter or a lab in a list."""
 
     page: str
     title: Text
@@ -137,6 +137,8 @@ class StartPage:
     stop_page: str
     mirror: str
     chapters: tuple[ChapterLine, ...]
+    labs: tuple[ChapterLine, ...]
+    estimates: tuple[tuple[str, Text], ...]
     mirrors: tuple[MirrorLine, ...]
     upstreams: tuple[tuple[Markup, str, tuple[FileLine, ...]], ...]
     counts: tuple[tuple[str, int], ...]
@@ -273,7 +275,11 @@ def _prerequisites(shelf: Shelf) -> Iterator[Stop]:
 
 
 def start_page(
-    shelf: Shelf, first_stop: str, chapters: Sequence[ChapterLine]
+    shelf: Shelf,
+    first_stop: str,
+    chapters: Sequence[ChapterLine],
+    labs: Sequence[ChapterLine],
+    estimates: Sequence[tuple[str, Text]],
 ) -> StartPage:
     """Return the start page, with one stop on it to begin with."""
     stop = shelf.notes.get(first_stop)
@@ -291,6 +297,8 @@ def start_page(
         stop_page=view(shelf, first_stop).page if stop else "",
         mirror=addresses.mirror_page(with_stop[-1]) if with_stop else "",
         chapters=tuple(chapters),
+        labs=tuple(labs),
+        estimates=tuple(estimates),
         mirrors=mirrors,
         upstreams=tuple(
             (shown(u.title), addresses.tree_page(u.name), tuple(_files(shelf, u.name)))

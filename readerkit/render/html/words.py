@@ -257,6 +257,67 @@ SPANISH = {
         "Qué responde cada idea, qué requiere antes, dónde reaparece y las líneas "
         "que la contienen."
     ),
+    "Labs": "Laboratorios",
+    "Estimates": "Estimaciones",
+    "number": "número",
+    "What fits": "Lo que cabe",
+    "The crossing": "El cruce",
+    "Why distribute": "Por qué distribuir",
+    "Why these": "Por qué estas",
+    "The others": "Las demás",
+    "Assumed": "Supuestos",
+    "convention": "convención",
+    "source": "fuente",
+    "What one GPU holds": "Lo que guarda una GPU",
+    "What a step sends": "Lo que envía un paso",
+    "The bubble of a pipeline": "La burbuja de un pipeline",
+    "Where ring and tree cross": "Dónde se cruzan anillo y árbol",
+    "A layout for 70 billion parameters on 64 GPUs": (
+        "Una disposición para 70 mil millones de parámetros en 64 GPU"
+    ),
+    (
+        "Weights, gradients, optimizer and activations, and what each stage of "
+        "ZeRO shards of them."
+    ): (
+        "Pesos, gradientes, optimizador y activaciones, y lo que fragmenta de "
+        "ellos cada etapa de ZeRO."
+    ),
+    "Bytes that one rank sends in one step, by the axis that sends them.": (
+        "Bytes que envía un rango en un paso, según el eje que los envía."
+    ),
+    ("The time that ranks wait, and the activations that they hold meanwhile."): (
+        "El tiempo que esperan los rangos, y las activaciones que guardan entretanto."
+    ),
+    (
+        "A tree starts less often, a ring sends less: which is faster depends "
+        "on the size."
+    ): (
+        "Un árbol arranca menos veces, un anillo envía menos: cuál es más "
+        "rápido depende del tamaño."
+    ),
+    ("Every way to cut the model over the cluster, weighed; the fastest that fit."): (
+        "Todas las formas de repartir el modelo en el clúster, pesadas; las más "
+        "rápidas que caben."
+    ),
+    (
+        "Each number with its formula, its convention and its source; the "
+        "command computes it for a model or a cluster of yours."
+    ): (
+        "Cada número con su fórmula, su convención y su fuente; la orden lo "
+        "calcula para un modelo o un clúster suyo."
+    ),
+    "The cloud task": "La tarea en la nube",
+    "The same file:": "El mismo archivo:",
+    "The solution, after an attempt of your own": (
+        "La solución, después de un intento propio"
+    ),
+    (
+        "A question to answer by measuring, on the processors of this machine; "
+        "the solution waits until you have tried."
+    ): (
+        "Una pregunta que se responde midiendo, en los procesadores de esta "
+        "máquina; la solución espera a que lo haya intentado."
+    ),
 }
 
 

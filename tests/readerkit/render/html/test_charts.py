@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 
-from readerkit.render.html.charts import Cell, gantt, loss_chart, memory_chart
+import pytest
+
+from readerkit.render.html.charts import (
+    Cell,
+    Stack,
+    gantt,
+    loss_chart,
+    memory_chart,
+    stack_chart,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -63,3 +72,21 @@ def test_a_hostile_label_is_only_text():
     chart = gantt("g", "<script>", ["</svg><script>"], [Cell(0, 0, 9, "<b>", "F")])
     assert "<script>" not in chart
     assert parsed(chart) is not None
+
+
+def test_stacks_are_as_long_as_what_they_hold_and_the_limit_cuts_them():
+    stacks = [
+        Stack("a", (("weights", 30e9), ("gradients", 60e9))),
+        Stack("b", (("weights", 30e9),)),
+    ]
+    svg = parsed(stack_chart("m", "Held", stacks, 45e9))
+    first, second, third = (
+        (float(box.get("x")), float(box.get("width"))) for box in boxes(svg, "part")[:3]
+    )
+    assert second[1] == pytest.approx(2 * first[1], rel=0.01)
+    assert third == first
+    limit = next(line for line in svg.iter(f"{SVG}line"))
+    middle = first[0] + (second[0] + second[1] - first[0]) / 2
+    assert float(limit.get("x1")) == pytest.approx(middle, abs=1)
+    said = svg.find(f"{SVG}desc").text
+    assert "a: 90 GB, of it weights 30 GB, gradients 60 GB" in said

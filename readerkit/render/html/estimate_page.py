@@ -1,0 +1,326 @@
+"""The page of estimates: what was computed, each number with where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from markupsafe import Markup
+
+from readerkit.estimate.bubble import Bar
+from readerkit.estimate.plan import Plan
+from readerkit.estimate.quantity import Estimate, Item
+from readerkit.render.estimate_table import format_value
+from readerkit.render.html import addresses
+from readerkit.render.html.charts import Cell, Stack, gantt, stack_chart
+from readerkit.render.html.escape import shown
+from readerkit.render.html.words import Text, label
+from readerkit.render.plan_table import HEAD, assumed, layout_cells
+
+SECTIONS = {
+    "memory": (
+        "What one GPU holds",
+        "Weights, gradients, optimizer and activations, and what each stage of ZeRO "
+        "shards of them.",
+    ),
+    "traffic": (
+        "What a step sends",
+        "Bytes that one rank sends in one step, by the axis that sends them.",
+    ),
+    "bubble": (
+        "The bubble of a pipeline",
+        "The time that ranks wait, and the activations that they hold meanwhile.",
+    ),
+    "ring": (
+        "Where ring and tree cross",
+        "A tree starts less often, a ring sends less: which is faster depends on the "
+        "size.",
+    ),
+    "plan": (
+        "A layout for 70 billion parameters on 64 GPUs",
+        "Every way to cut the model over the cluster, weighed; the fastest that fit.",
+    ),
+}
+"""By section, its heading and what it is about."""
+
+# Of the items of memory, those that are held at once.
+_HELD = (
+    "weights",
+    "gradients",
+    "optimizer",
+    "gathered units",
+    "activations",
+    "one layer recomputed",
+    "last norm and logits",
+)
+
+
+# --- what is shown ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """One estimate, and the command that makes it for other inputs."""
+
+    name: str
+    command: str
+    estimate: Estimate
+    bars: tuple[Bar, ...] = ()
+    """Of a schedule, to be drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Estimates that are read beside each other."""
+
+    title: str
+    worked: tuple[Worked, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Everything that the page shows, computed."""
+
+    memory: tuple[Group, ...]
+    traffic: tuple[Group, ...]
+    bubbles: Group
+    ring: Group
+    plan: Plan
+    plan_command: str
+    best: Group
+    """The layout that the plan puts first, item by item."""
+
+
+# --- how it is shown --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One number of an estimate."""
+
+    name: Markup
+    value: Markup
+    also: Markup
+    """The same in another unit, or nothing."""
+    formula: Markup
+    convention: Markup
+    source: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """An estimate, item by item."""
+
+    title: Markup
+    command: Markup
+    rows: tuple[Row, ...]
+    notes: tuple[Markup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Numbers of several estimates in one table."""
+
+    head: tuple[Markup, ...]
+    rows: tuple[tuple[Markup, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One question: its numbers side by side, drawn, and each with its origin."""
+
+    title: Markup
+    grid: Grid | None = None
+    command: Markup = field(default=Markup(""))
+    charts: tuple[tuple[Markup, Markup], ...] = ()
+    """Each with what stands below it."""
+    notes: tuple[tuple[Text, tuple[Markup, ...]], ...] = ()
+    """Sentences under a heading."""
+    sums: tuple[Sum, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the page."""
+
+    id: str
+    title: Text
+    about: Text
+    cases: tuple[Case, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatePage:
+    """All estimates."""
+
+    address: str
+    title: Text
+    sections: tuple[Section, ...]
+
+
+def headings() -> tuple[tuple[str, Text], ...]:
+    """Return each section's name with its heading, without computing anything."""
+    return tuple((name, label(title)) for name, (title, _) in SECTIONS.items())
+
+
+def estimate_page(examples: Examples) -> EstimatePage:
+    """Return the page of estimates."""
+    cases = {
+        "memory": tuple(
+            _memory_case(number, group) for number, group in enumerate(examples.memory)
+        ),
+        "traffic": tuple(_traffic_case(group) for group in examples.traffic),
+        "bubble": (_bubble_case(examples.bubbles),),
+        "ring": (_ring_case(examples.ring),),
+        "plan": (_plan_case(examples),),
+    }
+    sections = tuple(
+        Section(name, label(title), label(about), cases[name])
+        for name, (title, about) in SECTIONS.items()
+    )
+    return EstimatePage(addresses.ESTIMATES, label("Estimates"), sections)
+
+
+def _memory_case(number: int, group: Group) -> Case:
+    stacks = []
+    for each in group.worked:
+        items = each.estimate.items
+        parts = tuple((i.name, float(i.value)) for i in items if i.name in _HELD)
+        stacks.append(Stack(each.name, parts))
+    usable = float(group.worked[0].estimate["usable"])
+    chart = stack_chart(f"memory-{number}", group.title, stacks, usable)
+    fits = [f"{each.name}: {each.estimate.notes[0]}" for each in group.worked]
+    names = ("bytes per parameter", *_HELD, "total", "left")
+    return Case(
+        shown(group.title),
+        _grid(group, names),
+        charts=((chart, Markup("")),),
+        notes=(_said("What fits", fits),),
+        sums=_sums(group),
+    )
+
+
+def _traffic_case(group: Group) -> Case:
+    names = [f"{axis} in all" for axis in ("dp", "tp", "pp", "ep", "cp")]
+    return Case(shown(group.title), _grid(group, names), sums=_sums(group))
+
+
+def _bubble_case(group: Group) -> Case:
+    names = dict.fromkeys(
+        item.name for each in group.worked for item in each.estimate.items
+    )
+    charts = []
+    for each in group.worked:
+        if each.bars:
+            ranks = 1 + max(bar.rank for bar in each.bars)
+            rows = [f"rank {rank}" for rank in range(ranks)]
+            cells = [_cell(bar) for bar in each.bars]
+            drawn = gantt(f"bubble-{each.name}", each.estimate.title, rows, cells)
+            charts.append((drawn, shown(each.estimate.title)))
+    return Case(
+        shown(group.title),
+        _turned(_grid(group, [*names])),
+        charts=tuple(charts),
+        sums=_sums(group),
+    )
+
+
+def _cell(bar: Bar) -> Cell:
+    text = f"{bar.kind}{bar.microbatch}"
+    return Cell(bar.rank, bar.start, bar.end, text, bar.kind, bar.chunk)
+
+
+def _ring_case(group: Group) -> Case:
+    names = ["sent by each rank", "steps", "time", "busbw"]
+    crossing = "tree and ring cross at"
+    items = group.worked[0].estimate.items
+    said = [
+        f"{item.name} {_value(item)[0]} = {item.formula}"
+        for item in items
+        if item.name == crossing
+    ]
+    return Case(
+        shown(group.title),
+        _turned(_grid(group, names)),
+        notes=(_said("The crossing", said),),
+        sums=_sums(group),
+    )
+
+
+def _plan_case(examples: Examples) -> Case:
+    plan = examples.plan
+    reasons = [
+        f"{place}: {'; '.join(each.reasons)}"
+        for place, each in enumerate(plan.ranked, start=1)
+    ]
+    others = [f"{each.count} {each.why}; {each.example}" for each in plan.rejected]
+    return Case(
+        shown(examples.best.title),
+        Grid(_shown(HEAD), tuple(map(_shown, layout_cells(plan)))),
+        shown(examples.plan_command),
+        notes=(
+            _said("Why distribute", [plan.memory_reason, plan.time_reason]),
+            _said("Why these", reasons),
+            _said("The others", others),
+            _said("Assumed", [assumed(plan)]),
+        ),
+        sums=_sums(examples.best),
+    )
+
+
+def _said(heading: str, sentences: Sequence[str]) -> tuple[Text, tuple[Markup, ...]]:
+    return label(heading), _shown(sentences)
+
+
+def _grid(group: Group, names: Sequence[str]) -> Grid:
+    """Return the items of these names in rows, a column for each estimate."""
+    found = [{i.name: i for i in each.estimate.items} for each in group.worked]
+    rows = tuple(
+        (shown(name), *(_brief(items.get(name)) for items in found))
+        for name in names
+        if any(name in items for items in found)
+    )
+    return Grid((Markup(""), *_shown([each.name for each in group.worked])), rows)
+
+
+def _turned(grid: Grid) -> Grid:
+    """Return the same numbers, a row for each estimate."""
+    head, *rows = zip(grid.head, *grid.rows, strict=True)
+    return Grid(head, tuple(rows))
+
+
+def _brief(item: Item | None) -> Markup:
+    return shown(_value(item)[0]) if item else Markup("-")
+
+
+def _sums(group: Group) -> tuple[Sum, ...]:
+    return tuple(
+        Sum(
+            shown(_title(each)),
+            shown(each.command),
+            tuple(map(_row, each.estimate.items)),
+            _shown(each.estimate.notes),
+        )
+        for each in group.worked
+    )
+
+
+def _title(each: Worked) -> str:
+    title = each.estimate.title
+    return title if title.startswith(each.name) else f"{each.name}: {title}"
+
+
+def _row(item: Item) -> Row:
+    value, also = _value(item)
+    texts = (item.name, value, also, item.formula, item.convention, item.source)
+    return Row(*_shown(texts))
+
+
+def _value(item: Item) -> tuple[str, str]:
+    """Return a number with its unit, and the same in another where there is one."""
+    value, _, also = format_value(item).strip().partition("  ")
+    return value, also.strip().strip("()")
+
+
+def _shown(texts: Sequence[str]) -> tuple[Markup, ...]:
+    return tuple(map(shown, texts))

@@ -1,0 +1,95 @@
+"""A lab: the problem, its cloud task where there is one, the solution folded away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from readerkit.diagrams import Diagram
+from readerkit.render.html import addresses
+from readerkit.render.html.chapter import Piece, Script, chapter_title, pieces
+from readerkit.render.html.escape import shown
+from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.study import ChapterLine
+from readerkit.render.html.words import Text
+
+
+@dataclass(frozen=True, slots=True)
+class LabScript:
+    """The texts of a lab, as they were read."""
+
+    problem: Script
+    solution: Script | None = None
+    task: str = ""
+    """The cloud task, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A text under its title, in one language or in both."""
+
+    title: Text
+    pieces: tuple[Piece, ...]
+    spanish: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LabPage:
+    """One lab."""
+
+    address: str
+    title: Text
+    problem: Told
+    solution: Told | None
+    task: Markup
+    task_command: Markup
+    previous: str
+    next: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabIndex:
+    """The list of labs."""
+
+    address: str
+    title: Markup
+    labs: tuple[ChapterLine, ...]
+
+
+def lab_lines(labs: Sequence[LabScript]) -> tuple[ChapterLine, ...]:
+    """Return the labs as lines of a list."""
+    return tuple(
+        ChapterLine(addresses.lab_page(lab.problem.name), chapter_title(lab.problem))
+        for lab in labs
+    )
+
+
+def lab_page(
+    shelf: Shelf,
+    lab: LabScript,
+    diagrams: Mapping[str, Diagram],
+    around: tuple[str, str],
+) -> LabPage:
+    """Return the page of a lab; ``around`` are the addresses before and after it.
+
+    Raises:
+        ContentError: something that a fence names and nothing is called.
+    """
+    address = addresses.lab_page(lab.problem.name)
+
+    def told(script: Script) -> Told:
+        both = pieces(shelf, script, diagrams, address)
+        return Told(chapter_title(script), *both)
+
+    problem = told(lab.problem)
+    return LabPage(
+        address,
+        problem.title,
+        problem,
+        told(lab.solution) if lab.solution else None,
+        shown(lab.task),
+        shown(f"readerkit lab {lab.problem.name} --task"),
+        *around,
+    )

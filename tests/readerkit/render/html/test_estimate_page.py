@@ -1,0 +1,90 @@
+"""The page of estimates: the numbers are those of the commands that it names."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+
+import pytest
+
+from readerkit.commands.site_estimates import work_out
+from readerkit.render.html.estimate_page import SECTIONS, estimate_page
+from readerkit.render.html.words import SPANISH
+from tests.helpers import make_book, run
+
+EXAMPLES = work_out()
+PAGE = estimate_page(EXAMPLES)
+GROUPS = (
+    *EXAMPLES.memory,
+    *EXAMPLES.traffic,
+    EXAMPLES.bubbles,
+    EXAMPLES.ring,
+    EXAMPLES.best,
+)
+WORKED = [each for group in GROUPS for each in group.worked]
+
+
+@pytest.mark.parametrize("worked", WORKED, ids=lambda worked: worked.command)
+def test_command_makes_the_same_numbers(capsys, worked):
+    result = run(capsys, *shlex.split(worked.command)[1:], "--json")
+    assert result.code == 0, result.err
+    made = json.loads(result.out)["estimates"][-1]
+    for item, other in zip(worked.estimate.items, made["items"], strict=True):
+        assert item.name == other["name"]
+        assert item.value == pytest.approx(other["value"], rel=1e-12)
+
+
+def test_plan_is_that_of_its_command(capsys):
+    result = run(capsys, *shlex.split(EXAMPLES.plan_command)[1:], "--json")
+    made = json.loads(result.out)["ranked"]
+    rows = PAGE.sections[-1].cases[0].grid.rows
+    assert len(rows) == len(made) == 3
+    for row, other in zip(rows, made, strict=True):
+        layout = other["layout"]
+        assert row[1:4] == tuple(str(layout[axis]) for axis in ("dp", "tp", "pp"))
+        assert row[9] == f"{other['memory_bytes'] / 1e9:.1f} GB"
+        assert row[13] == f"{other['time']['total']:.2f} s"
+
+
+def test_first_layout_of_the_plan_is_itemised_with_the_memory_that_it_was_given():
+    memory, _ = EXAMPLES.best.worked
+    assert memory.estimate["total"] == EXAMPLES.plan.ranked[0].memory.total
+
+
+def test_every_number_has_its_formula_and_source():
+    rows = [r for s in PAGE.sections for c in s.cases for m in c.sums for r in m.rows]
+    assert len(rows) > 300
+    assert all(row.value and row.formula and row.source for row in rows)
+
+
+def test_ring_and_tree_change_places_where_they_are_said_to_cross():
+    times = {each.name: each.estimate["time"] for each in EXAMPLES.ring.worked}
+    cross = EXAMPLES.ring.worked[0].estimate["tree and ring cross at"]
+    sizes = [int(name.split()[1]) for name in times if name.startswith("tree")]
+    assert min(sizes) * 1e6 < cross < max(sizes) * 1e6
+    for size in sizes:
+        is_below = size * 1e6 < cross
+        assert (times[f"tree, {size} MB"] < times[f"ring, {size} MB"]) == is_below
+
+
+def test_every_heading_has_a_spanish_one():
+    words = [text for pair in SECTIONS.values() for text in pair]
+    notes = [h.en for s in PAGE.sections for c in s.cases for h, _ in c.notes]
+    assert [word for word in (*words, *notes) if word not in SPANISH] == []
+
+
+def test_page_stands_in_menu_start_and_search(capsys, tmp_path):
+    site = tmp_path / "site"
+    book = make_book(tmp_path)
+    options = ("--book", str(book.root), "--output", str(site))
+    assert run(capsys, "site", "build", *options).code == 0
+    html = (site / "estimates.html").read_text()
+    assert "<script>" not in html and html.count("<svg") == 7
+    assert set(re.findall(r'<section id="(\w+)">', html)) == set(SECTIONS)
+    start = (site / "index.html").read_text()
+    assert start.count('href="estimates.html"') == 2
+    index = (site / "search-index.js").read_text()
+    for name in SECTIONS:
+        assert f'href="estimates.html#{name}"' in start
+        assert f'"estimates.html#{name}"' in index
