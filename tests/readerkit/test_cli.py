@@ -192,7 +192,10 @@ HELP = "\n".join(helps(cli))
 
 
 @pytest.mark.parametrize("command", sorted({*examples(HELP), *examples(README)}))
-def test_what_help_and_readme_say_to_type_works(command, real_cache, capsys):
+def test_what_help_and_readme_say_to_type_works(
+    command, real_cache, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)  # some of them write a file
     done = run(capsys, *shlex.split(command))
     assert (done.code, done.err) == (0, "")
 
