@@ -169,8 +169,9 @@ class Visit:
         # A form sent twice, or left in another window, must not answer what comes next.
         if _first(form, "at") != f"{session.position + 1}.{session.attempt}":
             return self.ask(session, notice="That question was answered before.")
+        variant = session.variant()
         try:
-            text = "" if is_skipped else _typed(form, session.variant().question.type)
+            text = "" if is_skipped else _typed(form, variant.question.type)
             result = session.skip() if is_skipped else session.answer(text)
         except AnswerError as error:
             return self.ask(session, notice=str(error), given=form.get("answer", ()))
@@ -180,9 +181,7 @@ class Visit:
             raise
         if session.is_exam:
             return self.ask(session)
-        feedback = feedback_view(
-            self.shelf, result, self.address, is_skipped=is_skipped
-        )
+        feedback = feedback_view(self.shelf, variant.prompt, text, result, self.address)
         if not result["done"]:
             return self.ask(session, feedback=feedback)
         return Turn(

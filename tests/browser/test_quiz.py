@@ -74,7 +74,8 @@ def test_served_page_marks_explains_and_keeps_answers(book, served, open_page):
         if expected[variant.question.id]:
             page.get_by_role("button", name="Answer").click()
             page.get_by_text("Right.").wait_for()
-        assert page.locator(".feedback .key").is_visible()
+        page.locator("#quiz .feedback .key").wait_for()
+        assert page.locator("#quiz .prompt").inner_text() == variant.prompt
         page.get_by_role("button", name="Go on").click()
     page.get_by_text("passed", exact=True).wait_for()
     assert page.get_by_role("heading", name="90%").is_visible()

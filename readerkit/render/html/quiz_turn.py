@@ -39,6 +39,8 @@ class Offer:
 class Feedback:
     """What an answer earned."""
 
+    prompt: Markup
+    answer: Markup
     is_right: bool
     is_skipped: bool
     share: str
@@ -105,13 +107,15 @@ class Turn:
 
 
 def feedback_view(
-    shelf: Shelf, result: Values, address: str, *, is_skipped: bool
+    shelf: Shelf, prompt: str, answer: str, result: Values, address: str
 ) -> Feedback:
-    """Return what an answer earned."""
+    """Return what an answer earned; one without words was skipped."""
     is_partly = 0 < result["credit"] < 1 and not result["right"]
     return Feedback(
+        prompt=worded(prompt),
+        answer=shown(answer),
         is_right=result["right"],
-        is_skipped=is_skipped,
+        is_skipped=not answer,
         share=f"{result['credit']:.0%}" if is_partly else "",
         points=f"{result['points']:g}",
         remarks=remark_views(shelf, result["remarks"], address),

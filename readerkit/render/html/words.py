@@ -38,6 +38,7 @@ SPANISH = {
     "Skipped.": "Saltada.",
     "of it is right": "es correcto",
     "points": "puntos",
+    "Points": "Puntos",
     "minutes left": "minutos restantes",
     "passed": "aprobado",
     "passes": "para aprobar",
