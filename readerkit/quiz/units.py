@@ -58,12 +58,6 @@ _ALIASES = {
     "mib": "MiB",
     "gib": "GiB",
     "tib": "TiB",
-    "b": "B",
-    "kb": "kB",
-    "mb": "MB",
-    "gb": "GB",
-    "tb": "TB",
-    "pb": "PB",
     "bits": "bit",
     "seconds": "s",
     "second": "s",
@@ -101,6 +95,10 @@ _QUANTITY = re.compile(
     r"\s*(?P<unit>[^\d\s].*?)?\s*"
 )
 
+_WITH_COMMA = re.compile(r"[\d.]*,[\d.,]*")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+_SMALL_B = re.compile(r"(?P<prefix>[kmgtp]?i?)b(?P<rate>/s)?", re.IGNORECASE)
+
 
 class QuantityError(ReaderkitError):
     """Text that is no quantity, or has a unit that nobody knows."""
@@ -125,6 +123,12 @@ def parse_quantity(text: str) -> Quantity:
     Raises:
         QuantityError: no number, or a unit that is not in the table.
     """
+    for number in _WITH_COMMA.findall(text[:200]):
+        if not _THOUSANDS.fullmatch(number):
+            raise QuantityError(
+                f"got '{text[:60]}', expected a decimal point, and commas between "
+                "thousands only: 138.46 or 1,120"
+            )
     match = _QUANTITY.fullmatch(text) if len(text) < 200 else None
     if match is None:
         raise QuantityError(f"got '{text}', expected a number and a unit: 17.5 GB")
@@ -146,12 +150,29 @@ def find_unit(text: str) -> str:
     """
     if text in UNITS:
         return text
-    known = _ALIASES.get(text) or _ALIASES.get(text.lower())
+    known = _ALIASES.get(text)
+    if known is None and (meant := _small_b(text)):
+        raise QuantityError(f"got the unit '{text}', expected {meant}")
+    known = known or _ALIASES.get(text.lower())
     if known is None:
         raise QuantityError(
             f"unknown unit '{text}': expected one such as GB, GiB, MB, ms, s, h, %, $"
         )
     return known
+
+
+def _small_b(text: str) -> str:
+    """Return what a unit with a small b can mean: a bit by rule, often a byte."""
+    match = _SMALL_B.fullmatch(text)
+    if match is None or "b" not in text:
+        return ""
+    prefix, rate = match["prefix"].lower(), match["rate"] or ""
+    prefix = prefix if prefix == "k" else prefix.capitalize()
+    in_bytes = f"{prefix}B{rate}"
+    in_bits = f"{prefix}bit{rate}"
+    known = [f"{in_bytes} for bytes"] if in_bytes in UNITS else []
+    known += [f"{in_bits} for bits"] if in_bits in UNITS else []
+    return " or ".join(known)
 
 
 def dimension(unit: str) -> str:

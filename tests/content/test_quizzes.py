@@ -164,7 +164,7 @@ def test_no_upstream_text_stands_in_a_question(name):
         ("tp-dgrad", "torch.distributed.all_reduce(grad_input"),
         ("tp-regather", "dist_all_gather_func("),
         ("tp-loss-max", "torch.distributed.all_reduce("),
-        ("pp-warmup-line", "pipeline_parallel_size - pipeline_parallel_rank - 1"),
+        ("pp-warmup-line", "p2p_communicator.pp_group.rank() - 1"),
         ("pp-oldest-out", "input_tensors.pop(0)"),
         ("pp-tied-line", "group=embd_group"),
         ("ddp-ready", "golden_per_param_grad_ready_counts"),

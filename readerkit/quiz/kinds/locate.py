@@ -76,7 +76,11 @@ class AskedLine:
         }
 
     def grade(self, answer: str) -> Grade:
-        """Return all or nothing: a line of the key, or a range that lies in it."""
+        """Return all or nothing: a line of the key, or a range that lies in it.
+
+        Raises:
+            AnswerError: no lines, lines that are not shown, or all that are.
+        """
         match = _LINES.fullmatch(answer) if len(answer) < 300 else None
         if match is None:
             raise AnswerError(f"got '{answer.strip()[:60]}', expected {self.help}")
@@ -84,8 +88,9 @@ class AskedLine:
         last = int(match[2] or first)
         if self.key.first <= first <= last <= self.key.last:
             return Grade(1)
-        if not self.within.first <= first <= last <= self.within.last:
-            return Grade(0, (Remark(f"Line {first} is not in {self.within}."),))
+        shown = (self.within.first, self.within.last)
+        if not shown[0] <= first <= last <= shown[1] or (first, last) == shown:
+            raise AnswerError(f"got '{answer.strip()[:60]}', expected {self.help}")
         side = "further down" if first < self.key.first else "further up"
         inside = first <= self.key.last and self.key.first <= last
         said = "That range is too wide." if inside else f"It is {side}."

@@ -159,6 +159,8 @@ class AskedNumber:
         value = self._value(given)
         if self.accepts(value):
             return Grade(1)
+        if given.unit and self.accepts(given.number):
+            return Grade(0, (self._other_unit(given.unit),))
         for mistake, says in self.mistakes:
             if self.tolerance.accepts(value, mistake):
                 return Grade(0, (Remark(says),))
@@ -187,6 +189,14 @@ class AskedNumber:
         if self.unit == "%" and self.accepts(100 * given.number):
             return 100 * given.number
         return given.number
+
+    def _other_unit(self, unit: str) -> Remark:
+        worth = format_number(convert(1, unit, self.unit))
+        return Remark(
+            f"The number would be right in {self.unit or 'no unit'}, but you wrote "
+            f"{unit}: 1 {unit} is {worth} {self.unit}".rstrip()
+            + "."
+        )
 
     def _confused_units(self, value: float, given: Quantity) -> list[Remark]:
         twin = binary_twin(self.unit)

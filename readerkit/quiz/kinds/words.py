@@ -63,13 +63,13 @@ class AskedFill:
         return {}
 
     def grade(self, answer: str) -> Grade:
-        """Return all or nothing; case, hyphens and blanks do not count."""
-        given = plain(answer)
+        """Return all or nothing; case, hyphens, blanks and `()` do not count."""
+        given = _name(answer)
         if not given:
             raise AnswerError("got nothing, expected a word")
-        if given in map(plain, self.accept):
+        if given in map(_name, self.accept):
             return Grade(1)
-        said = [Remark(says) for word, says in self.mistakes if plain(word) == given]
+        said = [Remark(says) for word, says in self.mistakes if _name(word) == given]
         return Grade(0, tuple(said))
 
     def typed_key(self) -> str:
@@ -79,6 +79,11 @@ class AskedFill:
     def solution(self) -> str:
         """Return the first of the right words."""
         return self.accept[0]
+
+
+def _name(text: str) -> str:
+    """Return a word as it is compared; what is around a name in code aside."""
+    return re.sub(r"^\.|(\(\s*\))?\s*:?$", "", plain(text))
 
 
 @dataclass(frozen=True, slots=True)

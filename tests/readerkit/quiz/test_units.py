@@ -36,6 +36,7 @@ from readerkit.quiz.units import (
         ("6 hours", 6, "h"),
         ("2.5x", 2.5, "x"),
         ("  7 TFLOP  ", 7, "TFLOP"),
+        ("1,234,567.5 kB/s", 1234567.5, "kB/s"),
     ],
 )
 def test_quantity_is_read(text, number, unit):
@@ -50,6 +51,29 @@ def test_quantity_is_read(text, number, unit):
 )
 def test_what_is_no_quantity_is_refused(text):
     with pytest.raises(QuantityError):
+        parse_quantity(text)
+
+
+@pytest.mark.parametrize("text", ["138,46", "0,125", "1.120,5", "12,5 GB", "1,12,000"])
+def test_comma_that_parts_no_thousands_is_told(text):
+    with pytest.raises(QuantityError, match="decimal point"):
+        parse_quantity(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("48.6 Gb", "GB for bytes or Gbit for bits"),
+        ("48.6 gb", "GB for bytes or Gbit for bits"),
+        ("5 kb", "kB for bytes or kbit for bits"),
+        ("5 Kb", "kB for bytes or kbit for bits"),
+        ("5 b", "B for bytes or bit for bits"),
+        ("5 Gib", "GiB for bytes"),
+        ("5 Gb/s", "GB/s for bytes"),
+    ],
+)
+def test_small_b_is_not_taken_for_bytes(text, said):
+    with pytest.raises(QuantityError, match=said):
         parse_quantity(text)
 
 
