@@ -14,7 +14,7 @@ from readerkit.estimate.quantity import (
     Item,
     Number,
     check_amount,
-    check_fraction,
+    check_reserve,
     divide,
 )
 from readerkit.estimate.shape import (
@@ -181,7 +181,7 @@ def _activation_items(layout: Layout, most: RankMemory) -> list[Item]:
 def fit_items(most: RankMemory, gpu_bytes: Number, reserve: Number) -> list[Item]:
     """Return what a GPU offers and what is left of it."""
     gpu = check_amount("GPU memory", gpu_bytes)
-    usable = gpu * (1 - check_fraction("reserve", reserve))
+    usable = gpu * (1 - check_reserve(reserve))
     source = "an assumption: CUDA context, NCCL buffers, fragmentation"
     return [
         Item("GPU memory", gpu, "bytes", "as sold, in 10^9 bytes", "vendor"),
@@ -257,7 +257,8 @@ def estimate_inference(
     ]
     notes = ["activations of one token are small and left out"]
     if gpu_bytes is not None:
-        usable = gpu_bytes * (1 - reserve)
+        gpu = check_amount("GPU memory", gpu_bytes)
+        usable = gpu * (1 - check_reserve(reserve))
         left = usable - weights - cache
         fits = "fits" if left >= 0 else "does not fit"
         notes.insert(

@@ -215,6 +215,13 @@ def test_plan_that_fits_nothing_exits_1_and_says_so(capsys):
         ("plan --model gpt2 --gpus 12", 1, "expected whole nodes of 8"),
         ("plan --model gpt2 --gpus 8 --cluster dgx", 1, "unknown cluster: got 'dgx'"),
         ("lint --model gpt2 --dp 12", 1, "expected whole nodes of 8"),
+        ("plan --model gpt2 --gpus 8 --top 0", 1, "top: got 0, expected at least 1"),
+        ("plan --model gpt2 --gpus 8 --top -1", 1, "top: got -1, expected at least 1"),
+        ("plan --model gpt2 --gpus 8 --reserve 1", 1, "reserve: got 1, expected"),
+        ("lint --model gpt2 --reserve 1", 1, "reserve: got 1, expected a share"),
+        ("memory --model gpt2 --gpu t4 --reserve 1", 1, "expected a share below 1"),
+        ("memory --model gpt2 --inference --gpu t4 --reserve 2", 1, "reserve: got 2"),
+        ("memory --model gpt2 --inference --gpu-memory -1", 1, "GPU memory: got -1"),
         ("plan --model gpt2 --gpus 1e18", 1, "expected at most 1,000,000"),
     ],
 )  # fmt: skip
