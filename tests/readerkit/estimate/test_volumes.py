@@ -191,3 +191,13 @@ def test_the_words_of_an_expression_return_plain_numbers():
     for name, function in FUNCTIONS.items():
         assert name == function.__name__
         assert (function.__doc__ or "").startswith("Return "), name
+
+
+def test_fp32_activations_are_sent_at_four_bytes_an_element():
+    layout = Layout.parse({"tp": 2, "pp": 2, "cp": 2, "sequence_parallel": False})
+    half, full = (
+        estimate_step_traffic(shape("llama-2-7b"), layout, convention=name)
+        for name in ("mixed-16", "fp32-16")
+    )
+    for axis in ("pp in all", "cp in all"):
+        assert full[axis] == 2 * half[axis]
