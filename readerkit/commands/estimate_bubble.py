@@ -66,8 +66,12 @@ def bubble(
     if schedule is None:
         schedule = "interleaved" if virtual_stages > 1 else "1f1b"
     sizes: dict[str, Any] = {"stages": stages, "microbatches": microbatches} | times
+    left_out = ""
     if schedule == "all":
         names = [name for name in bubbles.SCHEDULES if name != "interleaved"]
+        if microbatches < 2 * stages - 1:
+            names.remove("zb-h2")
+            left_out = f"zb-h2 needs 2 p - 1 = {2 * stages - 1} microbatches"
         chosen = [(name, 1) for name in names]
         if virtual_stages > 1:
             chosen.insert(2, ("interleaved", virtual_stages))
@@ -98,9 +102,13 @@ def bubble(
         bars = bubbles.bars(schedule=name, virtual_stages=v, **sizes)
         write_atomically(svg, schedule_svg(bars, stages).encode())
     if as_json:
-        plain = {"estimates": [each.to_plain() for each in estimates]}
+        plain: dict[str, Any] = {"estimates": [each.to_plain() for each in estimates]}
+        if left_out:
+            plain["not_shown"] = [left_out]
         print_json(plain | ({"grids": drawn} if grid else {}))
         return
     show(estimates, as_json=False, brief=brief)
+    if left_out:
+        click.echo(f"\nnot shown: {left_out}")
     for name, text in drawn.items():
         click.echo(f"\n{name}\n{text}")

@@ -73,7 +73,7 @@ def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
     from dataclasses import replace
 
     from readerkit.commands.catalog import find_cluster
-    from readerkit.estimate.quantity import check_amount, check_fraction
+    from readerkit.estimate.quantity import check_amount, check_reserve
     from readerkit.estimate.step_time import Assumptions
 
     cluster, memory = find_cluster(given.pop("cluster")), given.pop("gpu_memory")
@@ -82,7 +82,7 @@ def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
         cluster = replace(cluster, gpu=replace(cluster.gpu, memory_bytes=memory))
     names = ("kernel_efficiency", "memory_passes", "link_efficiency", "overlap")
     assumptions = Assumptions.parse(**{name: given.pop(name) for name in names})
-    check_fraction("reserve", given["reserve"])
+    check_reserve(given["reserve"])
     return cluster, assumptions
 
 

@@ -3,8 +3,9 @@
 ``activation_bytes_per_layer`` is the closed form of the paper for a GPT layer;
 ``layer_activations`` counts the same tensors of any shape, and equals it for a GPT.
 
-Source: Korthikanti et al. 2205.05198, section 4 and table 2. Two bytes an element, one
-for a dropout mask, four for logits; small buffers (means, variances) are left out.
+Source: Korthikanti et al. 2205.05198, section 4 and table 2. Two bytes an element (four
+where all is fp32), one for a dropout mask, four for logits; small buffers (means,
+variances) are left out.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ def layer_activations(
     recompute: str = "none",
     flash: bool = False,
     moe: bool = False,
+    element_bytes: int = 2,
 ) -> dict[str, Number]:
     """Return the bytes of each tensor that one layer keeps on one rank.
 
@@ -71,17 +73,17 @@ def layer_activations(
     to be balanced: each rank works on its share of tokens times experts per token.
     """
     tokens = sequence * micro_batch
-    t = tensor_parallel
+    t, w = tensor_parallel, element_bytes
     shard = t if sequence_parallel else 1
     hidden = tokens * shape.hidden
     if recompute == "full":
-        return {"layer input": divide(2 * hidden, shard)}
-    queries = 2 * tokens * shape.query_size
+        return {"layer input": divide(w * hidden, shard)}
+    queries = w * tokens * shape.query_size
     # With fewer key heads than ranks, each rank holds one whole.
-    keys = 4 * tokens * shape.head_dim * max(shape.kv_heads, t)
+    keys = 2 * w * tokens * shape.head_dim * max(shape.kv_heads, t)
     kept: dict[str, Number] = {
-        "norm inputs": divide(2 * shape.norms_per_layer * hidden, shard),
-        "inputs of attention and feed-forward": divide(4 * hidden, shard),
+        "norm inputs": divide(w * shape.norms_per_layer * hidden, shard),
+        "inputs of attention and feed-forward": divide(2 * w * hidden, shard),
         "queries, keys, values": divide(queries + keys, t),
         "attention output": divide(queries, t),
     }
@@ -91,16 +93,16 @@ def layer_activations(
         kept["softmax statistics"] = divide(4 * shape.heads * tokens, t)
     elif recompute == "none":
         # Softmax output, its dropout mask, and what dropout makes of it.
-        per_score = 5 if shape.dropout else 2
+        per_score = 2 * w + 1 if shape.dropout else w
         scores = shape.heads * sequence * tokens
         kept["attention scores"] = divide(per_score * scores, t)
     inner = shape.ffn
     if moe:
         inner = shape.experts_per_token * shape.expert_ffn + shape.shared_ffn
         # Each expert's copy of its tokens; the one above goes to router and shared.
-        copies = 2 * hidden * shape.experts_per_token
+        copies = w * hidden * shape.experts_per_token
         kept["tokens at their experts"] = divide(copies, shard)
-    per_inner = 6 if shape.gated_mlp else 4
+    per_inner = w * (3 if shape.gated_mlp else 2)
     kept["inside the feed-forward"] = divide(per_inner * tokens * inner, t)
     return kept
 
@@ -115,6 +117,7 @@ def layer_bytes(
     recompute: str,
     flash: bool,
     moe: bool,
+    element_bytes: int,
 ) -> Number:
     """Return the sum of ``layer_activations``; a search asks for few, often."""
     tensors = layer_activations(
@@ -126,6 +129,7 @@ def layer_bytes(
         recompute=recompute,
         flash=flash,
         moe=moe,
+        element_bytes=element_bytes,
     )
     return sum(tensors.values())
 

@@ -60,7 +60,11 @@ def bubble_time(
 
     GPipe, 1F1B: (p - 1)(F + B); interleaved: that over v. ZB-H1: (p - 1)(F + B - W),
     from p microbatches on; with fewer, less of W finds a gap: (p - 1)(F + B) -
-    (m - 1) W. ZB-H2: (p - 1)(F + B - 2 W), and never below zero.
+    (m - 1) W. ZB-H2: (p - 1)(F + B - 2 W), and never below zero; with fewer than
+    2 p - 1 microbatches it cannot fill its warm-up, and is refused.
+
+    Raises:
+        EstimateError: sizes that the schedule cannot have.
     """
     p, m, v = _check(schedule, stages, microbatches, virtual_stages)
     f = check_amount("forward", forward, zero=True)
@@ -160,6 +164,11 @@ def _check(
         raise EstimateError(
             f"microbatches: got {m}, expected a multiple of {p} (stages): the "
             "interleaved schedule takes them in groups"
+        )
+    if schedule == "zb-h2" and m < 2 * p - 1:
+        raise EstimateError(
+            f"microbatches: got {m}, expected at least 2 p - 1 = {2 * p - 1} for "
+            "zb-h2: its warm-up holds as many, and with fewer the pipeline idles"
         )
     return p, m, v
 

@@ -138,7 +138,13 @@ def rank_memory(
 ) -> RankMemory:
     """Return the bytes on one GPU of a pipeline rank."""
     states = state_bytes(shape, layout, kept, rank, vocab_multiple=vocab_multiple)
-    pieces = activation_pieces(shape, layout, rank, vocab_multiple=vocab_multiple)
+    pieces = activation_pieces(
+        shape,
+        layout,
+        rank,
+        vocab_multiple=vocab_multiple,
+        element_bytes=kept.activation,
+    )
     params = rank_weights(shape, layout, rank, vocab_multiple=vocab_multiple)
     return RankMemory(
         rank=rank,
@@ -190,7 +196,7 @@ def gathered_bytes(shape: Shape, layout: Layout, kept: Precision, rank: int) -> 
 
 
 def rank_layer_bytes(
-    shape: Shape, layout: Layout, recompute: str, *, moe: bool
+    shape: Shape, layout: Layout, recompute: str, *, moe: bool, element_bytes: int = 2
 ) -> Number:
     """Return what one layer keeps of one microbatch on one rank."""
     return layer_bytes(
@@ -202,6 +208,7 @@ def rank_layer_bytes(
         recompute,
         layout.flash,
         moe,
+        element_bytes,
     )
 
 
@@ -234,7 +241,12 @@ class ActivationPieces:
 
 
 def activation_pieces(
-    shape: Shape, layout: Layout, rank: int, *, vocab_multiple: int = 1
+    shape: Shape,
+    layout: Layout,
+    rank: int,
+    *,
+    vocab_multiple: int = 1,
+    element_bytes: int = 2,
 ) -> ActivationPieces:
     """Return what one microbatch leaves on a rank, piece by piece."""
     one_pass: Number = 0
@@ -243,11 +255,14 @@ def activation_pieces(
         layers_of_rank(shape, layout, rank), (False, True), strict=True
     ):
         if count:
-            kept = rank_layer_bytes(shape, layout, layout.recompute, moe=moe)
+            kept, whole = (
+                rank_layer_bytes(
+                    shape, layout, kind, moe=moe, element_bytes=element_bytes
+                )
+                for kind in (layout.recompute, "none")
+            )
             one_pass += count * kept
-            if layout.recompute != "none":
-                whole = rank_layer_bytes(shape, layout, "none", moe=moe)
-                again = max(again, whole - kept)
+            again = max(again, whole - kept)
     tokens = layout.sequence // layout.cp * layout.micro_batch
     shard = layout.tp if layout.shards_sequence else 1
     masked = rank == 0 and shape.dropout
@@ -256,18 +271,22 @@ def activation_pieces(
         one_pass=one_pass,
         embedding_mask=divide(tokens * shape.hidden, shard) if masked else 0,
         recomputed=again,
-        logits=_logits(shape, layout, vocab_multiple) if rank == layout.pp - 1 else 0,
+        logits=_logits(shape, layout, vocab_multiple, element_bytes)
+        if rank == layout.pp - 1
+        else 0,
     )
 
 
-def _logits(shape: Shape, layout: Layout, vocab_multiple: int) -> Number:
-    """Return 4 s b h (1 + V/h) / t: last norm, output matrix, fp32 logits."""
+def _logits(
+    shape: Shape, layout: Layout, vocab_multiple: int, element_bytes: int
+) -> Number:
+    """Return s b (2 w h + 4 V) / t: last norm, output matrix, fp32 logits."""
     tokens = layout.sequence // layout.cp * layout.micro_batch
     shard = layout.tp if layout.shards_sequence else 1
     vocab = padded_vocab(
         vocab=shape.vocab, multiple=vocab_multiple, tensor_parallel=layout.tp
     )
-    return divide(4 * tokens * shape.hidden, shard) + divide(
+    return divide(2 * element_bytes * tokens * shape.hidden, shard) + divide(
         4 * tokens * vocab, layout.tp
     )
 

@@ -14,7 +14,7 @@ from readerkit.estimate.quantity import (
     Item,
     Number,
     check_amount,
-    check_fraction,
+    check_reserve,
     divide,
 )
 from readerkit.estimate.shape import (
@@ -24,6 +24,7 @@ from readerkit.estimate.shape import (
 )
 from readerkit.estimate.states import (
     PRECISIONS,
+    Precision,
     model_state_bytes,
     precision,
 )
@@ -99,7 +100,7 @@ def estimate_training(
                 "a unit is a layer; two in flight",
             )
         )
-    items += _activation_items(layout, most)
+    items += _activation_items(layout, most, kept)
     items.append(
         Item("total", most.total, "bytes", "the sum at the peak of a step", SOURCE)
     )
@@ -132,7 +133,7 @@ def _other_conventions(
     return f"the total by other conventions: {listed}"
 
 
-def _activation_items(layout: Layout, most: RankMemory) -> list[Item]:
+def _activation_items(layout: Layout, most: RankMemory, kept: Precision) -> list[Item]:
     chunks = in_flight(
         schedule=layout.schedule,
         pipeline_parallel=layout.pp,
@@ -141,7 +142,7 @@ def _activation_items(layout: Layout, most: RankMemory) -> list[Item]:
         rank=most.rank,
     )
     cut = f"tp {layout.tp}{', sequence parallel' * layout.shards_sequence}"
-    attention = "flash attention" if layout.flash else "attention scores in memory"
+    kind = "flash attention" if layout.flash else "attention scores in memory"
     items = [
         Item(
             "activations",
@@ -150,7 +151,7 @@ def _activation_items(layout: Layout, most: RankMemory) -> list[Item]:
             f"{chunks} in flight ({layout.schedule}) × 1/{layout.virtual_stages} of "
             f"the rank's layers, {cut}, cp {layout.cp}",
             PAPER,
-            f"{layout.recompute} recompute; {attention}; 2 B an element",
+            f"{layout.recompute} recompute; {kind}; {kept.activation} B an element",
         )
     ]
     if most.recomputed:
@@ -170,7 +171,7 @@ def _activation_items(layout: Layout, most: RankMemory) -> list[Item]:
                 "last norm and logits",
                 most.logits,
                 "bytes",
-                "4 s b h (1 + V/h) / t",
+                f"s b ({2 * kept.activation} h + 4 V) / t",
                 "Korthikanti et al. 2205.05198, section 4.3",
                 "fp32 logits",
             )
@@ -181,7 +182,7 @@ def _activation_items(layout: Layout, most: RankMemory) -> list[Item]:
 def fit_items(most: RankMemory, gpu_bytes: Number, reserve: Number) -> list[Item]:
     """Return what a GPU offers and what is left of it."""
     gpu = check_amount("GPU memory", gpu_bytes)
-    usable = gpu * (1 - check_fraction("reserve", reserve))
+    usable = gpu * (1 - check_reserve(reserve))
     source = "an assumption: CUDA context, NCCL buffers, fragmentation"
     return [
         Item("GPU memory", gpu, "bytes", "as sold, in 10^9 bytes", "vendor"),
@@ -257,7 +258,8 @@ def estimate_inference(
     ]
     notes = ["activations of one token are small and left out"]
     if gpu_bytes is not None:
-        usable = gpu_bytes * (1 - reserve)
+        gpu = check_amount("GPU memory", gpu_bytes)
+        usable = gpu * (1 - check_reserve(reserve))
         left = usable - weights - cache
         fits = "fits" if left >= 0 else "does not fit"
         notes.insert(

@@ -13,10 +13,17 @@ from readerkit.estimate.quantity import (
 SOURCE = "a count"
 
 
-def exposed_seconds(*, communication_s: Number, hidden_fraction: Number = 0) -> Number:
-    """Return the communication that compute does not hide."""
+def exposed_seconds(
+    *, communication_s: Number, hidden_fraction: Number = 0, compute_s: Number
+) -> Number:
+    """Return the communication that compute does not hide.
+
+    No more of it can hide than there is compute to hide behind.
+    """
     communication = check_amount("communication", communication_s, zero=True)
-    return communication * (1 - check_fraction("hidden_fraction", hidden_fraction))
+    share = check_fraction("hidden_fraction", hidden_fraction)
+    compute = check_amount("compute", compute_s, zero=True)
+    return max(communication * (1 - share), communication - compute)
 
 
 def step_seconds(
@@ -24,7 +31,9 @@ def step_seconds(
 ) -> Number:
     """Return compute plus what of the communication is exposed."""
     return check_amount("compute", compute_s) + exposed_seconds(
-        communication_s=communication_s, hidden_fraction=hidden_fraction
+        communication_s=communication_s,
+        hidden_fraction=hidden_fraction,
+        compute_s=compute_s,
     )
 
 
@@ -33,7 +42,9 @@ def communication_share(
 ) -> Number:
     """Return exposed communication over the whole step."""
     exposed = exposed_seconds(
-        communication_s=communication_s, hidden_fraction=hidden_fraction
+        communication_s=communication_s,
+        hidden_fraction=hidden_fraction,
+        compute_s=compute_s,
     )
     return exposed / (check_amount("compute", compute_s) + exposed)
 
@@ -43,7 +54,9 @@ def communication_overhead(
 ) -> Number:
     """Return exposed communication over compute."""
     exposed = exposed_seconds(
-        communication_s=communication_s, hidden_fraction=hidden_fraction
+        communication_s=communication_s,
+        hidden_fraction=hidden_fraction,
+        compute_s=compute_s,
     )
     return exposed / check_amount("compute", compute_s)
 
@@ -72,6 +85,13 @@ def estimate_overlap(
     gain = overlap_speedup(**times, hidden_fraction=hidden_fraction)
     plain = step_seconds(**times)
     named = f"{hidden_fraction:.0%} of communication hidden"
+    notes = []
+    if hidden_fraction * communication_s > compute_s:
+        named = f"{compute_s / communication_s:.1%} of communication hidden"
+        notes.append(
+            f"{hidden_fraction:.0%} of {communication_s:g} s cannot hide behind "
+            f"{compute_s:g} s of compute: that much is hidden, and no more"
+        )
     items = (
         Item("step", step, "seconds", "compute + exposed", SOURCE, named),
         Item("share of total", share, "fraction", "exposed / step", SOURCE, named),
@@ -108,4 +128,4 @@ def estimate_overlap(
             named,
         ),
     )
-    return Estimate("compute and communication", items)
+    return Estimate("compute and communication", items, tuple(notes))

@@ -21,7 +21,7 @@ from readerkit.estimate.quantity import (
     MAX_RANKS,
     check_amount,
     check_count,
-    check_fraction,
+    check_reserve,
 )
 from readerkit.estimate.shape import parameter_count
 from readerkit.estimate.states import precision
@@ -73,6 +73,7 @@ def plan(question: Question, *, top: int = 5) -> Plan:
         EstimateError: a question that no cluster can be asked.
     """
     _check(question)
+    check_count("top", top)
     search = Search(question)
     search.run()
     fitting = [best for best in search.best if best.fastest is not None]
@@ -98,7 +99,7 @@ def _check(question: Question) -> None:
     check_count("gpus", question.gpus, most=MAX_RANKS)
     check_count("global batch", question.global_batch)
     check_count("sequence", question.sequence)
-    check_fraction("reserve", question.reserve)
+    check_reserve(question.reserve)
     for name in ("tokens", "deadline_days"):
         value = getattr(question, name)
         if value is not None:

@@ -267,7 +267,11 @@ class Search:
         question = self.question
         return [
             activation_pieces(
-                question.shape, base, rank, vocab_multiple=question.vocab_multiple
+                question.shape,
+                base,
+                rank,
+                vocab_multiple=question.vocab_multiple,
+                element_bytes=self.kept.activation,
             )
             for rank in telling_ranks(question.shape, base.pp)
         ]
@@ -324,7 +328,11 @@ class Search:
             times[key] += group_seconds(cluster, traffic, stride, efficiency)
         return _Seconds(
             microbatch=microbatch_seconds(
-                question.shape, base, cluster, question.assumptions
+                question.shape,
+                base,
+                cluster,
+                question.assumptions,
+                element_bytes=self.kept.activation,
             ),
             blocking=times["tp"] + times["ep"],
             send=times["send"],

@@ -140,6 +140,20 @@ def check_fraction(name: str, value: object) -> Number:
     return share
 
 
+def check_reserve(value: object) -> Number:
+    """Return the share of a GPU that is kept free: from 0 to below 1.
+
+    Raises:
+        EstimateError: no share, or all of the GPU.
+    """
+    share = check_fraction("reserve", value)
+    if share == 1:
+        raise EstimateError(
+            "reserve: got 1, expected a share below 1 (nothing would be left to use)"
+        )
+    return share
+
+
 def check_choice(name: str, value: str, choices: Iterable[str]) -> str:
     """Return a word that is one of the choices.
 

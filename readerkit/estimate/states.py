@@ -37,6 +37,11 @@ class Precision:
         """All of them, unsharded."""
         return self.weight + self.gradient + self.optimizer
 
+    @property
+    def activation(self) -> int:
+        """An element of an activation, which is computed in the weights' type."""
+        return self.weight
+
 
 PRECISIONS = {
     "mixed-16": Precision(

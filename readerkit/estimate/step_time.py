@@ -17,6 +17,7 @@ from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import layers_of_rank, rank_layer_bytes, telling_ranks
 from readerkit.estimate.quantity import check_amount, check_fraction
 from readerkit.estimate.shape import Shape
+from readerkit.estimate.states import precision
 from readerkit.estimate.volumes import Traffic, traffic_of_step
 
 
@@ -187,14 +188,20 @@ def microbatch_flops(shape: Shape, layout: Layout) -> float:
     return tokens * slowest
 
 
-def microbatch_memory_bytes(shape: Shape, layout: Layout) -> float:
+def microbatch_memory_bytes(
+    shape: Shape, layout: Layout, *, element_bytes: int = 2
+) -> float:
     """Return the activations of one microbatch on the rank with most layers.
 
     What norms, dropout, softmax and activations read and write is counted in passes
     over them; they wait for memory, not for arithmetic.
     """
-    dense = rank_layer_bytes(shape, layout, "none", moe=False)
-    moe = rank_layer_bytes(shape, layout, "none", moe=True) if shape.experts else 0
+    dense, moe = (
+        rank_layer_bytes(shape, layout, "none", moe=is_moe, element_bytes=element_bytes)
+        if shape.experts or not is_moe
+        else 0
+        for is_moe in (False, True)
+    )
     again = 4 / 3 if layout.recompute == "full" else 1
     most = 0.0
     for rank in telling_ranks(shape, layout.pp):
@@ -204,15 +211,20 @@ def microbatch_memory_bytes(shape: Shape, layout: Layout) -> float:
 
 
 def microbatch_seconds(
-    shape: Shape, layout: Layout, cluster: Cluster, assumptions: Assumptions
+    shape: Shape,
+    layout: Layout,
+    cluster: Cluster,
+    assumptions: Assumptions,
+    *,
+    element_bytes: int = 2,
 ) -> float:
     """Return the time of one microbatch's forward and backward on the slowest rank."""
     flops = microbatch_flops(shape, layout)
-    moved = microbatch_memory_bytes(shape, layout) * assumptions.memory_passes
+    moved = microbatch_memory_bytes(shape, layout, element_bytes=element_bytes)
     efficiency = assumptions.kernel_efficiency or cluster.gpu.kernel_efficiency
     return (
         flops / (cluster.gpu.flops_per_s * efficiency)
-        + moved / cluster.gpu.memory_bytes_per_s
+        + moved * assumptions.memory_passes / cluster.gpu.memory_bytes_per_s
     )
 
 
@@ -274,7 +286,13 @@ def step_time(
     m = layout.microbatches
     blocking = axes.get("tp", 0.0) + axes.get("ep", 0.0) + axes.get("pp", 0.0)
     compute, bubble, once, context = compose(
-        microbatch_s=microbatch_seconds(shape, layout, cluster, assumptions),
+        microbatch_s=microbatch_seconds(
+            shape,
+            layout,
+            cluster,
+            assumptions,
+            element_bytes=precision(convention).activation,
+        ),
         per_microbatch_s=blocking / m,
         once_s=axes.get("dp", 0.0),
         context_s=axes.get("cp", 0.0),

@@ -329,7 +329,7 @@ def model_step_traffic(
 ) -> list[Traffic]:
     """Return what tensor, pipeline, expert and context parallelism send."""
     tokens = layout.sequence // layout.cp * layout.micro_batch
-    size = 2 * tokens * shape.hidden
+    size = kept.activation * tokens * shape.hidden
     _, moe = layers_of_rank(shape, layout, 0)
     layers = sum(layers_of_rank(shape, layout, 0))
     m, shard = layout.microbatches, layout.tp if layout.shards_sequence else 1
@@ -358,17 +358,19 @@ def model_step_traffic(
             Traffic("ep", "all-to-all", calls, copies, layout.ep, formula, GSHARD)
         )
     if layout.cp > 1:
-        found.append(_cp_traffic(shape, layout, layers, tokens))
+        found.append(_cp_traffic(shape, layout, kept, layers, tokens))
     return found
 
 
-def _cp_traffic(shape: Shape, layout: Layout, layers: int, tokens: int) -> Traffic:
+def _cp_traffic(
+    shape: Shape, layout: Layout, kept: Precision, layers: int, tokens: int
+) -> Traffic:
     """Return the ring of keys and values: once forward, then they and their gradients.
 
     Each pass hands on all blocks but one's own.
     """
     heads = max(1, shape.kv_heads // layout.tp)
-    block = 2 * 2 * tokens * heads * shape.head_dim
+    block = 2 * kept.activation * tokens * heads * shape.head_dim
     return Traffic(
         "cp",
         "all-gather",

@@ -158,6 +158,12 @@ def test_all_schedules_are_compared_at_the_same_work(capsys):
     assert shares == [3 / 8, 3 / 8, 3 / 24, 0]  # gpipe, 1f1b, zb-h1, zb-h2
 
 
+def test_a_schedule_with_too_few_microbatches_is_left_out_and_named(capsys):
+    got = estimates(capsys, "bubble", "-p", "4", "-m", "4", "--schedule", "all")
+    assert len(got["estimates"]) == 3
+    assert got["not_shown"] == ["zb-h2 needs 2 p - 1 = 7 microbatches"]
+
+
 def test_lint_exits_1_on_a_finding_and_0_without(capsys):
     layout = ("--dp", "4", "--tp", "4", "--pp", "4", "--flash", "--zero", "1")
     lint = ("estimate", "lint", "--model", "llama-2-70b")
@@ -206,6 +212,7 @@ def test_plan_that_fits_nothing_exits_1_and_says_so(capsys):
         ("comm all-reduce 5GB", 2, "SIZE and --ranks"),
         ("comm", 2, "of what?"),
         ("comm --compute-ms 10 --comm-ms 5 --overlap 2", 1, "hidden_fraction: got 2"),
+        ("bubble -p 4 -m 4 --schedule zb-h2", 1, "at least 2 p - 1 = 7"),
         ("bubble -p 0 -m 4", 1, "stages: got 0, expected at least 1"),
         ("bubble -p 4 -m 6 -v 2", 1, "expected a multiple of 4"),
         ("bubble -p 4 -m 1000000 --grid", 1, "expected at most 20,000"),
@@ -215,6 +222,13 @@ def test_plan_that_fits_nothing_exits_1_and_says_so(capsys):
         ("plan --model gpt2 --gpus 12", 1, "expected whole nodes of 8"),
         ("plan --model gpt2 --gpus 8 --cluster dgx", 1, "unknown cluster: got 'dgx'"),
         ("lint --model gpt2 --dp 12", 1, "expected whole nodes of 8"),
+        ("plan --model gpt2 --gpus 8 --top 0", 1, "top: got 0, expected at least 1"),
+        ("plan --model gpt2 --gpus 8 --top -1", 1, "top: got -1, expected at least 1"),
+        ("plan --model gpt2 --gpus 8 --reserve 1", 1, "reserve: got 1, expected"),
+        ("lint --model gpt2 --reserve 1", 1, "reserve: got 1, expected a share"),
+        ("memory --model gpt2 --gpu t4 --reserve 1", 1, "expected a share below 1"),
+        ("memory --model gpt2 --inference --gpu t4 --reserve 2", 1, "reserve: got 2"),
+        ("memory --model gpt2 --inference --gpu-memory -1", 1, "GPU memory: got -1"),
         ("plan --model gpt2 --gpus 1e18", 1, "expected at most 1,000,000"),
     ],
 )  # fmt: skip

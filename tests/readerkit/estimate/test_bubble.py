@@ -109,6 +109,7 @@ def test_grid_is_the_schedule():
         ({"schedule": "zb"}, "unknown schedule: got 'zb'"),
         ({"virtual_stages": 2}, "virtual_stages: got 2 for 1f1b, expected 1"),
         ({"schedule": "interleaved", "stages": 3}, "expected a multiple of 3"),
+        ({"schedule": "zb-h2", "microbatches": 6}, "at least 2 p - 1 = 7 for zb-h2"),
         ({"schedule": "zb-h2"}, "zb-h2 has a formula here, and no grid"),
         ({"microbatches": 100_000}, "expected at most 20,000"),
     ],

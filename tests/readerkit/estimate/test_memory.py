@@ -237,3 +237,27 @@ def test_inference_is_weights_and_cache():
     assert estimate["total"] == estimate["weights"] + estimate["KV cache"]
     room = (24e9 - estimate["weights"]) // (512 * 1024)
     assert estimate["tokens that fit beside the weights"] == room
+
+
+def test_fp32_activations_are_four_bytes_an_element():
+    llama, layout = shape("llama-2-7b"), Layout.parse({"zero": 0, "recompute": "none"})
+    half, full = (
+        estimate_training(llama, layout, convention=name)
+        for name in ("mixed-16", "fp32-16")
+    )
+    # No dropout masks in this model: every kept tensor of a layer doubles.
+    assert full["activations"] == 2 * half["activations"]
+    hidden, logits = 4096 * 4096, 4096 * 32000 * 4
+    assert half["last norm and logits"] == 4 * hidden + logits
+    assert full["last norm and logits"] == 8 * hidden + logits
+    # Said the same where another convention is in force.
+    assert f"fp32-16 {full['total'] / 1e9:.1f} GB" in half.notes[0]
+    assert full.items[-3].convention.endswith("4 B an element")
+
+
+def test_fp32_dropout_masks_stay_one_byte():
+    one = {"sequence": 128, "micro_batch": 1}
+    half = layer_activations(shape("gpt2"), **one)
+    full = layer_activations(shape("gpt2"), **one, element_bytes=4)
+    assert full["dropout masks"] == half["dropout masks"]
+    assert full["attention scores"] * 5 == half["attention scores"] * 9

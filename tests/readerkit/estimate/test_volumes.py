@@ -191,3 +191,24 @@ def test_the_words_of_an_expression_return_plain_numbers():
     for name, function in FUNCTIONS.items():
         assert name == function.__name__
         assert (function.__doc__ or "").startswith("Return "), name
+
+
+def test_fp32_activations_are_sent_at_four_bytes_an_element():
+    layout = Layout.parse({"tp": 2, "pp": 2, "cp": 2, "sequence_parallel": False})
+    half, full = (
+        estimate_step_traffic(shape("llama-2-7b"), layout, convention=name)
+        for name in ("mixed-16", "fp32-16")
+    )
+    for axis in ("pp in all", "cp in all"):
+        assert full[axis] == 2 * half[axis]
+
+
+def test_no_more_communication_hides_than_there_is_compute():
+    times = {"compute_s": 1.0, "communication_s": 5.0}
+    estimate = estimate_overlap(**times, hidden_fraction=0.9)
+    assert estimate["step"] == 5.0
+    assert estimate["throughput with overlap"] == pytest.approx(6 / 5)
+    assert estimate["share of total"] == pytest.approx(4 / 5)
+    assert "cannot hide behind 1 s of compute" in estimate.notes[0]
+    assert estimate.items[0].convention == "20.0% of communication hidden"
+    assert estimate_overlap(**times, hidden_fraction=0.2).notes == ()
