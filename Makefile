@@ -34,7 +34,7 @@ test: .venv/.test
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 bench: .venv/.test
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
