@@ -20,7 +20,10 @@ def serve_installed(upstream: Upstream, paths: Collection[str] | None) -> Served
     """Return files of the installed package; see ``Source``."""
     if not upstream.installed:
         raise SourceError("no installed package carries these files")
-    spec = importlib.util.find_spec(upstream.installed)
+    try:
+        spec = importlib.util.find_spec(upstream.installed)
+    except ValueError:  # a module that was made at run time
+        spec = None
     if spec is None or not spec.submodule_search_locations:
         raise SourceError(f"{upstream.installed} is not installed here")
     root = Path(next(iter(spec.submodule_search_locations))).parent

@@ -11,7 +11,7 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from mini_impls import model, pipeline
-from mini_impls.demos.pipeline import demo
+from mini_impls.demos.pipeline import check, demo
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.pipeline import (
@@ -344,7 +344,7 @@ def test_sizes_that_do_not_fit_are_named(arguments, message):
         "world": 2,
     }
     with pytest.raises(ValueError, match=message):
-        pipeline.check(argparse.Namespace(**defaults | arguments))
+        check(argparse.Namespace(**defaults | arguments))
 
 
 def test_dropout_is_refused():
@@ -413,4 +413,4 @@ def test_a_schedule_that_splits_the_backward_is_refused():
         schedule="zb-h1", world=2, microbatches=4, chunks=1, layers=4
     )
     with pytest.raises(ValueError, match="zb-h1 splits the backward"):
-        pipeline.check(args)
+        check(args)
