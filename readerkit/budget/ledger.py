@@ -23,6 +23,9 @@ VERSION = 1
 LOCK_WAIT_SECONDS = 10.0
 MAX_CENTS = 10**9
 
+_RAISED = "CREATE TABLE raised (reason TEXT NOT NULL, at TEXT NOT NULL) STRICT"
+"""Only in a ledger whose ceilings someone raised above the default, and why."""
+
 _SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
@@ -58,6 +61,16 @@ class Ceilings:
     phase: str = "35"
     phase_cents: int = 500
     lab_cents: int = 300
+    raised_because: str | None = None
+    """Why a ceiling is above the default; without a reason none is."""
+
+    @property
+    def are_raised(self) -> bool:
+        """Whether more may be spent than by default."""
+        default = Ceilings()
+        return (
+            self.phase_cents > default.phase_cents or self.lab_cents > default.lab_cents
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +126,8 @@ class Ledger:
         """Make a new ledger, whole or not at all.
 
         Raises:
-            BudgetError: there is one already, or the disk refuses.
+            BudgetError: there is one already, ceilings above the default without a
+                reason, or the disk refuses.
         """
         for name, cents in (
             ("phase ceiling", ceilings.phase_cents),
@@ -123,6 +137,15 @@ class Ledger:
                 raise BudgetError(
                     f"{name}: got {show_usd(cents)}, expected more than $0"
                 )
+        reason = (ceilings.raised_because or "").strip()
+        if ceilings.are_raised and not reason:
+            default = Ceilings()
+            raise BudgetError(
+                f"ceilings: got {show_usd(ceilings.phase_cents)} for the phase and "
+                f"{show_usd(ceilings.lab_cents)} for a lab, expected at most "
+                f"{show_usd(default.phase_cents)} and {show_usd(default.lab_cents)}; "
+                "to spend more, say why, which is recorded: --raise-because REASON"
+            )
         aside = self.path.with_name(f".{self.path.name}.{_now().timestamp()}.aside")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,6 +155,12 @@ class Ledger:
                     "INSERT INTO ceilings VALUES (?, ?, ?)",
                     (ceilings.phase, ceilings.phase_cents, ceilings.lab_cents),
                 )
+                if ceilings.are_raised:
+                    connection.execute(_RAISED)
+                    connection.execute(
+                        "INSERT INTO raised VALUES (?, ?)",
+                        (reason, _now().isoformat(timespec="seconds")),
+                    )
                 connection.commit()
             # A link, unlike a rename, never takes the place of a ledger that is there.
             self.path.hardlink_to(aside)
@@ -224,7 +253,18 @@ class Ledger:
             raise BudgetError(
                 f"{self.path}: got {len(rows)} rows of ceilings, expected one: damaged"
             )
-        return Ceilings(*rows[0])
+        phase, phase_cents, lab_cents = rows[0]
+        known = "SELECT count(*) FROM sqlite_master WHERE name = 'raised'"
+        if connection.execute(known).fetchone() != (0,):
+            (reason,) = connection.execute("SELECT reason FROM raised").fetchone()
+            return Ceilings(phase, phase_cents, lab_cents, reason)
+        # Higher ones that nobody gave a reason for do not count.
+        default = Ceilings()
+        return Ceilings(
+            phase,
+            min(phase_cents, default.phase_cents),
+            min(lab_cents, default.lab_cents),
+        )
 
     def _rooms(self, connection: sqlite3.Connection, lab: str | None) -> list[Room]:
         ceilings = self._ceilings(connection)

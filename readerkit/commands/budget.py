@@ -23,8 +23,8 @@ DEFAULT_RECORD = Path("experiments") / "35-cloud-budget.md"
 def budget() -> None:
     """Price a job, run it under a ceiling and a time limit, and keep the ledger.
 
-    Ceilings are $5 for the phase and $3 for a lab unless the ledger was made with
-    others; the tighter one rules.
+    Ceilings are $5 for the phase and $3 for a lab, or less where the ledger was made
+    so; higher ones need a recorded reason. The tighter one rules.
 
     \b
     Example:
@@ -213,6 +213,11 @@ def run(command: tuple[str, ...], **given: Any) -> None:
 @click.option("--create", is_flag=True, help="Make an empty ledger.")
 @click.option("--phase-ceiling", default="5", help="Of a new ledger, in dollars (5).")
 @click.option("--lab-ceiling", default="3", help="Of a new ledger, in dollars (3).")
+@click.option(
+    "--raise-because",
+    metavar="REASON",
+    help="Why a ceiling of a new ledger is above $5 and $3; it is recorded.",
+)
 @click.option("--settle", type=int, metavar="ID", help="Record what an entry cost.")
 @click.option("--cost", metavar="USD", help="What it cost; 0 where nothing started.")
 @click.option("--note", help="Why, beside it.")
@@ -229,6 +234,7 @@ def ledger(
     create: bool,
     phase_ceiling: str,
     lab_ceiling: str,
+    raise_because: str | None,
     settle: int | None,
     cost: str | None,
     note: str | None,
@@ -257,6 +263,7 @@ def ledger(
             Ceilings(
                 phase_cents=parse_usd("phase ceiling", phase_ceiling),
                 lab_cents=parse_usd("lab ceiling", lab_ceiling),
+                raised_because=raise_because,
             )
         )
         click.echo(f"made {book.path}")
@@ -295,6 +302,8 @@ def ledger(
         f"in phase {ceilings.phase}; {show_usd(ceilings.phase_cents - spent)} left. "
         f"A lab may cost {show_usd(ceilings.lab_cents)}."
     )
+    if ceilings.raised_because:
+        click.echo(f"The ceilings were raised: {ceilings.raised_because}")
 
 
 def _export(path: Path, entries: Sequence[Any], ceilings: Any, spent: int) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from readerkit.budget import Ledger
+from readerkit.budget import Ceilings, Ledger
 from readerkit.errors import BudgetError
 from tests.readerkit.budget.jobs import job, new_ledger
 
@@ -97,6 +97,26 @@ def test_a_ledger_is_never_replaced(ledger):
         new_ledger(ledger.path.parent)
     assert len(ledger.entries()) == 1
     assert [path.name for path in ledger.path.parent.iterdir()] == ["budget.sqlite"]
+
+
+@pytest.mark.parametrize("higher", [{"phase_cents": 501}, {"lab_cents": 301}])
+def test_higher_ceilings_need_a_reason_which_is_kept(tmp_path, higher):
+    for reason in (None, "  "):
+        with pytest.raises(BudgetError, match=r"at most \$5.00 and \$3.00; to spend"):
+            new_ledger(tmp_path, raised_because=reason, **higher)
+    assert list(tmp_path.iterdir()) == []
+    ledger = new_ledger(tmp_path, raised_because="a grant", **higher)
+    kept = ledger.ceilings()
+    assert kept == Ceilings(raised_because="a grant", **higher)
+
+
+def test_higher_ceilings_written_past_the_door_do_not_count(ledger):
+    with sqlite3.connect(ledger.path) as other:
+        other.execute("UPDATE ceilings SET phase_cents = 100000, lab_cents = 100000")
+    other.close()
+    assert ledger.ceilings() == Ceilings()
+    with pytest.raises(BudgetError, match="over the ceiling of phase 35"):
+        ledger.reserve(job(501), "true")
 
 
 # --- a ledger that refuses ---
@@ -216,7 +236,7 @@ while True:
 
 
 def test_kills_at_any_moment_lose_nothing_that_was_said(tmp_path):
-    ledger = new_ledger(tmp_path, phase_cents=100_000)
+    ledger = new_ledger(tmp_path, phase_cents=100_000, raised_because="a test")
     said = 0
     for delay in (0.0, 0.003, 0.007, 0.012, 0.02):
         process = subprocess.Popen(

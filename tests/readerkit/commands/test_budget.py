@@ -118,6 +118,19 @@ def test_other_ceilings_are_said_once_when_the_ledger_is_made(capsys, prices):
     )
 
 
+def test_ceilings_are_raised_only_for_a_reason_that_the_record_shows(capsys, tmp_path):
+    create = ("budget", "ledger", "--create", "--phase-ceiling", "1000")
+    done = run(capsys, *create)
+    assert (done.code, done.out) == (1, "")
+    assert "got $1,000.00 for the phase" in done.err
+    assert "--raise-because REASON" in done.err
+    assert run(capsys, *create, "--raise-because", "a grant").code == 0
+    assert "The ceilings were raised: a grant" in run(capsys, "budget", "ledger").out
+    page = tmp_path / "record.md"
+    run(capsys, "budget", "ledger", "--export", str(page))
+    assert "The ceilings were raised: a grant" in page.read_text()
+
+
 @pytest.mark.parametrize(
     ("price", "arguments", "code", "message"),
     [
