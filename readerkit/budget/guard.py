@@ -108,7 +108,9 @@ class BudgetGuard:
         started = time.monotonic()
         times = [repr(float(job.limit_seconds)), repr(float(self._grace))]
         watched = [sys.executable, "-c", _WATCH, *times, "--", *command]
-        process = subprocess.Popen(watched, start_new_session=True)
+        # The watchdog holds it too: a killed guard does not make the run look ended.
+        held = self.ledger.hold(entry)
+        process = subprocess.Popen(watched, start_new_session=True, pass_fds=[held])
         self._tell("started")
         note = None
         try:
@@ -120,6 +122,7 @@ class BudgetGuard:
             note = "interrupted"
             raise
         finally:
+            self.ledger.release(entry, held)
             self._tell("ended")
             receipt = self._settle(job, entry, process, started, note)
         self._tell("settled")

@@ -8,6 +8,8 @@ ever made anew by itself, because an empty ledger would allow everything again.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -316,6 +318,40 @@ class Ledger:
             assert cursor.lastrowid is not None
             return cursor.lastrowid
 
+    def hold(self, entry: int) -> int:
+        """Return a descriptor; while any process has it, the entry is running.
+
+        The lock is the kernel's, so that it ends with the last of them, however it
+        ends, and no other process can be mistaken for one.
+        """
+        descriptor = os.open(self._running(entry), os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return descriptor
+
+    def release(self, entry: int, descriptor: int) -> None:
+        """Say that an entry is no longer running."""
+        self._running(entry).unlink(missing_ok=True)
+        os.close(descriptor)
+
+    def _running(self, entry: int) -> Path:
+        return self.path.with_name(f"{self.path.name}.{entry}.running")
+
+    def _check_ended(self, entry: int) -> None:
+        try:
+            descriptor = os.open(self._running(entry), os.O_RDWR)
+        except FileNotFoundError:
+            return
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._running(entry).unlink(missing_ok=True)
+        except BlockingIOError:
+            raise BudgetError(
+                f"entry {entry}: got a run that is still going, expected one that has "
+                "ended; nothing is settled before. It ends by itself at its time limit"
+            ) from None
+        finally:
+            os.close(descriptor)
+
     def settle(
         self,
         entry: int,
@@ -327,8 +363,10 @@ class Ledger:
     ) -> None:
         """Record what a reservation cost in the end; the rest of it is free again.
 
+        Settling again corrects it; what was said before is kept in the note.
+
         Raises:
-            BudgetError: no such reservation, one that is settled, or a ledger that
+            BudgetError: no such reservation, one that still runs, or a ledger that
                 refuses (the reservation stays then).
         """
         if isinstance(actual_cents, bool) or not 0 <= actual_cents <= MAX_CENTS:
@@ -336,23 +374,34 @@ class Ledger:
                 f"actual cost: got {actual_cents} cents, expected 0 or more"
             )
         with self._open(write=True) as connection:
-            changed = connection.execute(
-                "UPDATE entries SET actual_cents = ?, seconds = ?, exit_code = ?, "
-                "settled_at = ?, note = ? WHERE id = ? AND settled_at IS NULL",
+            row = connection.execute(
+                "SELECT actual_cents, note FROM entries WHERE id = ?", (entry,)
+            ).fetchone()
+            if row is None:
+                raise BudgetError(
+                    f"entry {entry}: got none of this number, expected a reservation "
+                    "to settle; readerkit budget ledger lists them"
+                )
+            self._check_ended(entry)
+            connection.execute(
+                "UPDATE entries SET actual_cents = ?, "
+                "seconds = coalesce(?, seconds), exit_code = coalesce(?, exit_code), "
+                "settled_at = ?, note = ? WHERE id = ?",
                 (
                     actual_cents,
                     seconds,
                     exit_code,
                     _now().isoformat(timespec="seconds"),
-                    note,
+                    _join_notes(note, *row),
                     entry,
                 ),
-            ).rowcount
-            if changed != 1:
-                raise BudgetError(
-                    f"entry {entry}: got none that is open, expected a reservation to "
-                    "settle; readerkit budget ledger lists them"
-                )
+            )
+
+
+def _join_notes(new: str | None, cents: int | None, old: str | None) -> str | None:
+    """Return a note that keeps what an entry said before."""
+    before = [] if cents is None else [f"corrected from {show_usd(cents)}"]
+    return "; ".join([*filter(None, [new]), *before, *filter(None, [old])]) or None
 
 
 def _check_room(job: Job, tightest: Room) -> None:

@@ -13,7 +13,7 @@ import click
 from readerkit.commands.options import json_option
 
 if TYPE_CHECKING:
-    from readerkit.budget import Job, Ledger, Price
+    from readerkit.budget import Entry, Job, Ledger, Price
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT_RECORD = Path("experiments") / "35-cloud-budget.md"
@@ -218,7 +218,9 @@ def run(command: tuple[str, ...], **given: Any) -> None:
     metavar="REASON",
     help="Why a ceiling of a new ledger is above $5 and $3; it is recorded.",
 )
-@click.option("--settle", type=int, metavar="ID", help="Record what an entry cost.")
+@click.option(
+    "--settle", type=int, metavar="ID", help="Record or correct what an entry cost."
+)
 @click.option("--cost", metavar="USD", help="What it cost; 0 where nothing started.")
 @click.option("--note", help="Why, beside it.")
 @click.option(
@@ -269,8 +271,7 @@ def ledger(
         click.echo(f"made {book.path}")
         return
     if settle is not None and cost is not None:
-        zero = not cost.strip("$0.") and cost.strip("$")
-        book.settle(settle, 0 if zero else parse_usd("cost", cost), note=note)
+        book.settle(settle, parse_usd("cost", cost, or_zero=True), note=note)
     entries, ceilings = book.entries(), book.ceilings()
     spent = sum(entry.counted_cents for entry in entries)
     if export is not None:
@@ -288,13 +289,11 @@ def ledger(
         )
         return
     for entry in entries:
-        open_ = entry.actual_cents is None
-        state = "reserved, not settled" if open_ else f"{entry.seconds or 0:.0f} s"
         lab = f"lab {entry.lab}, " if entry.lab else ""
         click.echo(
             f"{entry.id:>3}  {entry.reserved_at[:16]}  "
             f"{show_usd(entry.counted_cents):>7} of {show_usd(entry.reserved_cents)}  "
-            f"{lab}{entry.what}: {state}"
+            f"{lab}{entry.what}: {_state(entry)}"
         )
         click.secho(f"     {entry.command}", dim=True)
     click.echo(
@@ -304,6 +303,16 @@ def ledger(
     )
     if ceilings.raised_because:
         click.echo(f"The ceilings were raised: {ceilings.raised_because}")
+
+
+def _state(entry: Entry) -> str:
+    """Return how far an entry is, and its note."""
+    parts = [] if entry.seconds is None else [f"{entry.seconds:.0f} s"]
+    if entry.actual_cents is None:
+        parts.append("reserved, not settled")
+    elif entry.seconds is None:
+        parts.append("settled by hand")
+    return "; ".join(filter(None, [*parts, entry.note]))
 
 
 def _export(path: Path, entries: Sequence[Any], ceilings: Any, spent: int) -> None:

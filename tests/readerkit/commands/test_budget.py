@@ -83,8 +83,11 @@ def test_time_is_over_and_what_was_open_is_settled(capsys, prices, ledger):
     assert done.code == 124
     assert "ended at its time limit" in done.err
     done = run(capsys, "budget", "ledger", "--settle", "1", "--cost", "0.10")
+    assert done.code == 0
+    assert "corrected from $0.01; ended at its time limit" in done.out
+    done = run(capsys, "budget", "ledger", "--settle", "2", "--cost", "0.10")
     assert done.code == 1
-    assert "entry 1: got none that is open" in done.err
+    assert "entry 2: got none of this number" in done.err
 
 
 def test_an_old_price_is_confirmed_by_the_price_of_today(capsys, prices, ledger):
@@ -178,5 +181,11 @@ def test_settling_by_hand(capsys, prices, ledger):
     )
     assert done.code == 0
     assert "$0.80 of $5.00 are spent" in done.out
+    assert "settled by hand; seen" in done.out
+    assert " 0 s" not in done.out
+    done = run(capsys, "budget", "ledger", "--settle", "1", "--cost", "-1")
+    assert (done.code, done.out) == (1, "")
+    assert "cost: got '-1', expected dollars, 0 or more" in done.err
+    assert run(capsys, "budget", "ledger", "--settle", "1", "--cost", "0").code == 0
     for wrong in (("--settle", "1"), ("--cost", "1"), ("--settle", "1", "--create")):
         assert run(capsys, "budget", "ledger", *wrong).code == 2
