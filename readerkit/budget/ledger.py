@@ -324,8 +324,12 @@ class Ledger:
         The lock is the kernel's, so that it ends with the last of them, however it
         ends, and no other process can be mistaken for one.
         """
-        descriptor = os.open(self._running(entry), os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path = self._running(entry)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise BudgetError(f"{path}: cannot be held: {error.strerror}") from None
         return descriptor
 
     def release(self, entry: int, descriptor: int) -> None:
@@ -351,6 +355,21 @@ class Ledger:
             ) from None
         finally:
             os.close(descriptor)
+
+    def leave_open(
+        self, entry: int, *, seconds: float, exit_code: int, note: str
+    ) -> None:
+        """Record how a run ended whose cost only the vendor's bill can tell.
+
+        Raises:
+            BudgetError: a ledger that refuses.
+        """
+        with self._open(write=True) as connection:
+            connection.execute(
+                "UPDATE entries SET seconds = ?, exit_code = ?, note = ? "
+                "WHERE id = ? AND settled_at IS NULL",
+                (seconds, exit_code, note, entry),
+            )
 
     def settle(
         self,

@@ -30,7 +30,8 @@ def budget() -> None:
     Example:
         readerkit budget ledger --create
         readerkit budget estimate --gpu rtx-4090 --instances 2 --hours 3 --lab 02
-        readerkit budget run --gpu rtx-4090 --hours 1 --lab 02 -- sky launch task.yaml
+        readerkit budget run --gpu rtx-4090 --instances 2 --hours 1 --lab 02 \\
+            -- sky launch -c lab-02 lab-02.yaml
         readerkit budget ledger --export
     """
 
@@ -189,22 +190,30 @@ def run(command: tuple[str, ...], **given: Any) -> None:
     """Run COMMAND, which is what costs money, if its worst case fits the ceilings.
 
     It is ended when the hours are over. The exit code is the command's; 124 at the
-    limit.
+    limit. A task of sky launch must rent what the options say; its cluster is taken
+    down when the command ends, three minutes before the hours are over at the latest,
+    and all of the reservation counts until you settle what was billed.
 
     \b
     Example:
-        readerkit budget run --gpu rtx-4090 --hours 1 --lab 02 -- sky launch task.yaml
+        readerkit budget run --gpu rtx-4090 --instances 2 --hours 1 --lab 02 \\
+            -- sky launch -c lab-02 lab-02.yaml
     """
     from readerkit.budget import BudgetGuard, show_usd
     from readerkit.commands.library import warn
 
     job = _take_job(given)
     receipt = BudgetGuard(open_ledger()).run(job, command)
-    end = " at its time limit" if receipt.timed_out else ""
-    warn(
-        f"entry {receipt.entry}: ended{end} after {receipt.seconds:.0f} s; "
-        f"{show_usd(receipt.actual_cents)} of {show_usd(receipt.reserved_cents)}"
-    )
+    how = receipt.note or "ended"
+    said = f"entry {receipt.entry}: {how} after {receipt.seconds:.0f} s; "
+    reserved = show_usd(receipt.reserved_cents)
+    if receipt.actual_cents is None:
+        warn(
+            f"{said}all {reserved} stay reserved until you settle what was billed: "
+            f"readerkit budget ledger --settle {receipt.entry} --cost USD"
+        )
+    else:
+        warn(f"{said}{show_usd(receipt.actual_cents)} of {reserved}")
     if receipt.exit_code:
         raise click.exceptions.Exit(receipt.exit_code)
 

@@ -168,6 +168,27 @@ def test_without_a_ledger_nothing_runs(capsys, prices, tmp_path):
     assert not ran.exists()
 
 
+@pytest.mark.parametrize("lab", ["02", "04"])
+def test_a_labs_task_is_launched_as_it_was_priced(
+    capsys, prices, ledger, tmp_path, lab
+):
+    sky, task = tmp_path / "sky", tmp_path / "lab.yaml"
+    sky.write_text("#!/bin/sh\n")
+    sky.chmod(0o755)
+    task.write_text(run(capsys, "lab", lab, "--task").out)
+    job = (*prices(), "--hours", "1", "--lab", lab)
+    launch = ("--", str(sky), "launch", "-c", "lab", str(task))
+    done = run_process("budget", "run", *job, *launch)
+    assert done.code == 1
+    assert f"{task}: got 2, expected 1, which was priced" in done.err
+    done = run_process("budget", "run", *job, "--instances", "2", *launch)
+    assert done.code == 0
+    assert "all $0.70 stay reserved until you settle what was billed" in done.err
+    assert "ledger --settle 1 --cost USD" in done.err
+    shown = run(capsys, "budget", "ledger").out
+    assert "reserved, not settled; the machine's cost is known from" in shown
+
+
 def test_settling_by_hand(capsys, prices, ledger):
     from pathlib import Path
 
