@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from math import isfinite
+from types import FrameType
 
+from readerkit.budget.cloud import check_task, read_launch
 from readerkit.budget.ledger import Ledger
 from readerkit.budget.money import MAX_AGE_DAYS, Job
 from readerkit.errors import BudgetError
@@ -19,9 +24,13 @@ from readerkit.errors import BudgetError
 GRACE_SECONDS = 10.0
 """Between asking a command to end and ending it; inside the time that was paid for."""
 
+DOWN_SECONDS = 180.0
+"""For taking a rented machine down; inside the time that was paid for."""
+
 TIMED_OUT = 124
 """The watchdog's exit code at the limit."""
 
+_BILL = "the machine's cost is known from the vendor's bill alone"
 _WATCH = "import sys; from readerkit.budget.watchdog import main; sys.exit(main())"
 
 Step = Callable[[str], None]
@@ -33,18 +42,20 @@ class Receipt:
 
     entry: int
     reserved_cents: int
-    actual_cents: int
+    actual_cents: int | None
+    """None: a rented machine, whose whole reservation counts until it is settled."""
     seconds: float
     exit_code: int
     """Of the command; 128 + n: signal n ended it; 124: the time limit."""
     timed_out: bool
+    note: str | None = None
 
 
 class BudgetGuard:
     """The one way to start what costs money, from the command line and from scripts.
 
     >>> guard = BudgetGuard(Ledger(path))                   # doctest: +SKIP
-    >>> guard.run(job, ["sky", "launch", "task.yaml"])      # doctest: +SKIP
+    >>> guard.run(job, ["sky", "launch", "-c", "lab", "task.yaml"])  # doctest: +SKIP
     """
 
     def __init__(
@@ -89,10 +100,13 @@ class BudgetGuard:
 
         A command that outlasts its time is asked to end, then killed with all of its
         children, so that it is over when the time is; that holds even when this process
-        is killed. The reservation then stays until someone settles it.
+        is killed. The reservation then stays until someone settles it. So it does after
+        ``sky launch``, whose cluster is taken down when the command is over; SIGTERM
+        and SIGHUP end the job, and the receipt says so.
 
         Raises:
-            BudgetError: the job must not start, or there is no such command.
+            BudgetError: the job must not start, there is no such command, or its task
+                would rent something else than the job says.
         """
         if not command:
             raise BudgetError("command: got none, expected what to run after --")
@@ -101,56 +115,102 @@ class BudgetGuard:
                 f"command: got '{command[0]}', expected a program that can be found; "
                 "nothing was reserved"
             )
+        launch = read_launch(command)
+        if launch is not None:
+            check_task(launch, job)
         self.check(job)
         self._tell("checked")
         entry = self.ledger.reserve(job, shlex.join(command))
         self._tell("reserved")
         started = time.monotonic()
-        times = [repr(float(job.limit_seconds)), repr(float(self._grace))]
-        watched = [sys.executable, "-c", _WATCH, *times, "--", *command]
-        process = subprocess.Popen(watched, start_new_session=True)
-        self._tell("started")
+        # A machine takes a while to go, inside the time that is paid for.
+        limit = float(job.limit_seconds)
+        if launch is not None:
+            limit = max(limit / 2, limit - DOWN_SECONDS)
+        after = [] if launch is None else launch.down
+        times = [repr(limit), repr(self._grace)]
+        watched = [sys.executable, "-c", _WATCH, *times, *after, "--", *command]
+        # The watchdog holds it too: a killed guard does not make the run look ended.
+        held = self.ledger.hold(entry)
         note = None
-        try:
-            process.wait()
-        except BaseException:
-            # Interrupted: what costs money must not go on behind our back.
-            process.terminate()
-            process.wait()
-            note = "interrupted"
-            raise
-        finally:
-            self._tell("ended")
-            receipt = self._settle(job, entry, process, started, note)
-        self._tell("settled")
+        with _heed() as heeded:
+            process = subprocess.Popen(watched, start_new_session=True, pass_fds=[held])
+            self._tell("started")
+            try:
+                heeded.wait(process)
+                note = heeded.note
+            except BaseException:
+                # Interrupted: what costs money must not go on behind our back.
+                process.terminate()
+                process.wait()
+                note = "interrupted"
+                raise
+            finally:
+                self.ledger.release(entry, held)
+                self._tell("ended")
+                seconds = time.monotonic() - started
+                near = seconds >= limit - min(self._grace, limit / 2)
+                timed_out = process.returncode == TIMED_OUT and near
+                if timed_out:
+                    note = "ended at its time limit"
+                receipt = Receipt(
+                    entry=entry,
+                    reserved_cents=job.cost_cents,
+                    actual_cents=job.cents_for(seconds) if launch is None else None,
+                    seconds=seconds,
+                    exit_code=process.returncode,
+                    timed_out=timed_out,
+                    note=note,
+                )
+                self._record(receipt)
+            self._tell("settled")
         return receipt
 
-    def _settle(
-        self,
-        job: Job,
-        entry: int,
-        process: subprocess.Popen[bytes],
-        started: float,
-        note: str | None,
-    ) -> Receipt:
-        seconds = time.monotonic() - started
-        near_end = seconds >= job.limit_seconds - min(
-            self._grace, job.limit_seconds / 2
-        )
-        timed_out = process.returncode == TIMED_OUT and near_end
-        actual = job.cents_for(seconds)
+    def _record(self, receipt: Receipt) -> None:
+        seconds = round(receipt.seconds, 3)
+        if receipt.actual_cents is None:
+            said = "; ".join(filter(None, [receipt.note, _BILL]))
+            self.ledger.leave_open(
+                receipt.entry, seconds=seconds, exit_code=receipt.exit_code, note=said
+            )
+            return
         self.ledger.settle(
-            entry,
-            actual,
-            seconds=round(seconds, 3),
-            exit_code=process.returncode,
-            note="ended at its time limit" if timed_out else note,
-        )
-        return Receipt(
-            entry=entry,
-            reserved_cents=job.cost_cents,
-            actual_cents=actual,
+            receipt.entry,
+            receipt.actual_cents,
             seconds=seconds,
-            exit_code=process.returncode,
-            timed_out=timed_out,
+            exit_code=receipt.exit_code,
+            note=receipt.note,
         )
+
+
+class _Heeded:
+    """The signals that came, which end the job rather than this process."""
+
+    def __init__(self) -> None:
+        self.note: str | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def take(self, number: int, frame: FrameType | None) -> None:
+        self.note = f"ended by {signal.Signals(number).name}"
+        if self._process is not None:
+            self._process.terminate()
+
+    def wait(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        if self.note is not None:  # it came before there was a process
+            process.terminate()
+        process.wait()
+
+
+@contextmanager
+def _heed() -> Iterator[_Heeded]:
+    heeded = _Heeded()
+    if threading.current_thread() is not threading.main_thread():
+        yield heeded  # only the main thread may take signals
+        return
+    before = {n: signal.signal(n, heeded.take) for n in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield heeded
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -8,6 +8,8 @@ ever made anew by itself, because an empty ledger would allow everything again.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -22,6 +24,9 @@ APPLICATION_ID = 0x72646B62
 VERSION = 1
 LOCK_WAIT_SECONDS = 10.0
 MAX_CENTS = 10**9
+
+_RAISED = "CREATE TABLE raised (reason TEXT NOT NULL, at TEXT NOT NULL) STRICT"
+"""Only in a ledger whose ceilings someone raised above the default, and why."""
 
 _SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
@@ -58,6 +63,16 @@ class Ceilings:
     phase: str = "35"
     phase_cents: int = 500
     lab_cents: int = 300
+    raised_because: str | None = None
+    """Why a ceiling is above the default; without a reason none is."""
+
+    @property
+    def are_raised(self) -> bool:
+        """Whether more may be spent than by default."""
+        default = Ceilings()
+        return (
+            self.phase_cents > default.phase_cents or self.lab_cents > default.lab_cents
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +128,8 @@ class Ledger:
         """Make a new ledger, whole or not at all.
 
         Raises:
-            BudgetError: there is one already, or the disk refuses.
+            BudgetError: there is one already, ceilings above the default without a
+                reason, or the disk refuses.
         """
         for name, cents in (
             ("phase ceiling", ceilings.phase_cents),
@@ -123,6 +139,15 @@ class Ledger:
                 raise BudgetError(
                     f"{name}: got {show_usd(cents)}, expected more than $0"
                 )
+        reason = (ceilings.raised_because or "").strip()
+        if ceilings.are_raised and not reason:
+            default = Ceilings()
+            raise BudgetError(
+                f"ceilings: got {show_usd(ceilings.phase_cents)} for the phase and "
+                f"{show_usd(ceilings.lab_cents)} for a lab, expected at most "
+                f"{show_usd(default.phase_cents)} and {show_usd(default.lab_cents)}; "
+                "to spend more, say why, which is recorded: --raise-because REASON"
+            )
         aside = self.path.with_name(f".{self.path.name}.{_now().timestamp()}.aside")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,6 +157,12 @@ class Ledger:
                     "INSERT INTO ceilings VALUES (?, ?, ?)",
                     (ceilings.phase, ceilings.phase_cents, ceilings.lab_cents),
                 )
+                if ceilings.are_raised:
+                    connection.execute(_RAISED)
+                    connection.execute(
+                        "INSERT INTO raised VALUES (?, ?)",
+                        (reason, _now().isoformat(timespec="seconds")),
+                    )
                 connection.commit()
             # A link, unlike a rename, never takes the place of a ledger that is there.
             self.path.hardlink_to(aside)
@@ -224,7 +255,18 @@ class Ledger:
             raise BudgetError(
                 f"{self.path}: got {len(rows)} rows of ceilings, expected one: damaged"
             )
-        return Ceilings(*rows[0])
+        phase, phase_cents, lab_cents = rows[0]
+        known = "SELECT count(*) FROM sqlite_master WHERE name = 'raised'"
+        if connection.execute(known).fetchone() != (0,):
+            (reason,) = connection.execute("SELECT reason FROM raised").fetchone()
+            return Ceilings(phase, phase_cents, lab_cents, reason)
+        # Higher ones that nobody gave a reason for do not count.
+        default = Ceilings()
+        return Ceilings(
+            phase,
+            min(phase_cents, default.phase_cents),
+            min(lab_cents, default.lab_cents),
+        )
 
     def _rooms(self, connection: sqlite3.Connection, lab: str | None) -> list[Room]:
         ceilings = self._ceilings(connection)
@@ -276,6 +318,59 @@ class Ledger:
             assert cursor.lastrowid is not None
             return cursor.lastrowid
 
+    def hold(self, entry: int) -> int:
+        """Return a descriptor; while any process has it, the entry is running.
+
+        The lock is the kernel's, so that it ends with the last of them, however it
+        ends, and no other process can be mistaken for one.
+        """
+        path = self._running(entry)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise BudgetError(f"{path}: cannot be held: {error.strerror}") from None
+        return descriptor
+
+    def release(self, entry: int, descriptor: int) -> None:
+        """Say that an entry is no longer running."""
+        self._running(entry).unlink(missing_ok=True)
+        os.close(descriptor)
+
+    def _running(self, entry: int) -> Path:
+        return self.path.with_name(f"{self.path.name}.{entry}.running")
+
+    def _check_ended(self, entry: int) -> None:
+        try:
+            descriptor = os.open(self._running(entry), os.O_RDWR)
+        except FileNotFoundError:
+            return
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._running(entry).unlink(missing_ok=True)
+        except BlockingIOError:
+            raise BudgetError(
+                f"entry {entry}: got a run that is still going, expected one that has "
+                "ended; nothing is settled before. It ends by itself at its time limit"
+            ) from None
+        finally:
+            os.close(descriptor)
+
+    def leave_open(
+        self, entry: int, *, seconds: float, exit_code: int, note: str
+    ) -> None:
+        """Record how a run ended whose cost only the vendor's bill can tell.
+
+        Raises:
+            BudgetError: a ledger that refuses.
+        """
+        with self._open(write=True) as connection:
+            connection.execute(
+                "UPDATE entries SET seconds = ?, exit_code = ?, note = ? "
+                "WHERE id = ? AND settled_at IS NULL",
+                (seconds, exit_code, note, entry),
+            )
+
     def settle(
         self,
         entry: int,
@@ -287,8 +382,10 @@ class Ledger:
     ) -> None:
         """Record what a reservation cost in the end; the rest of it is free again.
 
+        Settling again corrects it; what was said before is kept in the note.
+
         Raises:
-            BudgetError: no such reservation, one that is settled, or a ledger that
+            BudgetError: no such reservation, one that still runs, or a ledger that
                 refuses (the reservation stays then).
         """
         if isinstance(actual_cents, bool) or not 0 <= actual_cents <= MAX_CENTS:
@@ -296,23 +393,34 @@ class Ledger:
                 f"actual cost: got {actual_cents} cents, expected 0 or more"
             )
         with self._open(write=True) as connection:
-            changed = connection.execute(
-                "UPDATE entries SET actual_cents = ?, seconds = ?, exit_code = ?, "
-                "settled_at = ?, note = ? WHERE id = ? AND settled_at IS NULL",
+            row = connection.execute(
+                "SELECT actual_cents, note FROM entries WHERE id = ?", (entry,)
+            ).fetchone()
+            if row is None:
+                raise BudgetError(
+                    f"entry {entry}: got none of this number, expected a reservation "
+                    "to settle; readerkit budget ledger lists them"
+                )
+            self._check_ended(entry)
+            connection.execute(
+                "UPDATE entries SET actual_cents = ?, "
+                "seconds = coalesce(?, seconds), exit_code = coalesce(?, exit_code), "
+                "settled_at = ?, note = ? WHERE id = ?",
                 (
                     actual_cents,
                     seconds,
                     exit_code,
                     _now().isoformat(timespec="seconds"),
-                    note,
+                    _join_notes(note, *row),
                     entry,
                 ),
-            ).rowcount
-            if changed != 1:
-                raise BudgetError(
-                    f"entry {entry}: got none that is open, expected a reservation to "
-                    "settle; readerkit budget ledger lists them"
-                )
+            )
+
+
+def _join_notes(new: str | None, cents: int | None, old: str | None) -> str | None:
+    """Return a note that keeps what an entry said before."""
+    before = [] if cents is None else [f"corrected from {show_usd(cents)}"]
+    return "; ".join([*filter(None, [new]), *before, *filter(None, [old])]) or None
 
 
 def _check_room(job: Job, tightest: Room) -> None:

@@ -35,13 +35,22 @@ def parse_decimal(name: str, text: str) -> Fraction:
     return amount
 
 
-def parse_usd(name: str, text: str) -> int:
+def parse_usd(name: str, text: str, *, or_zero: bool = False) -> int:
     """Return whole cents from dollars such as ``5`` or ``0.35``.
 
     Raises:
-        BudgetError: no amount above zero, or one with a part of a cent.
+        BudgetError: no amount above zero (or zero, where that will do), or one with
+            a part of a cent.
     """
-    cents = parse_decimal(name, text.strip().removeprefix("$")) * 100
+    digits = text.strip().removeprefix("$")
+    if or_zero:
+        if not _DECIMAL.fullmatch(digits):
+            raise BudgetError(
+                f"{name}: got {text!r}, expected dollars, 0 or more, such as 0.80"
+            )
+        if Fraction(digits) == 0:
+            return 0
+    cents = parse_decimal(name, digits) * 100
     if cents.denominator != 1:
         raise BudgetError(f"{name}: got {text}, expected whole cents")
     return cents.numerator

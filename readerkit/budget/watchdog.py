@@ -1,22 +1,28 @@
-"""Runs one command for a limited time: ``main`` reads SECONDS GRACE -- COMMAND.
+"""Runs a command for a limited time: ``main`` reads SECONDS GRACE AFTER -- COMMAND.
 
 It is a process of its own, so that the limit holds even when the guard that started it
 is killed. It ends with the command's code, 128 + n for a signal, or 124 at the limit.
+``AFTER``, where there is one, is run when the command is over, however that came.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 
 TIMED_OUT = 124
 NOT_STARTED = 127
+AFTER_TRIES = 3
+AFTER_SECONDS = 120.0
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 class _Asked(BaseException):
@@ -27,12 +33,15 @@ def _ask(number: int, frame: FrameType | None) -> None:
     raise _Asked
 
 
-def run_limited(command: Sequence[str], limit: float, grace: float) -> int:
+def run_limited(
+    command: Sequence[str], limit: float, grace: float, after: Sequence[str] = ()
+) -> int:
     """Run a command no longer than ``limit`` seconds and return its exit code.
 
     It is asked to end ``grace`` seconds before, and killed with all its children then.
     """
     started = time.monotonic()
+    _adopt_orphans()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _ask)
     grace = min(grace, limit / 2)
@@ -43,33 +52,89 @@ def run_limited(command: Sequence[str], limit: float, grace: float) -> int:
         return NOT_STARTED
     try:
         code = process.wait(max(0.0, started + limit - grace - time.monotonic()))
+        code = code if code >= 0 else 128 - code
     except subprocess.TimeoutExpired:
         _end(process, grace)
-        return TIMED_OUT
+        code = TIMED_OUT
     except _Asked:
         _end(process, grace)
-        return 128 + signal.SIGTERM
-    _kill_group(process, signal.SIGKILL)  # children that it left behind
-    return code if code >= 0 else 128 - code
+        code = 128 + signal.SIGTERM
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # what is left is short, and must be done
+    _kill_all(process)  # children that it left behind
+    if after:
+        _run_after(after)
+        _kill_all(process)
+    return code
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:
-    """Ask a command and its children to end, then make them."""
+    """Ask a command and its children to end, then make it."""
     with contextlib.suppress(_Asked):
-        _kill_group(process, signal.SIGTERM)
+        _signal_all(process, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(grace)
-    _kill_group(process, signal.SIGKILL)
+    _signal_all(process, signal.SIGKILL)
     process.wait()
 
 
-def _kill_group(process: subprocess.Popen[bytes], number: int) -> None:
+def _run_after(after: Sequence[str]) -> None:
+    for _ in range(AFTER_TRIES):
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            if not subprocess.run(after, timeout=AFTER_SECONDS, check=False).returncode:
+                return
+    print(
+        f"'{' '.join(after)}' failed {AFTER_TRIES} times: what it ends may still cost "
+        "money; run it yourself, now",
+        file=sys.stderr,
+    )
+
+
+# --- every descendant, also one that left for a session of its own ---
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of what the command leaves behind, where the kernel can."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _descendants() -> list[int]:
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # The name before it is in brackets, and may hold anything.
+            state, parent = path.read_text().rpartition(")")[2].split()[:2]
+            if state != "Z":
+                children.setdefault(int(parent), []).append(int(path.parent.name))
+    found, wanted = [], [os.getpid()]
+    while wanted:
+        of_one = children.get(wanted.pop(), [])
+        found += of_one
+        wanted += of_one
+    return found
+
+
+def _signal_all(process: subprocess.Popen[bytes], number: int) -> None:
     # The command leads a session of its own, so its id is its group's.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
+    for child in _descendants():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(child, number)
+
+
+def _kill_all(process: subprocess.Popen[bytes]) -> None:
+    """Kill until nothing is left: one that was forking may have missed a round."""
+    deadline = time.monotonic() + 5
+    _signal_all(process, signal.SIGKILL)
+    while _descendants() and time.monotonic() < deadline:
+        _signal_all(process, signal.SIGKILL)
+        time.sleep(0.01)
 
 
 def main() -> int:
-    """Run the command that follows limit, grace and ``--`` on the command line."""
-    limit, grace, _, *command = sys.argv[1:]
-    return run_limited(command, float(limit), float(grace))
+    """Run the command that follows limit, grace, what is for after it, and ``--``."""
+    end = sys.argv.index("--")
+    limit, grace, *after = sys.argv[1:end]
+    return run_limited(sys.argv[end + 1 :], float(limit), float(grace), after)

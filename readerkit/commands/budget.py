@@ -13,7 +13,7 @@ import click
 from readerkit.commands.options import json_option
 
 if TYPE_CHECKING:
-    from readerkit.budget import Job, Ledger, Price
+    from readerkit.budget import Entry, Job, Ledger, Price
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT_RECORD = Path("experiments") / "35-cloud-budget.md"
@@ -23,14 +23,15 @@ DEFAULT_RECORD = Path("experiments") / "35-cloud-budget.md"
 def budget() -> None:
     """Price a job, run it under a ceiling and a time limit, and keep the ledger.
 
-    Ceilings are $5 for the phase and $3 for a lab unless the ledger was made with
-    others; the tighter one rules.
+    Ceilings are $5 for the phase and $3 for a lab, or less where the ledger was made
+    so; higher ones need a recorded reason. The tighter one rules.
 
     \b
     Example:
         readerkit budget ledger --create
         readerkit budget estimate --gpu rtx-4090 --instances 2 --hours 3 --lab 02
-        readerkit budget run --gpu rtx-4090 --hours 1 --lab 02 -- sky launch task.yaml
+        readerkit budget run --gpu rtx-4090 --instances 2 --hours 1 --lab 02 \\
+            -- sky launch -c lab-02 lab-02.yaml
         readerkit budget ledger --export
     """
 
@@ -189,22 +190,30 @@ def run(command: tuple[str, ...], **given: Any) -> None:
     """Run COMMAND, which is what costs money, if its worst case fits the ceilings.
 
     It is ended when the hours are over. The exit code is the command's; 124 at the
-    limit.
+    limit. A task of sky launch must rent what the options say; its cluster is taken
+    down when the command ends, three minutes before the hours are over at the latest,
+    and all of the reservation counts until you settle what was billed.
 
     \b
     Example:
-        readerkit budget run --gpu rtx-4090 --hours 1 --lab 02 -- sky launch task.yaml
+        readerkit budget run --gpu rtx-4090 --instances 2 --hours 1 --lab 02 \\
+            -- sky launch -c lab-02 lab-02.yaml
     """
     from readerkit.budget import BudgetGuard, show_usd
     from readerkit.commands.library import warn
 
     job = _take_job(given)
     receipt = BudgetGuard(open_ledger()).run(job, command)
-    end = " at its time limit" if receipt.timed_out else ""
-    warn(
-        f"entry {receipt.entry}: ended{end} after {receipt.seconds:.0f} s; "
-        f"{show_usd(receipt.actual_cents)} of {show_usd(receipt.reserved_cents)}"
-    )
+    how = receipt.note or "ended"
+    said = f"entry {receipt.entry}: {how} after {receipt.seconds:.0f} s; "
+    reserved = show_usd(receipt.reserved_cents)
+    if receipt.actual_cents is None:
+        warn(
+            f"{said}all {reserved} stay reserved until you settle what was billed: "
+            f"readerkit budget ledger --settle {receipt.entry} --cost USD"
+        )
+    else:
+        warn(f"{said}{show_usd(receipt.actual_cents)} of {reserved}")
     if receipt.exit_code:
         raise click.exceptions.Exit(receipt.exit_code)
 
@@ -213,7 +222,14 @@ def run(command: tuple[str, ...], **given: Any) -> None:
 @click.option("--create", is_flag=True, help="Make an empty ledger.")
 @click.option("--phase-ceiling", default="5", help="Of a new ledger, in dollars (5).")
 @click.option("--lab-ceiling", default="3", help="Of a new ledger, in dollars (3).")
-@click.option("--settle", type=int, metavar="ID", help="Record what an entry cost.")
+@click.option(
+    "--raise-because",
+    metavar="REASON",
+    help="Why a ceiling of a new ledger is above $5 and $3; it is recorded.",
+)
+@click.option(
+    "--settle", type=int, metavar="ID", help="Record or correct what an entry cost."
+)
 @click.option("--cost", metavar="USD", help="What it cost; 0 where nothing started.")
 @click.option("--note", help="Why, beside it.")
 @click.option(
@@ -229,6 +245,7 @@ def ledger(
     create: bool,
     phase_ceiling: str,
     lab_ceiling: str,
+    raise_because: str | None,
     settle: int | None,
     cost: str | None,
     note: str | None,
@@ -257,13 +274,13 @@ def ledger(
             Ceilings(
                 phase_cents=parse_usd("phase ceiling", phase_ceiling),
                 lab_cents=parse_usd("lab ceiling", lab_ceiling),
+                raised_because=raise_because,
             )
         )
         click.echo(f"made {book.path}")
         return
     if settle is not None and cost is not None:
-        zero = not cost.strip("$0.") and cost.strip("$")
-        book.settle(settle, 0 if zero else parse_usd("cost", cost), note=note)
+        book.settle(settle, parse_usd("cost", cost, or_zero=True), note=note)
     entries, ceilings = book.entries(), book.ceilings()
     spent = sum(entry.counted_cents for entry in entries)
     if export is not None:
@@ -281,13 +298,11 @@ def ledger(
         )
         return
     for entry in entries:
-        open_ = entry.actual_cents is None
-        state = "reserved, not settled" if open_ else f"{entry.seconds or 0:.0f} s"
         lab = f"lab {entry.lab}, " if entry.lab else ""
         click.echo(
             f"{entry.id:>3}  {entry.reserved_at[:16]}  "
             f"{show_usd(entry.counted_cents):>7} of {show_usd(entry.reserved_cents)}  "
-            f"{lab}{entry.what}: {state}"
+            f"{lab}{entry.what}: {_state(entry)}"
         )
         click.secho(f"     {entry.command}", dim=True)
     click.echo(
@@ -295,6 +310,18 @@ def ledger(
         f"in phase {ceilings.phase}; {show_usd(ceilings.phase_cents - spent)} left. "
         f"A lab may cost {show_usd(ceilings.lab_cents)}."
     )
+    if ceilings.raised_because:
+        click.echo(f"The ceilings were raised: {ceilings.raised_because}")
+
+
+def _state(entry: Entry) -> str:
+    """Return how far an entry is, and its note."""
+    parts = [] if entry.seconds is None else [f"{entry.seconds:.0f} s"]
+    if entry.actual_cents is None:
+        parts.append("reserved, not settled")
+    elif entry.seconds is None:
+        parts.append("settled by hand")
+    return "; ".join(filter(None, [*parts, entry.note]))
 
 
 def _export(path: Path, entries: Sequence[Any], ceilings: Any, spent: int) -> None:

@@ -16,13 +16,14 @@ def as_json_lines(entries: Sequence[Entry]) -> str:
 
 def as_markdown(entries: Sequence[Entry], ceilings: Ceilings, spent: int) -> str:
     """Return the record as a page with one table."""
+    raised = ceilings.raised_because
     rows = [
         f"# Cloud spend, phase {ceilings.phase}",
         "",
         f"Spent or reserved: {show_usd(spent)} of {show_usd(ceilings.phase_cents)}; a "
         f"lab may cost {show_usd(ceilings.lab_cents)}. Written by `readerkit budget "
         "ledger --export` from the ledger; a reservation that is not settled counts in "
-        "full.",
+        "full." + (f" The ceilings were raised: {_cell(raised)}" if raised else ""),
         "",
         "| id | reserved at (UTC) | lab | what | command | reserved | actual | seconds "
         "| exit | price of | note |",

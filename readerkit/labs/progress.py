@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from readerkit.budget import Ceilings
 from readerkit.labs.item import Item
 
 OBJECTIVES = {
@@ -50,6 +51,16 @@ class Spend:
     lab_ceiling_cents: int
     recorded: str
     """File of the spend record; empty where there is none that says the same sum."""
+
+    @property
+    def phase_goal_cents(self) -> int:
+        """What the phase may cost: a raised ceiling does not raise the goal."""
+        return min(self.phase_ceiling_cents, Ceilings().phase_cents)
+
+    @property
+    def lab_goal_cents(self) -> int:
+        """What a lab may cost, likewise."""
+        return min(self.lab_ceiling_cents, Ceilings().lab_cents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +141,7 @@ def _rented(found: Findings, lab: str, what: str) -> Item:
         )
     if found.spend is None:
         return Item.of(what, False, "no ledger says what the GPUs cost")
-    cents, ceiling = found.spend.lab_cents.get(lab, 0), found.spend.lab_ceiling_cents
+    cents, ceiling = found.spend.lab_cents.get(lab, 0), found.spend.lab_goal_cents
     return Item.of(
         what,
         0 < cents <= ceiling,
@@ -143,11 +154,11 @@ def _spend(found: Findings, what: str) -> Item:
     if spend is None:
         how = "readerkit budget ledger --create, even to spend nothing"
         return Item.of(what, False, f"no ledger: {how}")
-    sums = f"{_usd(spend.phase_cents)} of {_usd(spend.phase_ceiling_cents)}"
+    sums = f"{_usd(spend.phase_cents)} of {_usd(spend.phase_goal_cents)}"
     if not spend.recorded:
         how = "readerkit budget ledger --export experiments/35-cloud-budget.md"
         return Item.of(what, False, f"{sums}, not recorded: {how}")
-    met = spend.phase_cents <= spend.phase_ceiling_cents
+    met = spend.phase_cents <= spend.phase_goal_cents
     return Item.of(what, met, f"{sums}, {spend.recorded}")
 
 

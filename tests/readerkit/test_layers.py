@@ -32,7 +32,7 @@ BELOW: dict[str, set[str]] = {
     "counts": set(),
     "records": {"codec", "errors"},
     "estimate": {"errors"},
-    "budget": {"errors"},
+    "budget": {"errors", "yaml_tree"},
     "yaml_tree": {"document", "errors"},
     "shapes": set(),
     "quiz_schema": {"shapes"},

@@ -21,7 +21,9 @@ def job(cents: int, lab: str | None = None, hours: str = "1") -> Job:
     return Job.parse(price, instances=1, hours=hours, lab=lab)
 
 
-def new_ledger(folder: Path, **ceilings: int) -> Ledger:
+def new_ledger(
+    folder: Path, *, raised_because: str | None = None, **ceilings: int
+) -> Ledger:
     ledger = Ledger(folder / "budget.sqlite", lock_wait=0.3)
-    ledger.create(Ceilings(**ceilings))
+    ledger.create(Ceilings(raised_because=raised_because, **ceilings))
     return ledger

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from readerkit.budget import Ledger
+from readerkit.budget import Ceilings, Ledger
 from readerkit.errors import BudgetError
 from tests.readerkit.budget.jobs import job, new_ledger
 
@@ -83,12 +83,28 @@ def test_what_cannot_be_settled_is_named(ledger, entry, cents):
     assert ledger.entries()[0].actual_cents is None
 
 
-def test_nothing_is_settled_twice(ledger):
+def test_a_second_settling_corrects_the_first_and_keeps_what_it_said(ledger):
     entry = ledger.reserve(job(100), "true")
-    ledger.settle(entry, 50)
-    with pytest.raises(BudgetError, match="entry 1: got none that is open"):
+    ledger.settle(entry, 50, seconds=3.0, exit_code=1, note="seen")
+    ledger.settle(entry, 80, note="the bill")
+    [kept] = ledger.entries()
+    assert (kept.actual_cents, kept.seconds, kept.exit_code) == (80, 3.0, 1)
+    assert kept.note == "the bill; corrected from $0.50; seen"
+    ledger.settle(entry, 70)
+    assert ledger.entries()[0].note == (
+        "corrected from $0.80; the bill; corrected from $0.50; seen"
+    )
+
+
+def test_what_still_runs_is_not_settled(ledger):
+    entry = ledger.reserve(job(100), "true")
+    held = ledger.hold(entry)
+    with pytest.raises(BudgetError, match="entry 1: got a run that is still going"):
         ledger.settle(entry, 0)
-    assert ledger.entries()[0].actual_cents == 50
+    assert ledger.rooms(None)[0].counted_cents == 100
+    os.close(held)  # as the kernel does at the end of the process
+    ledger.settle(entry, 0)
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["budget.sqlite"]
 
 
 def test_a_ledger_is_never_replaced(ledger):
@@ -97,6 +113,26 @@ def test_a_ledger_is_never_replaced(ledger):
         new_ledger(ledger.path.parent)
     assert len(ledger.entries()) == 1
     assert [path.name for path in ledger.path.parent.iterdir()] == ["budget.sqlite"]
+
+
+@pytest.mark.parametrize("higher", [{"phase_cents": 501}, {"lab_cents": 301}])
+def test_higher_ceilings_need_a_reason_which_is_kept(tmp_path, higher):
+    for reason in (None, "  "):
+        with pytest.raises(BudgetError, match=r"at most \$5.00 and \$3.00; to spend"):
+            new_ledger(tmp_path, raised_because=reason, **higher)
+    assert list(tmp_path.iterdir()) == []
+    ledger = new_ledger(tmp_path, raised_because="a grant", **higher)
+    kept = ledger.ceilings()
+    assert kept == Ceilings(raised_because="a grant", **higher)
+
+
+def test_higher_ceilings_written_past_the_door_do_not_count(ledger):
+    with sqlite3.connect(ledger.path) as other:
+        other.execute("UPDATE ceilings SET phase_cents = 100000, lab_cents = 100000")
+    other.close()
+    assert ledger.ceilings() == Ceilings()
+    with pytest.raises(BudgetError, match="over the ceiling of phase 35"):
+        ledger.reserve(job(501), "true")
 
 
 # --- a ledger that refuses ---
@@ -216,7 +252,7 @@ while True:
 
 
 def test_kills_at_any_moment_lose_nothing_that_was_said(tmp_path):
-    ledger = new_ledger(tmp_path, phase_cents=100_000)
+    ledger = new_ledger(tmp_path, phase_cents=100_000, raised_because="a test")
     said = 0
     for delay in (0.0, 0.003, 0.007, 0.012, 0.02):
         process = subprocess.Popen(
@@ -275,12 +311,12 @@ def test_any_sequence_keeps_every_ceiling(operations, tmp_path_factory):
                     ledger.reserve(job(cents, lab), "true")
         else:
             _, entry, cents = operation
-            if entry in model and not model[entry][2]:
+            if entry in model:
                 cents = min(cents, model[entry][1])
                 ledger.settle(entry, cents)
                 model[entry] = (model[entry][0], cents, True)
             else:
-                with pytest.raises(BudgetError, match="got none that is open"):
+                with pytest.raises(BudgetError, match="got none of this number"):
                     ledger.settle(entry, cents)
         kept = {
             entry.id: (entry.lab, entry.counted_cents, entry.actual_cents is not None)

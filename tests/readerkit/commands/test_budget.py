@@ -83,8 +83,11 @@ def test_time_is_over_and_what_was_open_is_settled(capsys, prices, ledger):
     assert done.code == 124
     assert "ended at its time limit" in done.err
     done = run(capsys, "budget", "ledger", "--settle", "1", "--cost", "0.10")
+    assert done.code == 0
+    assert "corrected from $0.01; ended at its time limit" in done.out
+    done = run(capsys, "budget", "ledger", "--settle", "2", "--cost", "0.10")
     assert done.code == 1
-    assert "entry 1: got none that is open" in done.err
+    assert "entry 2: got none of this number" in done.err
 
 
 def test_an_old_price_is_confirmed_by_the_price_of_today(capsys, prices, ledger):
@@ -116,6 +119,19 @@ def test_other_ceilings_are_said_once_when_the_ledger_is_made(capsys, prices):
         "over the ceiling of lab 02: got a cost of $0.60, expected at most $0.50"
         in (done.err)
     )
+
+
+def test_ceilings_are_raised_only_for_a_reason_that_the_record_shows(capsys, tmp_path):
+    create = ("budget", "ledger", "--create", "--phase-ceiling", "1000")
+    done = run(capsys, *create)
+    assert (done.code, done.out) == (1, "")
+    assert "got $1,000.00 for the phase" in done.err
+    assert "--raise-because REASON" in done.err
+    assert run(capsys, *create, "--raise-because", "a grant").code == 0
+    assert "The ceilings were raised: a grant" in run(capsys, "budget", "ledger").out
+    page = tmp_path / "record.md"
+    run(capsys, "budget", "ledger", "--export", str(page))
+    assert "The ceilings were raised: a grant" in page.read_text()
 
 
 @pytest.mark.parametrize(
@@ -152,6 +168,27 @@ def test_without_a_ledger_nothing_runs(capsys, prices, tmp_path):
     assert not ran.exists()
 
 
+@pytest.mark.parametrize("lab", ["02", "04"])
+def test_a_labs_task_is_launched_as_it_was_priced(
+    capsys, prices, ledger, tmp_path, lab
+):
+    sky, task = tmp_path / "sky", tmp_path / "lab.yaml"
+    sky.write_text("#!/bin/sh\n")
+    sky.chmod(0o755)
+    task.write_text(run(capsys, "lab", lab, "--task").out)
+    job = (*prices(), "--hours", "1", "--lab", lab)
+    launch = ("--", str(sky), "launch", "-c", "lab", str(task))
+    done = run_process("budget", "run", *job, *launch)
+    assert done.code == 1
+    assert f"{task}: got 2, expected 1, which was priced" in done.err
+    done = run_process("budget", "run", *job, "--instances", "2", *launch)
+    assert done.code == 0
+    assert "all $0.70 stay reserved until you settle what was billed" in done.err
+    assert "ledger --settle 1 --cost USD" in done.err
+    shown = run(capsys, "budget", "ledger").out
+    assert "reserved, not settled; the machine's cost is known from" in shown
+
+
 def test_settling_by_hand(capsys, prices, ledger):
     from pathlib import Path
 
@@ -165,5 +202,11 @@ def test_settling_by_hand(capsys, prices, ledger):
     )
     assert done.code == 0
     assert "$0.80 of $5.00 are spent" in done.out
+    assert "settled by hand; seen" in done.out
+    assert " 0 s" not in done.out
+    done = run(capsys, "budget", "ledger", "--settle", "1", "--cost", "-1")
+    assert (done.code, done.out) == (1, "")
+    assert "cost: got '-1', expected dollars, 0 or more" in done.err
+    assert run(capsys, "budget", "ledger", "--settle", "1", "--cost", "0").code == 0
     for wrong in (("--settle", "1"), ("--cost", "1"), ("--settle", "1", "--create")):
         assert run(capsys, "budget", "ledger", *wrong).code == 2

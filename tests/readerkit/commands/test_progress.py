@@ -159,6 +159,21 @@ def test_a_record_of_another_sum_does_not_count(worked, capsys):
     assert "not recorded" in found["spend"]["evidence"]
 
 
+def test_a_raised_ceiling_does_not_raise_the_goal(tmp_path, capsys, real_cache):
+
+    from readerkit.budget import Ledger
+    from tests.readerkit.budget.jobs import job
+
+    raised = ("--phase-ceiling", "1000", "--raise-because", "a grant")
+    made = run(capsys, "budget", "ledger", "--create", *raised).out
+    Ledger(Path(made.removeprefix("made ").strip())).reserve(job(501), "true")
+    record = str(tmp_path / "35-cloud-budget.md")
+    assert run(capsys, "budget", "ledger", "--export", record).code == 0
+    _, found = lines(capsys, tmp_path)
+    assert found["spend"]["state"] == "not met"
+    assert "$5.01 of $5.00" in found["spend"]["evidence"]
+
+
 def test_a_result_from_gpus_that_nobody_paid_for_does_not_count(worked, capsys):
     shutil.copy(worked / "35-lab-02.json", worked / "35-lab-02-nccl.json")
     _, found = lines(capsys, worked)
