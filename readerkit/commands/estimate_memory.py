@@ -95,7 +95,7 @@ def memory(
         _exit_unless_it_fits(states)
         return
     shape = need_shape(given)
-    layouts = take_layouts(given)
+    layouts = take_layouts(given, shape)
     parameters = estimate_parameters(shape, vocab_multiple=multiple)
     if inference:
         run = estimate_inference(
