@@ -98,6 +98,8 @@ def bubble(
         from readerkit.render.schedule_svg import schedule_svg
         from readerkit.upstreams.store import write_atomically
 
+        if not svg.parent.is_dir():
+            raise click.UsageError(f"--svg: no such folder: {svg.parent}")
         name, v = chosen[0]
         bars = bubbles.bars(schedule=name, virtual_stages=v, **sizes)
         write_atomically(svg, schedule_svg(bars, stages).encode())
@@ -108,6 +110,8 @@ def bubble(
         print_json(plain | ({"grids": drawn} if grid else {}))
         return
     show(estimates, as_json=False, brief=brief)
+    if svg:
+        click.echo(f"\nwrote {svg}: {chosen[0][0]}")
     if left_out:
         click.echo(f"\nnot shown: {left_out}")
     for name, text in drawn.items():

@@ -180,5 +180,5 @@ def _step(given: dict[str, Any]) -> list[Estimate]:
             vocab_multiple=multiple,
             no_sync=given["no_sync"],
         )
-        for layout in take_layouts(given)
+        for layout in take_layouts(given, shape)
     ]

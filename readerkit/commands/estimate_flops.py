@@ -10,6 +10,7 @@ from readerkit.commands.estimate_options import (
     COUNT,
     EstimateCommand,
     brief_option,
+    fit_sequence,
     model_options,
     need_shape,
     show,
@@ -23,7 +24,7 @@ from readerkit.commands.options import json_option
 )
 @model_options
 @click.option("--batch", type=COUNT, required=True, help="Sequences in a step.")
-@click.option("--sequence", type=COUNT, default=2048, help="Tokens in one.")
+@click.option("--sequence", type=COUNT, help="Tokens in one (2048).")
 @click.option("--recompute", default="none", help="none (default), selective or full.")
 @click.option(
     "--attention", default="full", help="full (default, as the papers) or causal: half."
@@ -50,6 +51,7 @@ def flops(as_json: bool, brief: bool, **given: Any) -> None:
     from readerkit.estimate.quantity import check_amount
 
     shape = need_shape(given)
+    given["sequence"] = fit_sequence(shape, given["sequence"], 2048)
     name, teraflops = given.pop("gpu"), given.pop("peak_tflops")
     if name and teraflops is not None:
         raise click.UsageError("--gpu and --peak-tflops exclude each other")

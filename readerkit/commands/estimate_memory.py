@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from readerkit.commands.estimate_options import (
     take_shape,
 )
 from readerkit.commands.options import json_option
+
+if TYPE_CHECKING:
+    from readerkit.estimate.quantity import Estimate
 
 
 @click.command(
@@ -76,22 +79,23 @@ def memory(
     if params is not None:
         if take_shape(given) is not None:
             raise click.UsageError("--params stands alone: leave out the model")
-        show(
-            [
-                estimate_states(
-                    params=params,
-                    stage=layout.zero,
-                    world_size=layout.replicas,
-                    convention=convention,
-                    model_parallel=layout.tp * layout.pp,
-                )
-                for layout in take_layouts(given)
-            ],
-            **shown,
-        )
+        states = [
+            estimate_states(
+                params=params,
+                stage=layout.zero,
+                world_size=layout.replicas,
+                convention=convention,
+                model_parallel=layout.tp * layout.pp,
+                gpu_bytes=gpu_bytes,
+                reserve=reserve,
+            )
+            for layout in take_layouts(given)
+        ]
+        show(states, **shown)
+        _exit_unless_it_fits(states)
         return
     shape = need_shape(given)
-    layouts = take_layouts(given)
+    layouts = take_layouts(given, shape)
     parameters = estimate_parameters(shape, vocab_multiple=multiple)
     if inference:
         run = estimate_inference(
@@ -105,6 +109,7 @@ def memory(
             reserve=reserve,
         )
         show([parameters, run], **shown)
+        _exit_unless_it_fits([run])
         return
     estimates = [
         estimate_training(
@@ -129,6 +134,16 @@ def memory(
     if not as_json and not brief:
         usable = gpu_bytes * (1 - reserve) if gpu_bytes is not None else None
         _print_timeline(moments, usable)
+    _exit_unless_it_fits(estimates)
+
+
+def _exit_unless_it_fits(estimates: list[Estimate]) -> None:
+    """Exit 1 where a GPU was named and nothing that was asked about fits it."""
+    left = [
+        item.value for one in estimates for item in one.items if item.name == "left"
+    ]
+    if left and max(left) < 0:
+        raise click.exceptions.Exit(1)
 
 
 def _print_timeline(moments: list[dict[str, Any]], usable: float | None) -> None:

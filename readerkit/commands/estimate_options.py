@@ -265,7 +265,26 @@ layout_options = options(
 )
 
 
-def take_layouts(given: dict[str, Any]) -> list[Layout]:
+def fit_sequence(shape: Shape, sequence: int | None, default: int) -> int:
+    """Return the tokens of a sequence: by default no more than a position table has.
+
+    Raises:
+        EstimateError: more than the table has rows.
+    """
+    from readerkit.errors import EstimateError
+
+    rows = shape.positions
+    if sequence is None:
+        return min(default, rows) if rows else default
+    if rows and sequence > rows:
+        raise EstimateError(
+            f"sequence: got {sequence}, expected at most {rows} (rows of the model's "
+            "position table; --positions changes them)"
+        )
+    return sequence
+
+
+def take_layouts(given: dict[str, Any], shape: Shape | None = None) -> list[Layout]:
     """Take the layout's options out of ``given``: one layout for each ZeRO stage."""
     from readerkit.errors import EstimateError
     from readerkit.estimate.layout import Layout
@@ -273,6 +292,8 @@ def take_layouts(given: dict[str, Any]) -> list[Layout]:
     gpus, batch = given.pop("gpus"), given.pop("global_batch")
     stages = given.pop("zero")
     values = {name: given.pop(name) for name in _LAYOUT_SIZES}
+    if shape is not None:
+        values["sequence"] = fit_sequence(shape, values["sequence"], 4096)
     for name in ("sequence_parallel", "recompute", "flash", "schedule"):
         values[name] = given.pop(name)
     if values["schedule"] is None and (values["virtual_stages"] or 1) > 1:

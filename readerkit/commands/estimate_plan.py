@@ -11,6 +11,7 @@ from readerkit.commands.estimate_options import (
     COUNT,
     SIZE,
     EstimateCommand,
+    fit_sequence,
     layout_options,
     model_options,
     need_shape,
@@ -94,7 +95,7 @@ def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
 @click.option(
     "--global-batch", type=COUNT, default=1024, help="Sequences of a step (1024)."
 )
-@click.option("--sequence", type=COUNT, default=4096, help="Tokens of one (4096).")
+@click.option("--sequence", type=COUNT, help="Tokens of one (4096).")
 @click.option("--precision", default="mixed-18", help="Bytes per parameter (mixed-18).")
 @click.option(
     "--vocab-multiple", type=COUNT, default=1, help="Padding of the vocabulary."
@@ -123,7 +124,7 @@ def plan(as_json: bool, **given: Any) -> None:
         cluster=cluster,
         gpus=given["gpus"],
         global_batch=given["global_batch"],
-        sequence=given["sequence"],
+        sequence=fit_sequence(shape, given["sequence"], 4096),
         convention=given["precision"],
         vocab_multiple=given["vocab_multiple"],
         reserve=given["reserve"],
@@ -209,7 +210,7 @@ def lint(as_json: bool, **given: Any) -> None:
         tiny = check_batch(global_batch=batch, dp=dp)
         findings += [tiny] if tiny else []
         given["global_batch"] = None  # weigh the rest with one sequence for each
-    for layout in take_layouts(given):
+    for layout in take_layouts(given, shape):
         check_nodes(cluster, layout)
         setting = Setting(
             shape=shape,

@@ -67,8 +67,8 @@ def bubble_time(
         EstimateError: sizes that the schedule cannot have.
     """
     p, m, v = _check(schedule, stages, microbatches, virtual_stages)
-    f = check_amount("forward", forward, zero=True)
-    b = check_amount("backward", backward, zero=True)
+    f = check_amount("forward", forward)
+    b = check_amount("backward", backward)
     w = check_amount("weight", weight, zero=True)
     ramp = (p - 1) * (f + b)
     if schedule == "zb-h1":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from readerkit.errors import EstimateError
 from readerkit.estimate.quantity import (
     Estimate,
     Item,
@@ -15,6 +16,7 @@ from readerkit.estimate.quantity import (
     check_amount,
     check_choice,
     check_count,
+    check_fraction,
     divide,
 )
 from readerkit.estimate.shape import Shape, active_parameter_count
@@ -264,8 +266,14 @@ def estimate_flops(
     if gpus and peak_flops_per_s and (seconds or mfu):
         if seconds is None:
             assert mfu is not None
-            seconds = model / (gpus * peak_flops_per_s * check_amount("mfu", mfu))
+            seconds = model / (gpus * peak_flops_per_s * check_fraction("mfu", mfu))
         rate = model / seconds / gpus
+        if rate > peak_flops_per_s:
+            raise EstimateError(
+                f"step: got {seconds:g} s, expected at least "
+                f"{model / gpus / peak_flops_per_s:.3g} s: the MFU would be "
+                f"{rate / peak_flops_per_s:.0%} of the peak"
+            )
         items += _utilization(model, run, seconds, gpus, peak_flops_per_s)
         if recompute == "selective":
             scores = (

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import ceil
 
 from readerkit.errors import EstimateError
+from readerkit.estimate.bubble import bubble_fraction
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout, check_fit, misfits
 from readerkit.estimate.memory import most_loaded
@@ -91,9 +93,13 @@ def lint(setting: Setting) -> list[Finding]:
         EstimateError: a layout that the model cannot be cut into.
     """
     check_fit(setting.shape, setting.layout)
+    sync = list(_sync(setting))
+    # What follows is weighed without that fault, or it would be blamed on the batch.
+    setting = replace(setting, no_sync=True) if sync else setting
     now = setting.time(setting.layout)
     return [
         *_memory(setting),
+        *sync,
         *_tensor_parallel(setting, now),
         *_straddling(setting),
         *_batch(setting, now),
@@ -125,6 +131,23 @@ def _memory(setting: Setting) -> Iterator[Finding]:
         "the most loaded GPU holds more than it has",
         f"{held / 1e9:.1f} GB at the peak; {failure}",
         "more sharding (tp, pp, ZeRO), a smaller microbatch, or recompute",
+    )
+
+
+def _sync(setting: Setting) -> Iterator[Finding]:
+    """Yield the finding of gradients that are summed more often than needed."""
+    layout, waiting = setting.layout, replace(setting, no_sync=True)
+    now, then = setting.sent(layout), waiting.sent(layout)
+    if setting.no_sync or now <= then:
+        return
+    before, after = setting.time(layout), waiting.time(layout)
+    yield Finding(
+        "needless-sync",
+        f"--sync: gradients are summed after each of {layout.microbatches} "
+        "microbatches",
+        f"a step sends {now / 1e9:.2f} GB for data parallelism, and {then / 1e9:.2f} "
+        f"with no_sync, {1 - after.total / before.total:.1%} shorter",
+        "--no-sync: one sum, after the last microbatch",
     )
 
 
@@ -217,20 +240,29 @@ def _bubble(setting: Setting, now: StepTime) -> Iterator[Finding]:
     if layout.pp == 1:
         return
     p, m, v = layout.pp, layout.microbatches, layout.virtual_stages
-    ideal = (p - 1) / (v * m)
-    if layout.schedule == "zb-h1":
-        return
-    total = ideal / (1 + ideal)
+    ideal, total = (
+        bubble_fraction(
+            schedule=layout.schedule,
+            stages=p,
+            microbatches=m,
+            virtual_stages=v,
+            of=of,
+        )
+        for of in ("ideal", "total")
+    )
     if total <= MAX_BUBBLE:
         return
-    enough = -(-(p - 1) * (1 - MAX_BUBBLE) // (v * MAX_BUBBLE))
+    counted, shorter = f"(p-1)/(v m) = {p - 1}/({v} × {m})", v
+    if layout.schedule == "zb-h1":
+        # With a third of the work put off, a third of 1F1B's bubble is left.
+        counted, shorter = f"zb-h1, p = {p}, m = {m}, F = B = W", 3
+    most = MAX_BUBBLE / (1 - MAX_BUBBLE)  # of ideal time
+    enough = max(p, ceil(round((p - 1) / (shorter * most), 9)))
     yield Finding(
         "few-microbatches",
         f"pp {p} with {m} microbatches: the pipeline is filled and drained for little",
-        f"bubble {total:.1%} of total time, {ideal:.1%} of ideal "
-        f"((p-1)/(v m) = {p - 1}/({v} × {m}))",
-        f"{int(enough)} microbatches for {MAX_BUBBLE:.0%}, or more chunks, or fewer "
-        "stages",
+        f"bubble {total:.1%} of total time, {ideal:.1%} of ideal ({counted})",
+        f"{enough} microbatches for {MAX_BUBBLE:.0%}, or more chunks, or fewer stages",
     )
 
 
@@ -251,6 +283,9 @@ def _accumulation(setting: Setting, now: StepTime) -> Iterator[Finding]:
         return
     then = setting.time(larger)
     saved = now.total - then.total
+    fewer = setting.sent(larger) < setting.sent(layout)
+    if not fewer and saved <= 0.01 * now.total:
+        return  # the same bytes in the same time: accumulation costs nothing here
     yield Finding(
         "needless-accumulation",
         f"{k} microbatches of {layout.micro_batch} where "
@@ -265,6 +300,8 @@ def _accumulation(setting: Setting, now: StepTime) -> Iterator[Finding]:
 
 def _zero(setting: Setting, now: StepTime) -> Iterator[Finding]:
     layout = setting.layout
+    if layout.replicas == 1:
+        return  # nobody to share states with
     if layout.zero >= 2 and layout.pp > 1:
         yield Finding(
             "zero-with-pipeline",

@@ -181,13 +181,24 @@ def _activation_items(layout: Layout, most: RankMemory, kept: Precision) -> list
 
 def fit_items(most: RankMemory, gpu_bytes: Number, reserve: Number) -> list[Item]:
     """Return what a GPU offers and what is left of it."""
+    return _room(most.total, gpu_bytes, reserve)
+
+
+def _room(total: Number, gpu_bytes: Number, reserve: Number) -> list[Item]:
     gpu = check_amount("GPU memory", gpu_bytes)
     usable = gpu * (1 - check_reserve(reserve))
+    sold = "as sold, in 10^9 bytes; nvidia-smi shows more (80 GB: 81,559 MiB)"
     source = "an assumption: CUDA context, NCCL buffers, fragmentation"
     return [
-        Item("GPU memory", gpu, "bytes", "as sold, in 10^9 bytes", "vendor"),
+        Item(
+            "GPU memory",
+            gpu,
+            "bytes",
+            sold,
+            "vendor",
+        ),
         Item("usable", usable, "bytes", f"less {reserve:.0%} kept free", source),
-        Item("left", usable - most.total, "bytes", "usable - total", SOURCE),
+        Item("left", usable - total, "bytes", "usable - total", SOURCE),
     ]
 
 
@@ -275,6 +286,7 @@ def estimate_inference(
                 SOURCE,
             )
         )
+        items.append(Item("left", left, "bytes", "usable - total", SOURCE))
     return Estimate("memory of inference, one GPU", tuple(items), tuple(notes))
 
 
@@ -285,6 +297,8 @@ def estimate_states(
     world_size: int,
     convention: str,
     model_parallel: int = 1,
+    gpu_bytes: Number | None = None,
+    reserve: Number = 0,
 ) -> Estimate:
     """Return weights, gradients and optimizer of a parameter count alone.
 
@@ -332,5 +346,9 @@ def estimate_states(
             )
         ]
     )
-    notes = (f"the total by other conventions: {others}",)
-    return Estimate("model states on one GPU", tuple(items), notes)
+    notes = [f"the total by other conventions: {others}"]
+    if gpu_bytes is not None:
+        items += _room(total, gpu_bytes, reserve)
+        verdict = "fit" if items[-1].value >= 0 else "do not fit"
+        notes.insert(0, f"the states {verdict}, before any activations")
+    return Estimate("model states on one GPU", tuple(items), tuple(notes))

@@ -251,9 +251,10 @@ def compose(
     """
     compute = microbatches * microbatch_s
     one = microbatch_s + per_microbatch_s
-    ramp = (stages - 1) * one / virtual_stages
-    if weight_share:  # ZB-H1: the weights' third of a microbatch fills the gap twice
-        ramp *= max(0.0, 1 - 2 * weight_share)
+    # ZB-H1: the weights' third of a microbatch fills the gap twice, where there are
+    # microbatches enough to take it from.
+    put_off = weight_share * (stages - 1 + min(microbatches, stages) - 1)
+    ramp = max(0.0, stages - 1 - put_off) * one / virtual_stages
     exposed_context = max(context_s * (1 - overlap), context_s - compute)
     exposed_once = max(once_s * (1 - overlap), once_s - compute)
     return compute, ramp, exposed_once, exposed_context

@@ -6,7 +6,8 @@ that for an all-reduce. The papers' 1x and 1.5x are its limit for many ranks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from readerkit.estimate.collectives import bus_factor
 from readerkit.estimate.layout import Layout, check_fit
@@ -190,28 +191,29 @@ def _tp_layers(
 
 
 def _tp_ends(
-    shape: Shape, layout: Layout, size: Number, tokens: Number
+    layout: Layout, size: Number, tokens: Number, ends: tuple[bool, bool]
 ) -> list[Traffic]:
-    """Return the collectives of embedding, output matrix and loss, all on one rank."""
+    """Return the collectives of the embedding, and of output matrix and loss."""
+    first, last = ends
     tp, m = layout.tp, layout.microbatches
     sp = layout.shards_sequence
     closing = "reduce-scatter" if sp else "all-reduce"
-    found = [
-        Traffic("tp", closing, m, size, tp, "embedding, forward", MEGATRON),
-        Traffic("tp", closing, m, size, tp, "output matrix, backward", MEGATRON),
-        Traffic(
-            "tp",
-            "all-reduce",
-            3 * m,
-            4 * tokens,
-            tp,
-            "loss: max, target and sum of each token, fp32",
-            MEGATRON,
-        ),
-    ]
-    if sp:
-        formula = "embedding's gradient; output matrix's input twice"
-        found.append(Traffic("tp", "all-gather", 3 * m, size, tp, formula, KORTHIKANTI))
+    found: list[Traffic] = []
+    if first:
+        found.append(
+            Traffic("tp", closing, m, size, tp, "embedding, forward", MEGATRON)
+        )
+    if last:
+        loss = "loss: max, target and sum of each token, fp32"
+        found += [
+            Traffic("tp", closing, m, size, tp, "output matrix, backward", MEGATRON),
+            Traffic("tp", "all-reduce", 3 * m, 4 * tokens, tp, loss, MEGATRON),
+        ]
+    if sp and (first or last):
+        parts = ("embedding's gradient",) * first
+        parts += ("output matrix's input twice",) * last
+        calls, formula = (first + 2 * last) * m, "; ".join(parts)
+        found.append(Traffic("tp", "all-gather", calls, size, tp, formula, KORTHIKANTI))
     return found
 
 
@@ -281,8 +283,12 @@ def traffic_of_step(
     convention: str = "mixed-18",
     vocab_multiple: int = 1,
     no_sync: bool = True,
+    rank: int | None = None,
 ) -> list[Traffic]:
-    """Return all that the busiest rank sends in a step, kind by kind.
+    """Return all that a pipeline rank sends in a step, kind by kind.
+
+    Without a ``rank`` it is what a step waits for: the messages of a rank in the middle
+    and both ends of the model, as if one rank had them all.
 
     Raises:
         EstimateError: a layout that the model cannot be cut into.
@@ -293,7 +299,9 @@ def traffic_of_step(
         *dp_step_traffic(
             shape, layout, kept, vocab_multiple=vocab_multiple, no_sync=no_sync
         ),
-        *model_step_traffic(shape, layout, kept, vocab_multiple=vocab_multiple),
+        *model_step_traffic(
+            shape, layout, kept, vocab_multiple=vocab_multiple, rank=rank
+        ),
     ]
 
 
@@ -325,9 +333,17 @@ def dp_step_traffic(
 
 
 def model_step_traffic(
-    shape: Shape, layout: Layout, kept: Precision, *, vocab_multiple: int = 1
+    shape: Shape,
+    layout: Layout,
+    kept: Precision,
+    *,
+    vocab_multiple: int = 1,
+    rank: int | None = None,
 ) -> list[Traffic]:
-    """Return what tensor, pipeline, expert and context parallelism send."""
+    """Return what tensor, pipeline, expert and context parallelism send.
+
+    ``rank`` is as in ``traffic_of_step``.
+    """
     tokens = layout.sequence // layout.cp * layout.micro_batch
     size = kept.activation * tokens * shape.hidden
     _, moe = layers_of_rank(shape, layout, 0)
@@ -337,10 +353,13 @@ def model_step_traffic(
     if layout.tp > 1:
         recompute, sp = layout.recompute, layout.shards_sequence
         found += _tp_layers(size, layers * m, layout.tp, sp, recompute)
-        found += _tp_ends(shape, layout, size, tokens)
+        ends = rank in (None, 0), rank in (None, layout.pp - 1)
+        found += _tp_ends(layout, size, tokens, ends)
     if layout.pp > 1:
-        calls = 2 * m * layout.virtual_stages
-        formula = f"2 × {m} microbatches × {layout.virtual_stages} chunks"
+        v, at_end = layout.virtual_stages, rank in (0, layout.pp - 1)
+        # Nothing comes before the model's first chunk, or after its last.
+        calls = m * (2 * v - 1) if at_end else m * 2 * v
+        formula = f"{m} microbatches × {'(2 v - 1)' if at_end else '2 v'}, v = {v}"
         part = divide(size, shard)
         found.append(Traffic("pp", "send-recv", calls, part, 2, formula, NARAYANAN))
         if shape.tied_embeddings:
@@ -397,6 +416,7 @@ def estimate_step_traffic(
         convention=convention,
         vocab_multiple=vocab_multiple,
         no_sync=no_sync,
+        rank=0,
     )
     items = [
         Item(
@@ -423,7 +443,48 @@ def estimate_step_traffic(
                     "per rank and step",
                 )
             )
-    notes = ["the first pipeline rank; ends of the model are counted on it"]
-    if not found:
-        notes = ["one rank sends nothing"]
+    notes = [] if found else ["one rank sends nothing"]
+    if layout.pp > 1:
+        note = "the first pipeline rank: the embedding; output and loss are on the last"
+        if layout.pp > 2:
+            messages = 2 * layout.microbatches * layout.virtual_stages
+            note += f", and a rank between them sends {messages} messages"
+        notes.append(note)
+    if any(each.axis == "dp" for each in found):
+        options = {"vocab_multiple": vocab_multiple, "no_sync": no_sync}
+        items += _times_ddp(shape, layout, convention, **options)
+        kept = precision(convention)
+        if kept.gradient != kept.weight:
+            notes.append(
+                f"{convention} sums gradients of {kept.gradient} B and gathers weights "
+                f"of {kept.weight} B, so the multiples of DDP are not the paper's 1x, "
+                "1x and 1.5x of ZeRO 1, 2 and 3, which hold where both have one width"
+            )
     return Estimate("traffic of a step", tuple(items), tuple(notes))
+
+
+def _times_ddp(
+    shape: Shape, layout: Layout, convention: str, **options: Any
+) -> list[Item]:
+    """Return what data parallelism sends over what DDP would, by two widths."""
+    kept = precision(convention)
+    same = replace(kept, gradient=kept.weight)
+    found = []
+    for name, widths, source in (
+        ("dp, times DDP", kept, "a count"),
+        ("dp, times DDP, one width", same, ZERO),
+    ):
+        now, ddp = (
+            sum(
+                each.sent_bytes
+                for each in dp_step_traffic(shape, one, widths, **options)
+            )
+            for one in (layout, replace(layout, zero=0))
+        )
+        formula = (
+            f"ZeRO {layout.zero} / DDP: gradients of {widths.gradient} B, weights of "
+            f"{widths.weight} B"
+        )
+        named = convention if widths is kept else "gradients as wide as weights"
+        found.append(Item(name, divide(now, ddp), "times", formula, source, named))
+    return found

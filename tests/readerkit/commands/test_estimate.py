@@ -41,7 +41,7 @@ def test_start_up_imports_nothing_heavy(arguments):
 def test_every_item_of_a_program_has_formula_source_and_unit(capsys):
     layout = ("--dp", "4", "--tp", "4", "--pp", "4", "--microbatches", "32")
     got = estimates(
-        capsys, "memory", "--model", "llama-2-70b", *layout, "--gpu", "h100-80gb"
+        capsys, "memory", "--model", "llama-2-70b", *layout, "--gpu", "h200"
     )
     parameters, memory = got["estimates"]
     assert values(parameters)["parameters"] == 68_976_648_192
@@ -55,7 +55,7 @@ def test_every_item_of_a_program_has_formula_source_and_unit(capsys):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("memory", "--model", "llama-2-70b", "--tp", "8", "--gpu", "h100-80gb"),
+        ("memory", "--model", "llama-2-7b", "--tp", "8", "--gpu", "h100-80gb"),
         ("memory", "--model", "mixtral-8x7b", "--inference", "--gpu", "h200"),
         ("comm", "--model", "llama-2-70b", "--dp", "4", "--tp", "4", "--pp", "4"),
         ("comm", "all-reduce", "1GB", "--ranks", "8", "--compression"),
@@ -164,6 +164,29 @@ def test_a_schedule_with_too_few_microbatches_is_left_out_and_named(capsys):
     assert got["not_shown"] == ["zb-h2 needs 2 p - 1 = 7 microbatches"]
 
 
+def test_memory_gives_a_verdict_and_exits_by_it(capsys):
+    for question, code in (
+        (("--params", "70B", "--gpu", "h100-80gb"), 1),
+        (("--params", "1B", "--gpu", "h100-80gb"), 0),
+        (("--params", "70B"), 0),
+        (("--model", "llama-2-7b", "--gpu", "t4"), 1),
+        (("--model", "llama-2-70b", "--inference", "--gpu", "h100-80gb"), 1),
+        (("--model", "llama-2-7b", "--inference", "--gpu", "h100-80gb"), 0),
+    ):
+        done = run(capsys, "estimate", "memory", *question)
+        assert (done.code, done.err) == (code, ""), question
+        assert ("not fit" in done.out) == (code == 1), question
+
+
+def test_a_picture_says_where_it_is_and_makes_no_folders(capsys, tmp_path):
+    bubble = ("estimate", "bubble", "-p", "2", "-m", "2", "--svg")
+    done = run(capsys, *bubble, str(tmp_path / "a.svg"))
+    assert f"wrote {tmp_path / 'a.svg'}" in done.out
+    done = run(capsys, *bubble, str(tmp_path / "no" / "a.svg"))
+    assert done.code == 2 and "no such folder" in done.err
+    assert not (tmp_path / "no").exists()
+
+
 def test_lint_exits_1_on_a_finding_and_0_without(capsys):
     layout = ("--dp", "4", "--tp", "4", "--pp", "4", "--flash", "--zero", "1")
     lint = ("estimate", "lint", "--model", "llama-2-70b")
@@ -216,8 +239,19 @@ def test_plan_that_fits_nothing_exits_1_and_says_so(capsys):
         ("bubble -p 0 -m 4", 1, "stages: got 0, expected at least 1"),
         ("bubble -p 4 -m 6 -v 2", 1, "expected a multiple of 4"),
         ("bubble -p 4 -m 1000000 --grid", 1, "expected at most 20,000"),
+        ("bubble -p 4 -m 4 --forward 0", 1, "forward: got 0, expected more than zero"),
+        ("flops --model gpt2 --batch 1 --gpus 1 --gpu t4 --mfu 2", 1, "mfu: got 2"),
+        (
+            "flops --model gpt2 --batch 8 --gpus 1 --gpu t4 --step-s 1e-6",
+            1,
+            "of the peak",
+        ),
         ("flops --model gpt2 --batch 0", 1, "batch: got 0"),
         ("flops --model gpt2 --batch 1 --mfu 0.4", 2, "needs --gpus"),
+        ("memory --model gpt2 --sequence 1025", 1, "got 1025, expected at most 1024"),
+        ("flops --model gpt2 --batch 1 --sequence 2048", 1, "expected at most 1024"),
+        ("plan --model gpt2 --gpus 8 --sequence 4096", 1, "expected at most 1024"),
+        ("lint --model gpt2 --sequence 4096", 1, "expected at most 1024"),
         ("plan --model gpt2 --gpus 0", 1, "gpus: got 0, expected at least 1"),
         ("plan --model gpt2 --gpus 12", 1, "expected whole nodes of 8"),
         ("plan --model gpt2 --gpus 8 --cluster dgx", 1, "unknown cluster: got 'dgx'"),

@@ -251,14 +251,50 @@ def test_tiny_batches_do_not_pay_for_their_sums():
 
 
 def test_accumulation_that_buys_nothing():
-    found = findings("gpt2", dp=8, microbatches=8, sequence=1024)
+    found = findings("gpt2", dp=8, microbatches=8, sequence=1024, zero=2)
     assert found["needless-accumulation"].instead == "--micro-batch 8"
-    full = findings("gpt2", dp=8, micro_batch=8, sequence=1024)
+    full = findings("gpt2", dp=8, micro_batch=8, sequence=1024, zero=2)
     assert "needless-accumulation" not in full
 
 
+def test_accumulation_that_sends_the_same_bytes_is_left_alone():
+    found = findings("gpt2", dp=8, microbatches=8, sequence=1024, zero=1)
+    assert found == {}
+
+
+def test_sums_after_each_microbatch_are_the_fault_and_not_the_batch():
+    given = {"dp": 128, "sequence": 2048, "microbatches": 8, "flash": True}
+    setting = Setting(
+        shape("llama-2-7b"),
+        Layout.parse(given | {"recompute": "none"}),
+        CLUSTERS["dgx-h100"],
+        Assumptions(),
+        no_sync=False,
+    )
+    found = lint(setting)
+    assert found[0].code == "needless-sync"
+    sent, waiting = map(float, re.findall(r"(?:sends|and) ([\d.]+)", found[0].number))
+    assert sent > 4 * waiting
+    # With it mended, the rest is as it would be.
+    assert found[1:] == lint(replace(setting, no_sync=True))
+
+
+def test_a_zero_bubble_schedule_with_too_few_microbatches_is_found():
+    given = {"tp": 8, "pp": 16, "schedule": "zb-h1"}
+    few = findings(**given, microbatches=4)["few-microbatches"]
+    # ((p - 1)(F + B) - (m - 1) W) / (m (F + B + W)) = 27 / 12
+    assert "225.0% of ideal" in few.number
+    assert few.instead.startswith("20 microbatches for 20%")
+    assert "few-microbatches" not in findings(**given, microbatches=20)
+    assert "few-microbatches" in findings(**given, microbatches=19)
+
+
+def test_stages_of_zero_without_replicas_are_left_alone():
+    assert "zero-with-pipeline" not in findings(tp=8, pp=8, microbatches=64, zero=2)
+
+
 def test_zero_and_recompute_that_are_not_needed():
-    assert "zero-with-pipeline" in findings(tp=8, pp=8, microbatches=64, zero=2)
+    assert "zero-with-pipeline" in findings(dp=2, tp=8, pp=8, microbatches=64, zero=2)
     found = findings("llama-2-7b", dp=8, zero=3, microbatches=8, sequence=1024)
     assert "stage 1 once" in found["zero-with-accumulation"].number
     found = findings("gpt2", dp=8, recompute="full", sequence=1024)

@@ -96,3 +96,8 @@ GPT = {"layers": 2, "hidden": 8, "heads": 2, "vocab": 16}
 def test_a_shape_that_cannot_be_is_named(change, message):
     with pytest.raises(EstimateError, match=message):
         Shape.parse(GPT | change)
+
+
+def test_mixtral_8x22b_is_the_release_that_its_source_names():
+    # The base model, v0.1, has a vocabulary of 32,000.
+    assert parameter_count(shape("mixtral-8x22b")) == 140_620_634_112

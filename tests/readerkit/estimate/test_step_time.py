@@ -3,12 +3,14 @@
 import pytest
 
 from readerkit.errors import EstimateError
+from readerkit.estimate.bubble import bubble_time
 from readerkit.estimate.flops import narayanan_flops_per_iteration
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.step_time import (
     Assumptions,
     axis_seconds,
+    compose,
     group_seconds,
     ranks_in_node,
     step_time,
@@ -171,3 +173,20 @@ def test_assumptions_that_cannot_be_are_named(change, message):
     }
     with pytest.raises(EstimateError, match=message):
         Assumptions.parse(**given | change)
+
+
+@pytest.mark.parametrize("microbatches", [2, 4, 16])
+def test_zero_bubble_ramp_is_its_formula(microbatches):
+    _, ramp, _, _ = compose(
+        microbatch_s=3.0,
+        per_microbatch_s=0.0,
+        once_s=0.0,
+        context_s=0.0,
+        microbatches=microbatches,
+        stages=4,
+        virtual_stages=1,
+        weight_share=1 / 3,
+        overlap=0.5,
+    )
+    idle = bubble_time(schedule="zb-h1", stages=4, microbatches=microbatches)
+    assert ramp == pytest.approx(idle)

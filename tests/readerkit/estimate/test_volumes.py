@@ -103,9 +103,9 @@ def test_a_whole_step_is_its_axes():
         microbatches=32,
         sequence_parallel=True,
     )
-    ends = 32 * (5 * tokens + 3 * 2 * 4 * 4096) * 3 / 4
+    ends = 32 * 2 * tokens * 3 / 4  # the embedding; the output is on the last
     assert estimate["tp in all"] == layers + ends
-    assert estimate["pp in all"] == 2 * 32 * tokens / 4
+    assert estimate["pp in all"] == 32 * tokens / 4  # on, and nothing back
     held = 4344053760  # the first rank's parameters
     assert estimate["dp in all"] == held * (4 + 2) * 3 / 4
 
@@ -212,3 +212,25 @@ def test_no_more_communication_hides_than_there_is_compute():
     assert "cannot hide behind 1 s of compute" in estimate.notes[0]
     assert estimate.items[0].convention == "20.0% of communication hidden"
     assert estimate_overlap(**times, hidden_fraction=0.2).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("stage", "mixed_18", "paper"), [(0, 1, 1), (1, 0.75, 1), (2, 0.75, 1), (3, 1, 1.5)]
+)
+def test_multiples_of_ddp_are_said_by_both_widths(stage, mixed_18, paper):
+    layout = Layout.parse({"dp": 8, "zero": stage})
+    estimate = estimate_step_traffic(shape("gpt2"), layout)
+    assert estimate["dp, times DDP"] == mixed_18
+    assert estimate["dp, times DDP, one width"] == paper
+    assert "not the paper's 1x, 1x and 1.5x" in estimate.notes[-1]
+    same = estimate_step_traffic(shape("gpt2"), layout, convention="mixed-16")
+    assert same["dp, times DDP"] == paper
+    assert same.notes == ()
+
+
+def test_the_first_rank_of_chunks_sends_all_but_one_kind_of_message():
+    layout = {"pp": 4, "virtual_stages": 2, "schedule": "interleaved"}
+    layout = Layout.parse(layout | {"microbatches": 8})
+    sent = estimate_step_traffic(shape("llama-2-7b"), layout)["pp in all"]
+    # Two chunks' outputs on, and the second chunk's gradient back to the last rank.
+    assert sent == 8 * 3 * 2 * 4096 * 4096
