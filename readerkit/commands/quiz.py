@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from readerkit.quiz.session import Session
 
 MAX_SEED = 1_000_000
+LEFT = 130
+"""The exit code of an exam that was left: neither passed nor failed."""
 
 
 class _QuizGroup(click.Group):
@@ -263,5 +265,5 @@ def _lead(session: Session, shelf: Any, book: Path | None, *, as_json: bool) -> 
     else:
         from readerkit.commands.quiz_terminal import lead
     result = lead(session, lines)
-    if session.is_exam and not result["passed"]:
-        raise click.exceptions.Exit(1)
+    if session.is_exam and not result.get("passed"):
+        raise click.exceptions.Exit(1 if "passed" in result else LEFT)
