@@ -41,7 +41,10 @@ def template(tmp_path_factory) -> Path:
         ("notes: [close]", "notes: [tp-row-forward]"),
         ("concepts: [c]", "concepts: [collectives]"),
         ('{key: paper, section: "3"}', '{key: zero, section: "3.1"}'),
-        ("file: m.py, symbol: f", "file: mini_impls/ddp.py, symbol: ParamAndGradBucket"),
+        (
+            "file: m.py, symbol: f",
+            "file: mini_impls/ddp.py, symbol: ParamAndGradBucket",
+        ),
         ("upstream: sample, file: a.py, symbol: f", f"upstream: megatron, {FORWARD}"),
         ('"g(...)"', '"output_ = reduce_scatter_to_sequence_parallel_region(...)"'),
     ):
