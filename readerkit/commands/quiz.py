@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from readerkit.quiz.history import History
     from readerkit.quiz.session import Session
 
+LEFT = 130
+"""The exit code of an exam that was left: neither passed nor failed."""
+
 
 class _QuizGroup(click.Group):
     """A group in which a number is a phase to take the quiz of."""
@@ -193,5 +196,5 @@ def _lead(session: Session, shelf: Any, book: Path | None, *, as_json: bool) -> 
     else:
         from readerkit.commands.quiz_terminal import lead
     result = lead(session, lines)
-    if session.is_exam and not result["passed"]:
-        raise click.exceptions.Exit(1)
+    if session.is_exam and not result.get("passed"):
+        raise click.exceptions.Exit(1 if "passed" in result else LEFT)

@@ -21,6 +21,7 @@ from readerkit.quiz.expression import Functions
 from readerkit.quiz.history import History
 from readerkit.quiz.lock import QuizLock
 from readerkit.quiz.scene import Place
+from readerkit.render.html import addresses
 
 LOCK_FILE = "keys.lock"
 
@@ -163,6 +164,23 @@ def with_lines(question: dict[str, Any], lines: SourceLines) -> dict[str, Any]:
         return question
     text = lines.lines(Place(**search), fetch=True)
     return {**question, "search": {**search, "lines": text}}
+
+
+def page_of(place: Mapping[str, Any]) -> str:
+    """Return where the site shows a place, from the site's top."""
+    page = addresses.href(addresses.source_page(place["upstream"], place["path"]))
+    return f"{page}#L{place['first']}-L{place['last']}"
+
+
+def with_pages(message: Any) -> Any:
+    """Return a message in which every place says its page of the site."""
+    if isinstance(message, list):
+        return [with_pages(each) for each in message]
+    if not isinstance(message, dict):
+        return message
+    whole = {key: with_pages(value) for key, value in message.items()}
+    is_place = {"upstream", "path", "first", "last"} <= whole.keys()
+    return {**whole, "page": page_of(whole)} if is_place else whole
 
 
 def numbered(lines: Sequence[str], first: int) -> Iterator[str]:

@@ -20,12 +20,14 @@ def stats(as_json: bool) -> None:
         readerkit quiz stats
     """
     from readerkit.commands.quiz_files import open_history
+    from readerkit.quiz.history import timestamp
     from readerkit.quiz.report import history_values
     from readerkit.quiz.review import due_values
 
     history = open_history()
-    due = due_values(history.answers(), datetime.now(UTC))
-    values = {**history_values(history), "due": due}
+    now = datetime.now(UTC)
+    due = due_values(history.answers(), now)
+    values = {**history_values(history, now=timestamp(now)), "due": due}
     if as_json:
         import json
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from readerkit.commands.quiz_files import SourceLines, with_lines
+from readerkit.commands.quiz_files import SourceLines, with_lines, with_pages
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.scene import AnswerError
 from readerkit.quiz.session import Session
@@ -40,11 +40,12 @@ def lead(session: Session, lines: SourceLines) -> dict[str, Any]:
         result = _next_result(session)
         if result is None:
             break
-        _say("result", **result)
-    done = session.question() is None
-    outcome = session.finish() if done else session.result()
+        _say("result", **with_pages(result))
+    done = session.is_over
+    outcome = session.finish() if done else session.standing()
     marked = session.marked() if session.is_exam and done else None
-    _say("score", complete=done, **outcome, **({"marked": marked} if marked else {}))
+    extra = {"marked": with_pages(marked)} if marked else {}
+    _say("score", complete=done, **outcome, **extra)
     return outcome
 
 

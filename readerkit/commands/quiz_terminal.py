@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from readerkit.commands.quiz_files import SourceLines, numbered, with_lines
+from readerkit.commands.quiz_files import SourceLines, numbered, page_of, with_lines
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.kinds.words import MARKS
 from readerkit.quiz.scene import AnswerError, Place
@@ -34,7 +34,7 @@ def lead(session: Session, lines: SourceLines) -> dict[str, Any]:
         left = not _ask(session, with_lines(question, lines), lines)
     if left:
         _say(f"Left. To go on: readerkit quiz {row.phase} --resume")
-        outcome = session.result()
+        outcome = session.standing()
     else:
         if session.time_left() == 0:
             _say("The time is over.", bold=True)
@@ -186,6 +186,8 @@ def _show_place(place: dict[str, Any] | None, lines: SourceLines) -> None:
 def _show_link(place: dict[str, Any]) -> None:
     note = f"   readerkit annotate {place['note']}" if place["note"] else ""
     _say(f"→ {place['text']}{note}", fg="blue", indent=2, wrap=False)
+    if page := page_of(place):
+        _say(f"  on the site: {page}", dim=True, indent=2, wrap=False)
 
 
 def _show_code(code: Iterable[str], first: int) -> None:
@@ -211,7 +213,7 @@ def _show_marked(session: Session) -> None:
 
 def _show_outcome(outcome: dict[str, Any], session: Session) -> None:
     click.echo()
-    if not outcome["questions"]:
+    if "score" not in outcome:
         return
     verdict = "passed" if outcome["passed"] else f"{outcome['pass_mark']:.0%} passes"
     low, high = outcome["interval"]

@@ -156,6 +156,11 @@ class Session:
         return len(self._credits)
 
     @property
+    def is_over(self) -> bool:
+        """Whether every question is done, or the time is over."""
+        return self.position == len(self.row.questions) or self.time_left() == 0
+
+    @property
     def is_exam(self) -> bool:
         """Whether nothing is said until the end."""
         return self.row.mode == "exam"
@@ -186,9 +191,9 @@ class Session:
 
     def question(self) -> dict[str, Any] | None:
         """Return the current question; None where the quiz is over."""
-        position = self.position
-        if position == len(self.row.questions) or self.time_left() == 0:
+        if self.is_over:
             return None
+        position = self.position
         self._shown = self._clock()
         return {
             "position": position + 1,
@@ -294,6 +299,17 @@ class Session:
             "mode": self.row.mode,
             "read_next": read_next(self.bank, found),
         }
+
+    def standing(self) -> dict[str, Any]:
+        """Return what one who leaves is told: of an exam, no points before its end."""
+        told = {
+            "session": self.row.id,
+            "seed": self.row.seed,
+            "mode": self.row.mode,
+            "answered": self.answered,
+            "of": len(self.row.questions),
+        }
+        return told if self.is_exam or not self._credits else {**told, **self.result()}
 
     def outcomes(self) -> list[Outcome]:
         """Return the outcome of each question that counts."""

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from readerkit.commands.quiz_files import Shelf, open_history
+from readerkit.render.html.addresses import source_page
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT, Result, run, run_process, write_files
 from tests.readerkit.quiz.sample import BANK, QUESTIONS
@@ -228,6 +229,31 @@ def test_exam_says_nothing_and_ends_with_its_code(book, answer, code):
         assert driver.leave() == code
 
 
+@pytest.mark.parametrize("answers", [0, 1])
+def test_exam_that_is_left_is_neither_passed_nor_failed(book, answers):
+    questions = ("--only", "bytes", "--only", "gap")
+    with driven("7", "--book", str(book), "--exam", *questions) as driver:
+        driver.read(), driver.read()
+        for _ in range(answers):
+            driver.say(answer="112")
+            driver.read()
+        score = driver.say(stop=True)
+        assert (score["complete"], score["answered"], score["of"]) == (
+            False,
+            answers,
+            2,
+        )
+        assert not {"score", "points", "passed", "topics", "marked"} & score.keys()
+        assert driver.leave() == 130
+
+
+def test_places_say_their_page_of_the_site(book):
+    with driven("7", "--book", str(book), "--only", "pick") as driver:
+        driver.read(), driver.read()
+        [link] = driver.say(skip=True)["links"]
+    assert link["page"] == f"{source_page('megatron', link['path'])}#L1274-L1294"
+
+
 @pytest.mark.slow
 def test_killed_in_mid_session_nothing_acknowledged_is_lost(book):
     dice = random.Random(2)
@@ -306,6 +332,8 @@ def test_wrong_answer_leads_to_the_lines_that_refute_it(book):
     assert "→ megatron/core/tensor_parallel/layers.py:" in done.out
     assert "output_parallel = self._forward_impl(" in done.out, "the lines themselves"
     assert "readerkit annotate tp-row-forward" in done.out
+    page = source_page("megatron", "megatron/core/tensor_parallel/layers.py")
+    assert f"on the site: {page}#L" in done.out
     assert "Answer  " in done.out
     assert "Score 0% of 1 questions" in done.out
     assert "Read next:" in done.out
@@ -348,6 +376,14 @@ def test_leaving_tells_how_to_go_on(book):
     done = typed(book, "--only", "gap", "--only", "row", answers="no_sync\nq\n")
     assert done.code == 0
     assert "readerkit quiz 7 --resume" in done.out
+
+
+def test_leaving_an_exam_shows_no_points(book):
+    done = typed(book, "--exam", "--only", "bytes", "--only", "gap", answers="112\nq\n")
+    assert done.code == 130
+    assert "readerkit quiz 7 --resume" in done.out
+    assert "Score" not in done.out
+    assert "Read next" not in done.out
 
 
 def test_exam_in_a_terminal_explains_at_the_end(book):

@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from readerkit.errors import ReaderkitError
-from readerkit.quiz.history import History
+from readerkit.quiz.history import History, timestamp
+from readerkit.quiz.report import history_values
 from readerkit.quiz.scene import AnswerError
 from readerkit.quiz.session import Session, choose_questions, without_self_marked
 from tests.readerkit.quiz.sample import sample_bank
@@ -152,6 +153,31 @@ def test_exam_counts_what_nobody_answered(history, clock):
     session.answer("112")
     assert session.result()["score"] == pytest.approx(1 / 3)
     assert session.result()["questions"] == 3
+
+
+def test_exam_that_is_left_tells_no_points(history, clock):
+    session = start(history, clock, "bytes", "gap", mode="exam", minutes=10)
+    session.answer("112")
+    assert session.standing() == {
+        "session": session.row.id,
+        "seed": 5,
+        "mode": "exam",
+        "answered": 1,
+        "of": 2,
+    }
+    assert history_values(history)["quizzes"] == []
+    assert history_values(history)["topics"] == {}
+    clock.now += timedelta(minutes=11)
+    assert session.is_over
+    [told] = history_values(history, now=timestamp(clock.now))["quizzes"]
+    assert told["score"] == 0.5
+
+
+def test_practice_that_is_left_tells_points_once_there_are_some(history, clock):
+    session = start(history, clock, "bytes", "gap")
+    assert "score" not in session.standing()
+    session.answer("112")
+    assert session.standing()["score"] == 1
 
 
 def test_practice_counts_what_was_answered(history, clock):
