@@ -150,7 +150,8 @@ class BudgetGuard:
                 self._tell("ended")
                 seconds = time.monotonic() - started
                 near = seconds >= limit - min(self._grace, limit / 2)
-                timed_out = process.returncode == TIMED_OUT and near
+                code = process.returncode
+                timed_out = code == TIMED_OUT and near
                 if timed_out:
                     note = "ended at its time limit"
                 receipt = Receipt(
@@ -158,7 +159,7 @@ class BudgetGuard:
                     reserved_cents=job.cost_cents,
                     actual_cents=job.cents_for(seconds) if launch is None else None,
                     seconds=seconds,
-                    exit_code=process.returncode,
+                    exit_code=code if code >= 0 else 128 - code,
                     timed_out=timed_out,
                     note=note,
                 )

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -33,6 +33,15 @@ def _ask(number: int, frame: FrameType | None) -> None:
     raise _Asked
 
 
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """Do nothing; unlike SIG_IGN, that is not inherited by what is run after."""
+
+
+def _on_signals(handler: Callable[[int, FrameType | None], None]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, handler)
+
+
 def run_limited(
     command: Sequence[str], limit: float, grace: float, after: Sequence[str] = ()
 ) -> int:
@@ -42,8 +51,9 @@ def run_limited(
     """
     started = time.monotonic()
     _adopt_orphans()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _ask)
+    # One that comes while the command starts waits until there is something to end.
+    early: list[int] = []
+    _on_signals(lambda number, frame: early.append(number))
     grace = min(grace, limit / 2)
     try:
         process = subprocess.Popen(command, start_new_session=True)
@@ -51,6 +61,9 @@ def run_limited(
         print(f"cannot start '{command[0]}': {error.strerror}", file=sys.stderr)
         return NOT_STARTED
     try:
+        _on_signals(_ask)
+        if early:
+            raise _Asked
         code = process.wait(max(0.0, started + limit - grace - time.monotonic()))
         code = code if code >= 0 else 128 - code
     except subprocess.TimeoutExpired:
@@ -59,8 +72,7 @@ def run_limited(
     except _Asked:
         _end(process, grace)
         code = 128 + signal.SIGTERM
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # what is left is short, and must be done
+    _on_signals(_ignore)  # what is left is short, and must be done
     _kill_all(process)  # children that it left behind
     if after:
         _run_after(after)
