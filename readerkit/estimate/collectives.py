@@ -398,7 +398,9 @@ def _bytes_formula(operation: str, algorithm: str, n: int) -> str:
     if algorithm == "tree" and operation != "all-reduce":
         return "size: half in each of two trees"
     if algorithm == "tree":
-        return "2 × size: half up and half down in each of two trees"
+        return (
+            "2 × size: size/2 up each of two trees, size/2 down to each of two children"
+        )
     if operation == "all-reduce":
         return f"2 ({n} - 1)/{n} × size"
     if operation in ("reduce-scatter", "all-gather", "all-to-all"):

@@ -59,9 +59,9 @@ def assumed(plan: Plan) -> str:
         f"{question.global_batch} × {question.sequence} tokens; micro is "
         f"microbatches × sequences in each. {question.convention}: "
         f"{precision(question.convention).says}. {question.reserve:.0%} of "
-        f"{gpu.memory_bytes / 1e9:g} GB kept free. Assumed: kernels at "
-        f"{efficiency:.0%} of {gpu.flops_per_s / 1e12:g} TFLOP/s ({source}), each "
-        f"activation through memory {assumed.memory_passes:g} times, links at "
+        f"{gpu.memory_bytes / 1e9:g} GB (as sold, in 10^9 bytes) kept free. Assumed: "
+        f"kernels at {efficiency:.0%} of {gpu.flops_per_s / 1e12:g} TFLOP/s ({source}),"
+        f" each activation through memory {assumed.memory_passes:g} times, links at "
         f"{assumed.link_efficiency:.0%}, {assumed.overlap:.0%} of data-parallel "
         f"traffic hidden. MFU counts {counted}."
     )
