@@ -188,13 +188,17 @@ def _wants_to_resume(session: Session) -> bool:
 
 
 def _lead(session: Session, shelf: Any, book: Path | None, *, as_json: bool) -> None:
-    from readerkit.commands.quiz_files import SourceLines
+    from readerkit.commands.quiz_files import SourceLines, kept
 
     lines = SourceLines(shelf, book)
     if as_json:
         from readerkit.commands.quiz_protocol import lead
     else:
         from readerkit.commands.quiz_terminal import lead
-    result = lead(session, lines)
+    try:
+        result = lead(session, lines)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo(f"\n{kept(session)}", err=True)
+        raise
     if session.is_exam and not result.get("passed"):
         raise click.exceptions.Exit(1 if "passed" in result else LEFT)

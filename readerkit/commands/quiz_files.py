@@ -21,6 +21,7 @@ from readerkit.quiz.expression import Functions
 from readerkit.quiz.history import History
 from readerkit.quiz.lock import QuizLock
 from readerkit.quiz.scene import Place
+from readerkit.quiz.session import Session
 from readerkit.render.html import addresses
 
 LOCK_FILE = "keys.lock"
@@ -164,6 +165,17 @@ def with_lines(question: dict[str, Any], lines: SourceLines) -> dict[str, Any]:
         return question
     text = lines.lines(Place(**search), fetch=True)
     return {**question, "search": {**search, "lines": text}}
+
+
+def kept(session: Session) -> str:
+    """Return what is kept of a quiz that is left, and how to go on with it."""
+    row = session.row
+    if not session.answered:
+        return "Nothing was answered, so there is nothing to go on with."
+    return (
+        f"{session.answered} of {len(row.questions)} answered, and kept. "
+        f"To go on: readerkit quiz {row.phase} --resume"
+    )
 
 
 def page_of(place: Mapping[str, Any]) -> str:

@@ -37,7 +37,7 @@ def lead(session: Session, lines: SourceLines) -> dict[str, Any]:
     )
     while (question := session.question()) is not None:
         _say("question", **with_lines(question, lines))
-        result = _next_result(session)
+        result = _next_result(session, columns=len(question.get("columns", ())))
         if result is None:
             break
         _say("result", **with_pages(result))
@@ -49,24 +49,23 @@ def lead(session: Session, lines: SourceLines) -> dict[str, Any]:
     return outcome
 
 
-def _next_result(session: Session) -> dict[str, Any] | None:
+def _next_result(session: Session, *, columns: int) -> dict[str, Any] | None:
     """Return what the next line that can be read earns; None where it ends the quiz."""
     while line := sys.stdin.readline(MAX_LINE):
         if not line.strip():
             continue
-        try:
-            request = json.loads(line)
-            if not isinstance(request, dict):
-                raise ValueError("not an object")
-        except (ValueError, RecursionError) as error:
-            _say("error", text=f'got {error}, expected {{"answer": "..."}}')
+        request = _request(line)
+        if request is None:
+            got = line.strip()[:60]
+            expected = 'a JSON object on one line: {"answer": "17.5 GB"}'
+            _say("error", text=f"got '{got}', expected {expected}")
             continue
         if request.get("stop"):
             return None
         try:
             if request.get("skip"):
                 return session.skip()
-            return session.answer(_answer_text(request.get("answer")))
+            return session.answer(_answer_text(request.get("answer"), columns))
         except AnswerError as error:
             _say("error", text=str(error))
         except ReaderkitError as error:
@@ -77,7 +76,15 @@ def _next_result(session: Session) -> dict[str, Any] | None:
     return None
 
 
-def _answer_text(answer: Any) -> str:
+def _request(line: str) -> dict[str, Any] | None:
+    try:
+        request = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return request if isinstance(request, dict) else None
+
+
+def _answer_text(answer: Any, columns: int) -> str:
     """Return an answer as the engine reads it: lists become text."""
     if isinstance(answer, str):
         return answer
@@ -85,7 +92,7 @@ def _answer_text(answer: Any) -> str:
         return str(answer)
     if isinstance(answer, list):
         rows = [
-            " ".join(map(str, row)) if isinstance(row, list) else str(row)
+            _row_text(row, columns) if isinstance(row, list) else str(row)
             for row in answer
         ]
         nested = any(isinstance(row, list) for row in answer)
@@ -93,6 +100,22 @@ def _answer_text(answer: Any) -> str:
     raise AnswerError(
         f"got {json.dumps(answer)[:60]}, expected text, a number or a list as 'answer'"
     )
+
+
+def _row_text(row: list[Any], columns: int) -> str:
+    # Of a grid with one column a row is one cell, with or without a list around it.
+    if columns == 1 and len(row) > 1:
+        return _cell_text(row)
+    return " ".join(map(_cell_text, row))
+
+
+def _cell_text(cell: Any) -> str:
+    """Return a cell without blanks: a list is a shape or ranks, one of lists groups."""
+    if not isinstance(cell, list):
+        return "".join(str(cell).split())
+    if any(isinstance(part, list) for part in cell):
+        return "|".join(map(_cell_text, cell))
+    return ",".join(map(_cell_text, cell))
 
 
 def _say(message: str, /, **values: Any) -> None:

@@ -10,7 +10,13 @@ from typing import Any
 
 import click
 
-from readerkit.commands.quiz_files import SourceLines, numbered, page_of, with_lines
+from readerkit.commands.quiz_files import (
+    SourceLines,
+    kept,
+    numbered,
+    page_of,
+    with_lines,
+)
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.kinds.words import MARKS
 from readerkit.quiz.scene import AnswerError, Place
@@ -33,7 +39,7 @@ def lead(session: Session, lines: SourceLines) -> dict[str, Any]:
     while not left and (question := session.question()) is not None:
         left = not _ask(session, with_lines(question, lines), lines)
     if left:
-        _say(f"Left. To go on: readerkit quiz {row.phase} --resume")
+        _say(f"Left. {kept(session)}")
         outcome = session.standing()
     else:
         if session.time_left() == 0:
@@ -99,19 +105,32 @@ def _read_short(question: dict[str, Any]) -> str:
     _say("Which of these points did you make? Numbers, or nothing.", dim=True)
     for number, point in enumerate(question["rubric"], 1):
         _say(f"{number}  {point}", indent=2)
-    marks = click.prompt("points", default="", show_default=False)
-    return f"{marks} {MARKS} {text}"
+    marks = _line("points: ")
+    return QUIT if marks is None else f"{marks} {MARKS} {text}"
 
 
 def _prompt(label: str) -> str:
     while True:
-        # click's prompt ends as ^C does where the input ends.
-        given = str(
-            click.prompt(label, prompt_suffix="", default="", show_default=False)
-        )
+        given = _line(label)
+        if given is None:
+            return QUIT
         if given.strip():
             return given.strip()
         _say(f"({SKIP} skips, {QUIT} leaves)", dim=True)
+
+
+def _line(label: str) -> str | None:
+    """Return the line that is typed; None where the input ends."""
+    try:
+        return str(
+            click.prompt(label, prompt_suffix="", default="", show_default=False)
+        )
+    except click.Abort as error:
+        # Click makes one of ^C and of the end of input; only ^C is an interruption.
+        if not isinstance(error.__context__, EOFError):
+            raise
+        click.echo()
+        return None
 
 
 def _show_question(question: dict[str, Any]) -> None:
@@ -130,7 +149,10 @@ def _show_question(question: dict[str, Any]) -> None:
     if "search" in question:
         search = question["search"]
         _say(f"{search['path']}:{search['first']}-{search['last']}", dim=True)
-        _show_code(search["lines"] or (), search["first"])
+        code = search["lines"] or ()
+        _show_code(code, search["first"])
+        if sys.stdout.isatty() and len(code) + 4 > shutil.get_terminal_size().lines:
+            _say(question["prompt"])  # the first one has scrolled away
     if "columns" in question:
         _say(f"Each row: {', '.join(question['columns'])}", dim=True)
     if not question.get("self_marked"):

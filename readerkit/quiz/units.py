@@ -104,6 +104,10 @@ class QuantityError(ReaderkitError):
     """Text that is no quantity, or has a unit that nobody knows."""
 
 
+class UnitError(QuantityError):
+    """A number with a unit that nobody knows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """A number as it was typed, and its unit; empty where none was given."""
@@ -112,7 +116,9 @@ class Quantity:
     unit: str
 
 
-def parse_quantity(text: str) -> Quantity:
+def parse_quantity(
+    text: str, *, expected: str = "a number and a unit: 17.5 GB"
+) -> Quantity:
     """Return the quantity that a reader typed.
 
     >>> parse_quantity("1,120 GB")
@@ -131,7 +137,7 @@ def parse_quantity(text: str) -> Quantity:
             )
     match = _QUANTITY.fullmatch(text) if len(text) < 200 else None
     if match is None:
-        raise QuantityError(f"got '{text}', expected a number and a unit: 17.5 GB")
+        raise QuantityError(f"got '{text}', expected {expected}")
     number = float(match["number"].replace(",", "").replace("_", ""))
     if match["below"]:
         below = float(match["below"])
@@ -152,10 +158,10 @@ def find_unit(text: str) -> str:
         return text
     known = _ALIASES.get(text)
     if known is None and (meant := _small_b(text)):
-        raise QuantityError(f"got the unit '{text}', expected {meant}")
+        raise UnitError(f"got the unit '{text}', expected {meant}")
     known = known or _ALIASES.get(text.lower())
     if known is None:
-        raise QuantityError(
+        raise UnitError(
             f"unknown unit '{text}': expected one such as GB, GiB, MB, ms, s, h, %, $"
         )
     return known

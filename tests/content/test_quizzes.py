@@ -211,3 +211,11 @@ def test_groups_are_those_of_megatron():
 )
 def test_what_a_record_says_is_what_the_explanation_counts(name, key):
     assert bank().variant(name, 0).asked.key == key
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"), [("run-mfu", 1, 70), ("run-days", 1, 400)]
+)
+def test_no_variant_asks_about_a_run_that_nobody_makes(name, low, high):
+    keys = {bank().variant(name, seed).asked.key for seed in range(200)}
+    assert low < min(keys) < max(keys) < high

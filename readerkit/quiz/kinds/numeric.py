@@ -13,6 +13,7 @@ from readerkit.quiz.scoring import within_significant, within_tolerance
 from readerkit.quiz.units import (
     Quantity,
     QuantityError,
+    UnitError,
     binary_twin,
     convert,
     dimension,
@@ -131,6 +132,12 @@ class AskedNumber:
         return f"{unit}, {self.tolerance}"
 
     @property
+    def _form(self) -> str:
+        if not self.unit:
+            return "a number without a unit: 8 or 3/16"
+        return f"a number and a unit: 17.5 {self.unit}"
+
+    @property
     def choices(self) -> int | None:
         """Nobody guesses a number."""
         return None
@@ -142,7 +149,10 @@ class AskedNumber:
     def grade(self, answer: str) -> Grade:
         """Return all or nothing, with a wrong unit or a known mistake named."""
         try:
-            given = parse_quantity(answer)
+            given = parse_quantity(answer, expected=self._form)
+        except UnitError as error:
+            told = f"got '{answer.strip()[:60]}', expected {self._form}"
+            raise AnswerError(str(error) if self.unit else told) from None
         except QuantityError as error:
             raise AnswerError(str(error)) from None
         if given.unit and dimension(given.unit) != dimension(self.unit):
@@ -151,8 +161,11 @@ class AskedNumber:
                 (
                     Remark(
                         f"{given.unit} measures {dimension(given.unit)}; "
-                        f"{dimension(self.unit)} was asked for"
-                        + (f", in {self.unit}." if self.unit else ".")
+                        + (
+                            f"{dimension(self.unit)} was asked for, in {self.unit}."
+                            if self.unit
+                            else "a number without a unit was asked for."
+                        )
                     ),
                 ),
             )

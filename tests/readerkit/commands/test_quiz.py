@@ -175,7 +175,10 @@ def test_line_that_is_no_answer_is_an_error_and_kept_nowhere(book, line):
         driver.process.stdin.write(line + "\n")
         if line:
             driver.process.stdin.flush()
-            assert driver.read()["type"] == "error"
+            error = driver.read()
+            assert error["type"] == "error"
+            assert "expected" in error["text"]
+            assert "char 0" not in error["text"]
         assert driver.say(answer="112")["right"]
         assert driver.leave() == 0
     assert [answer.answer for answer in open_history().answers()] == ["112"]
@@ -188,6 +191,26 @@ def test_lists_are_answers_too(book):
         assert driver.say(answer=rows)["right"]
         driver.read()
         assert driver.say(answer=["F0", "F1", "B0"])["right"]
+
+
+def test_cells_of_a_grid_may_be_lists(book):
+    with driven("7", "--book", str(book), "--only", "grid") as driver:
+        driver.read(), driver.read()
+        rows = [["column", [16, 8]], ["row", "8 x 16"]]
+        assert driver.say(answer=rows)["right"]
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_groups_of_a_grid_may_be_lists_of_lists(real_cache, around):
+    with driven("35", "--only", "layout-8-groups", "--seed", "1") as driver:
+        driver.read(), driver.read()
+        asked = Shelf(ROOT).bank(35).variant("layout-8-groups", 1).asked
+        cells = [
+            [[int(rank) for rank in group.split(",")] for group in line.split("|")]
+            for line in asked.typed_key().split("\n")
+        ]
+        rows = [[cell] for cell in cells] if around else cells
+        assert driver.say(answer=rows)["right"]
 
 
 def test_left_quiz_is_resumed(book):
@@ -362,9 +385,11 @@ def test_short_answer_is_marked_after_it_was_written(book):
     assert "50% of it is right" in done.out
 
 
-def test_interrupted_quiz_keeps_what_was_answered(book):
+def test_end_of_input_leaves_and_keeps_what_was_answered(book):
     done = typed(book, "--only", "gap", "--only", "row", answers="no_sync\n")
-    assert done.code == 130
+    assert done.code == 0
+    assert "interrupted" not in done.err
+    assert "1 of 2 answered, and kept" in done.out
     assert [answer.question for answer in open_history().answers()] == ["gap"]
     again = typed(book, "--resume", answers="F0 F1 B0\n")
     assert again.code == 0
@@ -376,6 +401,13 @@ def test_leaving_tells_how_to_go_on(book):
     done = typed(book, "--only", "gap", "--only", "row", answers="no_sync\nq\n")
     assert done.code == 0
     assert "readerkit quiz 7 --resume" in done.out
+
+
+def test_leaving_without_an_answer_promises_nothing(book):
+    done = typed(book, "--only", "gap", answers="q\n")
+    assert done.code == 0
+    assert "Nothing was answered" in done.out
+    assert "--resume" not in done.out
 
 
 def test_leaving_an_exam_shows_no_points(book):
@@ -530,9 +562,10 @@ def test_first_question_needs_nothing_heavy(book):
 class Terminal:
     """A quiz on a terminal, and a person who types."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, lines: int = 24) -> None:
         self._unread = ""
         self._ours, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, (lines, 100))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "readerkit", "quiz", *arguments],
             stdin=theirs,
@@ -578,6 +611,7 @@ def test_interrupt_keeps_the_answers_and_the_next_start_offers_them(book):
     one.type("no_sync\n")
     one.read_until("2/2")
     one.type("\x03")
+    one.read_until("1 of 2 answered, and kept. To go on: readerkit quiz 7 --resume")
     one.read_until("interrupted")
     assert one.close() == 130
     two = Terminal(*where)
@@ -600,5 +634,15 @@ def test_offer_to_resume_can_be_declined(book):
     assert "4 questions" in again.read_until("1/4")
     again.read_until("> ")
     again.type("q\n")
-    again.read_until("To go on")
+    again.read_until("Nothing was answered")
     assert again.close() == 0
+
+
+@pytest.mark.parametrize(("lines", "times"), [(24, 2), (500, 1)])
+def test_prompt_stands_again_below_code_that_scrolls(book, lines, times):
+    reader = Terminal("7", "--book", str(book), "--only", "line", lines=lines)
+    shown = reader.read_until("(a line number")
+    assert shown.count("Where is it?") == times
+    reader.type("q\n")
+    reader.read_until("Left.")
+    assert reader.close() == 0

@@ -85,6 +85,16 @@ def test_number_is_held_against_key_unit_and_misconceptions(answer, credit, said
     assert said in " ".join(remark.text for remark in grade.remarks)
 
 
+def test_number_without_unit_is_asked_for_as_such():
+    text = QUESTIONS.replace("{value: 16 * p, unit: GB}", "{value: 16 * p}")
+    plain = asked("bytes", questions=text)
+    for answer in ("many", "5 furlongs", "48 Gb"):
+        with pytest.raises(AnswerError, match=f"'{answer}', expected a number without"):
+            plain.grade(answer)
+    [remark] = plain.grade("112 GB").remarks
+    assert "a number without a unit was asked for" in remark.text
+
+
 def test_share_may_be_typed_as_a_fraction_of_one():
     text = QUESTIONS.replace(
         "{value: 16 * p, unit: GB}", '{value: 2.25 * p, unit: "%"}'
