@@ -14,9 +14,9 @@ from readerkit.commands.quiz_files import Shelf as Banks
 from readerkit.commands.quiz_files import open_history
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.history import History
+from readerkit.quiz.history import History, timestamp
 from readerkit.quiz.kinds.words import MARKS
-from readerkit.quiz.report import mastery
+from readerkit.quiz.report import history_values
 from readerkit.quiz.scene import AnswerError
 from readerkit.quiz.session import Session
 from readerkit.render.html import addresses
@@ -99,9 +99,8 @@ class Visit:
         """Return what may be begun, and the quiz that was left."""
         bank, left = self.bank, self.history.unfinished(self.bank.phase)
         minutes = f", {bank.exam_minutes} min" if bank.exam_minutes else ""
-        topics = mastery(
-            row for row in self.history.answers() if row.question in bank.questions
-        )
+        known = history_values(self.history, now=timestamp(now()))["topics"]
+        topics = {name: known[name] for name in bank.topics() if name in known}
         answered = self.history.answers(left.id) if left else []
         return Turn(
             notice=shown(notice),
