@@ -559,6 +559,13 @@ def test_first_question_needs_nothing_heavy(book):
 # --- on a terminal of its own ---
 
 
+def own_environment() -> dict[str, str]:
+    """Return an environment that leaves the size to the terminal."""
+    sizes = ("LINES", "COLUMNS")
+    kept = {name: value for name, value in os.environ.items() if name not in sizes}
+    return kept | {"TERM": "xterm-256color"}
+
+
 class Terminal:
     """A quiz on a terminal, and a person who types."""
 
@@ -571,7 +578,7 @@ class Terminal:
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
-            env=os.environ | {"TERM": "xterm-256color"},
+            env=own_environment(),
             preexec_fn=own_terminal,
             cwd=ROOT,
         )

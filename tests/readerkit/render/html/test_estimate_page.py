@@ -28,7 +28,8 @@ WORKED = [each for group in GROUPS for each in group.worked]
 @pytest.mark.parametrize("worked", WORKED, ids=lambda worked: worked.command)
 def test_command_makes_the_same_numbers(capsys, worked):
     result = run(capsys, *shlex.split(worked.command)[1:], "--json")
-    assert result.code == 0, result.err
+    # What does not fit the GPU is told by the exit code too.
+    assert (result.code in (0, 1), result.err) == (True, "")
     made = json.loads(result.out)["estimates"][-1]
     for item, other in zip(worked.estimate.items, made["items"], strict=True):
         assert item.name == other["name"]
