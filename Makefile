@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := $(BIN)/python -m readerkit
 
-.PHONY: read test lint bench
+.PHONY: read test lint bench sky
 .DELETE_ON_ERROR:
 
 read: .venv/.toolkit
@@ -35,6 +35,15 @@ test: .venv/.test
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+# SkyPilot wants an older click and 560 MB: an environment of its own, and no part of test.
+sky: .venv/.test .venv-sky/bin/sky
+	@$(BIN)/python -m pytest tests/readerkit/commands/test_lab_tasks.py
+
+.venv-sky/bin/sky:
+	@echo "== Installing SkyPilot into .venv-sky (about 560 MB)"
+	@$(PYTHON) -m venv .venv-sky
+	@.venv-sky/bin/python -m pip install --disable-pip-version-check "skypilot[runpod]>=0.11,<0.15"
 
 bench: .venv/.test
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
