@@ -12,18 +12,20 @@ import jsonschema_rs
 from readerkit.document import Kind, Path, YamlFile
 from readerkit.errors import Fault
 from readerkit.quiz_schema import BANK, QUESTIONS
-from readerkit.shapes import ANCHOR as _ANCHOR
-from readerkit.shapes import ANY_LETTER as _ANY_LETTER
-from readerkit.shapes import CITED as _CITED
-from readerkit.shapes import COUNT as _COUNT
-from readerkit.shapes import ID as _ID
-from readerkit.shapes import ID_PATTERN
-from readerkit.shapes import IDS as _IDS
-from readerkit.shapes import NAME as _NAME
-from readerkit.shapes import TEXT as _TEXT
-from readerkit.shapes import list_of as _list
-from readerkit.shapes import object_of as _object
-from readerkit.shapes import where as _where
+from readerkit.shapes import (
+    ANCHOR,
+    ANY_LETTER,
+    CITED,
+    COUNT,
+    ID,
+    ID_PATTERN,
+    IDS,
+    NAME,
+    TEXT,
+    list_of,
+    object_of,
+    where,
+)
 from readerkit.yaml_tree import parse_yaml
 
 ANNOTATION_KINDS = ("citation", "note", "pitfall")
@@ -70,32 +72,33 @@ _PIP_WORD = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._+!-]*$"}
 _EVENT: dict[str, Any] = {
     "phase": {"enum": list(PHASES)},
     "op": {"enum": list(OPERATIONS)},
-    "group": _NAME,
+    "group": NAME,
 }
-_COMPARISONS = _list(_NAME, uniqueItems=True, minItems=1)
+_COMPARISONS = list_of(NAME, uniqueItems=True, minItems=1)
 _AT_MOST = {
     "type": ["integer", "number", "string"],
     "description": "How many on a rank, or how far values may be apart: a number, or "
     "an expression of world, rank, layers, microbatches, chunks and parameters.",
 }
 _DIFFERENCE = {
-    **_object(
+    **object_of(
         ["comparisons", "what", "why"],
         comparisons=_COMPARISONS,
         what={"enum": list(DIFFERENCES)},
-        why=_TEXT,
-        events=_list(
-            _object(["phase", "op", "at_most"], **_EVENT, at_most=_AT_MOST), minItems=1
+        why=TEXT,
+        events=list_of(
+            object_of(["phase", "op", "at_most"], **_EVENT, at_most=_AT_MOST),
+            minItems=1,
         ),
         at_most=_AT_MOST,
     ),
     "allOf": [
-        _where("what", DIFFERENCES[:5], required=["events"]),
-        _where("what", DIFFERENCES[5:], required=["at_most"]),
+        where("what", DIFFERENCES[:5], required=["events"]),
+        where("what", DIFFERENCES[5:], required=["at_most"]),
     ],
 }
 _NOTE_TEXTS = {
-    name: _TEXT for name in ("decision", "alternative", "why", "cost", "text")
+    name: TEXT for name in ("decision", "alternative", "why", "cost", "text")
 }
 
 _AMOUNT = {"type": "number", "exclusiveMinimum": 0}
@@ -112,30 +115,30 @@ def _named(entry: dict[str, Any]) -> dict[str, Any]:
 
 _SCHEMAS: dict[Kind, dict[str, Any]] = {
     "models": _named(
-        _object(
+        object_of(
             ["source", "shape"],
-            source=_TEXT,
-            parameters=_COUNT,
+            source=TEXT,
+            parameters=COUNT,
             shape={"type": "object"},
         )
     ),
-    "hardware": _object(
+    "hardware": object_of(
         ["dated"],
         dated=_DATE,
         gpus=_named(
-            _object(
+            object_of(
                 ["memory_gb", "memory_gb_s", "tflops", "link_gb_s", "source"],
                 memory_gb=_AMOUNT,
                 memory_gb_s=_AMOUNT,
                 kernel_efficiency={**_AMOUNT, "maximum": 1},
-                efficiency_source=_TEXT,
+                efficiency_source=TEXT,
                 tflops=_AMOUNT,
                 link_gb_s=_AMOUNT,
-                source=_TEXT,
+                source=TEXT,
             )
         ),
         clusters=_named(
-            _object(
+            object_of(
                 [
                     "gpu",
                     "gpus_per_node",
@@ -145,149 +148,149 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
                     "between_latency_us",
                     "source",
                 ],
-                gpu=_TEXT,
-                gpus_per_node=_COUNT,
+                gpu=TEXT,
+                gpus_per_node=COUNT,
                 inside_gb_s=_AMOUNT,
                 between_gb_s=_AMOUNT,
                 inside_latency_us={"type": "number", "minimum": 0},
                 between_latency_us={"type": "number", "minimum": 0},
-                source=_TEXT,
+                source=TEXT,
             )
         ),
     ),
-    "prices": _object(
+    "prices": object_of(
         ["prices"],
-        prices=_list(
-            _object(
+        prices=list_of(
+            object_of(
                 ["vendor", "gpu", "kind", "usd_per_hour", "dated", "source"],
-                vendor=_ID,
-                gpu=_ID,
+                vendor=ID,
+                gpu=ID,
                 kind={"enum": ["on-demand", "spot"]},
                 usd_per_hour=_PRICE,
                 dated=_DATE,
-                source=_TEXT,
+                source=TEXT,
             )
         ),
     ),
-    "annotations": _list(
+    "annotations": list_of(
         {
-            **_object(
+            **object_of(
                 ["id", "at", "kind", "title", "concepts"],
-                id={**_ID, "description": "Unique in the book; never changes."},
-                at=_ANCHOR,
+                id={**ID, "description": "Unique in the book; never changes."},
+                at=ANCHOR,
                 kind={"enum": list(ANNOTATION_KINDS)},
-                title={**_TEXT, "maxLength": 80},
+                title={**TEXT, "maxLength": 80},
                 **_NOTE_TEXTS,
-                references=_CITED,
-                concepts={**_IDS, "minItems": 1},
+                references=CITED,
+                concepts={**IDS, "minItems": 1},
             ),
             "allOf": [
-                _where(
+                where(
                     "kind",
                     ("citation",),
                     required=["decision", "why", "cost", "references"],
                     properties={"references": {"minItems": 1}},
                 ),
-                _where("kind", ("note", "pitfall"), required=["text"]),
+                where("kind", ("note", "pitfall"), required=["text"]),
             ],
         }
     ),
     "translation": {
         "type": "object",
-        "propertyNames": _ID,
-        "additionalProperties": _object([], title=_TEXT, **_NOTE_TEXTS),
+        "propertyNames": ID,
+        "additionalProperties": object_of([], title=TEXT, **_NOTE_TEXTS),
     },
-    "mirror": _object(
+    "mirror": object_of(
         ["id", "title", "idea", "sections"],
-        id=_ID,
-        title=_TEXT,
-        idea=_TEXT,
-        concepts=_IDS,
-        sections=_list(
+        id=ID,
+        title=TEXT,
+        idea=TEXT,
+        concepts=IDS,
+        sections=list_of(
             {
-                **_object(
+                **object_of(
                     ["title", "relation", "upstream"],
-                    title=_TEXT,
+                    title=TEXT,
                     relation={"enum": list(RELATIONS)},
-                    upstream={**_IDS, "minItems": 1},
-                    mini=_list(_ANCHOR, minItems=1),
-                    leaves_out=_list(
-                        _object(["what", "why"], what=_TEXT, why=_TEXT), minItems=1
+                    upstream={**IDS, "minItems": 1},
+                    mini=list_of(ANCHOR, minItems=1),
+                    leaves_out=list_of(
+                        object_of(["what", "why"], what=TEXT, why=TEXT), minItems=1
                     ),
-                    why=_TEXT,
-                    events=_list(
-                        _object(
+                    why=TEXT,
+                    events=list_of(
+                        object_of(
                             ["comparisons", "phase", "op"],
                             comparisons=_COMPARISONS,
                             **_EVENT,
                         )
                     ),
-                    differences=_list(_DIFFERENCE, minItems=1),
+                    differences=list_of(_DIFFERENCE, minItems=1),
                 ),
                 "allOf": [
-                    _where(
+                    where(
                         "relation",
                         ("upstream-only",),
                         required=["why"],
                         properties={"mini": False},
                     ),
-                    _where("relation", RELATIONS[:-1], required=["mini"]),
+                    where("relation", RELATIONS[:-1], required=["mini"]),
                 ],
             },
             minItems=1,
         ),
     ),
-    "comparisons": _list(
-        _object(
+    "comparisons": list_of(
+        object_of(
             ["name", "mini", "upstream", "title"],
-            name=_NAME,
-            mini=_NAME,
-            upstream=_NAME,
-            title=_TEXT,
+            name=NAME,
+            mini=NAME,
+            upstream=NAME,
+            title=TEXT,
         )
     ),
-    "concepts": _list(
-        _object(
+    "concepts": list_of(
+        object_of(
             ["id", "title", "summary", "pressure", "layer"],
-            id=_ID,
-            title=_TEXT,
-            summary=_TEXT,
+            id=ID,
+            title=TEXT,
+            summary=TEXT,
             pressure={"enum": list(PRESSURES)},
             layer={"enum": list(LAYERS)},
-            requires=_IDS,
-            recurs=_IDS,
-            references=_CITED,
+            requires=IDS,
+            recurs=IDS,
+            references=CITED,
         )
     ),
-    "references": _list(
-        _object(
+    "references": list_of(
+        object_of(
             ["key", "title", "authors", "year", "url", "sections"],
-            key=_ID,
-            title=_TEXT,
-            authors=_TEXT,
+            key=ID,
+            title=TEXT,
+            authors=TEXT,
             year={"type": "integer", "minimum": 1950, "maximum": 2100},
             url={"type": "string", "pattern": '^https://[^\\s"<>]+$'},
             sections={"type": "object", "additionalProperties": {"type": "string"}},
         )
     ),
-    "upstreams": _list(
+    "upstreams": list_of(
         {
-            **_object(
+            **object_of(
                 ["name", "title", "include"],
                 name={"type": "string", "pattern": "^[a-z][a-z0-9-]*$"},
-                title=_TEXT,
+                title=TEXT,
                 url={"type": "string", "pattern": '^(https|git|file)://[^\\s"<>]+$'},
-                tag=_TEXT,
+                tag=TEXT,
                 commit={"type": "string", "pattern": "^[0-9a-f]{40}$"},
-                include=_list(_TEXT, minItems=1),
-                licence=_object(
-                    ["spdx", "path", "holder"], spdx=_TEXT, path=_TEXT, holder=_TEXT
+                include=list_of(TEXT, minItems=1),
+                licence=object_of(
+                    ["spdx", "path", "holder"], spdx=TEXT, path=TEXT, holder=TEXT
                 ),
-                package=_object(
+                package=object_of(
                     ["name", "version"],
                     name=_PIP_WORD,
                     version=_PIP_WORD,
-                    wheel=_object(
+                    wheel=object_of(
                         ["python", "platform"], python=_PIP_WORD, platform=_PIP_WORD
                     ),
                 ),
@@ -322,7 +325,7 @@ def _with_choices(node: Any, choices: dict[str, list[str]]) -> Any:
     if not isinstance(node, dict):
         return node
     copy = {key: _with_choices(value, choices) for key, value in node.items()}
-    if node is _CITED and choices["references"]:
+    if node is CITED and choices["references"]:
         copy["items"]["properties"]["key"] = {"enum": choices["references"]}
     properties = copy.get("properties", {})
     if "items" in properties.get("concepts", {}) and choices["concepts"]:
@@ -413,7 +416,7 @@ def _faults(error: Any, path: Path, document: YamlFile, kind: Kind) -> list[Faul
         return [document.fault(path, f"wrong type for {name}", _show(value), expected)]
     if rule == "enum":
         expected = "one of " + ", ".join(map(str, limit))
-    elif limit == _ANY_LETTER:
+    elif limit == ANY_LETTER:
         expected = "some text"
     else:
         expected = _EXPECTED[rule].format(limit) if rule in _EXPECTED else error.message

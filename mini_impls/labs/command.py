@@ -10,6 +10,7 @@ from torch.distributed.elastic.multiprocessing import SignalException
 
 from mini_impls.labs import result
 from mini_impls.launch import RankFailedError
+from readerkit.errors import ReaderkitError
 
 
 def main(
@@ -37,7 +38,7 @@ def main(
             raise ValueError(f"a median needs 3 rounds or more: got {args.rounds}")
         numbers = measure(args)
         result.write(args.out, lab, module, command, args.backend, numbers)
-    except (ValueError, RankFailedError, OSError) as error:
+    except (ValueError, RankFailedError, ReaderkitError) as error:
         print(f"lab {lab}: {error}", file=sys.stderr)
         return 1
     except SignalException as error:

@@ -1,6 +1,5 @@
 """What every lab writes down: the numbers, and where they were measured."""
 
-import hashlib
 import json
 import os
 import platform
@@ -11,11 +10,7 @@ from typing import Any
 
 import torch
 
-
-def blob_id(path: Path) -> str:
-    """Return the id that git gives a file's bytes."""
-    data = path.read_bytes()
-    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+from readerkit.upstreams.store import blob_id, write_atomically
 
 
 def environment(backend: str) -> dict[str, Any]:
@@ -46,11 +41,8 @@ def write(
         "lab": lab,
         "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": command,
-        "mini": {"file": f"mini_impls/{file.name}", "blob": blob_id(file)},
+        "mini": {"file": f"mini_impls/{file.name}", "blob": blob_id(file.read_bytes())},
         "environment": environment(backend),
         **numbers,
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.write_text(json.dumps(result, indent=1) + "\n")
-    aside.replace(path)
+    write_atomically(path, (json.dumps(result, indent=1) + "\n").encode())

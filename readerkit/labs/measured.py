@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
 
+from readerkit.estimate.collectives import bus_bandwidth
 from readerkit.labs.item import Item
 from readerkit.labs.results import (
     DdpResult,
@@ -85,23 +86,23 @@ def check_ddp(result: DdpResult) -> list[Item]:
     ]
 
 
-def bus_bandwidth(message_bytes: int, seconds: float, world_size: int) -> float:
-    """Return bytes a second that a link carries: algorithm bandwidth times 2(n-1)/n.
-
-    Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md, all-reduce.
-    """
-    return message_bytes / seconds * 2 * (world_size - 1) / world_size
-
-
 def _bus_bandwidths(result: DdpResult) -> str:
+    if result.world_size < 2 or not all(row.median_s for row in result.all_reduce):
+        return "a size without a time, or no second rank"
     if not result.all_reduce:
         return "no sizes"
     ordered = sorted(result.all_reduce, key=attrgetter("bytes"))
     texts = []
     for row in (ordered[0], ordered[-1]):
-        rate = bus_bandwidth(row.bytes, row.median_s or 1.0, result.world_size) / 1e9
+        rate = bus_bandwidth(
+            operation="all-reduce",
+            size_bytes=row.bytes,
+            ranks=result.world_size,
+            seconds=row.median_s,
+        )
         texts.append(
-            f"{row.bytes:,} B in {1e3 * row.median_s:.2f} ms, busbw {rate:.3g} GB/s"
+            f"{row.bytes:,} B in {1e3 * row.median_s:.2f} ms, "
+            f"busbw {rate / 1e9:.3g} GB/s"
         )
     return f"{len(ordered)} sizes: " + "; ".join(texts)
 

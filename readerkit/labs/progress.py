@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from readerkit.budget import Ceilings
+from readerkit.budget import Ceilings, show_usd
 from readerkit.labs.item import Item
 
 OBJECTIVES = {
@@ -142,10 +142,11 @@ def _rented(found: Findings, lab: str, what: str) -> Item:
     if found.spend is None:
         return Item.of(what, False, "no ledger says what the GPUs cost")
     cents, ceiling = found.spend.lab_cents.get(lab, 0), found.spend.lab_goal_cents
+    paid = f"{show_usd(cents)} of {show_usd(ceiling)} through the guard"
     return Item.of(
         what,
         0 < cents <= ceiling,
-        f"{found.rented[lab]}; {_usd(cents)} of {_usd(ceiling)} through the guard",
+        f"{found.rented[lab]}; {paid}",
     )
 
 
@@ -154,7 +155,7 @@ def _spend(found: Findings, what: str) -> Item:
     if spend is None:
         how = "readerkit budget ledger --create, even to spend nothing"
         return Item.of(what, False, f"no ledger: {how}")
-    sums = f"{_usd(spend.phase_cents)} of {_usd(spend.phase_goal_cents)}"
+    sums = f"{show_usd(spend.phase_cents)} of {show_usd(spend.phase_goal_cents)}"
     if not spend.recorded:
         how = "readerkit budget ledger --export experiments/35-cloud-budget.md"
         return Item.of(what, False, f"{sums}, not recorded: {how}")
@@ -187,7 +188,3 @@ def _waive(line: Line, waived: Mapping[str, str]) -> Line:
         return line
     item = Item(line.item.what, "waived", waived[line.name])
     return replace(line, item=item)
-
-
-def _usd(cents: int) -> str:
-    return f"${cents // 100}.{cents % 100:02}"
