@@ -1,4 +1,4 @@
-"""What records say about lines: which ran, and what they sent."""
+"""Records as a site has them: which are stale, whose lines ran, where they belong."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from readerkit.anchors import Span
 from readerkit.annotations import Mirror
-from readerkit.lit import sent_through
+from readerkit.lit import LitLines, lit
 from readerkit.records import Record, lines_from_text
 
 
@@ -19,25 +19,6 @@ class Evidence:
     stale: tuple[str, ...] = ()
     is_own: bool = False
     """Made on this machine, in place of the one that ships."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Calls:
-    """What one rank issued in one step, through some lines."""
-
-    op: str
-    count: int
-    payload_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class SeenThere:
-    """What one record saw in the lines of a span."""
-
-    comparison: str
-    lines: int
-    """How many of the lines ran in the step; 0: none in this configuration."""
-    calls: tuple[Calls, ...]
 
 
 Files = Mapping[tuple[str, str], Mapping[str, frozenset[int]]]
@@ -56,32 +37,18 @@ def ran_lines(
     for each in evidence:
         if each.stale:
             continue
-        for lit in each.record.lit:
-            lines = frozenset(lines_from_text(lit.step))
-            files.setdefault((lit.upstream, lit.path), {})[each.record.comparison] = (
-                lines
-            )
+        for row in each.record.lit:
+            of_file = files.setdefault((row.upstream, row.path), {})
+            of_file[each.record.comparison] = frozenset(lines_from_text(row.step))
     return files
 
 
 def seen_there(
-    upstream: str, span: Span, files: Files, evidence: Mapping[str, Evidence]
-) -> list[SeenThere]:
-    """Return what each record that knows the file of a span saw in its lines."""
-    wanted = set(range(span.first, span.last + 1))
-    found = []
-    for comparison, lines in files.get((upstream, span.path), {}).items():
-        calls = _calls(evidence[comparison].record, upstream, span)
-        found.append(SeenThere(comparison, len(lines & wanted), calls))
-    return found
-
-
-def _calls(record: Record, upstream: str, span: Span) -> tuple[Calls, ...]:
-    """Return what the first rank issued while one of these lines was on the stack."""
-    if not record.events:
-        return ()
-    sent = sent_through(record.events[0], upstream, span)
-    return tuple(Calls(each.op, each.calls, each.payload_bytes) for each in sent)
+    upstream: str, span: Span, evidence: Mapping[str, Evidence]
+) -> list[LitLines]:
+    """Return what each record of the code at hand shows of some lines."""
+    fresh = (each.record for each in evidence.values() if not each.stale)
+    return lit(fresh, upstream, span)
 
 
 def comparisons_of(mirror: Mirror, evidence: Mapping[str, Evidence]) -> list[str]:

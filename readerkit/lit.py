@@ -27,7 +27,7 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Sent:
     """All calls of one operation that some lines led to, on one rank."""
 
@@ -56,6 +56,11 @@ class LitLines:
         """Whether any of the lines ran in the step."""
         return bool(self.step_lines)
 
+    @property
+    def first_rank(self) -> tuple[Sent, ...]:
+        """What the first rank issued; nothing where the record has no events."""
+        return self.sent[0] if self.sent else ()
+
     def to_plain(self) -> dict[str, object]:
         """Return it as JSON takes it, lines in order."""
         return {
@@ -73,13 +78,14 @@ def lit(
     upstream: str,
     span: Span,
     *,
-    commit: str = "",
-    blob: str = "",
+    commit: str | None = None,
+    blob: str | None = None,
 ) -> list[LitLines]:
     """Return what every record that watched these lines shows of them.
 
     ``commit`` and ``blob`` are those of today: the pin of the upstream, which a folder
-    such as the minis does not have, and the id of the file.
+    such as the minis does not have (empty), and the id of the file. Without them no
+    record counts as stale: the caller has sorted those out.
     """
     return [
         _lit(record, upstream, span, commit, blob)
@@ -95,7 +101,9 @@ def _watched(record: Record, upstream: str, path: str) -> bool:
     return upstream in record.pins
 
 
-def _lit(record: Record, upstream: str, span: Span, commit: str, blob: str) -> LitLines:
+def _lit(
+    record: Record, upstream: str, span: Span, commit: str | None, blob: str | None
+) -> LitLines:
     step: frozenset[int] = frozenset()
     setup: frozenset[int] = frozenset()
     inside = range(span.first, span.last + 1)
@@ -110,7 +118,8 @@ def _lit(record: Record, upstream: str, span: Span, commit: str, blob: str) -> L
         step,
         setup,
         tuple(sent_through(rank, upstream, span) for rank in record.events),
-        stale=pin != commit or (span.path in known and known[span.path] != blob),
+        stale=commit is not None
+        and (pin != commit or (span.path in known and known[span.path] != blob)),
     )
 
 

@@ -23,7 +23,7 @@ def record():
 
 def seen(record, span, upstream="megatron"):
     evidence = {NAME: Evidence(record)}
-    return seen_there(upstream, span, ran_lines(evidence.values()), evidence)
+    return seen_there(upstream, span, evidence)
 
 
 def test_the_line_that_issues_is_credited_with_its_calls_and_bytes(record):
@@ -31,32 +31,40 @@ def test_the_line_that_issues_is_credited_with_its_calls_and_bytes(record):
     site = first.upstream[0].site
     mine = [event for event in first.upstream if event.site == site]
     [found] = seen(record, Span(site.path, site.line, site.line))
-    [calls] = found.calls
-    assert found.lines == 1
-    assert (calls.op, calls.count) == (mine[0].op, len(mine))
-    assert calls.payload_bytes == sum(event.payload_bytes for event in mine)
+    [sent] = found.first_rank
+    assert found.step_lines == {site.line}
+    assert (sent.op, sent.calls) == (mine[0].op, len(mine))
+    assert sent.payload_bytes == sum(event.payload_bytes for event in mine)
 
 
 def test_the_mini_is_asked_for_its_own_side(record):
     site = record.events[0].mini[0].site
     [found] = seen(record, Span(site.path, site.line, site.line), "minis")
-    assert found.calls
+    assert found.first_rank
 
 
 def test_lines_that_did_not_run_are_said_not_to_have(record):
     lit = next(lit for lit in record.lit if lit.step and lit.upstream == "megatron")
     last = max(lines_from_text(lit.step))
     [found] = seen(record, Span(lit.path, last + 1, last + 1))
-    assert (found.lines, found.calls) == (0, ())
+    assert (found.ran, found.first_rank) == (False, ())
 
 
-def test_a_file_that_no_record_knows_is_not_spoken_of(record):
-    assert seen(record, Span("megatron/core/nowhere.py", 1, 9)) == []
+def test_a_file_that_was_watched_and_not_touched_did_not_run(record):
+    [found] = seen(record, Span("megatron/core/nowhere.py", 1, 9))
+    assert (found.ran, found.setup_lines) == (False, frozenset())
+
+
+def test_an_upstream_that_a_record_did_not_watch_is_not_spoken_of(record):
+    assert seen(record, Span("deepspeed/runtime/zero/stage3.py", 1, 9), "ds") == []
 
 
 def test_a_stale_record_says_nothing(record):
     evidence = [Evidence(record, stale=("a.py has changed",))]
     assert ran_lines(evidence) == {}
+    site = record.events[0].upstream[0].site
+    span = Span(site.path, site.line, site.line)
+    assert seen_there("megatron", span, {NAME: evidence[0]}) == []
 
 
 def test_a_file_whose_lines_ran_only_in_setup_ran_no_line_of_the_step(record):

@@ -65,6 +65,7 @@ BELOW: dict[str, set[str]] = {
         "evidence",
         "labs",
         "links",
+        "lit",
         "records",
         "routes",
         "upstreams",

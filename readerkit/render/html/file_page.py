@@ -10,8 +10,9 @@ from itertools import groupby
 from markupsafe import Markup
 
 from readerkit.book import MINIS, Note
-from readerkit.evidence import SeenThere, seen_there
+from readerkit.evidence import seen_there
 from readerkit.links import File, Link, Target
+from readerkit.lit import LitLines, Sent
 from readerkit.render.html import addresses
 from readerkit.render.html.code import link, numbered
 from readerkit.render.html.escape import shown
@@ -163,11 +164,9 @@ def rights(shelf: Shelf, upstream: Upstream, path: str) -> Rights:
 
 def _seen(shelf: Shelf, note: Note) -> Iterator[Seen]:
     """Yield what records saw in a note's lines; that nothing ran, only if none did."""
-    found = seen_there(note.annotation.upstream, note.span, shelf.ran, shelf.evidence)
-    ran = [each for each in found if each.lines]
-    for _, group in groupby(
-        sorted(ran or found, key=lambda each: each.calls), lambda each: each.calls
-    ):
+    found = seen_there(note.annotation.upstream, note.span, shelf.evidence)
+    ran = [each for each in found if each.ran]
+    for _, group in groupby(sorted(ran or found, key=_alike), _alike):
         same = list(group)
         records = tuple(
             (e.comparison, shelf.strips.get(e.comparison, "")) for e in same
@@ -175,15 +174,22 @@ def _seen(shelf: Shelf, note: Note) -> Iterator[Seen]:
         yield Seen(ran_text(same[0]), bool(ran), records)
 
 
-def ran_text(seen: SeenThere) -> Text:
+def _alike(seen: LitLines) -> tuple[tuple[Sent, ...], bool]:
+    """Return what makes two records say the same of some lines."""
+    return seen.first_rank, not seen.ran and bool(seen.setup_lines)
+
+
+def ran_text(seen: LitLines) -> Text:
     """Return ``ran here: 4 all-gathers, 1.2 MB``, or that nothing ran."""
-    if not seen.lines:
+    if not seen.ran and seen.setup_lines:
+        return label("ran while it was set up, not in the step")
+    if not seen.ran:
         return label("not executed in this configuration")
-    if not seen.calls:
+    if not seen.first_rank:
         return label("ran here and sent nothing")
     sent = [
-        f"{calls.count} {calls.op.replace('_', '-')}, {size(calls.payload_bytes)}"
-        for calls in seen.calls
+        f"{each.calls} {each.op.replace('_', '-')}, {size(each.payload_bytes)}"
+        for each in seen.first_rank
     ]
     ran = label("ran here")
     said = shown("; ".join(sent))

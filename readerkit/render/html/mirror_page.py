@@ -154,8 +154,8 @@ def _section(
 
 
 def _seen(shelf: Shelf, span: Span) -> Iterator[Seen]:
-    for each in seen_there(MINIS, span, shelf.ran, shelf.evidence):
-        if each.calls:
+    for each in seen_there(MINIS, span, shelf.evidence):
+        if each.first_rank:
             page = shelf.strips.get(each.comparison, "")
             yield Seen(ran_text(each), True, ((each.comparison, page),))
 

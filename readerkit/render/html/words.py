@@ -77,6 +77,9 @@ SPANISH = {
     "Evidence": "Evidencia",
     "ran here": "se ejecutó aquí",
     "ran here and sent nothing": "se ejecutó aquí y no envió nada",
+    "ran while it was set up, not in the step": (
+        "se ejecutó al prepararlo, no en el paso"
+    ),
     "not executed in this configuration": "no se ejecutó en esta configuración",
     "no record covers these lines": "ningún registro cubre estas líneas",
     "lines": "líneas",
