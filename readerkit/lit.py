@@ -269,11 +269,12 @@ def say_sent(sent: Sequence[Sequence[Sent]]) -> str:
 def _say_rank(sent: Sequence[Sent]) -> str:
     if not sent:
         return ""
-    calls = ", ".join(_say_calls(each.op, each.calls) for each in sent)
+    calls = ", ".join(say_calls(each.op, each.calls) for each in sent)
     return f"{calls}, {say_bytes(sum(each.payload_bytes for each in sent))}"
 
 
-def _say_calls(op: str, calls: int) -> str:
+def say_calls(op: str, calls: int) -> str:
+    """Return so many calls by their name: ``4 all-gathers``."""
     name = _NAMES.get(op, op)
     return f"{calls} {name}" if calls == 1 else f"{calls} {name}s"
 

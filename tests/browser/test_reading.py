@@ -43,6 +43,15 @@ def test_lines_in_the_address_are_marked(site, open_page):
     assert page.locator(".l.on").count() == 3
 
 
+def test_the_footer_waits_for_the_last_note(layers):
+    notes = layers.locator(".code .note")
+    last = max(
+        note["y"] + note["height"]
+        for note in (notes.nth(i).bounding_box() for i in range(notes.count()))
+    )
+    assert layers.locator("footer.foot").bounding_box()["y"] >= last
+
+
 def test_choosing_lines_changes_the_address(layers):
     layers.locator("#L20").click()
     layers.wait_for_url("**#L20")

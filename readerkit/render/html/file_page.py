@@ -12,7 +12,7 @@ from markupsafe import Markup
 from readerkit.book import MINIS, Note
 from readerkit.evidence import seen_there
 from readerkit.links import File, Link, Target
-from readerkit.lit import LitLines, Sent
+from readerkit.lit import LitLines, Sent, say_calls
 from readerkit.render.html import addresses
 from readerkit.render.html.code import link, numbered
 from readerkit.render.html.escape import shown
@@ -188,7 +188,7 @@ def ran_text(seen: LitLines) -> Text:
     if not seen.first_rank:
         return label("ran here and sent nothing")
     sent = [
-        f"{each.calls} {each.op.replace('_', '-')}, {size(each.payload_bytes)}"
+        f"{say_calls(each.op, each.calls)}, {size(each.payload_bytes)}"
         for each in seen.first_rank
     ]
     ran = label("ran here")
