@@ -76,12 +76,17 @@ class SourceFile:
     def symbol_around(self, first: int, last: int) -> Symbol | None:
         """Return the smallest definition that holds these lines, if one does."""
         around = [
-            symbol
-            for symbols in self.symbols.values()
-            for symbol in symbols
-            if symbol.first <= first and last <= symbol.last
+            (end - start, symbol)
+            for start, end, symbol in self._extents
+            if start <= first and last <= end
         ]
-        return min(around, key=lambda symbol: symbol.last - symbol.first, default=None)
+        return min(around, key=lambda found: found[0], default=(0, None))[1]
+
+    @cached_property
+    def _extents(self) -> list[tuple[int, int, Symbol]]:
+        """First and last line of every definition, for many questions."""
+        every = (symbol for symbols in self.symbols.values() for symbol in symbols)
+        return [(symbol.first, symbol.last, symbol) for symbol in every]
 
     @property
     def first_broken_line(self) -> int | None:

@@ -25,7 +25,7 @@ from readerkit.records import Record
 from readerkit.render.html import addresses, search
 from readerkit.render.html.chapter import diagram_file
 from readerkit.render.html.environment import Templates
-from readerkit.render.html.file_page import view
+from readerkit.render.html.notes import check_texts
 from readerkit.render.html.pages import Page, pages
 from readerkit.render.html.shelf import Origin, Sheet, Shelf, join_names, make_sheet
 from readerkit.upstreams.store import blob_id
@@ -78,8 +78,7 @@ def make_site(library: Library, inputs: Inputs, workshop: Workshop) -> Files:
     """
     sources = open_sources(library, workshop)
     shelf = make_shelf(library, inputs, sources, workshop)
-    for name in shelf.notes:
-        view(shelf, name)
+    check_texts(shelf.notes.values(), shelf.book)
     writing = read_writing(library, sources)
     workshop.shelf = shelf
     files: Files = {

@@ -55,6 +55,11 @@ class Inputs:
         code = sorted(p for p in ours if p.suffix in (".py", ".yaml"))
         return _digest([*self._content(), *code, *sorted(self.site.rglob("*"))])
 
+    def looks_digest(self) -> str:
+        """Return a digest of what pages show without holding it: theme, diagrams."""
+        diagrams = (self.book / "site" / "pages" / "diagrams").glob("*")
+        return _digest([*self.below("theme"), *sorted(diagrams)])
+
     def served_digest(self) -> str:
         """Return a digest of where bytes came from: a build may have to fetch them."""
         return _digest(sorted((self.cache / "served").glob("*.json")))

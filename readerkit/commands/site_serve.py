@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import mimetypes
 import re
 import socket
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -43,7 +45,7 @@ NAMES = ["127.0.0.1", "localhost"]
 MAX_READ = 10_000
 """Ids of notes that one reader may have read."""
 MAX_BODY_BYTES = 1_000_000
-_LIVE = b'<script src="/-/live.js"></script>\n'
+_LIVE = '<script src="/-/live.js" data-build="{build}" data-looks="{looks}"></script>\n'
 _QUIZ = b'<script src="/-/quiz.js"></script>\n'
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -62,6 +64,10 @@ class Server:
         self.book = book
         self.workshop = Workshop()
         self.files: Files = {}
+        self.live = b""
+        """What makes a page follow: it names the build that the page is of."""
+        self.state = ""
+        """The build and what is wrong since, as open pages are told it."""
         self.listeners: set[asyncio.Queue[str]] = set()
         self.read_file = inputs.mine.parent / "read.json"
         self.closing = False
@@ -75,20 +81,26 @@ class Server:
         """
         library = open_library(self.book, quiet=True)
         self.files = make_site(library, self.inputs, self.workshop)
+        build, looks = str(time.time_ns()), self.inputs.looks_digest()
+        self.live = _LIVE.format(build=build, looks=looks).encode()
+        self.state = json.dumps({"build": build, "fault": ""})
+
+    def build_again(self) -> None:
+        """Make the site anew, or say why not: the old site stays then."""
+        try:
+            self.build()
+        except ReaderkitError as error:
+            warn(str(error))
+            self.state = json.dumps({**json.loads(self.state), "fault": str(error)})
 
     async def watch(self) -> None:
         """Build anew after each change, and tell every open page."""
         # The shortest pause that still takes a save by rename as one change.
         folders = self.inputs.watched()
         async for _ in awatch(*folders, debounce=400, step=20, rust_timeout=1000):
-            try:
-                await asyncio.to_thread(self.build)
-                said = json.dumps({"kind": "reload"})
-            except ReaderkitError as error:
-                warn(str(error))
-                said = json.dumps({"kind": "fault", "text": str(error)})
+            await asyncio.to_thread(self.build_again)
             for listener in self.listeners:
-                listener.put_nowait(said)
+                listener.put_nowait(self.state)
 
     # --- what is asked for ---
 
@@ -106,7 +118,7 @@ class Server:
         kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
         if kind == "text/html":
             head, mark, tail = data.rpartition(b"</body>")
-            scripts = _LIVE + _QUIZ if path.startswith("quiz/") else _LIVE
+            scripts = self.live + _QUIZ if path.startswith("quiz/") else self.live
             data = head + scripts + mark + tail if mark else data
         return Response(data, media_type=kind, headers=_HEADERS)
 
@@ -119,7 +131,7 @@ class Server:
         return Response(data, media_type="text/javascript", headers=_HEADERS)
 
     async def changes(self, _: Request) -> Response:
-        """Answer with a line for each build, as long as the page is open."""
+        """Answer with the state now and after each change, while the page is open."""
         return StreamingResponse(
             self._events(), media_type="text/event-stream", headers=_HEADERS
         )
@@ -128,7 +140,7 @@ class Server:
         listener: asyncio.Queue[str] = asyncio.Queue()
         self.listeners.add(listener)
         try:
-            yield "retry: 500\n\n"
+            yield f"retry: 500\ndata: {self.state}\n\n"
             while not self.closing:
                 with contextlib.suppress(TimeoutError):
                     said = await asyncio.wait_for(listener.get(), 0.5)
@@ -252,6 +264,9 @@ def serve(inputs: Inputs, book: Path | None, port: int) -> None:
             ) from None
         server = Server(inputs, book)
         server.build()
+        # What parsing left stays for good: looking through it again costs 100 ms.
+        gc.collect()
+        gc.freeze()
         click.echo(f"http://{HOST}:{listener.getsockname()[1]}/ (stop with ^C)")
         config = uvicorn.Config(
             application(server), log_level="warning", timeout_graceful_shutdown=2

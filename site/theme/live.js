@@ -1,21 +1,66 @@
-// Only while the site is served: reload after a build, share what was read.
+// Only while the site is served: follow what changes, share what was read.
 "use strict";
 (function () {
+  const own = document.querySelector("script[data-build]").dataset.build;
+
+  // --- follow what changes ---
+  // A page that differs in its notes only takes their text in where they stand: nothing
+  // else moves, and a long page is not laid out anew.
+  const parts = ".code .note, .contents";
+  function taken(html) {
+    const page = new DOMParser().parseFromString(html, "text/html");
+    const stamp = page.querySelector("script[data-build]");
+    const build = stamp.dataset.build, texts = new Map();
+    delete stamp.dataset.build;
+    page.querySelectorAll(parts).forEach(function (part) {
+      texts.set(part.id || part.className, part.innerHTML);
+      part.replaceChildren();
+    });
+    return { build: build, texts: texts, rest: page.documentElement.innerHTML };
+  }
+  function ask() {
+    return fetch(location.pathname).then(function (answer) {
+      if (!answer.ok) throw new Error(answer.statusText);
+      return answer.text();
+    }).then(taken);
+  }
+  let shown = ask().then(function (page) {
+    if (page.build !== own) throw new Error("changed while it was loaded");
+    return page;
+  });
+  function follow(build) {
+    shown = shown.then(function (before) {
+      if (before.build === build) return before;
+      return ask().then(function (after) {
+        if (before.rest !== after.rest) throw new Error("more than notes changed");
+        document.querySelectorAll(parts).forEach(function (part) {
+          const id = part.id || part.className, text = after.texts.get(id);
+          if (text !== before.texts.get(id)) part.innerHTML = text;
+        });
+        return after;
+      });
+    });
+    shown.catch(function () { location.reload(); });
+  }
+  function tell(fault) {
+    let box = document.getElementById("fault");
+    if (!box) {
+      box = document.createElement("pre");
+      box.id = "fault";
+      box.className = "warning";
+      box.setAttribute("role", "alert");
+      document.body.prepend(box);
+    }
+    box.textContent = fault;
+    box.hidden = !fault;
+  }
   new EventSource("/-/changes").addEventListener("message", function (event) {
     const said = JSON.parse(event.data);
-    if (said.kind === "reload") location.reload();
-    else {
-      let box = document.getElementById("fault");
-      if (!box) {
-        box = document.createElement("pre");
-        box.id = "fault";
-        box.className = "warning";
-        box.setAttribute("role", "alert");
-        document.body.prepend(box);
-      }
-      box.textContent = said.text;
-    }
+    tell(said.fault);
+    follow(said.build);
   });
+
+  // --- share what was read ---
   function share(ids) {
     return fetch("/-/read", ids ? {
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(ids),

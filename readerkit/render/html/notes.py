@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from readerkit.annotations import TEXT_FIELDS, Annotation, Citation, Concept
 from readerkit.book import Book, Note
-from readerkit.errors import ContentError
+from readerkit.errors import ContentError, Fault
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.markdown import FormulaError, line, prose
@@ -126,28 +126,21 @@ def note_view(
         ContentError: a formula in it that cannot be set.
     """
     annotation = note.annotation
-    spanish = book.translations.get(SPANISH, {}).get(annotation.id)
     upstream = book.upstreams[annotation.upstream]
     lock = book.locks.get(upstream.name)
-    try:
-        title = _text(annotation.title, (spanish or {}).get("title"), line)
-        paragraphs = tuple(_paragraphs(annotation, spanish))
-    except FormulaError as error:
-        raise ContentError(
-            [annotation.place.fault(f"{annotation.id}: {error}")]
-        ) from None
+    texts = _texts(annotation, book)
     page = addresses.source_page(upstream.name, note.span.path)
     return NoteView(
         id=annotation.id,
         kind=annotation.kind,
         kind_label=label(annotation.kind),
-        title=title,
+        title=texts.title,
         page=f"{page}#{annotation.id}",
         path=shown(note.span.path),
         first=note.span.first,
         last=note.span.last,
         symbol=shown(note.symbol),
-        paragraphs=paragraphs,
+        paragraphs=texts.paragraphs,
         cites=tuple(cite(citation, book) for citation in annotation.references),
         cards=tuple(card(book.concepts[name]) for name in annotation.concepts),
         beside=beside,
@@ -158,9 +151,46 @@ def note_view(
         permalink=upstream.permalink(note.span),
         commit=upstream.commit,
         blob=lock.files.get(note.span.path, "") if lock else "",
-        is_translated=spanish is not None,
+        is_translated=texts.is_translated,
         mine=annotation.mine,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    title: Text
+    paragraphs: tuple[Paragraph, ...]
+    is_translated: bool
+
+
+def check_texts(notes: Iterable[Note], book: Book) -> None:
+    """Refuse notes whose text cannot be shown.
+
+    Raises:
+        ContentError: every formula that cannot be set.
+    """
+    faults: list[Fault] = []
+    for note in notes:
+        try:
+            _texts(note.annotation, book)
+        except ContentError as error:
+            faults += error.faults
+    if faults:
+        raise ContentError(faults)
+
+
+def _texts(annotation: Annotation, book: Book) -> _Texts:
+    spanish = book.translations.get(SPANISH, {}).get(annotation.id)
+    try:
+        return _Texts(
+            _text(annotation.title, (spanish or {}).get("title"), line),
+            tuple(_paragraphs(annotation, spanish)),
+            spanish is not None,
+        )
+    except FormulaError as error:
+        raise ContentError(
+            [annotation.place.fault(f"{annotation.id}: {error}")]
+        ) from None
 
 
 def _paragraphs(
