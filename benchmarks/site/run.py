@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import platform
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import tree_sitter
 import tree_sitter_python
+from playwright.sync_api import sync_playwright
 from pycco.main import generate_documentation
 from pygments import highlight as pygments_highlight
 from pygments.formatters import HtmlFormatter
@@ -161,32 +164,56 @@ def nothing_changed() -> None:
 
 
 def one_note() -> None:
-    """From a changed note to its page, in the process of a running server."""
-    library = open_library()
-    page = "read/megatron/megatron/core/tensor_parallel/layers.py.html"
-    with tempfile.TemporaryDirectory() as folder:
-        book = Path(folder)
-        for name in ("annotations", "site"):
-            shutil.copytree(library.root / name, book / name)
-        inputs = find_inputs(book)
-        workshop = Workshop()
-        make_site(open_library(book, quiet=True), inputs, workshop)[page]()
-        note = book / "annotations" / "megatron" / "tensor_parallel.yaml"
+    """From a saved note to its text in a page open in a browser, by the clock."""
+    address = "read/megatron/megatron/core/tensor_parallel/layers.py.html"
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as server:
+        note = Path(folder) / "annotations" / "megatron" / "tensor_parallel.yaml"
         text = note.read_text("utf-8")
-        clock, cpu = [], []
-        for number in range(9):
-            note.write_text(text.replace("One switch picks", f"Switch {number} picks"))
-            begin, begin_cpu = time.perf_counter(), time.process_time()
-            made = make_site(open_library(book, quiet=True), inputs, workshop)
-            if f"Switch {number} picks".encode() not in made[page]():
-                raise AssertionError("the page does not show the changed note")
-            clock.append(time.perf_counter() - begin)
-            cpu.append(time.process_time() - begin_cpu)
+        taken = []
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            )
+            page = browser.new_page()
+            page.goto(server + address)
+            for number in range(12):
+                time.sleep(1)
+                new = f"Switch {number} picks"
+                begin = time.time()
+                note.write_text(text.replace("One switch picks", new))
+                shown = page.evaluate(WHEN_SHOWN, new) / 1e3
+                taken.append(shown - begin)
+            browser.close()
+    slowest = max(taken[2:])
     print(
-        f"| a changed note to its page, in a running server | "
-        f"{statistics.median(clock) * 1e3:.0f} ms by the clock, "
-        f"{statistics.median(cpu) * 1e3:.0f} ms of CPU | at most 200 ms |"
+        f"| a note saved to its text in an open page of Chromium "
+        f"| {statistics.median(taken[2:]) * 1e3:.0f} ms, slowest of 10 "
+        f"{slowest * 1e3:.0f} ms | at most 200 ms |"
     )
+
+
+WHEN_SHOWN = """text => new Promise(tell => {
+  const note = document.querySelector("#tp-row-forward");
+  const look = () => note.textContent.includes(text) && requestAnimationFrame(
+    () => tell(Date.now()));
+  new MutationObserver(look).observe(note, {childList: true, subtree: true});
+  look();
+})"""
+
+
+@contextmanager
+def serving(book: Path) -> Iterator[str]:
+    """Serve a copy of the shipped book; give the server's address."""
+    for name in ("annotations", "site"):
+        shutil.copytree(open_library().root / name, book / name)
+    command = ["site", "serve", "--port", "0", "--book", str(book)]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "readerkit", *command], stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    yield server.stdout.readline().split()[0]
+    server.send_signal(signal.SIGINT)
+    server.wait(20)
 
 
 if __name__ == "__main__":
