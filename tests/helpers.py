@@ -123,6 +123,9 @@ def git(repository: Path, *arguments: str) -> str:
         "GIT_AUTHOR_EMAIL": "test@localhost",
         "GIT_COMMITTER_NAME": "Test",
         "GIT_COMMITTER_EMAIL": "test@localhost",
+        # The same files make the same commit, whenever.
+        "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
+        "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z",
     }
     done = subprocess.run(
         ["git", "-C", str(repository), *arguments],
