@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -149,12 +150,17 @@ class Visit:
             raise ReaderkitError(f"got '{count[:20]}' questions, expected a number")
         if count and not 1 <= int(count) <= MAX_COUNT:
             raise ReaderkitError(f"got {count} questions, expected 1 to {MAX_COUNT}")
+        minutes = _first(form, "minutes")
+        if minutes and not re.fullmatch("[1-9][0-9]{0,2}", minutes):
+            raise ReaderkitError(f"got '{minutes[:20]}' minutes, expected 1 to 999")
         return begin(
             self.bank,
             self.history,
             topics=(topic,) if topic else (),
             count=int(count) if count and not exam else None,
             exam=exam,
+            due=bool(_first(form, "due")) and not exam,
+            minutes=float(minutes) if minutes else None,
         )
 
     def _session(self, name: str) -> Session:
@@ -182,7 +188,8 @@ class Visit:
             return self.ask(session)
         feedback = feedback_view(self.shelf, variant.prompt, text, result, self.address)
         if not result["done"]:
-            return self.ask(session, feedback=feedback)
+            given = form.get("answer", ())
+            return self.ask(session, feedback=feedback, given=given)
         return Turn(
             session=session.row.id,
             position=result["position"],

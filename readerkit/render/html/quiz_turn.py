@@ -99,7 +99,7 @@ class Turn:
     minutes_left: str = ""
     notice: Markup = Markup()  # noqa: RUF009  a frozen value
     given: tuple[str, ...] = ()
-    """An answer that could not be read, to be mended."""
+    """An answer that was wrong or could not be read, to be mended."""
     offer: Offer | None = None
     feedback: Feedback | None = None
     question: QuestionView | None = None

@@ -22,6 +22,8 @@ SPANISH = {
     "Each row": "Cada fila",
     "Solution": "Solución",
     "Begin": "Empezar",
+    "Minutes": "Minutos",
+    "Only what is due again": "Solo lo que toca repasar",
     "Topic": "Tema",
     "Answer": "Respuesta",
     "Your answer": "Su respuesta",

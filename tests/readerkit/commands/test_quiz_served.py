@@ -99,12 +99,34 @@ def test_form_sent_twice_answers_nothing_else(book, served):
     assert f'value="{session}"' in send(served, do="open")[1]
 
 
+def test_a_wrong_answer_is_there_to_be_mended(book, served):
+    _, text = send(served, do="begin", count="10")
+    while 'type="checkbox" name="answer"' not in text:
+        session, at = hidden(text, "session"), hidden(text, "at")
+        send(served, do="skip", session=session, at=at)
+        _, text = send(served, do="next", session=session)
+    wrong = ["a", "b", "c"]
+    session, at = hidden(text, "session"), hidden(text, "at")
+    _, text = send(served, do="answer", session=session, at=at, answer=wrong)
+    assert "Not yet." in text
+    assert re.findall(r'value="(\w)" checked', text) == wrong
+
+
+def test_only_what_is_due_and_a_limit_of_minutes(book, served):
+    _, text = send(served, do="begin", due="1")
+    assert "nothing is due" in text
+    _, text = send(served, do="begin", count="3", minutes="7")
+    assert re.search(r"\b7 <span[^>]*>minutes left", text)
+
+
 NONSENSE = [
     {},
     {"do": "nothing"},
     {"do": "begin", "topic": "nobody"},
     {"do": "begin", "count": "-1"},
     {"do": "begin", "count": "9" * 5000},
+    {"do": "begin", "minutes": "0"},
+    {"do": "begin", "minutes": "nan"},
     {"do": "answer", "session": "nobody", "at": "1.1"},
 ]
 
