@@ -5,7 +5,8 @@ Knows nothing of git, files or HTML: parsed YAML comes in, checked against its s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -15,6 +16,16 @@ from readerkit.document import Path, YamlFile
 from readerkit.errors import AnchorError, ContentError, Fault
 
 TEXT_FIELDS = ("decision", "alternative", "why", "cost", "text")
+
+
+def english_stamp(texts: Iterable[str]) -> str:
+    """Return a short name of English texts, by which a translation says it is theirs.
+
+    White space does not count. It begins with ``en-``, so that no reader of YAML takes
+    eight digits for a number.
+    """
+    words = "\0".join(" ".join(text.split()) for text in texts)
+    return f"en-{hashlib.sha256(words.encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +68,11 @@ class Annotation:
     concepts: tuple[str, ...] = ()
     mine: bool = False
     """Whether it comes from the reader's own overlay book."""
+
+    @property
+    def stamp(self) -> str:
+        """The name of its texts: what a translation of it is ``of``."""
+        return english_stamp(getattr(self, name) for name in ("title", *TEXT_FIELDS))
 
     def with_texts(self, texts: Mapping[str, str]) -> Annotation:
         """Return the annotation with translated texts in place of its own."""

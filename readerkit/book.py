@@ -44,10 +44,17 @@ class Book:
     """Language to annotation id to field to text."""
     comparisons: Mapping[str, Comparison] = field(default_factory=dict)
     """By name."""
+    translated_from: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Language to annotation id to the stamp of the English that was translated."""
 
     def notes_on(self, upstream: str) -> list[Annotation]:
         """Return the annotations of one upstream in the order they were written."""
         return [a for a in self.annotations.values() if a.upstream == upstream]
+
+    def is_outdated(self, language: str, annotation: str) -> bool:
+        """Tell whether the English of a note changed after it was translated."""
+        stamp = self.translated_from.get(language, {}).get(annotation)
+        return stamp is not None and stamp != self.annotations[annotation].stamp
 
     def differences(self, comparison: str) -> list[tuple[str, Difference]]:
         """Return how the sides of a comparison may differ, each with its mirror."""

@@ -124,8 +124,14 @@ class _Reader:
 
     def book(self) -> Book:
         translations: dict[str, dict[str, dict[str, str]]] = {}
+        stamps: dict[str, dict[str, str]] = {}
         for language, document in self.translated:
-            translations.setdefault(language, {}).update(document.value)
+            texts = translations.setdefault(language, {})
+            of = stamps.setdefault(language, {})
+            for name, entry in document.value.items():
+                texts[name] = {key: entry[key] for key in entry if key != "of"}
+                if "of" in entry:
+                    of[name] = entry["of"]
         return Book(
             self.upstreams,
             self.locks,
@@ -135,6 +141,7 @@ class _Reader:
             {r.entry.key: r.entry for r in self.references},
             translations,
             {c.entry.name: c.entry for c in self.comparisons},
+            stamps,
         )
 
     def read(self, file: BookFile) -> None:

@@ -198,7 +198,12 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
     "translation": {
         "type": "object",
         "propertyNames": ID,
-        "additionalProperties": object_of([], title=TEXT, **_NOTE_TEXTS),
+        "additionalProperties": object_of(
+            [],
+            of={"type": "string", "pattern": "^en-[0-9a-f]{8}$"},
+            title=TEXT,
+            **_NOTE_TEXTS,
+        ),
     },
     "mirror": object_of(
         ["id", "title", "idea", "sections"],

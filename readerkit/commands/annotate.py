@@ -251,6 +251,8 @@ def _show_one(
         texts = library.book.translations.get(lang, {}).get(note_id)
         if texts is None:
             click.echo(f"(no {lang} text yet: this is the English one)", err=True)
+        elif library.book.is_outdated(lang, note_id):
+            click.echo(f"(the English changed after this {lang} text)", err=True)
         annotation = annotation.with_texts(texts or {})
     sources = library.sources(library.upstream(annotation.upstream))
     [note] = resolve_notes(library.book, sources, [annotation])

@@ -8,6 +8,7 @@ import click
 
 from readerkit.book import (
     MINIS,
+    Book,
     Note,
     Sources,
     check_mirrors,
@@ -86,9 +87,21 @@ def check_locks(library: Library, pages: list[Page]) -> list[dict[str, Any]]:
                 "anchors": len(notes),
                 "differences": [*lock_differences(locked, now, upstream.commit)],
                 "not_reviewed": unread,
+                "translations_to_check": _behind(library.book, upstream),
             }
         )
     return results
+
+
+def _behind(book: Book, upstream: Upstream) -> list[dict[str, str]]:
+    """Return the translated notes that do not say that they are of today's English."""
+    return [
+        {"id": note.id, "language": language, "of": stamp, "now": note.stamp}
+        for note in book.notes_on(upstream.name)
+        for language, texts in sorted(book.translations.items())
+        if note.id in texts
+        and (stamp := book.translated_from[language].get(note.id, "")) != note.stamp
+    ]
 
 
 def refuse_differences(results: list[dict[str, Any]]) -> None:
@@ -115,3 +128,11 @@ def print_checked(result: dict[str, Any]) -> None:
         more = len(unread) - MAX_LISTED
         rest = f" and {more} more: readerkit annotate {name}" if more > 0 else ""
         click.echo(f"  not reviewed against this code yet: {first}{rest}")
+    behind = result["translations_to_check"]
+    for each in behind[:MAX_LISTED]:
+        what = "the English changed since" if each["of"] else "of which English?"
+        mend = f"once it says the same, write of: {each['now']}"
+        click.echo(f"  {each['id']} ({each['language']}): {what}: {mend}")
+    if len(behind) > MAX_LISTED:
+        others = counted(len(behind) - MAX_LISTED, "more translation")
+        click.echo(f"  {others}: readerkit annotate {name} --check --json")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 
 from readerkit.anchors import Anchor
 from readerkit.annotations import (
+    TEXT_FIELDS,
     Annotation,
     Citation,
     Event,
@@ -85,6 +89,17 @@ def test_translation_replaces_only_what_it_translates():
     assert (spanish.title, spanish.why) == ("La primera", "La mitad.")
     assert (spanish.decision, spanish.anchor) == (note.decision, note.anchor)
     assert note.title == "The first"
+
+
+def test_stamp_is_of_the_words_of_a_note_and_of_nothing_else():
+    note = parse_annotation(document(NOTES, "annotations"), 0, "sample")
+    assert re.fullmatch("en-[0-9a-f]{8}", note.stamp)
+    assert replace(note, why="Half  the\nbytes.").stamp == note.stamp
+    assert replace(note, anchor=Anchor("lib/b.py"), concepts=()).stamp == note.stamp
+    changes = [{field: "New."} for field in ("title", *TEXT_FIELDS)]
+    moved = {"why": note.cost, "cost": note.why}
+    stamps = {replace(note, **texts).stamp for texts in [*changes, moved, {}]}
+    assert len(stamps) == len(changes) + 2
 
 
 LEAVING = {

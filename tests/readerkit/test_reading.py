@@ -38,7 +38,7 @@ FILES = {
     "references.yaml": REFERENCES,
     "concepts.yaml": CONCEPTS,
     "sample/linear.yaml": ANNOTATIONS,
-    "sample/linear.es.yaml": "close: {title: El cierre}\n",
+    "sample/linear.es.yaml": "close: {of: en-12345678, title: El cierre}\n",
     "mirrors/closing.yaml": MIRROR,
 }
 
@@ -69,9 +69,21 @@ def test_book_joins_all_files():
     assert list(book.concepts) == ["collectives", "all-reduce"]
     assert list(book.references) == ["paper"]
     assert book.translations == {"es": {"close": {"title": "El cierre"}}}
+    assert book.translated_from == {"es": {"close": "en-12345678"}}
     assert book.annotations["close"].upstream == "sample"
     assert book.minis_beside("close") == ("tensor",)
     assert book.minis_beside("whole-step") == ()
+
+
+def test_translation_is_outdated_when_it_says_that_it_is_of_other_words():
+    stamp = parse_book(files({})).annotations["close"].stamp
+    of = "close: {{{}title: El cierre}}\n"
+    for said, is_outdated in [("", False), (f"of: {stamp}, ", False),
+                              ("of: en-12345678, ", True)]:  # fmt: skip
+        book = parse_book(files({"sample/linear.es.yaml": of.format(said)}))
+        assert book.is_outdated("es", "close") == is_outdated
+        assert not book.is_outdated("es", "whole-step")
+        assert not book.is_outdated("pt", "close")
 
 
 def test_known_differences_have_a_bound_for_each_comparison_and_event():

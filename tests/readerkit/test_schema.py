@@ -300,10 +300,18 @@ FAULTS = {
         "translation",
         "one: {titel: T, kind: note}\nTwo {x}: {}\nthree: 3\n",
         ["1:7: unknown key: got 'titel', expected 'title', perhaps",
-         "1:17: unknown key: got 'kind', expected one of title, decision, alternative, "
-         "why, cost, text",
+         "1:17: unknown key: got 'kind', expected one of of, title, decision, "
+         "alternative, why, cost, text",
          f"2:1: wrong key: got 'Two {{x}}', expected an id: {ID}",
          "3:8: wrong type for 'three': got 3, expected object"],
+    ),
+    "stamp of a translation": (
+        "translation",
+        "one: {of: en-12345678}\ntwo: {of: 12345678}\nthree: {of: en-1234567G}\n",
+        ["2:11: wrong type for 'of': got 12345678, expected string (put it "
+         "in quotes)",
+         "3:13: wrong value for 'of': got 'en-1234567G', expected text that fits "
+         "^en-[0-9a-f]{8}$"],
     ),
 }  # fmt: skip
 

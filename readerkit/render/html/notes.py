@@ -109,6 +109,8 @@ class NoteView:
     commit: str
     blob: str
     is_translated: bool
+    is_outdated: bool
+    """Whether the English changed after it was translated."""
     mine: bool
 
 
@@ -152,6 +154,7 @@ def note_view(
         commit=upstream.commit,
         blob=lock.files.get(note.span.path, "") if lock else "",
         is_translated=texts.is_translated,
+        is_outdated=book.is_outdated(SPANISH, annotation.id),
         mine=annotation.mine,
     )
 

@@ -60,6 +60,7 @@ class Site:
 
     menu: tuple[MenuItem, ...]
     untranslated: str = SPANISH["Not translated yet: the English text."]
+    outdated: str = SPANISH["The English text changed after this one."]
 
 
 @dataclass(frozen=True, slots=True)

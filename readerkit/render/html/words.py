@@ -95,6 +95,9 @@ SPANISH = {
     "Notes in this file": "Notas de este archivo",
     "Uses of what this file defines": "Usos de lo que define este archivo",
     "Not translated yet: the English text.": "Aún sin traducir: texto en inglés.",
+    "The English text changed after this one.": (
+        "El texto en inglés cambió después de esta traducción."
+    ),
     "Print, quote, link: every line has an address.": (
         "Imprima, cite, enlace: cada línea tiene su dirección."
     ),

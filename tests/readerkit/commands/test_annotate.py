@@ -170,6 +170,40 @@ def test_translation_replaces_the_texts_it_has(tmp_path, capsys):
     assert "no es text yet" in other.err
 
 
+def test_check_tells_of_translations_whose_english_changed(tmp_path, capsys):
+    unsaid = SPANISH + "whole-step: {title: Un paso}\n"
+    book = make_book(tmp_path, more={"sample/linear.es.yaml": unsaid})
+    where = ("--book", str(book.root))
+    assert run(capsys, "annotate", "--update-lock", *where).code == 0
+    said = run(capsys, "annotate", "--check", *where)
+    assert said.code == 0
+    stamps = re.findall(
+        r"^  (\S+) \(es\): of which English\?: .* of: (en-\w{8})$", said.out, re.M
+    )
+    assert [name for name, _ in stamps] == ["close", "whole-step"]
+
+    sidecar = book.root / "annotations" / "sample" / "linear.es.yaml"
+    for name, stamp in stamps:
+        text = sidecar.read_text()
+        sidecar.write_text(text.replace(f"{name}: {{", f"{name}: {{of: {stamp}, "))
+    assert "(es)" not in run(capsys, "annotate", "--check", *where).out
+    shown = run(capsys, "annotate", "close", "--lang", "es", *where)
+    assert shown.err == ""
+
+    notes = book.root / "annotations" / "sample" / "linear.yaml"
+    notes.write_text(notes.read_text().replace("picks it", "picks one"))
+    said = run(capsys, "annotate", "--check", *where)
+    assert said.code == 0
+    assert "  close (es): the English changed since: once it says" in said.out
+    assert "whole-step (es)" not in said.out
+    plain = json.loads(run(capsys, "annotate", "--check", "--json", *where).out)
+    [behind] = plain[0]["translations_to_check"]
+    assert (behind["id"], behind["of"]) == ("close", stamps[0][1])
+    assert behind["now"] in said.out
+    shown = run(capsys, "annotate", "close", "--lang", "es", *where)
+    assert "the English changed after this es text" in shown.err
+
+
 def test_mini_stands_beside_the_note_and_in_the_table(tmp_path, capsys):
     book = with_minis(tmp_path)
     done = run(capsys, "annotate", "close", "--book", str(book.root))
@@ -271,6 +305,7 @@ def test_check_with_json_lists_differences_and_fails(locked):
             "anchors": 2,
             "differences": [],
             "not_reviewed": ["close", "whole-step"],
+            "translations_to_check": [],
         }
     ]
     edit_lock(locked, lambda anchors: anchors.pop("close"))

@@ -1,0 +1,192 @@
+"""The Spanish texts: of what exists, in its order, and with its numbers and code."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from readerkit.annotations import TEXT_FIELDS, Annotation
+from readerkit.yaml_tree import parse_yaml
+from tests.content.test_annotations import library
+from tests.helpers import ROOT
+
+NOTES = ROOT / "annotations"
+PAGES = ROOT / "site" / "pages"
+FIELDS = ("title", *TEXT_FIELDS)
+
+CODE = re.compile(r"`[^`]+`")
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?: ?(?:[KMGT]i?B\b|%))?")
+SHORT = r"(?:\d+|[a-z]{1,2})\b"
+# 1/dp, t=2, v*h/t, t * cp * dp
+TERM = re.compile(rf"\b{SHORT}(?: ?[*/=] ?{SHORT})+")
+KEPT = {
+    "code": CODE,
+    "formula": re.compile(r"\$[^$]+\$"),
+    "link": re.compile(r"\]\([^)]*\)"),
+    "heading or list": re.compile(r"^(?:#+|[-*]|\d+\.)(?= )", re.M),
+    "bold": re.compile(r"\*\*"),
+}
+KEPT_BESIDE_CODE = {"number": NUMBER, "term": TERM}
+
+
+def kept(text: str) -> Counter[tuple[str, str]]:
+    """Return all that a translation leaves as it is, and how often it stands there."""
+    beside = CODE.sub(" ", text)
+    found = [(what, m) for what, like in KEPT.items() for m in like.findall(text)]
+    for what, like in KEPT_BESIDE_CODE.items():
+        found += [(what, match.replace(" ", "")) for match in like.findall(beside)]
+    return Counter((what, " ".join(match.split())) for what, match in found)
+
+
+def changed(english: str, spanish: str) -> list[str]:
+    """Return what only one of two texts has, and that they are equal if they are."""
+    ours, theirs = kept(english), kept(spanish)
+    rows = [f"only in English: {what} {text}" for what, text in ours - theirs]
+    rows += [f"only in Spanish: {what} {text}" for what, text in theirs - ours]
+    return rows + (["not translated"] if english == spanish else [])
+
+
+def sidecars() -> list[Path]:
+    return sorted(NOTES.glob("*/*.es.yaml"))
+
+
+def translated() -> list[tuple[Annotation, dict[str, str]]]:
+    """Return the notes that have Spanish texts, with these."""
+    book = library().book
+    return [
+        (book.annotations[name], texts)
+        for name, texts in book.translations["es"].items()
+    ]
+
+
+def note_ids(value: object) -> str:
+    return value.id if isinstance(value, Annotation) else ""
+
+
+def scripts() -> list[Path]:
+    """Return the chapters, labs and solutions."""
+    folders = (PAGES / "chapters", PAGES / "labs")
+    return [
+        path
+        for folder in folders
+        for path in sorted(folder.glob("*.md"))
+        if not path.name.endswith(".es.md")
+    ]
+
+
+def names(path: Path) -> str:
+    return path.name
+
+
+FENCE = re.compile(r"^```(.*)\n((?s:.*?))^```$", re.M)
+EQUAL = ("note", "diagram", "schedule")
+
+
+def fences(text: str) -> list[str]:
+    """Return what stands between fences, without the words that a reader sees."""
+    rows = []
+    for head, body in FENCE.findall(text):
+        if head == "reckon":
+            body = "\n".join(row.partition("=")[0] for row in body.splitlines())
+        rows.append(head if head == "yaml" else f"{head}\n{body}")
+    return rows
+
+
+# --- what the comparison sees ---
+
+CHANGES = {
+    "a number": ("40 million parameters", "41 millones de parámetros"),
+    "a number with a point": ("a factor of 1.0", "un factor de 1.1"),
+    "a unit": ("25 MiB by default", "25 MB por defecto"),
+    "a share": ("saves 70% of it", "ahorra el 7% de eso"),
+    "a code span": ("`main_grad` is a view", "`grad` es una vista"),
+    "a code span that is gone": ("`main_grad` is a view", "es una vista"),
+    "a number in code": ("`2(t-1)/t * A` bytes", "`(t-1)/t * A` bytes"),
+    "a fraction": ("1/dp of the bucket", "1/t del bucket"),
+    "a value": ("at t=1", "con t=2"),
+    "a product": ("v*h/t elements", "v*h elementos"),
+    "a link": ("[here](https://a.example/)", "[aquí](https://b.example/)"),
+    "a formula": ("$x^2$", "$x^3$"),
+    "a list": ("- one\n- two\n", "- uno\n"),
+    "no translation": ("a bucket", "a bucket"),
+}
+
+
+@pytest.mark.parametrize(("english", "spanish"), CHANGES.values(), ids=CHANGES)
+def test_what_a_translation_may_not_change_is_seen(english, spanish):
+    assert changed(english, spanish)
+
+
+SAME = {
+    "order": ("`a` before `b`, 1 and 2", "2 y 1, `b` después de `a`"),
+    "units apart": ("160 MB", "160MB"),
+    "a term spaced": ("t * cp", "t*cp"),
+    "bits": ("16-bit activations", "activaciones de 16 bits"),
+}
+
+
+@pytest.mark.parametrize(("english", "spanish"), SAME.values(), ids=SAME)
+def test_words_may_stand_in_any_order(english, spanish):
+    assert changed(english, spanish) == []
+
+
+def test_a_number_that_changes_in_english_is_seen_in_every_note_that_has_one():
+    counted = 0
+    for note, texts in translated():
+        for field in FIELDS:
+            beside = CODE.sub(" ", getattr(note, field))
+            if NUMBER.search(beside):
+                counted += 1
+                number = NUMBER.search(beside)[0]
+                moved = getattr(note, field).replace(number, f"9{number}")
+                english = replace(note, **{field: moved})
+                assert changed(getattr(english, field), texts[field])
+    assert counted > 20
+
+
+# --- the sidecars ---
+
+
+@pytest.mark.parametrize("path", sidecars(), ids=names)
+def test_sidecar_has_the_notes_of_its_english_file_in_their_order(path):
+    english = path.with_name(path.name.replace(".es.", "."))
+    ids = [entry["id"] for entry in parse_yaml(english.read_bytes(), "").value]
+    ours = list(parse_yaml(path.read_bytes(), "").value)
+    assert ours == [name for name in ids if name in ours]
+
+
+@pytest.mark.parametrize(("note", "texts"), translated(), ids=note_ids)
+def test_a_note_is_translated_whole_or_not_at_all(note, texts):
+    assert set(texts) == {field for field in FIELDS if getattr(note, field)}
+    assert len(texts["title"]) <= 80
+
+
+@pytest.mark.parametrize(("note", "texts"), translated(), ids=note_ids)
+def test_translation_says_of_which_english_it_is(note, texts):
+    said = library().book.translated_from["es"].get(note.id)
+    assert said == note.stamp, "readerkit annotate --check tells what to do"
+
+
+@pytest.mark.parametrize(("note", "texts"), translated(), ids=note_ids)
+def test_spanish_text_keeps_numbers_code_and_links(note, texts):
+    wrong = {
+        field: rows
+        for field, text in texts.items()
+        if (rows := changed(getattr(note, field), text))
+    }
+    assert wrong == {}
+
+
+# --- chapters and labs ---
+
+
+@pytest.mark.parametrize("path", scripts(), ids=names)
+def test_chapter_and_lab_say_the_same_in_spanish(path):
+    english = path.read_text("utf-8")
+    spanish = path.with_suffix(".es.md").read_text("utf-8")
+    assert fences(english) == fences(spanish)
+    assert changed(english, spanish) == []
