@@ -83,17 +83,14 @@ def names(path: Path) -> str:
 
 
 FENCE = re.compile(r"^```(.*)\n((?s:.*?))^```$", re.M)
-EQUAL = ("note", "diagram", "schedule")
 
 
-def fences(text: str) -> list[str]:
-    """Return what stands between fences, without the words that a reader sees."""
-    rows = []
-    for head, body in FENCE.findall(text):
-        if head == "reckon":
-            body = "\n".join(row.partition("=")[0] for row in body.splitlines())
-        rows.append(head if head == "yaml" else f"{head}\n{body}")
-    return rows
+def fences(text: str) -> list[tuple[str, list[str]]]:
+    """Return what is fenced: what it is, and the keys and numbers in it, in order."""
+    return [
+        (head, re.findall(r"\b\w+(?=: )", body) + NUMBER.findall(body))
+        for head, body in FENCE.findall(text)
+    ]
 
 
 # --- what the comparison sees ---
@@ -189,4 +186,4 @@ def test_chapter_and_lab_say_the_same_in_spanish(path):
     english = path.read_text("utf-8")
     spanish = path.with_suffix(".es.md").read_text("utf-8")
     assert fences(english) == fences(spanish)
-    assert changed(english, spanish) == []
+    assert changed(FENCE.sub("", english), FENCE.sub("", spanish)) == []

@@ -2,6 +2,7 @@
 
 Between fences stands what is resolved when the site is built: ``note ID``, ``diagram
 NAME``, ``schedule NAME RANKS MICROBATCHES [CHUNKS]``, ``reckon`` with one sum a line.
+A Spanish text shows the same between its words, so a page holds each of these once.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from markupsafe import Markup
 
@@ -30,16 +32,15 @@ _FENCE = re.compile(
     r"^```(note|diagram|schedule|reckon)\b *(.*)\n((?s:.*?))^```$", re.M
 )
 _FACTOR = re.compile(r"([0-9.]+(?:e[0-9]+)?)\s*(.*)")
-_NOTHING = Markup("")
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
     """One line of arithmetic with its result."""
 
-    factors: Markup
+    factors: Text
     result: Markup
-    about: Markup
+    about: Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,21 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
+class Chart:
+    """A drawn schedule, and what stands under it."""
+
+    image: Markup
+    caption: Text
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """A part of a chapter: exactly one of its fields is filled."""
 
-    text: Markup = _NOTHING
+    text: Text | None = None
     note: NoteView | None = None
     lines: Excerpt | None = None
-    chart: Markup = _NOTHING
+    chart: Chart | None = None
     drawing: Drawing | None = None
     sums: tuple[Sum, ...] = ()
 
@@ -71,7 +80,7 @@ class ChapterPage:
     address: str
     title: Text
     pieces: tuple[Piece, ...]
-    spanish: tuple[Piece, ...]
+    is_translated: bool
     previous: str
     next: str
 
@@ -85,6 +94,12 @@ class Script:
     file: str
     text: str
     spanish: str = ""
+    """The Spanish text, if there is one."""
+
+    @property
+    def spanish_file(self) -> str:
+        """Where the Spanish text stands."""
+        return self.file.removesuffix(".md") + ".es.md"
 
 
 def chapter_page(
@@ -99,20 +114,27 @@ def chapter_page(
         ContentError: something that a fence names and nothing is called.
     """
     address = addresses.chapter_page(script.name)
-    english, spanish = pieces(shelf, script, diagrams, address)
-    return ChapterPage(address, chapter_title(script), english, spanish, *around)
+    told = tuple(pieces(shelf, script, diagrams, address))
+    is_translated = bool(script.spanish)
+    return ChapterPage(address, chapter_title(script), told, is_translated, *around)
 
 
 def pieces(
     shelf: Shelf, script: Script, diagrams: Mapping[str, Diagram], address: str
-) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    """Return what a text holds under its title, in English and perhaps in Spanish.
+) -> Iterator[Piece]:
+    """Yield what a text holds under its title, in English and perhaps in Spanish.
 
     Raises:
-        ContentError: something that a fence names and nothing is called.
+        ContentError: something that a fence names and nothing is called; a Spanish text
+            that shows something else.
     """
-    writer = _Writer(shelf, script, diagrams, address)
-    return tuple(writer.pieces(script.text)), tuple(writer.pieces(script.spanish))
+    writer = _Writer(shelf, diagrams, address)
+    english = list(_parts(script.text, script.file))
+    spanish = list(_parts(script.spanish, script.spanish_file))
+    if script.spanish:
+        _check_equal(english, spanish)
+    for part, other in zip_longest(english, spanish):
+        yield from writer.pieces(part, other)
 
 
 def chapter_title(script: Script) -> Text:
@@ -126,88 +148,152 @@ def chapter_title(script: Script) -> Text:
 
 
 @dataclass(frozen=True, slots=True)
+class _Part:
+    """A run of prose, or what stands in a fence."""
+
+    file: str
+    at: int
+    """The line it begins at."""
+    body: str
+    kind: str = ""
+    """Empty: prose."""
+    name: str = ""
+
+    @property
+    def shows(self) -> str:
+        """What it says in no language."""
+        rows = self.body.splitlines() if self.kind == "reckon" else []
+        sums = (" * ".join(_numbers(row.partition("=")[0])) for row in rows)
+        return " ".join([self.kind, self.name, ", ".join(sums)]).strip()
+
+    def fault(self, what: str, got: str = "", expected: str = "") -> ContentError:
+        return ContentError([Fault(self.file, self.at, 1, what, got, expected)])
+
+
+def _parts(text: str, file: str) -> Iterator[_Part]:
+    """Yield prose and fences in turn, prose first and last, the title left out."""
+
+    def line_of(offset: int) -> int:
+        return text.count("\n", 0, offset) + 1
+
+    reached = text.index("\n") if "\n" in text else len(text)
+    for match in _FENCE.finditer(text):
+        yield _Part(file, line_of(reached), text[reached : match.start()])
+        kind, name, body = match[1], match[2].strip(), match[3]
+        yield _Part(file, line_of(match.start()), body, kind, name)
+        reached = match.end()
+    yield _Part(file, line_of(reached), text[reached:])
+
+
+def _check_equal(english: list[_Part], spanish: list[_Part]) -> None:
+    for ours, theirs in zip_longest(english[1::2], spanish[1::2]):
+        expected = f"'{ours.shows}'" if ours else "the end"
+        if theirs is None:
+            raise spanish[-1].fault("the English text shows more", "", expected)
+        if ours is None or ours.shows != theirs.shows:
+            what = "not what the English text shows here"
+            raise theirs.fault(what, f"'{theirs.shows}'", expected)
+
+
+@dataclass(frozen=True, slots=True)
 class _Writer:
     shelf: Shelf
-    script: Script
     diagrams: Mapping[str, Diagram]
     address: str
 
-    def pieces(self, text: str) -> Iterator[Piece]:
-        reached = text.index("\n") if "\n" in text else len(text)
-        for match in _FENCE.finditer(text):
-            yield from self._prose(text, reached, match.start())
-            at = text.count("\n", 0, match.start()) + 1
-            yield self._fenced(match[1], match[2].strip(), match[3], at)
-            reached = match.end()
-        yield from self._prose(text, reached, len(text))
+    def pieces(self, part: _Part, other: _Part | None) -> Iterator[Piece]:
+        """Yield the piece of a part, ``other`` being the same in Spanish."""
+        if part.kind:
+            yield self._fenced(part, other)
+        elif part.body.strip() or (other and other.body.strip()):
+            yield Piece(text=Text(_prose(part), _prose(other) if other else None))
 
-    def _prose(self, text: str, start: int, end: int) -> Iterator[Piece]:
-        if text[start:end].strip():
-            try:
-                yield Piece(text=prose(text[start:end]))
-            except FormulaError as error:
-                raise self._fault(text.count("\n", 0, start) + 1, str(error)) from None
-
-    def _fenced(self, kind: str, name: str, body: str, at: int) -> Piece:
-        if kind == "note":
+    def _fenced(self, part: _Part, other: _Part | None) -> Piece:
+        name = part.name
+        if part.kind == "note":
             if name not in self.shelf.notes:
-                raise self._fault(at, "unknown note", name)
+                raise part.fault("unknown note", name)
             note = self.shelf.notes[name]
             upstream = note.annotation.upstream
             lines = excerpt(self.shelf, upstream, note.span, self.address)
             return Piece(note=view(self.shelf, name), lines=lines)
-        if kind == "diagram":
+        if part.kind == "diagram":
             if name not in self.diagrams:
-                raise self._fault(at, "unknown diagram", name)
+                raise part.fault("unknown diagram", name)
             return Piece(drawing=drawing(self.diagrams[name]))
-        if kind == "schedule":
-            return Piece(chart=self._schedule(name, at))
-        return Piece(sums=tuple(self._sum(row, at) for row in body.splitlines()))
-
-    def _schedule(self, words: str, at: int) -> Markup:
-        name, *sizes = words.split()
-        try:
-            ranks, microbatches, chunks = (*map(int, sizes), 1)[:3]
-            orders = get_orders(name, ranks, microbatches, chunks)
-        except ValueError as error:
-            raise self._fault(at, f"schedule: {error}", words) from None
-        timeline = get_timeline(orders)
-        cells = []
-        for step, (start, end) in sorted(timeline.items(), key=lambda item: item[1]):
-            chunk, rank = divmod(step.stage, ranks)
-            text = f"{step.kind}{step.microbatch_id}"
-            cells.append(Cell(rank, start, end, text, step.kind, chunk))
-        ideal, total = get_bubble(timeline, ranks)
-        what = f"{chunks} chunks" if chunks > 1 else "one chunk"
-        title = (
-            f"{name}: {ranks} ranks, {microbatches} microbatches, {what} a rank; "
-            f"bubble {float(ideal):.2%} of ideal, {float(total):.2%} of total"
+        if part.kind == "schedule":
+            return Piece(chart=_schedule(part))
+        rows = part.body.splitlines()
+        others = other.body.splitlines() if other else [None] * len(rows)
+        return Piece(
+            sums=tuple(_sum(part, *both) for both in zip(rows, others, strict=True))
         )
-        rows = [f"rank {rank}" for rank in range(ranks)]
-        figure = Markup("<figure>{}<figcaption>{}</figcaption></figure>")
-        chart = gantt(f"schedule-{'-'.join(words.split())}", title, rows, cells)
-        return figure.format(chart, shown(title))
 
-    def _sum(self, row: str, at: int) -> Sum:
-        left, _, about = row.partition("=")
-        product, units = 1.0, []
-        for factor in left.split("*"):
-            match = _FACTOR.fullmatch(factor.strip())
-            if not match:
-                raise self._fault(at, "not a product of numbers with units", row)
-            product *= float(match[1])
-            units.append(match[2].strip())
-        is_bytes = any(unit.startswith("B/") for unit in units)
-        result = size(product) if is_bytes else f"{product:.3g} {units[0]}"
-        factors = " × ".join(
-            f"{number(float(m[1]))} {m[2]}" if float(m[1]) < 1e6 else f"{m[1]} {m[2]}"
-            for m in (_FACTOR.match(f.strip()) for f in left.split("*"))
-            if m
-        )
-        return Sum(shown(factors), shown(result), line(about))
 
-    def _fault(self, at: int, what: str, got: str = "") -> ContentError:
-        return ContentError([Fault(self.script.file, at, 1, what, got)])
+def _prose(part: _Part) -> Markup:
+    try:
+        return prose(part.body)
+    except FormulaError as error:
+        raise part.fault(str(error)) from None
+
+
+def _schedule(part: _Part) -> Chart:
+    name, *sizes = part.name.split()
+    try:
+        ranks, microbatches, chunks = (*map(int, sizes), 1)[:3]
+        orders = get_orders(name, ranks, microbatches, chunks)
+    except ValueError as error:
+        raise part.fault(f"schedule: {error}", part.name) from None
+    timeline = get_timeline(orders)
+    cells = []
+    for step, (start, end) in sorted(timeline.items(), key=lambda item: item[1]):
+        chunk, rank = divmod(step.stage, ranks)
+        text = f"{step.kind}{step.microbatch_id}"
+        cells.append(Cell(rank, start, end, text, step.kind, chunk))
+    ideal, total = (float(share) for share in get_bubble(timeline, ranks))
+    title = (
+        f"{name}: {ranks} ranks, {microbatches} microbatches, "
+        f"{f'{chunks} chunks' if chunks > 1 else 'one chunk'} a rank; "
+        f"bubble {ideal:.2%} of ideal, {total:.2%} of total"
+    )
+    spanish = (
+        f"{name}: {ranks} ranks, {microbatches} microbatches, "
+        f"{f'{chunks} chunks' if chunks > 1 else 'un chunk'} por rank; "
+        f"burbuja: {ideal:.2%} del ideal, {total:.2%} del total"
+    )
+    rows = [f"rank {rank}" for rank in range(ranks)]
+    chart = gantt(f"schedule-{'-'.join(part.name.split())}", title, rows, cells)
+    return Chart(chart, Text(shown(title), shown(spanish)))
+
+
+def _numbers(left: str) -> list[str]:
+    matches = (_FACTOR.fullmatch(factor.strip()) for factor in left.split("*"))
+    return [match[1] if match else "?" for match in matches]
+
+
+def _sum(part: _Part, row: str, spanish: str | None) -> Sum:
+    factors, result, about = _reckoned(part, row)
+    if spanish is None:
+        return Sum(Text(factors), result, Text(about))
+    others, _, told = _reckoned(part, spanish)
+    return Sum(Text(factors, others), result, Text(about, told))
+
+
+def _reckoned(part: _Part, row: str) -> tuple[Markup, Markup, Markup]:
+    """Return a product as it is read, its result, and what it is of."""
+    left, _, about = row.partition("=")
+    product, units, factors = 1.0, [], []
+    for factor in left.split("*"):
+        match = _FACTOR.fullmatch(factor.strip())
+        if not match:
+            raise part.fault("not a product of numbers with units", row)
+        value, unit = float(match[1]), match[2].strip()
+        product *= value
+        units.append(unit)
+        factors.append(f"{number(value) if value < 1e6 else match[1]} {unit}")
+    is_bytes = any(unit.startswith("B/") for unit in units)
+    result = size(product) if is_bytes else f"{product:.3g} {units[0]}"
+    return shown(" × ".join(factors)), shown(result), line(about)
 
 
 def drawing(diagram: Diagram) -> Drawing:

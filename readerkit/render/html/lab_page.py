@@ -32,7 +32,7 @@ class Told:
 
     title: Text
     pieces: tuple[Piece, ...]
-    spanish: tuple[Piece, ...]
+    is_translated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ def lab_page(
     address = addresses.lab_page(lab.problem.name)
 
     def told(script: Script) -> Told:
-        both = pieces(shelf, script, diagrams, address)
-        return Told(chapter_title(script), *both)
+        told = tuple(pieces(shelf, script, diagrams, address))
+        return Told(chapter_title(script), told, bool(script.spanish))
 
     problem = told(lab.problem)
     return LabPage(

@@ -12,7 +12,7 @@ LABS = {
     "00.md": "# Lab 00: a *price*\n\nHow much? <script>alert(1)</script>\n",
     "00.solution.md": "# Lab 00: what it was\n\nFortytwo, with $x^2$.\n",
     "01.md": "# Lab 01: ranks\n\n```note close\n```\n",
-    "01.es.md": "# Laboratorio 01: rangos\n\nDos procesos.\n",
+    "01.es.md": "# Laboratorio 01: ranks\n\nDos procesos.\n\n```note close\n```\n",
     "01.task.yaml": "run: |\n  echo '</code><b>'\n",
 }
 

@@ -1,0 +1,111 @@
+"""A chapter in two languages: the words in both, everything else once."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.helpers import make_book, run, write_files
+
+ENGLISH = """\
+# Two ranks
+
+Sum it.
+
+```note close
+```
+
+```reckon
+2 parameters * 16 B/parameter = what one holds
+```
+
+Then wait.
+
+```schedule gpipe 2 4
+```
+"""
+SPANISH = """\
+# Dos ranks
+
+Súmelo.
+
+```note close
+```
+
+```reckon
+2 parámetros * 16 B/parámetro = lo que guarda uno
+```
+
+Luego espere.
+
+```schedule gpipe 2 4
+```
+"""
+
+
+def built(tmp_path, capsys, spanish: str):
+    book = make_book(tmp_path)
+    texts = {"01-two.md": ENGLISH, "01-two.es.md": spanish}
+    write_files(
+        book.root, {f"site/pages/chapters/{name}": texts[name] for name in texts}
+    )
+    site = tmp_path / "site"
+    where = ("--book", str(book.root), "--output", str(site))
+    return site / "chapters" / "two.html", run(capsys, "site", "build", *where)
+
+
+def test_words_stand_in_both_languages_and_what_is_shown_stands_once(tmp_path, capsys):
+    page, done = built(tmp_path, capsys, SPANISH)
+    assert done.code == 0, done.err
+    html = page.read_text()
+    for english, spanish in [
+        ("<p>Sum it.</p>", "<p>Súmelo.</p>"),
+        ("2 parameters × 16 B/parameter", "2 parámetros × 16 B/parámetro"),
+        ("what one holds", "lo que guarda uno"),
+        ("bubble 25.00% of ideal", "burbuja: 25.00% del ideal"),
+        ("Two ranks", "Dos ranks"),
+    ]:
+        assert re.search(rf'lang="en">\s*[^"]*{re.escape(english)}', html), english
+        assert re.search(rf'lang="es">\s*[^"]*{re.escape(spanish)}', html), spanish
+    assert html.count('class="excerpt"') == 1
+    assert html.count("<svg ") == 1
+    assert html.count("<strong>32 B</strong>") == 1
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+
+
+OTHER = {
+    "another note": (
+        SPANISH.replace("note close", "note whole-step"),
+        ":5:1: not what the English text shows here: got 'note whole-step', "
+        "expected 'note close'",
+    ),
+    "a number": (
+        SPANISH.replace("2 par", "3 par"),
+        ":8:1: not what the English text shows here: got 'reckon  3 * 16', "
+        "expected 'reckon  2 * 16'",
+    ),
+    "less": (
+        SPANISH.partition("```schedule")[0],
+        ":10:1: the English text shows more: expected 'schedule gpipe 2 4'",
+    ),
+    "more": (
+        SPANISH + "\n```note close\n```\n",
+        ":17:1: not what the English text shows here: got 'note close', "
+        "expected the end",
+    ),
+    "a formula that cannot be set": (
+        SPANISH.replace("Luego", r"$\nada$"),
+        ":10:1: formula $\\nada$",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spanish", "said"), OTHER.values(), ids=OTHER)
+def test_spanish_that_shows_something_else_is_a_fault_where_it_stands(
+    tmp_path, capsys, spanish, said
+):
+    _, done = built(tmp_path, capsys, spanish)
+    assert done.code == 1
+    assert f"site/pages/chapters/01-two.es.md{said}" in done.err
