@@ -5,14 +5,16 @@
   const box = document.getElementById("search-results");
   const root = document.body.dataset.root;
   const LIMIT = 40;
+  const SPANISH = { citation: "decisión", note: "nota", pitfall: "trampa", concept: "concepto", chapter: "capítulo",
+    lab: "lab", estimate: "cálculo", beside: "al lado", file: "archivo", name: "nombre" };
   let entries = null, asked = false, chosen = -1;
 
   // The index is a script, because a page that is opened as a file may not fetch.
   window.readerkitIndex = function (data) {
     entries = [];
     data.texts.forEach(function (text) {
-      entries.push({ kind: text[0], name: text[1], where: text[2], page: text[3],
-        key: flat(text[1]), body: text[4].toLowerCase(), weight: 0 });
+      entries.push({ kind: text[0], name: text[1], spanish: text[5], where: text[2], page: text[3],
+        key: flat(text[1]), body: plain(text[4]), weight: 0 });
     });
     data.files.forEach(function (file) {
       entries.push({ kind: "file", name: file[1].split("/").pop(), where: file[1], page: file[0],
@@ -27,7 +29,9 @@
     });
     show();
   };
-  function flat(text) { return text.toLowerCase().replace(/[_\s]+/g, ""); }
+  // Without accents: who types "perdida" finds "pérdida".
+  function plain(text) { return text.toLowerCase().normalize("NFD").replace(/[\u0300-\u036f]/g, ""); }
+  function flat(text) { return plain(text).replace(/[_\s]+/g, ""); }
   function load() {
     if (asked) return;
     asked = true;
@@ -50,7 +54,7 @@
     return total + 100;
   }
   function find(query) {
-    const terms = query.toLowerCase().split(/[\s_]+/).filter(Boolean);
+    const terms = plain(query).split(/[\s_]+/).filter(Boolean);
     if (!terms.length) return [];
     const whole = flat(query), found = [];
     for (const entry of entries) {
@@ -69,6 +73,7 @@
   function show() {
     if (!entries || document.activeElement !== input) return;
     const results = find(input.value);
+    const spanish = document.documentElement.lang === "es";
     box.replaceChildren();
     results.forEach(function (entry, index) {
       const link = document.createElement("a");
@@ -77,14 +82,15 @@
       link.setAttribute("role", "option");
       link.setAttribute("aria-selected", "false");
       link.tabIndex = -1;
-      link.append(part("what", entry.kind), part("name", entry.name), part("where", entry.where));
+      link.append(part("what", spanish ? SPANISH[entry.kind] : entry.kind),
+        part("name", spanish && entry.spanish || entry.name), part("where", entry.where));
       box.append(link);
     });
     if (!results.length && input.value.trim()) {
       const none = document.createElement("p");
       none.setAttribute("role", "option");
       none.setAttribute("aria-disabled", "true");
-      none.textContent = "Nothing found";
+      none.textContent = spanish ? "Nada encontrado" : "Nothing found";
       box.append(none);
     }
     open(input.value.trim() !== "");

@@ -13,12 +13,16 @@
 
   // --- theme ---
   const button = document.getElementById("theme");
-  const themes = { auto: "Theme: as the system says", light: "Theme: light", dark: "Theme: dark" };
+  const themes = {
+    en: { auto: "Theme: as the system says", light: "Theme: light", dark: "Theme: dark" },
+    es: { auto: "Tema: el del sistema", light: "Tema: claro", dark: "Tema: oscuro" },
+  };
   function showTheme(name) {
     if (name === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = name;
-    button.setAttribute("aria-label", themes[name]);
-    button.title = themes[name];
+    const said = themes[document.documentElement.lang][name];
+    button.setAttribute("aria-label", said);
+    button.title = said;
   }
   let theme = document.documentElement.dataset.theme || "auto";
   showTheme(theme);
@@ -27,6 +31,7 @@
     keep("theme", theme);
     showTheme(theme);
   });
+  document.querySelector(".lang").addEventListener("change", function () { showTheme(theme); });
 
   // --- lines: #L10-L20 ---
   function range(hash) {

@@ -130,8 +130,9 @@ def pieces(
     """
     writer = _Writer(shelf, diagrams, address)
     english = list(_parts(script.text, script.file))
-    spanish = list(_parts(script.spanish, script.spanish_file))
+    spanish = []
     if script.spanish:
+        spanish = list(_parts(script.spanish, script.spanish_file))
         _check_equal(english, spanish)
     for part, other in zip_longest(english, spanish):
         yield from writer.pieces(part, other)

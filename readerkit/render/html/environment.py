@@ -10,7 +10,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
-from readerkit.render.html.words import both, label
+from readerkit.render.html.words import SPANISH, both, label
 
 
 class Templates:
@@ -31,6 +31,7 @@ class Templates:
             shown=shown,
             href=addresses.href,
             say=lambda text: both(label(text)),
+            spanish=SPANISH.__getitem__,  # for attributes, which hold one text
         )
 
     def render(self, template: str, address: str, page: Any, **site: Any) -> str:

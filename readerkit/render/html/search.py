@@ -10,6 +10,7 @@ from readerkit.render.html import addresses
 from readerkit.render.html.chapter import Script
 from readerkit.render.html.estimate_page import SECTIONS
 from readerkit.render.html.lab_page import LabScript
+from readerkit.render.html.notes import SPANISH
 from readerkit.render.html.pages import Writing
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.visible import visible
@@ -35,6 +36,7 @@ def _notes(shelf: Shelf) -> Iterator[list[str]]:
         body = " ".join(getattr(annotation, field) for field in TEXT_FIELDS)
         for texts in shelf.book.translations.values():
             body += " " + " ".join(texts.get(name, {}).values())
+        spanish = shelf.book.translations.get(SPANISH, {}).get(name, {})
         place = f"{note.span.path}:{note.span.first}-{note.span.last}"
         title = visible(annotation.title.replace("`", ""))
         address = f"{addresses.href(page)}#{name}"
@@ -44,6 +46,7 @@ def _notes(shelf: Shelf) -> Iterator[list[str]]:
             visible(place),
             address,
             visible(f"{name} {body}"),
+            visible(spanish.get("title", "").replace("`", "")),
         ]
 
 
@@ -76,8 +79,9 @@ def _estimates() -> Iterator[list[str]]:
 
 def _text(kind: str, script: Script, page: str) -> list[str]:
     title = script.text.partition("\n")[0].removeprefix("# ")
+    spanish = script.spanish.partition("\n")[0].removeprefix("# ")
     text = visible(script.text + " " + script.spanish)
-    return [kind, visible(title), kind, page, text]
+    return [kind, visible(title), kind, page, text, visible(spanish)]
 
 
 def _files(shelf: Shelf) -> Iterator[list[str]]:

@@ -12,13 +12,17 @@ from readerkit.render.html.escape import shown
 SPANISH = {
     "Skip to the content": "Ir al contenido",
     "Start": "Inicio",
+    "Read the code that trains large models": (
+        "Lea el código que entrena modelos grandes"
+    ),
     "Read": "Leer",
     "Side by side": "Lado a lado",
     "Minis": "Minis",
     "Paths": "Rutas",
+    "Reading paths": "Rutas de lectura",
     "Chapters": "Capítulos",
     "Concepts": "Conceptos",
-    "Quiz": "Preguntas",
+    "Quiz": "Quiz",
     "Each row": "Cada fila",
     "Solution": "Solución",
     "Begin": "Empezar",
@@ -29,7 +33,7 @@ SPANISH = {
     "Your answer": "Su respuesta",
     "Skip": "Saltar",
     "Stop here": "Parar aquí",
-    "Another quiz": "Otro cuestionario",
+    "Another quiz": "Otro quiz",
     "Go on": "Seguir",
     "answered": "respondidas",
     "Exam: nothing is said until the end": "Examen: nada se dice hasta el final",
@@ -50,7 +54,7 @@ SPANISH = {
     "Read next": "Leer después",
     "Try again, for fewer points": "Otra vez, por menos puntos",
     "Which of these points did you make?": "¿Cuáles de estos puntos ha dado?",
-    "Click the line, or type its number.": "Pulse la línea o escriba su número.",
+    "Click the line, or type its number.": "Haga clic en la línea o escriba su número.",
     "Every answer is kept on this machine at once.": (
         "Cada respuesta se guarda al momento en esta máquina."
     ),
@@ -64,6 +68,7 @@ SPANISH = {
     "Questions": "Preguntas",
     "References": "Referencias",
     "Search": "Buscar",
+    "Search names, files, notes": "Buscar nombres, archivos, notas",
     "Theme": "Tema",
     "citation": "decisión",
     "note": "nota",
@@ -71,7 +76,7 @@ SPANISH = {
     "Decided": "Decisión",
     "Instead of": "En lugar de",
     "Why": "Por qué",
-    "Cost": "Coste",
+    "Cost": "Costo",
     "Note": "Nota",
     "Source": "Fuente",
     "The mini": "La versión mínima",
@@ -131,12 +136,12 @@ SPANISH = {
     "Read the note": "Leer la nota",
     "Shims": "Adaptaciones",
     "Something differs without a reason.": "Algo difiere sin razón conocida.",
-    "The other ranks": "Los demás rangos",
+    "The other ranks": "Los demás ranks",
     "The raw record": "El registro completo",
     "The same on the upstream host": "Lo mismo en el sitio original",
     "Used in": "Usado en",
     "What one can do at the end": "Lo que se sabe hacer al final",
-    "What rank 0 keeps between steps.": "Lo que el rango 0 conserva entre pasos.",
+    "What rank 0 keeps between steps.": "Lo que el rank 0 conserva entre pasos.",
     "What to read": "Qué leer",
     "With notes": "Con notas",
     "files": "archivos",
@@ -150,8 +155,8 @@ SPANISH = {
     "passed at": "se aprueba con",
     "places": "lugares",
     "questions": "preguntas",
-    "rank": "rango",
-    "ranks on": "rangos con",
+    "rank": "rank",
+    "ranks on": "ranks con",
     "recorded": "registrado",
     "records": "registros",
     "sections": "secciones",
@@ -193,7 +198,7 @@ SPANISH = {
         "product is only a part of the sum. Which collective closes the layer? "
         "Decide, then read."
     ): (
-        "Cada rango tiene una parte de la dimensión de entrada del peso, así que "
+        "Cada rank tiene una parte de la dimensión de entrada del peso, así que "
         "su producto es solo un sumando. ¿Qué colectivo cierra la capa? Decida y "
         "luego lea."
     ),
@@ -205,7 +210,7 @@ SPANISH = {
         "Every key is computed from a formula, an anchor or a record; a wrong "
         "answer leads to the line that refutes it."
     ): (
-        "Cada clave se calcula de una fórmula, un ancla o un registro; una "
+        "Cada respuesta correcta sale de una fórmula, un ancla o un registro; una "
         "respuesta errónea lleva a la línea que la refuta."
     ),
     (
@@ -225,7 +230,7 @@ SPANISH = {
         "One step of a pipeline, as it ran: more ranks than cores show the order, "
         "not the time."
     ): (
-        "Un paso de un pipeline, tal como corrió: con más rangos que núcleos "
+        "Un paso de un pipeline, tal como corrió: con más ranks que núcleos "
         "muestra el orden, no el tiempo."
     ),
     ("Several definitions; syntax alone cannot tell which is meant:"): (
@@ -266,8 +271,8 @@ SPANISH = {
         "Qué responde cada idea, qué requiere antes, dónde reaparece y las líneas "
         "que la contienen."
     ),
-    "Labs": "Laboratorios",
-    "Estimates": "Estimaciones",
+    "Labs": "Labs",
+    "Estimates": "Cálculos",
     "number": "número",
     "What fits": "Lo que cabe",
     "The crossing": "El cruce",
@@ -289,13 +294,13 @@ SPANISH = {
         "ZeRO shards of them."
     ): (
         "Pesos, gradientes, optimizador y activaciones, y lo que fragmenta de "
-        "ellos cada etapa de ZeRO."
+        "ellos cada stage de ZeRO."
     ),
     "Bytes that one rank sends in one step, by the axis that sends them.": (
-        "Bytes que envía un rango en un paso, según el eje que los envía."
+        "Bytes que envía un rank en un paso, según el eje que los envía."
     ),
     ("The time that ranks wait, and the activations that they hold meanwhile."): (
-        "El tiempo que esperan los rangos, y las activaciones que guardan entretanto."
+        "El tiempo que esperan los ranks, y las activaciones que guardan entretanto."
     ),
     (
         "A tree starts less often, a ring sends less: which is faster depends "
@@ -312,7 +317,7 @@ SPANISH = {
         "Each number with its formula, its convention and its source; the "
         "command computes it for a model or a cluster of yours."
     ): (
-        "Cada número con su fórmula, su convención y su fuente; la orden lo "
+        "Cada número con su fórmula, su convención y su fuente; el comando lo "
         "calcula para un modelo o un clúster suyo."
     ),
     "The cloud task": "La tarea en la nube",

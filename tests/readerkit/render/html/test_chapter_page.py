@@ -46,7 +46,7 @@ Luego espere.
 
 def built(tmp_path, capsys, spanish: str):
     book = make_book(tmp_path)
-    texts = {"01-two.md": ENGLISH, "01-two.es.md": spanish}
+    texts = {"01-two.md": ENGLISH} | ({"01-two.es.md": spanish} if spanish else {})
     write_files(
         book.root, {f"site/pages/chapters/{name}": texts[name] for name in texts}
     )
@@ -73,6 +73,16 @@ def test_words_stand_in_both_languages_and_what_is_shown_stands_once(tmp_path, c
     assert html.count("<strong>32 B</strong>") == 1
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids))
+
+
+def test_without_a_spanish_text_the_english_one_stays(tmp_path, capsys):
+    page, done = built(tmp_path, capsys, "")
+    assert done.code == 0, done.err
+    html = page.read_text()
+    article = html.partition("<article")[2].partition("</article>")[0]
+    assert article.count("Aún sin traducir") == 2  # the text, and the note in it
+    assert 'lang="en"><p>' not in article
+    assert "<p>Sum it.</p>" in article
 
 
 OTHER = {
