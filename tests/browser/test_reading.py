@@ -146,46 +146,6 @@ def test_the_language_is_remembered_and_what_is_missing_is_marked(
     assert translated.get_by_text("Un conmutador lo elige.").is_visible()
 
 
-def test_spanish_fits_as_english_does(layers):
-    bar = box(layers, ".top")["height"]
-    assert bar < 60
-    layers.locator("#lang-es + label").click()
-    assert box(layers, ".top")["height"] == bar
-    assert layers.get_by_text("Un solo conmutador elige").first.is_visible()
-    test_notes_never_collide(layers)
-
-
-def test_search_and_theme_speak_the_chosen_language(layers):
-    search, theme = layers.locator("#search"), layers.locator("#theme")
-    assert search.get_attribute("placeholder") == "Search"
-    layers.locator("#lang-es + label").click()
-    assert search.get_attribute("placeholder") == "Buscar"
-    assert search.get_attribute("aria-label") == "Buscar nombres, archivos, notas"
-    assert theme.get_attribute("aria-label") == "Tema: el del sistema"
-    search.fill("perdida de")  # without its accent
-    found = layers.locator("#search-results")
-    found.get_by_text("decisión").first.wait_for()
-    assert found.get_by_text("Tres números por token cruzan el grupo").is_visible()
-    search.fill("nadanadanada")
-    assert found.inner_text() == "Nada encontrado"
-    layers.locator("#lang-en + label").click()
-    assert search.get_attribute("placeholder") == "Search"
-    assert theme.get_attribute("aria-label") == "Theme: as the system says"
-
-
-def test_a_chapter_shows_one_language_at_a_time_and_each_drawing_once(site, open_page):
-    page = open_page(f"file://{site}/chapters/why-distributed.html")
-    drawings = page.locator("svg.chart").count()
-    assert drawings == 3
-    assert page.get_by_text("Reason one: it does not fit").is_visible()
-    assert not page.get_by_text("Razón uno: no cabe").is_visible()
-    page.locator("#lang-es + label").click()
-    assert not page.get_by_text("Reason one: it does not fit").is_visible()
-    assert page.get_by_text("Razón uno: no cabe").is_visible()
-    assert page.locator("svg.chart:visible").count() == drawings
-    assert page.get_by_text("burbuja: 37.50% del ideal").count() == 2
-
-
 def test_the_first_tab_skips_to_the_content(layers):
     layers.keyboard.press("Tab")
     assert layers.evaluate("document.activeElement.className") == "skip"
@@ -238,3 +198,43 @@ def test_what_was_read_is_remembered(site, open_page):
     assert files.locator(".read-count").inner_text().startswith("1 /")
     page.goto(f"file://{site}/paths.html")
     assert page.locator('[data-note="tp-row-forward"].read').count() >= 1
+
+
+def test_spanish_fits_as_english_does(layers):
+    bar = box(layers, ".top")["height"]
+    assert bar < 60
+    layers.locator("#lang-es + label").click()
+    assert box(layers, ".top")["height"] == bar
+    assert layers.get_by_text("Un solo conmutador elige").first.is_visible()
+    test_notes_never_collide(layers)
+
+
+def test_search_and_theme_speak_the_chosen_language(layers):
+    search, theme = layers.locator("#search"), layers.locator("#theme")
+    assert search.get_attribute("placeholder") == "Search"
+    layers.locator("#lang-es + label").click()
+    assert search.get_attribute("placeholder") == "Buscar"
+    assert search.get_attribute("aria-label") == "Buscar nombres, archivos, notas"
+    assert theme.get_attribute("aria-label") == "Tema: el del sistema"
+    search.fill("perdida de")  # without its accent
+    found = layers.locator("#search-results")
+    found.get_by_text("decisión").first.wait_for()
+    assert found.get_by_text("Tres números por token cruzan el grupo").is_visible()
+    search.fill("nadanadanada")
+    assert found.inner_text() == "Nada encontrado"
+    layers.locator("#lang-en + label").click()
+    assert search.get_attribute("placeholder") == "Search"
+    assert theme.get_attribute("aria-label") == "Theme: as the system says"
+
+
+def test_a_chapter_shows_one_language_at_a_time_and_each_drawing_once(site, open_page):
+    page = open_page(f"file://{site}/chapters/why-distributed.html")
+    drawings = page.locator("svg.chart").count()
+    assert drawings == 3
+    assert page.get_by_text("Reason one: it does not fit").is_visible()
+    assert not page.get_by_text("Razón uno: no cabe").is_visible()
+    page.locator("#lang-es + label").click()
+    assert not page.get_by_text("Reason one: it does not fit").is_visible()
+    assert page.get_by_text("Razón uno: no cabe").is_visible()
+    assert page.locator("svg.chart:visible").count() == drawings
+    assert page.get_by_text("burbuja: 37.50% del ideal").count() == 2
