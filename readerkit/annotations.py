@@ -179,6 +179,11 @@ class Concept:
     references: tuple[Citation, ...]
     place: Place
 
+    @property
+    def stamp(self) -> str:
+        """The name of its texts: what a translation of it is ``of``."""
+        return english_stamp((self.title, self.summary))
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:

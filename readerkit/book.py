@@ -46,6 +46,14 @@ class Book:
     """By name."""
     translated_from: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Language to annotation id to the stamp of the English that was translated."""
+    concept_translations: Mapping[str, Mapping[str, Mapping[str, str]]] = field(
+        default_factory=dict
+    )
+    """Language to concept id to field to text."""
+    concepts_translated_from: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict
+    )
+    """Language to concept id to the same stamp."""
 
     def notes_on(self, upstream: str) -> list[Annotation]:
         """Return the annotations of one upstream in the order they were written."""
@@ -55,6 +63,11 @@ class Book:
         """Tell whether the English of a note changed after it was translated."""
         stamp = self.translated_from.get(language, {}).get(annotation)
         return stamp is not None and stamp != self.annotations[annotation].stamp
+
+    def is_outdated_concept(self, language: str, concept: str) -> bool:
+        """Tell the same of a concept."""
+        stamp = self.concepts_translated_from.get(language, {}).get(concept)
+        return stamp is not None and stamp != self.concepts[concept].stamp
 
     def differences(self, comparison: str) -> list[tuple[str, Difference]]:
         """Return how the sides of a comparison may differ, each with its mirror."""

@@ -10,6 +10,7 @@ from readerkit.errors import Fault
 Kind = Literal[
     "annotations",
     "translation",
+    "concept-translation",
     "mirror",
     "comparisons",
     "concepts",

@@ -7,6 +7,7 @@ references, sections, concepts, cycles. Nothing here touches a disk.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
@@ -105,6 +106,15 @@ class _Written(Generic[Entry]):
     path: Path
 
 
+@dataclass(frozen=True, slots=True)
+class _Translated:
+    """A sidecar: what its ids name, and in which language."""
+
+    kind: Kind
+    language: str
+    document: YamlFile
+
+
 @dataclass(slots=True)
 class _Reader:
     read_file: Read
@@ -116,22 +126,13 @@ class _Reader:
     concepts: list[_Written[Concept]] = field(default_factory=list)
     references: list[_Written[Reference]] = field(default_factory=list)
     comparisons: list[_Written[Comparison]] = field(default_factory=list)
-    translated: list[tuple[str, YamlFile]] = field(default_factory=list)
+    translated: list[_Translated] = field(default_factory=list)
     unread: set[Kind] = field(default_factory=set)
     """Kinds of files of which one could not be read: what it names is not known."""
     refused: set[str] = field(default_factory=set)
     """Ids of entries with faults: they exist, but are in none of the lists above."""
 
     def book(self) -> Book:
-        translations: dict[str, dict[str, dict[str, str]]] = {}
-        stamps: dict[str, dict[str, str]] = {}
-        for language, document in self.translated:
-            texts = translations.setdefault(language, {})
-            of = stamps.setdefault(language, {})
-            for name, entry in document.value.items():
-                texts[name] = {key: entry[key] for key in entry if key != "of"}
-                if "of" in entry:
-                    of[name] = entry["of"]
         return Book(
             self.upstreams,
             self.locks,
@@ -139,10 +140,32 @@ class _Reader:
             {m.entry.id: m.entry for m in self.mirrors},
             {c.entry.id: c.entry for c in self.concepts},
             {r.entry.key: r.entry for r in self.references},
-            translations,
+            self._translations("translation"),
             {c.entry.name: c.entry for c in self.comparisons},
-            stamps,
+            self._stamps("translation"),
+            self._translations("concept-translation"),
+            self._stamps("concept-translation"),
         )
+
+    def _translations(self, kind: Kind) -> dict[str, dict[str, dict[str, str]]]:
+        """Return one kind of translations: language to id to field to text."""
+        found: dict[str, dict[str, dict[str, str]]] = {}
+        for each in self.translated:
+            if each.kind == kind:
+                texts = found.setdefault(each.language, {})
+                for name, entry in each.document.value.items():
+                    texts[name] = {key: entry[key] for key in entry if key != "of"}
+        return found
+
+    def _stamps(self, kind: Kind) -> dict[str, dict[str, str]]:
+        """Return of which English they say that they are: language to id to stamp."""
+        found: dict[str, dict[str, str]] = {}
+        for each in self.translated:
+            if each.kind == kind:
+                said = each.document.value.items()
+                stamps = {name: entry["of"] for name, entry in said if "of" in entry}
+                found.setdefault(each.language, {}).update(stamps)
+        return found
 
     def read(self, file: BookFile) -> None:
         """Read one file; what is wrong with it goes to ``faults``."""
@@ -180,11 +203,12 @@ class _Reader:
         elif kind == "mirror":
             if not document.broken:
                 self.mirrors.append(_Written(parse_mirror(document), document, ()))
-        elif kind == "translation":
+        elif kind in ("translation", "concept-translation"):
             texts = (document.value or {}).items()
             sound = {key: text for key, text in texts if key not in document.broken}
             language = file.path.split(".")[-2]
-            self.translated.append((language, replace(document, value=sound)))
+            document = replace(document, value=sound)
+            self.translated.append(_Translated(kind, language, document))
         else:
             for index, entry in enumerate(document.value or ()):
                 if index in document.broken:
@@ -255,7 +279,8 @@ class _Reader:
                 self._check_names(mirror, ("sections", index, "upstream"), notes)
                 for key in ("events", "differences"):
                     self._check_compared(mirror, ("sections", index, key), comparisons)
-        self._check_translations(notes)
+        self._check_translations("translation", notes)
+        self._check_translations("concept-translation", concepts)
         self._check_cycles()
 
     def _check_unique(self, named: Iterable[tuple[str, Place]]) -> None:
@@ -297,16 +322,16 @@ class _Reader:
         for index in range(len(mirror.document.find(below) or ())):
             self._check_names(mirror, (*below, index, "comparisons"), known)
 
-    def _check_translations(self, notes: _Names) -> None:
+    def _check_translations(self, kind: Kind, known: _Names) -> None:
         first: dict[tuple[str, str], Place] = {}
-        for language, document in self.translated:
-            for key in document.value:
-                place = Place(document.file, *document.key_mark((key,)))
-                if not self._is_known(key, notes):
-                    self.faults.append(place.fault(*notes.unknown(key)))
-                known = first.setdefault((language, key), place)
-                if known is not place:
-                    got = f"'{key}', first at {known.file}:{known.line}"
+        for each in self.translated:
+            for key in each.document.value if each.kind == kind else ():
+                place = Place(each.document.file, *each.document.key_mark((key,)))
+                if not self._is_known(key, known):
+                    self.faults.append(place.fault(*known.unknown(key)))
+                before = first.setdefault((each.language, key), place)
+                if before is not place:
+                    got = f"'{key}', first at {before.file}:{before.line}"
                     fault = place.fault("a duplicate translation", got, "each id once")
                     self.faults.append(fault)
 
@@ -384,12 +409,14 @@ def _kind(file: BookFile) -> Kind:
     kinds: dict[str, Kind] = {
         "comparisons.yaml": "comparisons",
         "concepts.yaml": "concepts",
+        "concepts.<language>.yaml": "concept-translation",
         "references.yaml": "references",
         "upstreams.yaml": "upstreams",
     }
-    if folders or name not in kinds:
+    general = re.sub(r"^concepts\.[A-Za-z-]+\.yaml$", "concepts.<language>.yaml", name)
+    if folders or general not in kinds:
         expected = f"{', '.join(kinds)}, <upstream>/<topic>.yaml or mirrors/<idea>.yaml"
         raise ContentError(
             [Fault(file.name, 1, 1, "a file nobody reads", "", expected)]
         )
-    return kinds[name]
+    return kinds[general]

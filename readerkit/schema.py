@@ -113,6 +113,13 @@ def _named(entry: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "propertyNames": name, "additionalProperties": entry}
 
 
+def _translated(**texts: dict[str, Any]) -> dict[str, Any]:
+    """Return an object of texts by the id of what they translate."""
+    of = {"type": "string", "pattern": "^en-[0-9a-f]{8}$"}
+    entry = object_of([], of=of, **texts)
+    return {"type": "object", "propertyNames": ID, "additionalProperties": entry}
+
+
 _SCHEMAS: dict[Kind, dict[str, Any]] = {
     "models": _named(
         object_of(
@@ -195,16 +202,8 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
             ],
         }
     ),
-    "translation": {
-        "type": "object",
-        "propertyNames": ID,
-        "additionalProperties": object_of(
-            [],
-            of={"type": "string", "pattern": "^en-[0-9a-f]{8}$"},
-            title=TEXT,
-            **_NOTE_TEXTS,
-        ),
-    },
+    "translation": _translated(title=TEXT, **_NOTE_TEXTS),
+    "concept-translation": _translated(title=TEXT, summary=TEXT),
     "mirror": object_of(
         ["id", "title", "idea", "sections"],
         id=ID,

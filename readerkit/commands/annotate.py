@@ -128,6 +128,7 @@ def _hold(
     from readerkit.commands.holding import (
         check_locks,
         print_checked,
+        print_concepts_checked,
         refuse_differences,
         resolved,
         update_locks,
@@ -144,6 +145,8 @@ def _hold(
         refuse_differences(results)
         for result in results if not as_json else ():
             print_checked(result)
+        if whole and not as_json:
+            print_concepts_checked(library.book)
 
 
 def _print_schema(library: Library, kind: Kind) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
 
+from readerkit.annotations import Annotation, Concept
 from readerkit.book import (
     MINIS,
     Book,
@@ -87,20 +89,28 @@ def check_locks(library: Library, pages: list[Page]) -> list[dict[str, Any]]:
                 "anchors": len(notes),
                 "differences": [*lock_differences(locked, now, upstream.commit)],
                 "not_reviewed": unread,
-                "translations_to_check": _behind(library.book, upstream),
+                "translations_to_check": _behind(
+                    library.book.notes_on(upstream.name),
+                    library.book.translations,
+                    library.book.translated_from,
+                ),
             }
         )
     return results
 
 
-def _behind(book: Book, upstream: Upstream) -> list[dict[str, str]]:
-    """Return the translated notes that do not say that they are of today's English."""
+def _behind(
+    english: Iterable[Annotation | Concept],
+    translations: Mapping[str, Mapping[str, Mapping[str, str]]],
+    stamps: Mapping[str, Mapping[str, str]],
+) -> list[dict[str, str]]:
+    """Return the translations that do not say that they are of today's English."""
     return [
-        {"id": note.id, "language": language, "of": stamp, "now": note.stamp}
-        for note in book.notes_on(upstream.name)
-        for language, texts in sorted(book.translations.items())
-        if note.id in texts
-        and (stamp := book.translated_from[language].get(note.id, "")) != note.stamp
+        {"id": each.id, "language": language, "of": stamp, "now": each.stamp}
+        for each in english
+        for language, texts in sorted(translations.items())
+        if each.id in texts
+        and (stamp := stamps[language].get(each.id, "")) != each.stamp
     ]
 
 
@@ -129,10 +139,22 @@ def print_checked(result: dict[str, Any]) -> None:
         rest = f" and {more} more: readerkit annotate {name}" if more > 0 else ""
         click.echo(f"  not reviewed against this code yet: {first}{rest}")
     behind = result["translations_to_check"]
-    for each in behind[:MAX_LISTED]:
-        what = "the English changed since" if each["of"] else "of which English?"
-        mend = f"once it says the same, write of: {each['now']}"
-        click.echo(f"  {each['id']} ({each['language']}): {what}: {mend}")
+    _print_behind(behind[:MAX_LISTED])
     if len(behind) > MAX_LISTED:
         others = counted(len(behind) - MAX_LISTED, "more translation")
         click.echo(f"  {others}: readerkit annotate {name} --check --json")
+
+
+def print_concepts_checked(book: Book) -> None:
+    """Say of which concepts a translation is to be looked at."""
+    concepts, stamps = book.concepts.values(), book.concepts_translated_from
+    if behind := _behind(concepts, book.concept_translations, stamps):
+        click.echo(f"concepts: {counted(len(behind), 'translation')} to check")
+        _print_behind(behind)
+
+
+def _print_behind(behind: list[dict[str, str]]) -> None:
+    for each in behind:
+        what = "the English changed since" if each["of"] else "of which English?"
+        mend = f"once it says the same, write of: {each['now']}"
+        click.echo(f"  {each['id']} ({each['language']}): {what}: {mend}")

@@ -24,6 +24,9 @@ close:
   title: El colectivo que cierra
   decision: Un conmutador lo elige.
 """
+SPANISH_CONCEPTS = """\
+all-reduce: {title: Suma entre todos, summary: Todos reciben la suma.}
+"""
 
 
 @pytest.fixture(scope="session")
@@ -63,9 +66,10 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def small_site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of a small book of which one note is translated."""
+    """The site of a small book of which one note and one concept are translated."""
     folder = tmp_path_factory.mktemp("small")
-    book = make_book(folder, more={"sample/linear.es.yaml": SPANISH})
+    more = {"sample/linear.es.yaml": SPANISH, "concepts.es.yaml": SPANISH_CONCEPTS}
+    book = make_book(folder, more=more)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("READERKIT_CACHE", str(folder / "cache"))
         patch.setenv("READERKIT_DATA", str(folder / "data"))

@@ -140,10 +140,29 @@ def test_the_language_is_remembered_and_what_is_missing_is_marked(
     assert translated.get_by_text("Un conmutador lo elige.").is_visible()
     assert not translated.get_by_text("One switch picks it.").is_visible()
     assert missing.get_by_text("Forward, then backward.").is_visible()
-    assert missing.locator(".only-es").is_visible()
+    assert missing.locator(".only-es").first.is_visible()
     page.reload()
     assert page.locator("html").get_attribute("lang") == "es"
     assert translated.get_by_text("Un conmutador lo elige.").is_visible()
+
+
+def test_concepts_and_their_cards_follow_the_language(small_site, open_page):
+    page = open_page(f"file://{small_site}/concepts.html")
+    page.locator("#lang-es + label").click()
+    translated, missing = page.locator("#all-reduce"), page.locator("#collectives")
+    assert translated.get_by_text("Todos reciben la suma.").is_visible()
+    assert not translated.get_by_text("Everyone gets the sum.").is_visible()
+    assert translated.locator(".only-es").count() == 0
+    assert missing.locator(".only-es").is_visible()
+    page.goto(f"file://{small_site}/read/sample/lib/linear.py.html")
+    chip = page.locator("#close .tip").first
+    assert chip.locator("a").inner_text() == "Suma entre todos"
+    chip.locator("a").focus()
+    chip.locator(".card").wait_for(state="visible")
+    assert chip.locator(".card").inner_text() == "Todos reciben la suma."
+    page.locator("#lang-en + label").click()
+    chip.locator("a").focus()
+    assert chip.locator(".card").inner_text() == "Everyone gets the sum."
 
 
 def test_the_first_tab_skips_to_the_content(layers):

@@ -25,7 +25,7 @@ SHORT = r"(?:\d+|[a-z]{1,2})\b"
 TERM = re.compile(rf"\b{SHORT}(?: ?[*/=] ?{SHORT})+")
 KEPT = {
     "code": CODE,
-    "formula": re.compile(r"\$[^$]+\$"),
+    "formula": re.compile(r"(?<!\d)\$[^$]+\$(?!\d)"),  # no prices
     "link": re.compile(r"\]\([^)]*\)"),
     "heading or list": re.compile(r"^(?:#+|[-*]|\d+\.)(?= )", re.M),
     "bold": re.compile(r"\*\*"),

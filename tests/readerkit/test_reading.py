@@ -39,6 +39,7 @@ FILES = {
     "concepts.yaml": CONCEPTS,
     "sample/linear.yaml": ANNOTATIONS,
     "sample/linear.es.yaml": "close: {of: en-12345678, title: El cierre}\n",
+    "concepts.es.yaml": "all-reduce: {of: en-87654321, summary: Todos suman.}\n",
     "mirrors/closing.yaml": MIRROR,
 }
 
@@ -70,6 +71,9 @@ def test_book_joins_all_files():
     assert list(book.references) == ["paper"]
     assert book.translations == {"es": {"close": {"title": "El cierre"}}}
     assert book.translated_from == {"es": {"close": "en-12345678"}}
+    concept = {"all-reduce": {"summary": "Todos suman."}}
+    assert book.concept_translations == {"es": concept}
+    assert book.concepts_translated_from == {"es": {"all-reduce": "en-87654321"}}
     assert book.annotations["close"].upstream == "sample"
     assert book.minis_beside("close") == ("tensor",)
     assert book.minis_beside("whole-step") == ()
@@ -84,6 +88,19 @@ def test_translation_is_outdated_when_it_says_that_it_is_of_other_words():
         assert book.is_outdated("es", "close") == is_outdated
         assert not book.is_outdated("es", "whole-step")
         assert not book.is_outdated("pt", "close")
+
+
+def test_a_note_and_a_concept_of_the_same_id_are_translated_apart():
+    also = ANNOTATIONS.replace("id: close", "id: all-reduce")
+    changes = {
+        "sample/linear.yaml": also,
+        "sample/linear.es.yaml": "all-reduce: {title: La nota}\n",
+        "concepts.es.yaml": "all-reduce: {title: La idea}\n",
+        "mirrors/closing.yaml": MIRROR.replace("[close]", "[all-reduce]"),
+    }
+    book = parse_book(files(changes))
+    assert book.translations == {"es": {"all-reduce": {"title": "La nota"}}}
+    assert book.concept_translations == {"es": {"all-reduce": {"title": "La idea"}}}
 
 
 def test_known_differences_have_a_bound_for_each_comparison_and_event():
@@ -190,6 +207,25 @@ FAULTS = {
         ["sample/other.es.yaml:2:1: a duplicate translation: got 'close', first at "
          "annotations/sample/linear.es.yaml:1, expected each id once"],
     ),
+    "unknown concept in a translation": (
+        {"concepts.es.yaml": "close: {}\nall-reduce: {}\nall-redcue: {title: T}\n"},
+        ["concepts.es.yaml:1:1: unknown concept: got 'close', expected a known concept",
+         "concepts.es.yaml:3:1: unknown concept: got 'all-redcue' (did you mean "
+         "'all-reduce'?), expected a known concept"],
+    ),
+    "a key that no concept has in a translation": (
+        {"concepts.es.yaml": "all-reduce: {sumary: Todos, text: Suma}\n"},
+        ["concepts.es.yaml:1:14: unknown key: got 'sumary', expected 'summary', "
+         "perhaps",
+         "concepts.es.yaml:1:29: unknown key: got 'text', expected one of of, title, "
+         "summary"],
+    ),
+    "a translation of a file that has none": (
+        {"references.es.yaml": "paper: {title: Un trabajo}\n"},
+        ["references.es.yaml:1:1: a file nobody reads: expected comparisons.yaml, "
+         "concepts.yaml, concepts.<language>.yaml, references.yaml, upstreams.yaml, "
+         "<upstream>/<topic>.yaml or mirrors/<idea>.yaml"],
+    ),
     "unknown upstream": (
         {"simple/linear.yaml": NOTE.replace("whole-step", "other")},
         ["simple/linear.yaml:1:3: unknown upstream: got folder 'simple', expected one "
@@ -240,8 +276,8 @@ FAULTS = {
     "a file nobody reads": (
         {"notes.yaml": "[]"},
         ["notes.yaml:1:1: a file nobody reads: expected comparisons.yaml, "
-         "concepts.yaml, references.yaml, upstreams.yaml, <upstream>/<topic>.yaml or "
-         "mirrors/<idea>.yaml"],
+         "concepts.yaml, concepts.<language>.yaml, references.yaml, upstreams.yaml, "
+         "<upstream>/<topic>.yaml or mirrors/<idea>.yaml"],
     ),
     "a lock of another version": (
         {"sample.lock": '{"format": 2}'},

@@ -86,6 +86,7 @@ SOUND = {
     "folder": ("upstreams", FOLDER),
     "translation": ("translation", TRANSLATION),
     "empty translation": ("translation", ""),
+    "translation of concepts": ("concept-translation", "one: {summary: Palabras.}\n"),
 }  # fmt: skip
 
 
@@ -345,7 +346,15 @@ def test_what_is_no_yaml_is_refused_as_a_whole():
         read_document(b"a: b: c", "a.yaml", "annotations")
 
 
-KINDS = ["annotations", "translation", "mirror", "concepts", "references", "upstreams"]
+KINDS = [
+    "annotations",
+    "translation",
+    "mirror",
+    "concepts",
+    "concept-translation",
+    "references",
+    "upstreams",
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)

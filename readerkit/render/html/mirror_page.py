@@ -100,7 +100,7 @@ def mirror_page(shelf: Shelf, mirror: Mirror) -> MirrorPage:
         address=address,
         title=shown(mirror.title),
         idea=prose(mirror.idea),
-        cards=tuple(card(shelf.book.concepts[name]) for name in mirror.concepts),
+        cards=tuple(card(name, shelf.book) for name in mirror.concepts),
         sections=tuple(
             _section(shelf, mirror, index, section, address)
             for index, section in enumerate(mirror.sections)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from markupsafe import Markup
 
-from readerkit.annotations import TEXT_FIELDS, Annotation, Citation, Concept
+from readerkit.annotations import TEXT_FIELDS, Annotation, Citation
 from readerkit.book import Book, Note
 from readerkit.errors import ContentError, Fault
 from readerkit.render.html import addresses
@@ -55,8 +56,11 @@ class Card:
     """A concept as it is mentioned: its name, and what a hover shows."""
 
     id: str
-    title: Markup
-    summary: Markup
+    title: Text
+    summary: Text
+    is_translated: bool
+    """Whether its summary is; some names are the same in both languages."""
+    is_outdated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +148,7 @@ def note_view(
         symbol=shown(note.symbol),
         paragraphs=texts.paragraphs,
         cites=tuple(cite(citation, book) for citation in annotation.references),
-        cards=tuple(card(book.concepts[name]) for name in annotation.concepts),
+        cards=tuple(card(name, book) for name in annotation.concepts),
         beside=beside,
         seen=seen,
         asked=asked,
@@ -167,15 +171,19 @@ class _Texts:
 
 
 def check_texts(notes: Iterable[Note], book: Book) -> None:
-    """Refuse notes whose text cannot be shown.
+    """Refuse notes and concepts whose text cannot be shown.
 
     Raises:
         ContentError: every formula that cannot be set.
     """
     faults: list[Fault] = []
-    for note in notes:
+    texts: list[Callable[[], object]] = [
+        *(partial(_texts, note.annotation, book) for note in notes),
+        *(partial(card, name, book) for name in book.concepts),
+    ]
+    for show in texts:
         try:
-            _texts(note.annotation, book)
+            show()
         except ContentError as error:
             faults += error.faults
     if faults:
@@ -207,7 +215,11 @@ def _paragraphs(
 
 
 def _text(english: str, spanish: str | None, render: Callable[[str], Markup]) -> Text:
-    return Text(render(english), render(spanish) if spanish else None)
+    own = render(english)
+    try:
+        return Text(own, render(spanish) if spanish else None)
+    except FormulaError as error:
+        raise FormulaError(f"in its translation ({SPANISH}): {error}") from None
 
 
 def cite(citation: Citation, book: Book) -> Cite:
@@ -228,6 +240,28 @@ def cite(citation: Citation, book: Book) -> Cite:
     )
 
 
-def card(concept: Concept) -> Card:
-    """Return a concept as it is mentioned."""
-    return Card(concept.id, shown(concept.title), line(concept.summary))
+def concept_title(name: str, book: Book) -> Text:
+    """Return what a concept is called."""
+    spanish = book.concept_translations.get(SPANISH, {}).get(name, {})
+    return _text(book.concepts[name].title, spanish.get("title"), shown)
+
+
+def card(name: str, book: Book, *, render: Callable[[str], Markup] = line) -> Card:
+    """Return a concept as it is mentioned.
+
+    Raises:
+        ContentError: a formula in its summary that cannot be set.
+    """
+    concept = book.concepts[name]
+    spanish = book.concept_translations.get(SPANISH, {}).get(name, {}).get("summary")
+    try:
+        summary = _text(concept.summary, spanish, render)
+    except FormulaError as error:
+        raise ContentError([concept.place.fault(f"{name}: {error}")]) from None
+    return Card(
+        name,
+        concept_title(name, book),
+        summary,
+        is_translated=spanish is not None,
+        is_outdated=book.is_outdated_concept(SPANISH, name),
+    )

@@ -53,8 +53,10 @@ def _notes(shelf: Shelf) -> Iterator[list[str]]:
 def _ideas(shelf: Shelf) -> Iterator[list[str]]:
     for concept in shelf.book.concepts.values():
         page = f"{addresses.CONCEPTS}#{concept.id}"
-        text = visible(concept.summary)
-        yield ["concept", visible(concept.title), concept.layer, page, text]
+        text = concept.summary
+        for texts in shelf.book.concept_translations.values():
+            text += " " + " ".join(texts.get(concept.id, {}).values())
+        yield ["concept", visible(concept.title), concept.layer, page, visible(text)]
     for mirror in shelf.book.mirrors.values():
         text = " ".join([mirror.idea, *(section.title for section in mirror.sections)])
         page = addresses.mirror_page(mirror.id)

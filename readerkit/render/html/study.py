@@ -15,9 +15,9 @@ from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.file_page import Rights, rights, view
 from readerkit.render.html.markdown import prose
 from readerkit.render.html.mirror_page import MirrorLine, mirror_index
-from readerkit.render.html.notes import Cite, NoteView, cite
+from readerkit.render.html.notes import Card, Cite, NoteView, card, cite, concept_title
 from readerkit.render.html.shelf import Shelf
-from readerkit.render.html.words import Text
+from readerkit.render.html.words import Text, label
 from readerkit.routes import Routes
 
 
@@ -36,13 +36,11 @@ class NoteLine:
 class ConceptView:
     """A concept with everything that hangs on it."""
 
-    id: str
-    title: Markup
-    summary: Markup
+    card: Card
     pressure: str
-    layer: Markup
-    requires: tuple[tuple[str, Markup], ...]
-    recurs: tuple[tuple[str, Markup], ...]
+    layer: Text
+    requires: tuple[tuple[str, Text], ...]
+    recurs: tuple[tuple[str, Text], ...]
     cites: tuple[Cite, ...]
     notes: tuple[NoteLine, ...]
     mirrors: tuple[tuple[str, Markup], ...]
@@ -82,7 +80,7 @@ class ReferencePage:
 class Stop:
     """A station of a path: what it is about, and the notes to read there."""
 
-    title: Markup
+    title: Text
     page: str
     text: Markup
     notes: tuple[NoteLine, ...]
@@ -92,8 +90,8 @@ class Stop:
 class Pairing:
     """A memory mechanism against a coordination mechanism."""
 
-    memory: tuple[str, Markup]
-    coordination: tuple[str, Markup]
+    memory: tuple[str, Text]
+    coordination: tuple[str, Text]
     wire: Markup
     notes: tuple[NoteLine, ...]
 
@@ -166,11 +164,9 @@ def concept_page(shelf: Shelf) -> ConceptPage:
 def _concept(shelf: Shelf, concept: Concept) -> ConceptView:
     book = shelf.book
     return ConceptView(
-        id=concept.id,
-        title=shown(concept.title),
-        summary=prose(concept.summary),
+        card=card(concept.id, book, render=prose),
         pressure=concept.pressure,
-        layer=shown(concept.layer),
+        layer=label(concept.layer),
         requires=_titles(shelf, concept.requires),
         recurs=_titles(shelf, concept.recurs),
         cites=tuple(cite(citation, book) for citation in concept.references),
@@ -187,12 +183,12 @@ def _concept(shelf: Shelf, concept: Concept) -> ConceptView:
     )
 
 
-def _titles(shelf: Shelf, names: Sequence[str]) -> tuple[tuple[str, Markup], ...]:
+def _titles(shelf: Shelf, names: Sequence[str]) -> tuple[tuple[str, Text], ...]:
     return tuple(_title(shelf, name) for name in names)
 
 
-def _title(shelf: Shelf, name: str) -> tuple[str, Markup]:
-    return name, shown(shelf.book.concepts[name].title)
+def _title(shelf: Shelf, name: str) -> tuple[str, Text]:
+    return name, concept_title(name, shelf.book)
 
 
 def reference_page(shelf: Shelf) -> ReferencePage:
@@ -230,7 +226,7 @@ def path_page(shelf: Shelf, routes: Routes) -> PathPage:
         tuple(_prerequisites(shelf)),
         tuple(
             Stop(
-                shown(failure.symptom),
+                Text(shown(failure.symptom)),
                 "",
                 prose(failure.cause),
                 tuple(note_line(shelf, name) for name in failure.notes),
@@ -271,7 +267,7 @@ def _prerequisites(shelf: Shelf) -> Iterator[Stop]:
         if notes:
             page = f"{addresses.CONCEPTS}#{name}"
             lines = tuple(note_line(shelf, each) for each in notes)
-            yield Stop(shown(concepts[name].title), page, Markup(""), lines)
+            yield Stop(concept_title(name, shelf.book), page, Markup(""), lines)
 
 
 def start_page(

@@ -204,6 +204,28 @@ def test_check_tells_of_translations_whose_english_changed(tmp_path, capsys):
     assert "the English changed after this es text" in shown.err
 
 
+def test_check_tells_of_concepts_whose_english_changed(tmp_path, capsys):
+    sidecar = "all-reduce: {summary: Todos reciben la suma.}\n"
+    book = make_book(tmp_path, more={"concepts.es.yaml": sidecar})
+    where = ("--book", str(book.root))
+    assert run(capsys, "annotate", "--update-lock", *where).code == 0
+    said = run(capsys, "annotate", "--check", *where)
+    assert said.code == 0
+    [stamp] = re.findall(
+        r"^  all-reduce \(es\): of which English\?: .* of: (en-\w{8})$", said.out, re.M
+    )
+    book.path("concepts.es.yaml").write_text(f"all-reduce: {{of: {stamp}, title: T}}")
+    assert "concepts" not in run(capsys, "annotate", "--check", *where).out
+
+    concepts = book.path("concepts.yaml")
+    concepts.write_text(concepts.read_text().replace("gets the sum", "gets it"))
+    said = run(capsys, "annotate", "--check", *where)
+    assert said.code == 0
+    assert (
+        "concepts: 1 translation to check\n  all-reduce (es): the English" in said.out
+    )
+
+
 def test_mini_stands_beside_the_note_and_in_the_table(tmp_path, capsys):
     book = with_minis(tmp_path)
     done = run(capsys, "annotate", "close", "--book", str(book.root))

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from readerkit.render.html.words import SPANISH, both, label
+from readerkit.schema import LAYERS, PRESSURES
 from tests.helpers import ROOT
 
 TEMPLATES = sorted((ROOT / "site" / "templates").glob("*.html"))
@@ -16,6 +17,11 @@ TEMPLATES = sorted((ROOT / "site" / "templates").glob("*.html"))
 def test_every_word_of_a_template_has_a_spanish_one(template):
     said = re.findall(r'"([^"]+)"\|say', template.read_text("utf-8"))
     assert [word for word in said if word not in SPANISH] == []
+
+
+@pytest.mark.parametrize("word", [*PRESSURES, *LAYERS])
+def test_what_concepts_are_sorted_by_has_a_spanish_word(word):
+    assert word in SPANISH
 
 
 def test_a_word_is_shown_in_one_language_at_a_time():
