@@ -257,3 +257,13 @@ def test_a_chapter_shows_one_language_at_a_time_and_each_drawing_once(site, open
     assert page.get_by_text("Razón uno: no cabe").is_visible()
     assert page.locator("svg.chart:visible").count() == drawings
     assert page.get_by_text("burbuja: 37.50% del ideal").count() == 2
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_sums_need_no_sideways_scrolling_in_either_language(site, open_page, width):
+    page = open_page(f"file://{site}/chapters/why-distributed.html", width=width)
+    for language in ("en", "es"):
+        page.locator(f"#lang-{language} + label").click()
+        for table in page.locator("table.sums").all():
+            end = table.bounding_box()["x"] + table.evaluate("e => e.scrollWidth")
+            assert end <= width
