@@ -19,10 +19,11 @@ Kind = Literal[
     "models",
     "hardware",
     "prices",
+    "diagram",
     "questions",
     "bank",
 ]
-"""What a file of a book is, by its place; and the files of the catalog."""
+"""What a file of a book is, by its place; and the files of catalog and site."""
 
 Path = tuple[str | int, ...]
 """Where a value sits: keys and list positions from the top."""

@@ -305,6 +305,20 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
             "then": {"required": ["url", "commit", "licence"]},
         }
     ),
+    "diagram": object_of(
+        ["title", "alternative", "claims"],
+        title=TEXT,
+        alternative=TEXT,
+        claims=list_of(
+            object_of(
+                ["node", "upstream", "at", "holds"],
+                node=TEXT,
+                upstream=ID,
+                at=ANCHOR,
+                holds=list_of(TEXT, minItems=1),
+            )
+        ),
+    ),
     "questions": QUESTIONS,
     "bank": BANK,
 }
@@ -347,6 +361,7 @@ def read_document(data: bytes, file: str, kind: Kind) -> YamlFile:
     if document.value is None and kind not in (
         "mirror",
         "bank",
+        "diagram",
     ):  # a list with nothing in it yet
         return document
     # Where a key or a value was refused already, its stand-in is no second fault.

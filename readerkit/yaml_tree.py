@@ -68,15 +68,7 @@ def parse_yaml(data: bytes, file: str) -> YamlFile:
         raise ContentError(
             [Fault(file, 1, 1, "file is too large", size, f"at most {MAX_BYTES:,}")]
         )
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
-        bad = f"byte 0x{data[error.start]:02x}"
-        raise ContentError(
-            [Fault(file, line, column, "file is not UTF-8", bad, "UTF-8 text")]
-        ) from None
+    text = decode(data, file)
     composer = _Composer(file)
     try:
         loader = _Loader(text)
@@ -89,6 +81,23 @@ def parse_yaml(data: bytes, file: str) -> YamlFile:
             [*composer.result.faults, _syntax_fault(error, text, file)]
         ) from None
     return composer.result
+
+
+def decode(data: bytes, file: str) -> str:
+    """Return the text of a hand-written file.
+
+    Raises:
+        ContentError: the first byte that is not UTF-8.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+        bad = f"byte 0x{data[error.start]:02x}"
+        raise ContentError(
+            [Fault(file, line, column, "file is not UTF-8", bad, "UTF-8 text")]
+        ) from None
 
 
 def _events(loader: Any) -> Iterator[Any]:

@@ -52,6 +52,8 @@ class Library:
     """The reader's overlay, which may not exist yet."""
     book: Book
     store: BlobStore
+    left_out: str = ""
+    """What of the reader's own notes has faults, and is not in the book."""
 
     def upstream(self, name: str) -> Upstream:
         """Return an upstream by name.
@@ -164,7 +166,7 @@ def open_library(
     for line in filter(None, (foreign, left_out) if not quiet else ()):
         warn(line)
     memo.save()
-    return Library(root, mine, parsed, store)
+    return Library(root, mine, parsed, store, left_out)
 
 
 def _anchor_faults(library: Library) -> Iterator[Fault]:

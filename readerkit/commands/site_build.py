@@ -88,8 +88,8 @@ def make_site(library: Library, inputs: Inputs, workshop: Workshop) -> Files:
     files[search.FILE] = partial(search.search_index, shelf, writing)
     for diagram in writing.diagrams.values():
         for theme in ("light", "dark"):
-            image = partial(draw_diagram, library, diagram, theme)
-            files[diagram_file(diagram.name, theme)] = image
+            image = draw_diagram(library, diagram, theme)
+            files[diagram_file(diagram.name, theme)] = partial(bytes, image)
     for path in inputs.below("theme"):
         if path.name not in SERVED_ONLY:
             files[f"theme/{path.name}"] = path.read_bytes

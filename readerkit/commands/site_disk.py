@@ -8,10 +8,10 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from readerkit.commands.site_inputs import STATE, state_of
+from readerkit.commands.site_inputs import STATE, files_made, state_of
 from readerkit.errors import ReaderkitError, StoreError
 
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2, RENAME_SWAP of renamex_np
@@ -53,14 +53,28 @@ def check_place(site: Path) -> None:
     Raises:
         ReaderkitError: a file, a link, or a folder with other things in it.
     """
-    is_free = not os.path.lexists(site)
-    is_folder = site.is_dir() and not site.is_symlink()
-    if is_free or (is_folder and ((site / STATE).is_file() or not any(site.iterdir()))):
+    if not os.path.lexists(site):
         return
+    if site.is_dir() and not site.is_symlink():
+        made = files_made(site)
+        foreign = next((path for path in _files(site) if path not in made), None)
+        if foreign is None:
+            return
+        if made:
+            raise ReaderkitError(
+                f"{site}: got {foreign}, which no build wrote, expected the files of a "
+                "site alone, since they are replaced; move it, or name another --output"
+            )
     raise ReaderkitError(
         f"{site}: got something that is no site of readerkit, expected a free place, "
         "an empty folder or an earlier site; name another with --output"
     )
+
+
+def _files(folder: Path) -> Iterator[str]:
+    for place, _, names in os.walk(folder):
+        for name in names:
+            yield os.path.relpath(f"{place}/{name}", folder)
 
 
 def _fill(aside: Path, site: Path, files: Mapping[str, bytes]) -> list[str]:

@@ -122,6 +122,14 @@ def is_up_to_date(site: Path, digest: str) -> int:
         return 0
 
 
+def files_made(site: Path) -> set[str]:
+    """Return the files that builds wrote at a place; none where it is no site."""
+    try:
+        return {STATE, *json.loads((site / STATE).read_bytes())["files"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
 def state_of(site: Path, digest: str, files: Iterable[str]) -> bytes:
     """Return what a site remembers of its making."""
     marks = {path: _mark(os.path.join(site, path)) for path in files}  # noqa: PTH118

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -14,13 +15,14 @@ from readerkit.commands.site_estimates import work_out
 from readerkit.commands.site_quiz import checks, phase_views, read_banks
 from readerkit.commands.start import FIRST_STOP
 from readerkit.diagrams import Diagram, read_diagram
-from readerkit.errors import AnchorError
+from readerkit.errors import AnchorError, ContentError, Fault
 from readerkit.render.html.chapter import Script
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing
 from readerkit.routes import Routes, parse_routes
+from readerkit.schema import read_document
 from readerkit.upstreams.store import write_atomically
-from readerkit.yaml_tree import parse_yaml
+from readerkit.yaml_tree import decode, parse_yaml
 
 
 def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
@@ -55,8 +57,8 @@ def _script(path: Path, name: str, root: Path) -> Script:
     return Script(
         name=name,
         file=path.relative_to(root).as_posix(),
-        text=path.read_text("utf-8"),
-        spanish=spanish.read_text("utf-8") if spanish.exists() else "",
+        text=_text(path, root),
+        spanish=_text(spanish, root) if spanish.exists() else "",
     )
 
 
@@ -69,8 +71,12 @@ def _labs(folder: Path, root: Path) -> Iterator[LabScript]:
         yield LabScript(
             _script(path, path.stem, root),
             _script(solution, path.stem, root) if solution.exists() else None,
-            task.read_text("utf-8") if task.exists() else "",
+            _text(task, root) if task.exists() else "",
         )
+
+
+def _text(path: Path, root: Path) -> str:
+    return decode(path.read_bytes(), path.relative_to(root).as_posix())
 
 
 def _diagrams(
@@ -86,8 +92,12 @@ def _diagrams(
 
     for path in sorted(folder.glob("*.mmd")):
         claims = path.with_suffix(".yaml")
-        document = parse_yaml(claims.read_bytes(), claims.relative_to(root).as_posix())
-        yield read_diagram(path.stem, path.read_text("utf-8"), document, lines_of)
+        if not claims.exists():
+            what = f"a diagram without its claims: expected {claims.name} beside it"
+            raise ContentError([Fault(path.relative_to(root).as_posix(), 1, 1, what)])
+        file = claims.relative_to(root).as_posix()
+        document = read_document(claims.read_bytes(), file, "diagram")
+        yield read_diagram(path.stem, _text(path, root), document, lines_of)
 
 
 def _routes(path: Path, library: Library, root: Path) -> Routes:
@@ -98,9 +108,14 @@ def _routes(path: Path, library: Library, root: Path) -> Routes:
 
 
 def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:
-    """Return a diagram as SVG; drawing takes a second, so each is kept by its text."""
+    """Return a diagram as SVG; drawing takes a second, so each is kept by its text.
+
+    Raises:
+        ContentError: a text that Mermaid does not take.
+    """
     name = {"light": "neutral", "dark": "dark"}[theme]
-    text = f'%%{{init: {{"theme": "{name}"}}}}%%\n{diagram.mermaid}'
+    before = f'%%{{init: {{"theme": "{name}"}}}}%%'
+    text = f"{before}\n{diagram.mermaid}"
     digest = hashlib.sha256(text.encode()).hexdigest()
     path = library.store.root / "diagrams" / f"{digest}.svg"
     try:
@@ -108,6 +123,19 @@ def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:
     except OSError:
         import mermaidx  # brings a JavaScript engine
 
-        image: bytes = mermaidx.render(text).svg().encode()
+        try:
+            image: bytes = mermaidx.render(text).svg().encode()
+        except RuntimeError as error:
+            raise ContentError([_mermaid_fault(diagram, str(error))]) from None
         write_atomically(path, image)
         return image
+
+
+def _mermaid_fault(diagram: Diagram, said: str) -> Fault:
+    """Return what Mermaid says, at its line: it counts one more before the text."""
+    found = re.search(r"error on line (\d+)", said, re.I)
+    last = len(diagram.mermaid.splitlines())
+    line = min(max(1, int(found[1]) - 1), last) if found else 1
+    what = " ".join(said.removeprefix("Mermaid rendering failed: ").split())
+    file = f"site/pages/diagrams/{diagram.name}.mmd"
+    return Fault(file, line, 1, what)

@@ -10,10 +10,12 @@ import mimetypes
 import re
 import socket
 import time
+import traceback
 from collections.abc import AsyncIterator
+from html import escape
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 import click
 import uvicorn
@@ -25,7 +27,6 @@ from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
     JSONResponse,
-    PlainTextResponse,
     Response,
     StreamingResponse,
 )
@@ -47,6 +48,15 @@ MAX_READ = 10_000
 MAX_BODY_BYTES = 1_000_000
 _LIVE = '<script src="/-/live.js" data-build="{build}" data-looks="{looks}"></script>\n'
 _QUIZ = b'<script src="/-/quiz.js"></script>\n'
+_FAULT = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{path} · readerkit</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+script-src 'self'; style-src 'self'; connect-src 'self'">
+<link rel="stylesheet" href="{root}theme/site.css"></head>
+<body><main id="content"><h1>This page cannot be made</h1>
+<pre class="warning" role="alert">{said}</pre></main>
+</body></html>
+"""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
@@ -68,7 +78,8 @@ class Server:
         """What makes a page follow: it names the build that the page is of."""
         self.state = ""
         """The build and what is wrong since, as open pages are told it."""
-        self.listeners: set[asyncio.Queue[str]] = set()
+        self.listeners: dict[asyncio.Queue[str], str] = {}
+        """Who is told of changes, and which page is open there."""
         self.read_file = inputs.mine.parent / "read.json"
         self.closing = False
         self.desk = QuizDesk(book)
@@ -80,18 +91,22 @@ class Server:
             ReaderkitError: something in it that does not hold; the old site stays.
         """
         library = open_library(self.book, quiet=True)
-        self.files = make_site(library, self.inputs, self.workshop)
+        files = make_site(library, self.inputs, self.workshop)
+        for page in set(self.listeners.values()) & files.keys():
+            files[page]()  # is asked for next: what is wrong in it is told there
+        self.files = files
         build, looks = str(time.time_ns()), self.inputs.looks_digest()
         self.live = _LIVE.format(build=build, looks=looks).encode()
-        self.state = json.dumps({"build": build, "fault": ""})
+        self.state = json.dumps({"build": build, "fault": library.left_out})
 
     def build_again(self) -> None:
         """Make the site anew, or say why not: the old site stays then."""
         try:
             self.build()
-        except ReaderkitError as error:
-            warn(str(error))
-            self.state = json.dumps({**json.loads(self.state), "fault": str(error)})
+        except Exception as error:  # a server outlives its own faults, too
+            said = _said(error)
+            warn(said)
+            self.state = json.dumps({**json.loads(self.state), "fault": said})
 
     async def watch(self) -> None:
         """Build anew after each change, and tell every open page."""
@@ -99,28 +114,33 @@ class Server:
         folders = self.inputs.watched()
         async for _ in awatch(*folders, debounce=400, step=20, rust_timeout=1000):
             await asyncio.to_thread(self.build_again)
-            for listener in self.listeners:
+            for listener in list(self.listeners):
                 listener.put_nowait(self.state)
 
     # --- what is asked for ---
 
     async def page(self, request: Request) -> Response:
         """Answer with a file of the site: nothing else can be named."""
-        path = request.path_params["path"]
-        if path == "" or path.endswith("/"):
-            path += "index.html"
+        path = _address(request.path_params["path"])
         if path not in self.files:
             raise HTTPException(404, f"no page {path!r} in this site")
+        status = 200
+        kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
         try:
             data = await asyncio.to_thread(self.files[path])
-        except ReaderkitError as error:
-            return PlainTextResponse(str(error), 500, headers=_HEADERS)
-        kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+        except Exception as error:  # told on a page that follows its mending
+            said = _said(error)
+            warn(said)
+            root = addresses.to_root(path)
+            page = _FAULT.format(
+                root=escape(root), path=escape(path), said=escape(said)
+            )
+            data, status, kind = page.encode(), 500, "text/html"
         if kind == "text/html":
             head, mark, tail = data.rpartition(b"</body>")
             scripts = self.live + _QUIZ if path.startswith("quiz/") else self.live
             data = head + scripts + mark + tail if mark else data
-        return Response(data, media_type=kind, headers=_HEADERS)
+        return Response(data, status, media_type=kind, headers=_HEADERS)
 
     async def script(self, request: Request) -> Response:
         """Answer with a script that works on a served page alone."""
@@ -130,15 +150,17 @@ class Server:
         data = (self.inputs.site / "theme" / name).read_bytes()
         return Response(data, media_type="text/javascript", headers=_HEADERS)
 
-    async def changes(self, _: Request) -> Response:
+    async def changes(self, request: Request) -> Response:
         """Answer with the state now and after each change, while the page is open."""
         return StreamingResponse(
-            self._events(), media_type="text/event-stream", headers=_HEADERS
+            self._events(_address(unquote(request.query_params.get("page", ""))[1:])),
+            media_type="text/event-stream",
+            headers=_HEADERS,
         )
 
-    async def _events(self) -> AsyncIterator[str]:
+    async def _events(self, page: str) -> AsyncIterator[str]:
         listener: asyncio.Queue[str] = asyncio.Queue()
-        self.listeners.add(listener)
+        self.listeners[listener] = page
         try:
             yield f"retry: 500\ndata: {self.state}\n\n"
             while not self.closing:
@@ -146,7 +168,7 @@ class Server:
                     said = await asyncio.wait_for(listener.get(), 0.5)
                     yield f"data: {said}\n\n"
         finally:
-            self.listeners.discard(listener)
+            del self.listeners[listener]
 
     async def what_was_read(self, _: Request) -> Response:
         """Answer with the ids that this reader has read, in whichever browser."""
@@ -192,6 +214,19 @@ class Server:
         except (OSError, ValueError):
             return []
         return [each for each in kept if _is_id(each)] if isinstance(kept, list) else []
+
+
+def _address(path: str) -> str:
+    """Return the page that a path of the server leads to."""
+    return f"{path}index.html" if path == "" or path.endswith("/") else path
+
+
+def _said(error: Exception) -> str:
+    """Return what is told of an error; of one of ours that nobody foresaw, its name."""
+    if isinstance(error, ReaderkitError):
+        return str(error)
+    traceback.print_exception(error)
+    return f"{type(error).__name__}: {error}: a bug of readerkit; the terminal has more"
 
 
 async def _own_body(request: Request) -> bytes:
@@ -262,6 +297,8 @@ def serve(inputs: Inputs, book: Path | None, port: int) -> None:
                 f"port {port} of {HOST}: {error.strerror}: expected a free one; "
                 "name another with --port, or let --port 0 take one"
             ) from None
+        for folder in (inputs.mine, inputs.own_records):
+            folder.mkdir(parents=True, exist_ok=True)  # else nobody could watch them
         server = Server(inputs, book)
         server.build()
         # What parsing left stays for good: looking through it again costs 100 ms.

@@ -24,7 +24,8 @@
       return answer.text();
     }).then(taken);
   }
-  let shown = ask().then(function (page) {
+  const unmade = { build: own, texts: new Map(), rest: "" }; // the page is a fault
+  let shown = ask().catch(function () { return unmade; }).then(function (page) {
     if (page.build !== own) throw new Error("changed while it was loaded");
     return page;
   });
@@ -54,7 +55,7 @@
     box.textContent = fault;
     box.hidden = !fault;
   }
-  new EventSource("/-/changes").addEventListener("message", function (event) {
+  new EventSource("/-/changes?page=" + encodeURIComponent(location.pathname)).addEventListener("message", function (event) {
     const said = JSON.parse(event.data);
     tell(said.fault);
     follow(said.build);
@@ -66,6 +67,7 @@
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(ids),
     } : {}).then(function (answer) { return answer.json(); });
   }
+  if (!window.readerkit) return; // a page that could not be made
   const mine = window.readerkit.read();
   share(mine.length ? mine : null).then(function (known) {
     document.dispatchEvent(new CustomEvent("readerkit:known", { detail: known }));

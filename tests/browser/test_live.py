@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -80,3 +81,56 @@ def test_a_fault_is_told_and_taken_back(book, page):
     notes.write_text(ANNOTATIONS)
     page.get_by_role("alert").wait_for(state="hidden")
     assert is_same_document(page)
+
+
+SLIPS = {
+    "a note": ("annotations/sample/linear.yaml", b"- {id: [}\n", "linear.yaml:"),
+    "bytes": ("annotations/sample/linear.yaml", b"\xe9", "not UTF-8"),
+    "a template": ("site/templates/file.html", b"{% if %}", "templates/file.html:"),
+    "a diagram": ("site/pages/diagrams/d.mmd", b"flowchart LR\n  y -->\n", "d.mmd:"),
+    "a chapter": ("site/pages/chapters/01-a.md", b"# A\n\xe9", "01-a.md:2:1"),
+}
+CLAIMS = "title: t\nalternative: a\nclaims: []\n"
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_a_slip_of_any_kind_is_told_and_work_goes_on(book, page, name):
+    path, slip, told = SLIPS[name]
+    file = book.root / path
+    before = file.read_bytes() if file.exists() else b""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.suffix == ".mmd":
+        file.with_suffix(".yaml").write_text(CLAIMS)
+    file.write_bytes(before + slip)
+    page.get_by_role("alert").get_by_text(told).wait_for()
+    if before:
+        file.write_bytes(before)
+    else:
+        file.unlink()
+        file.with_suffix(".yaml").unlink(missing_ok=True)
+    page.get_by_role("alert").wait_for(state="hidden")
+    changed = ANNOTATIONS.replace("Half the bytes.", "Half of them.")
+    book.path("sample/linear.yaml").write_text(changed)
+    page.get_by_text("Half of them.").wait_for()
+
+
+def test_a_page_opened_while_something_is_wrong_says_so(book, page, open_page):
+    book.path("sample/linear.yaml").write_text("- {id: [}")
+    page.get_by_role("alert").wait_for()
+    other = open_page(page.url)
+    other.get_by_role("alert").get_by_text("linear.yaml:").wait_for()
+    other.close()
+
+
+def test_the_readers_first_own_note_is_followed(book, page):
+    mine = Path(os.environ["READERKIT_DATA"]) / "book" / "annotations" / "sample"
+    mine.mkdir(parents=True)
+    own = (
+        "- id: mine\n  at: {file: lib/linear.py, symbol: step}\n  kind: note\n"
+        "  title: My own\n  text: Mine.\n"
+    )
+    (mine / "mine.yaml").write_text(own)
+    page.get_by_role("alert").get_by_text("missing key 'concepts'").wait_for()
+    (mine / "mine.yaml").write_text(own + "  concepts: [collectives]\n")
+    page.locator(".note").get_by_text("My own").wait_for()
+    assert page.get_by_role("alert").count() == 0

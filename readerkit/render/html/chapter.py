@@ -31,7 +31,7 @@ from readerkit.render.html.words import Text
 _FENCE = re.compile(
     r"^```(note|diagram|schedule|reckon)\b *(.*)\n((?s:.*?))^```$", re.M
 )
-_FACTOR = re.compile(r"([0-9.]+(?:e[0-9]+)?)\s*(.*)")
+_FACTOR = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)(?:\s+(\S.*))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def _parts(text: str, file: str) -> Iterator[_Part]:
     reached = text.index("\n") if "\n" in text else len(text)
     for match in _FENCE.finditer(text):
         yield _Part(file, line_of(reached), text[reached : match.start()])
-        kind, name, body = match[1], match[2].strip(), match[3]
+        kind, name, body = match[1], (match[2] or "").strip(), match[3]
         yield _Part(file, line_of(match.start()), body, kind, name)
         reached = match.end()
     yield _Part(file, line_of(reached), text[reached:])
@@ -239,7 +239,10 @@ def _prose(part: _Part) -> Markup:
 
 
 def _schedule(part: _Part) -> Chart:
-    name, *sizes = part.name.split()
+    name, *sizes = part.name.split() or [""]
+    if len(sizes) not in (2, 3) or not all(map(str.isdecimal, sizes)):
+        expected = "a schedule, ranks, microbatches and perhaps chunks"
+        raise part.fault("not a schedule", f"'{part.name}'", expected)
     try:
         ranks, microbatches, chunks = (*map(int, sizes), 1)[:3]
         orders = get_orders(name, ranks, microbatches, chunks)
@@ -287,8 +290,9 @@ def _reckoned(part: _Part, row: str) -> tuple[Markup, Markup, Markup]:
     for factor in left.split("*"):
         match = _FACTOR.fullmatch(factor.strip())
         if not match:
-            raise part.fault("not a product of numbers with units", row)
-        value, unit = float(match[1]), match[2].strip()
+            expected = "7e9 parameters * 2 B/parameter = what it is"
+            raise part.fault("not a product of numbers with units", row, expected)
+        value, unit = float(match[1]), (match[2] or "").strip()
         product *= value
         units.append(unit)
         factors.append(f"{number(value) if value < 1e6 else match[1]} {unit}")

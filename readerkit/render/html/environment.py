@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from jinja2 import DictLoader, Environment, StrictUndefined
+from jinja2 import (
+    Environment,
+    FunctionLoader,
+    StrictUndefined,
+    TemplateError,
+    TemplateSyntaxError,
+)
 
+from readerkit.errors import ContentError, Fault
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.words import SPANISH, both, label
@@ -20,7 +28,7 @@ class Templates:
         self.texts = dict(texts)
         self.digest = hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()
         self._environment = Environment(
-            loader=DictLoader(texts),
+            loader=FunctionLoader(self._source),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -35,7 +43,30 @@ class Templates:
         )
 
     def render(self, template: str, address: str, page: Any, **site: Any) -> str:
-        """Return the text of a page that stands at an address."""
-        return self._environment.get_template(template).render(
-            page=page, address=address, root=addresses.to_root(address), **site
-        )
+        """Return the text of a page that stands at an address.
+
+        Raises:
+            ContentError: a template that cannot be read, or asks for what is not there.
+        """
+        try:
+            return self._environment.get_template(template).render(
+                page=page, address=address, root=addresses.to_root(address), **site
+            )
+        except TemplateError as error:
+            raise ContentError([self._fault(error, template)]) from None
+
+    def _source(self, name: str) -> tuple[str, str, Callable[[], bool]] | None:
+        """Return a template with its name as its file, which faults then name."""
+        text = self.texts.get(name)
+        return None if text is None else (text, name, lambda: True)
+
+    def _fault(self, error: TemplateError, template: str) -> Fault:
+        """Return what is wrong and where: it may be in an included template."""
+        name, line = template, 1
+        for frame, number in traceback.walk_tb(error.__traceback__):
+            if frame.f_code.co_filename in self.texts:
+                name, line = frame.f_code.co_filename, number
+        if isinstance(error, TemplateSyntaxError):
+            name, line = error.name or template, error.lineno
+        what = error.message or str(error)
+        return Fault(f"site/templates/{name}", line, 1, what)

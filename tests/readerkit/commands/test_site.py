@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.helpers import ANNOTATIONS, make_book, run, serving, write_files
+from tests.helpers import ANNOTATIONS, ROOT, make_book, run, serving, write_files
 
 FILE = "read/sample/lib/linear.py.html"
 HOSTILE_NAME = "lib/<img src=x onerror=alert(1)>#?\u202e.py"
@@ -202,6 +203,81 @@ def test_a_diagram_that_the_source_does_not_bear_out_is_refused(capsys, tmp_path
     assert result.code == 1
     assert f"{pages}/d.yaml:7:" in result.err
     assert "all_gather" in result.err
+
+
+SLIPS = {
+    "mermaid": ({"diagrams/d.mmd": "flowchart LR\n  a --> b\n  y -->\n"}, "d.mmd:3:1"),
+    "no claims": (
+        {"diagrams/d.mmd": "flowchart LR\n", "diagrams/d.yaml": None},
+        "d.mmd:1",
+    ),
+    "claims of another type": (
+        {"diagrams/d.yaml": "title: t\nclaims: 3\n"},
+        "d.yaml:2:9",
+    ),
+    "an anchor of another type": (
+        {
+            "diagrams/d.yaml": "title: t\nalternative: a\nclaims:\n- {node: a, "
+            "upstream: sample, at: {file: [1]}, holds: [x]}\n"
+        },
+        "d.yaml:4:42",
+    ),
+    "two points in a number": (
+        {"chapters/01-a.md": "# A\n\n```reckon\n1.2.3 B/parameter = x\n```\n"},
+        "01-a.md:3:1: not a product",
+    ),
+    "a number without end": (
+        {"chapters/01-a.md": "# A\n\n```reckon\n1e999 B/parameter = x\n```\n"},
+        "01-a.md:3:1: not a product",
+    ),
+    "a schedule of nothing": (
+        {"chapters/01-a.md": "# A\n\n```schedule\n```\n"},
+        "01-a.md:3:1: not a schedule",
+    ),
+    "bytes": ({"chapters/01-a.md": b"# A\n\n\xe9\n"}, "01-a.md:3:1: file is not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_a_slip_is_one_message_with_its_place(capsys, tmp_path, book, name):
+    files, told = SLIPS[name]
+    whole = {
+        "diagrams/d.mmd": "flowchart LR\n  a --> b\n",
+        "diagrams/d.yaml": "title: t\nalternative: a\nclaims: []\n",
+        **files,
+    }
+    written = {f"site/pages/{n}": text for n, text in whole.items() if text is not None}
+    write_files(book.root, written)
+    out, result = build(capsys, tmp_path, book)
+    assert (result.code, out.exists()) == (1, False)
+    assert told in result.err
+    assert "Traceback" not in result.err
+
+
+def test_a_template_that_cannot_be_read_is_named(capsys, tmp_path, book):
+    for folder in ("templates", "theme"):
+        shutil.copytree(ROOT / "site" / folder, book.root / "site" / folder)
+    template = book.root / "site" / "templates" / "parts.html"
+    for slip in ("{% if %}", "{{ nobody }}"):
+        template.write_text((ROOT / "site/templates/parts.html").read_text())
+        text = template.read_text()
+        at = text.index("{% macro excerpt")
+        template.write_text(text[:at] + slip + text[at:])
+        _, result = build(capsys, tmp_path, book)
+        assert result.code == 1
+        line = text.count("\n", 0, at) + 1
+        assert f"site/templates/parts.html:{line}:" in result.err
+
+
+def test_files_of_others_in_a_site_are_not_replaced(capsys, tmp_path, book):
+    out, _ = build(capsys, tmp_path, book)
+    mine = out / "read" / "my-notes.txt"
+    mine.write_text("mine")
+    book.path("sample/linear.yaml").write_text(ANNOTATIONS.replace("Half", "Some"))
+    _, result = build(capsys, tmp_path, book)
+    assert result.code == 1
+    assert "got read/my-notes.txt, which no build wrote" in result.err
+    assert mine.read_text() == "mine"
 
 
 # --- serve ---
