@@ -13,12 +13,13 @@ from readerkit.commands.library import Library
 from readerkit.commands.site_estimates import work_out
 from readerkit.commands.site_quiz import checks, phase_views, read_banks
 from readerkit.commands.start import FIRST_STOP
-from readerkit.diagrams import Diagram, read_diagram
+from readerkit.diagrams import Diagram, in_spanish, read_diagram
 from readerkit.errors import AnchorError
 from readerkit.render.html.chapter import Script
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing
 from readerkit.routes import Routes, parse_routes
+from readerkit.schema import read_document
 from readerkit.upstreams.store import write_atomically
 from readerkit.yaml_tree import parse_yaml
 
@@ -85,16 +86,30 @@ def _diagrams(
         return "\n".join(source.line(number) for number in numbers)
 
     for path in sorted(folder.glob("*.mmd")):
+        if path.name.endswith(".es.mmd"):
+            continue
         claims = path.with_suffix(".yaml")
         document = parse_yaml(claims.read_bytes(), claims.relative_to(root).as_posix())
-        yield read_diagram(path.stem, path.read_text("utf-8"), document, lines_of)
+        read = read_diagram(path.stem, path.read_text("utf-8"), document, lines_of)
+        spanish, texts = path.with_suffix(".es.mmd"), path.with_suffix(".es.yaml")
+        if spanish.exists() and texts.exists():
+            file = texts.relative_to(root).as_posix()
+            told = read_document(texts.read_bytes(), file, "diagram-translation")
+            drawn = spanish.relative_to(root).as_posix()
+            read = in_spanish(read, spanish.read_text("utf-8"), drawn, told)
+        yield read
 
 
 def _routes(path: Path, library: Library, root: Path) -> Routes:
     if not path.exists():
         return Routes()
     document = parse_yaml(path.read_bytes(), path.relative_to(root).as_posix())
-    return parse_routes(document, library.book)
+    beside = path.with_suffix(".es.yaml")
+    if not beside.exists():
+        return parse_routes(document, library.book)
+    file = beside.relative_to(root).as_posix()
+    spanish = read_document(beside.read_bytes(), file, "route-translation")
+    return parse_routes(document, library.book, spanish)
 
 
 def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:
