@@ -80,14 +80,21 @@ class Rank:
     def say(self, text: str) -> None:
         """Print once, from rank 0."""
         if self.rank == 0:
-            print(text, flush=True)
+            _print(text)
 
     def say_each(self, text: str) -> None:
         """Print one text from every rank, in rank order."""
         for rank in range(self.world_size):
             if rank == self.rank:
-                print(f"[rank {rank}] {text}", flush=True)
+                _print(f"[rank {rank}] {text}")
             dist.barrier(self.group)
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # nobody reads on, as after `| head`; the work goes on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def check_devices(backend: str, world_size: int) -> None:
@@ -377,6 +384,9 @@ def main(
             check_devices(args.backend, int(os.environ["LOCAL_WORLD_SIZE"]))
         elif args.world is None:
             args.world = 2
+        for name in ("steps", "timeout"):
+            if not getattr(args, name) > 0:
+                raise ValueError(f"--{name} {getattr(args, name)} is not above 0")
         if check is not None:
             check(args)
         if not under_torchrun:

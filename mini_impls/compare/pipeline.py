@@ -4,6 +4,7 @@ Both sides run the same stages of the same model; what differs is who orders the
 and moves the tensors.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -43,7 +44,7 @@ ROWS = 2
 """Sequences of a microbatch."""
 
 
-class PipelineSide:
+class PipelineSide(ABC):
     """A side whose ranks hold stages; only the last knows the loss."""
 
     def __init__(
@@ -66,9 +67,9 @@ class PipelineSide:
         self.optimizer.step()
         return sum(losses) / len(losses) if losses else None
 
+    @abstractmethod
     def run(self, batch: Batch) -> list[float]:
         """Run the schedule; return the microbatches' losses where the last stage is."""
-        raise NotImplementedError
 
     def parameters(self) -> dict[str, Tensor]:
         """Return the parameters of this rank's stages."""
