@@ -49,6 +49,14 @@ PR_SET_PDEATHSIG = 1
 GRACE_S = 1.0
 """How long a failed rank lingers, so that neighbours can say where they stand."""
 
+FELT_GRACE_S = 3.0
+"""How long one lingers that lost a neighbour: whoever failed itself ends the run."""
+
+FELT = re.compile(
+    r"closed by (remote )?peer|reset by peer|gloo.*(broken pipe|socket closed)", re.I
+)
+"""What an error says that only tells of a neighbour that has gone."""
+
 START_S = 900.0
 """How long the first rank waits for the last one to be up."""
 
@@ -72,14 +80,21 @@ class Rank:
     def say(self, text: str) -> None:
         """Print once, from rank 0."""
         if self.rank == 0:
-            print(text, flush=True)
+            _print(text)
 
     def say_each(self, text: str) -> None:
         """Print one text from every rank, in rank order."""
         for rank in range(self.world_size):
             if rank == self.rank:
-                print(f"[rank {rank}] {text}", flush=True)
+                _print(f"[rank {rank}] {text}")
             dist.barrier(self.group)
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # nobody reads on, as after `| head`; the work goes on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def check_devices(backend: str, world_size: int) -> None:
@@ -159,7 +174,7 @@ def _rank_main(
         store.wait([f"up/{r}" for r in range(world_size)], timedelta(seconds=START_S))
         value = _with_group(store, rank, world_size, rank, backend, timeout_s, fn, args)
     except BaseException as error:
-        report = {
+        report: dict[str, Any] = {
             "time": time.monotonic(),
             "error": traceback.format_exception_only(error)[-1].strip(),
             "traceback": traceback.format_exc(),
@@ -167,7 +182,7 @@ def _rank_main(
         aside = run_dir / f"{rank}.part"
         aside.write_text(json.dumps(report))
         aside.rename(run_dir / f"{rank}.error")
-        time.sleep(GRACE_S)
+        time.sleep(FELT_GRACE_S if FELT.search(report["error"]) else GRACE_S)
         os._exit(1)  # no teardown: it could wait for the very ranks that failed
     (run_dir / f"{rank}.done").touch()
     return value
@@ -245,24 +260,30 @@ def join(
 
 
 def _wait(ranks: PContext, run_dir: Path, world_size: int) -> list[Any]:
-    pids = ranks.pids()
+    children = {child.pid: child for child in multiprocessing.active_children()}
+    processes = {rank: children.get(pid) for rank, pid in ranks.pids().items()}
     crowded = world_size > (os.cpu_count() or 1) and sys.stderr.isatty()
     up = -1 if crowded else world_size
     while True:
         if up < world_size:
             up = _say_how_many_are_up(run_dir, world_size, up)
-        running = {p.pid for p in multiprocessing.active_children()}
+        # Before elastic looks: it tells of one rank only, and not of one that left with
+        # status 0 before the work was done.
+        codes = {
+            rank: process.exitcode
+            for rank, process in processes.items()
+            if process is not None and process.exitcode is not None
+            if not (run_dir / f"{rank}.done").exists()
+        }
+        if codes:
+            ranks.close(signal.SIGTERM, timeout=2)
+            raise RankFailedError(_explain(run_dir, world_size, codes))
         result = ranks.wait(timeout=0)  # once a rank fails, this ends the others
         if result is not None and not result.is_failed():
             return [result.return_values[r] for r in range(world_size)]
         if result is not None:
             codes = {r: f.exitcode for r, f in result.failures.items()}
             raise RankFailedError(_explain(run_dir, world_size, codes))
-        # Leaving with status 0 before the work is done is no failure to elastic.
-        for r, pid in pids.items():
-            if pid not in running and not (run_dir / f"{r}.done").exists():
-                ranks.close(signal.SIGTERM, timeout=2)
-                raise RankFailedError(_explain(run_dir, world_size, {r: 0}))
         time.sleep(0.05)
 
 
@@ -291,26 +312,40 @@ def _explain(run_dir: Path, world_size: int, codes: Mapping[int, int]) -> str:
         if rank not in reports:  # it died without a word: neighbours only felt it
             how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
             return f"rank {rank} failed first: it ended by {how} before it was done"
-    first = min(reports, key=lambda r: float(reports[r]["time"]))
+    # A neighbour may be quicker to say that a connection closed than the rank that
+    # closed it is to say why.
+    first = min(
+        reports,
+        key=lambda r: (bool(FELT.search(reports[r]["error"])), reports[r]["time"]),
+    )
     lines = [f"rank {first} failed first: {reports[first]['error']}"]
-    if re.search("timed out|closed by peer|reset by peer", lines[0], re.IGNORECASE):
-        for rank in sorted(set(range(world_size)) - set(reports)):
-            lines.append(_where(run_dir, rank))
+    if "timed out" in lines[0].lower() or FELT.search(lines[0]):
+        for rank in sorted(set(range(world_size)) - {first}):
+            lines.append(_where(run_dir, rank, reports.get(rank)))
     return "\n".join([*lines, reports[first]["traceback"].rstrip()])
 
 
-def _where(run_dir: Path, rank: int) -> str:
+def _where(run_dir: Path, rank: int, report: Mapping[str, Any] | None) -> str:
+    """Say where a rank stood, by its own traceback or by the stack of its end."""
     if (run_dir / f"{rank}.done").exists():
         return f"rank {rank} is missing: it had already returned"
-    stack = (run_dir / f"{rank}.stack").read_text()
-    frames = re.findall(r'File "(.+)", line (\d+) in (\S+)', stack)
+    stack = report["traceback"] if report else (run_dir / f"{rank}.stack").read_text()
+    frames = re.findall(r'File "(.+)", line (\d+),? in (\S+)', stack)
+    if report:
+        own = [frame for frame in frames if "/torch/distributed/" not in frame[0]]
+        return f"rank {rank} failed as well, {_place(own[-1])}"
     if not frames:
         return f"rank {rank} is missing: where it stood is unknown"
-    path, line, function = frames[0]
-    code = linecache.getline(path, int(line)).strip()
-    waits = "torch/distributed/" in path or ".wait(" in code
+    place = _place(frames[0])
+    waits = "torch/distributed/" in place or ".wait(" in place
     state = "waits as well" if waits else "is missing"
-    return f"rank {rank} {state}: it stands at {path}:{line} in {function}: {code}"
+    return f"rank {rank} {state}: it stands {place}"
+
+
+def _place(frame: tuple[str, str, str]) -> str:
+    path, line, function = frame
+    code = linecache.getline(path, int(line)).strip()
+    return f"at {path}:{line} in {function}: {code}"
 
 
 # --- 4. the command line of every mini ---
@@ -349,6 +384,9 @@ def main(
             check_devices(args.backend, int(os.environ["LOCAL_WORLD_SIZE"]))
         elif args.world is None:
             args.world = 2
+        for name in ("steps", "timeout"):
+            if not getattr(args, name) > 0:
+                raise ValueError(f"--{name} {getattr(args, name)} is not above 0")
         if check is not None:
             check(args)
         if not under_torchrun:

@@ -15,7 +15,6 @@ import tempfile
 import warnings
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from time import perf_counter, process_time
 
@@ -24,6 +23,7 @@ import torch.distributed as dist
 from torch.profiler import ProfilerActivity, profile
 
 from mini_impls import ddp, launch
+from mini_impls.compare import ddp as compare_ddp
 from mini_impls.compare import shims, upstream_files
 from mini_impls.compare.known import COMPARISONS, find
 from mini_impls.compare.sides import Comparison, DataParallelSide, Side, ignore_phase
@@ -43,7 +43,6 @@ WORLD_SIZE = 2
 ROWS_PER_RANK = 8
 BUCKET_CAP_MB = 4.0
 """Three buckets and a bit; 25 MiB, the default of torch, would be one bucket."""
-WARM_UP_ROUNDS = 3
 SIDES = ("mini", "upstream", "naive")
 
 Times = dict[str, list[tuple[float, float]]]
@@ -69,20 +68,16 @@ def sized(comparison: Comparison) -> Comparison:
     A batch has 16 rows: 8 for each rank, or all of them for ranks that share it.
     """
     rows = ROWS_PER_RANK if comparison.data_parallel else ROWS_PER_RANK * WORLD_SIZE
-    return replace(comparison, config=CONFIG, rows_per_rank=rows)
-
-
-def resize(comparison: Comparison) -> None:
-    """Set, in this process, the sizes that a comparison has in its module only."""
-    module = import_module(f"mini_impls.compare.{comparison.mini}")
-    if comparison.mini in ("sequence_parallel", "pipeline"):
-        module.CONFIG = CONFIG
-    if comparison.mini == "ddp":
-        module.BUCKET_CAP_MB = BUCKET_CAP_MB
+    return replace(comparison.at(WORLD_SIZE), config=CONFIG, rows_per_rank=rows)
 
 
 def time_steps(
-    rank: Rank, names: tuple[str, str], rounds: int, megatron: Path, profiled: bool
+    rank: Rank,
+    names: tuple[str, str],
+    warm_up: int,
+    rounds: int,
+    megatron: Path,
+    profiled: bool,
 ) -> Times:
     """Return this rank's seconds a step of each side, round by round."""
     sys.dont_write_bytecode = True
@@ -90,7 +85,8 @@ def time_steps(
     warnings.filterwarnings("ignore", module=r"megatron\.")
     warnings.filterwarnings("ignore", r".* is deprecated", FutureWarning)
     comparison = sized(find(*names))
-    resize(comparison)
+    if comparison.mini == "ddp":
+        compare_ddp.BUCKET_CAP_MB = BUCKET_CAP_MB
 
     def applied(side: str) -> AbstractContextManager[None]:
         needed = comparison.shims if side == "upstream" else ()
@@ -104,7 +100,7 @@ def time_steps(
         "naive": build_naive(rank, comparison),
     }
     times: Times = {side: [] for side in SIDES}
-    for number in range(WARM_UP_ROUNDS + rounds):
+    for number in range(warm_up + rounds):
         batch = make_batch(CONFIG, step=number, batch_size=ROWS_PER_RANK * WORLD_SIZE)
         turn = number % len(SIDES)
         for side in SIDES[turn:] + SIDES[:turn]:
@@ -113,7 +109,7 @@ def time_steps(
                 start, worked = perf_counter(), process_time()
                 built[side].step(batch, ignore_phase)
                 took = perf_counter() - start, process_time() - worked
-            if number >= WARM_UP_ROUNDS:
+            if number >= warm_up:
                 times[side].append(took)
     for side in ("mini", "upstream") if profiled else ():
         with applied(side), profile(activities=[ProfilerActivity.CPU]) as seen:
@@ -155,6 +151,7 @@ def main() -> None:
     parser.add_argument("mini", nargs="*", help="some minis (default: all)")
     parser.add_argument("--upstream", help="one upstream only")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--warm-up", type=int, default=3, help="rounds before those")
     parser.add_argument("--profile", action="store_true", help="where the time goes")
     args = parser.parse_args()
     chosen = [
@@ -184,6 +181,7 @@ def main() -> None:
                 time_steps,
                 (
                     (comparison.mini, comparison.upstream),
+                    args.warm_up,
                     args.rounds,
                     Path(name),
                     args.profile,

@@ -1,5 +1,6 @@
 """The FSDP mini beside torch's fully_shard (FSDP2)."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,7 +26,7 @@ from mini_impls.model import GPT, GPTConfig, build_model
 from readerkit.records import Category, SideName
 
 
-class ShardedSide(DataParallelSide):
+class ShardedSide(DataParallelSide, ABC):
     """A side whose parameters are this rank's rows: compared as they are."""
 
     def parameters(self) -> dict[str, Tensor]:
@@ -51,9 +52,9 @@ class ShardedSide(DataParallelSide):
             "optimizer state": optimizer_state(self.optimizer),
         }
 
+    @abstractmethod
     def fsdp_params(self) -> Iterable[Any]:
         """Return what holds each parameter's shard."""
-        raise NotImplementedError
 
     def watched(self) -> list[Tensor]:
         """Return nothing: backward computes the gradients of gathered parameters."""

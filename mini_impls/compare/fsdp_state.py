@@ -7,6 +7,7 @@ in another place would show in the next step.
 
 import shutil
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ MAX_NORM = 0.1
 """Below the norm of any step, so that each is clipped."""
 
 
-class StateSide:
+class StateSide(ABC):
     """What both sides do around a sharded model of their own."""
 
     inner: fsdp.ShardedSide
@@ -75,17 +76,17 @@ class StateSide:
         for tensor in (*params, *optimizer_state(self.inner.optimizer)):
             fsdp.local(tensor).fill_(torch.nan)
 
+    @abstractmethod
     def clip(self) -> None:
         """Scale the gradients down to the greatest norm allowed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def save(self) -> None:
         """Write parameters and optimizer state."""
-        raise NotImplementedError
 
+    @abstractmethod
     def load(self) -> None:
         """Read them back."""
-        raise NotImplementedError
 
 
 class MiniSide(StateSide):

@@ -4,6 +4,7 @@ Both sides run the same stages of the same model; what differs is who orders the
 and moves the tensors.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -43,7 +44,7 @@ ROWS = 2
 """Sequences of a microbatch."""
 
 
-class PipelineSide:
+class PipelineSide(ABC):
     """A side whose ranks hold stages; only the last knows the loss."""
 
     def __init__(
@@ -66,9 +67,9 @@ class PipelineSide:
         self.optimizer.step()
         return sum(losses) / len(losses) if losses else None
 
+    @abstractmethod
     def run(self, batch: Batch) -> list[float]:
         """Run the schedule; return the microbatches' losses where the last stage is."""
-        raise NotImplementedError
 
     def parameters(self) -> dict[str, Tensor]:
         """Return the parameters of this rank's stages."""
@@ -173,11 +174,12 @@ class MegatronSide(PipelineSide):
         schedule: Schedule,
         options: pipeline_megatron.Options,
         sizes: GPTConfig,
+        rows: int,
         *args: Any,
     ) -> None:
         super().__init__(*args)
         self.schedule = pipeline_megatron.MegatronSchedule(
-            schedule, options, sizes, ROWS, self.stages, self.rank, self.log
+            schedule, options, sizes, rows, self.stages, self.rank, self.log
         )
 
     def run(self, batch: Batch) -> list[float]:
@@ -189,7 +191,8 @@ def build(name: str, rank: Rank, comparison: Comparison) -> Sides:
     """Return the mini and one upstream's schedule of the same kind."""
     chunks, config = comparison.chunks, comparison.config
     schedule = Schedule(name, comparison.microbatches, chunks)
-    shape = (ROWS, config.max_sequence_length, config.hidden_size)
+    rows = comparison.rows_per_rank // comparison.microbatches
+    shape = (rows, config.max_sequence_length, config.hidden_size)
     groups: dict[str, str] = {rank.group.group_name: "pp"}
     if comparison.upstream.startswith("megatron"):
         groups |= pipeline_megatron.start(rank, chunks)
@@ -205,7 +208,7 @@ def build(name: str, rank: Rank, comparison: Comparison) -> Sides:
     upstream: PipelineSide
     if comparison.upstream.startswith("megatron"):
         options = pipeline_megatron.OPTIONS[comparison.upstream]
-        upstream = MegatronSide(schedule, options, config, *rest)
+        upstream = MegatronSide(schedule, options, config, rows, *rest)
     else:
         upstream = TorchSide(schedule, *rest)
     return Sides(
@@ -238,7 +241,7 @@ def formulas(side: PipelineSide, shape: Shape, schedule: Schedule) -> Formulas:
 def resize(comparison: Comparison, world_size: int) -> Comparison:
     """Return the comparison with a layer a stage or more, and full rounds."""
     stages = world_size * comparison.chunks
-    microbatches = -(-4 // world_size) * world_size
+    microbatches = full_rounds(world_size)
     return replace(
         comparison,
         config=GPTConfig(num_layers=-(-LAYERS // stages) * stages),
@@ -249,8 +252,12 @@ def resize(comparison: Comparison, world_size: int) -> Comparison:
 
 def check(schedule: str, chunks: int, world_size: int) -> None:
     """Raise ValueError where schedule and ranks do not fit."""
-    microbatches = -(-4 // world_size) * world_size
-    schedules.get_orders(schedule, world_size, microbatches, chunks)
+    schedules.get_orders(schedule, world_size, full_rounds(world_size), chunks)
+
+
+def full_rounds(world_size: int) -> int:
+    """Return the least number of microbatches, 4 or more, that `world_size` divides."""
+    return -(-4 // world_size) * world_size
 
 
 def tolerance(world_size: int) -> Tolerance:

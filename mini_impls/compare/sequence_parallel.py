@@ -97,9 +97,9 @@ class MegatronOutput(nn.Module):
         return F.linear(hidden.transpose(0, 1), self.weight)
 
 
-def cut(rank: Rank) -> tuple[GPT, list[nn.Parameter]]:
+def cut(rank: Rank, config: GPTConfig) -> tuple[GPT, list[nn.Parameter]]:
     """Return the mini's model on this rank, and what sees only its tokens."""
-    gpt = build_model(CONFIG).to(rank.device)
+    gpt = build_model(config).to(rank.device)
     generator = torch.default_generator
     if rank.device.type == "cuda":
         generator = torch.cuda.default_generators[rank.device.index]
@@ -111,14 +111,14 @@ def build(rank: Rank, comparison: Comparison) -> Sides:
     """Return the mini and the same frame with Megatron's parts."""
     groups = megatron.start(rank, tensor=rank.world_size)
     mappings: Any = import_module("megatron.core.tensor_parallel.mappings")
-    lr = comparison.learning_rate
-    ours, partial = cut(rank)
+    config, lr = comparison.config, comparison.learning_rate
+    ours, partial = cut(rank, config)
     mini = MiniSide(partial, rank, ours, compute_loss, lr)
 
-    theirs, partial = cut(rank)
+    theirs, partial = cut(rank, config)
     names = {id(p): name for name, p in theirs.named_parameters()}
     partial_names = {names[id(p)] for p in partial}
-    layers = MegatronLayers(CONFIG, rank.world_size, sequence_parallel=True)
+    layers = MegatronLayers(config, rank.world_size, sequence_parallel=True)
     replace_layers(theirs, layers, mappings, rank.world_size)
     partial = [p for n, p in theirs.named_parameters() if n in partial_names]
     upstream = MegatronSide(partial, layers.config, theirs, compute_loss, lr)
@@ -151,13 +151,14 @@ def replace_layers(
 
 def formulas(comparison: Comparison, gpt: GPT, rank: Rank) -> Formulas:
     """Return what a step sends, and slices of everything."""
-    tokens = comparison.rows_per_rank * CONFIG.max_sequence_length
-    traffic = sequence_parallel.get_traffic(CONFIG, tokens, rank.world_size)
-    layers, hidden = CONFIG.num_layers, f"4 B x {tokens * CONFIG.hidden_size:,}"
+    config = comparison.config
+    tokens = comparison.rows_per_rank * config.max_sequence_length
+    traffic = sequence_parallel.get_traffic(config, tokens, rank.world_size)
+    layers, hidden = config.num_layers, f"4 B x {tokens * config.hidden_size:,}"
     texts = {
         "all_gather": f"({6 * layers} + 2 activations) x {hidden}",
         "reduce_scatter": f"{4 * layers} activations x {hidden}",
-        "all_reduce": f"({6 * layers} + 2 vectors) x 4 B x {CONFIG.hidden_size}",
+        "all_reduce": f"({6 * layers} + 2 vectors) x 4 B x {config.hidden_size}",
     }
     sent = {op: Formula(n, texts[op]) for op, n in traffic.items()}
     params = list(gpt.parameters())

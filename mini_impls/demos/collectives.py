@@ -72,9 +72,19 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     rank.say(f"largest difference of a parameter from the one process: {apart:.1e}")
 
 
+def check(args: argparse.Namespace) -> None:
+    """Raise ValueError for a tensor with nothing in it."""
+    if args.numel < 1:
+        raise ValueError(f"--numel {args.numel} is below 1")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the demo on this command line's ranks; return the exit status."""
     options = {"numel": (1000, "elements of the tensor (default 1000)")}
     return launch.main(
-        demo, description="Collectives from sends.", options=options, argv=argv
+        demo,
+        description="Collectives from sends.",
+        check=check,
+        options=options,
+        argv=argv,
     )

@@ -3,18 +3,11 @@
 import argparse
 
 import torch
-import torch.distributed as dist
 
 from mini_impls import launch
 from mini_impls.ddp import DistributedDataParallel
-from mini_impls.model import (
-    GPTConfig,
-    build_model,
-    compute_loss,
-    reference_run,
-    shard_batch,
-)
-from mini_impls.traffic import CollectiveCounter
+from mini_impls.demos.training import train_beside
+from mini_impls.model import GPTConfig, build_model, reference_run
 
 
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
@@ -30,17 +23,7 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
         first_bucket_mb=args.bucket_cap_mb / 4,
     )
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for step, batch in enumerate(reference.batches):
-        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=args.world)
-        with CollectiveCounter() as sent:
-            optimizer.zero_grad()
-            loss = compute_loss(model(tokens.to(rank.device)), labels.to(rank.device))
-            loss.backward()
-            optimizer.step()
-        mean = loss.detach()
-        dist.all_reduce(mean, group=rank.group)
-        alone = reference.losses[step]
-        rank.say(f"step {step}: loss {mean / args.world:.4f}, one process {alone:.4f}")
+    sent = train_beside(reference, rank, model, optimizer)
     count = sum(len(bucket.params) for bucket in model.buckets)
     for i, bucket in enumerate(model.buckets):
         rank.say(

@@ -3,18 +3,11 @@
 import argparse
 
 import torch
-import torch.distributed as dist
 
 from mini_impls import launch
+from mini_impls.demos.training import train_beside
 from mini_impls.fsdp_flat import fully_shard_flat
-from mini_impls.model import (
-    GPTConfig,
-    build_model,
-    compute_loss,
-    reference_run,
-    shard_batch,
-)
-from mini_impls.traffic import CollectiveCounter
+from mini_impls.model import GPTConfig, build_model, reference_run
 
 
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
@@ -27,17 +20,7 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     layers = [f"layers.{i}" for i in range(config.num_layers)]
     state = fully_shard_flat(model, rank.group, modules=layers)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for step, batch in enumerate(reference.batches):
-        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=args.world)
-        with CollectiveCounter() as sent:
-            optimizer.zero_grad()
-            loss = compute_loss(model(tokens.to(rank.device)), labels.to(rank.device))
-            loss.backward()
-            optimizer.step()
-        mean = loss.detach()
-        dist.all_reduce(mean, group=rank.group)
-        alone = reference.losses[step]
-        rank.say(f"step {step}: loss {mean / args.world:.4f}, one process {alone:.4f}")
+    sent = train_beside(reference, rank, model, optimizer)
     for handle in state.handles.values():
         start, first = rank.rank * handle.sharded_size, 0
         while start >= handle.numels[first]:

@@ -60,6 +60,12 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
         shutil.rmtree(temporary)
 
 
+def check(args: argparse.Namespace) -> None:
+    """Raise ValueError where there is no step before the file or none after it."""
+    if args.steps < 2:
+        raise ValueError(f"--steps {args.steps}: at least 2, saved half-way")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the demo on this command line's ranks; return the exit status."""
-    return launch.main(demo, description="Sharded state.", argv=argv)
+    return launch.main(demo, description="Sharded state.", check=check, argv=argv)

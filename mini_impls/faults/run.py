@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -22,10 +21,6 @@ WORLDS = (2, 4)
 """What the models of `work.py` can be cut for."""
 
 
-NEIGHBOUR_S = 0.5
-"""How long a rank that lost its neighbour leaves the word to it."""
-
-
 def check(world_size: int) -> None:
     """Raise ValueError where the work does not fit, before any process starts."""
     if world_size not in WORLDS:
@@ -41,14 +36,7 @@ def run_work(rank: Rank, work: str, mutant: Path | None, timeout_s: float) -> An
     works = importlib.import_module("mini_impls.faults.work").WORKS
     # A group of its own: ranks that are slow to start are no hang.
     group = dist.new_group(timeout=timedelta(seconds=timeout_s))
-    try:
-        return works[work](replace(rank, group=group))
-    except RuntimeError as error:
-        # A rank that gave up waiting closes its connections, and its neighbours fail
-        # of that: let it be the first to say why.
-        if "closed by peer" in str(error):
-            time.sleep(NEIGHBOUR_S)
-        raise
+    return works[work](replace(rank, group=group))
 
 
 def observe(

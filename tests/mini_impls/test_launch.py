@@ -64,6 +64,90 @@ def test_first_failed_rank_is_named_with_its_own_error(tmp_path, how, message):
     assert time.monotonic() - float(clock.read_text()) < 10
 
 
+def wait_for_one_another(rank, own_words, slow, seconds):
+    """Wait for what never comes; rank 0 gives up, which closes its connections."""
+    time.sleep(0.5 * rank.rank)
+    try:
+        dist.recv(torch.ones(1), 1 - rank.rank, group=rank.group)
+    except RuntimeError as error:
+        if rank.rank == slow:
+            time.sleep(seconds)
+        if own_words and rank.rank == 0:
+            raise ValueError("no message came") from error
+        raise
+
+
+@pytest.mark.parametrize(
+    ("own_words", "slow", "seconds", "message"),
+    [
+        (False, 1, 0.3, r"(?s)rank 0 failed first: .*[Tt]imed out"),
+        (False, 0, launch.GRACE_S + 0.5, r"(?s)rank 0 failed first: .*[Tt]imed out"),
+        (True, 0, 0.3, "rank 0 failed first: ValueError: no message came"),
+    ],
+    ids=["timeout said first", "timeout said last", "own error said last"],
+)
+def test_a_lost_neighbour_is_no_cause_whoever_says_so_first(
+    own_words, slow, seconds, message
+):
+    args = (own_words, slow, seconds)
+    with pytest.raises(RankFailedError, match=message):
+        launch.run(wait_for_one_another, args, world_size=2, timeout_s=1.0)
+
+
+def come_late(rank):
+    time.sleep(1.5 * rank.rank)
+    dist.all_reduce(torch.ones(1), group=rank.group)  # what rank 1 comes late to
+
+
+def test_a_rank_that_came_too_late_is_shown_where_it_came_to():
+    message = r"rank 1 failed as well, at .*in come_late: .*# what rank 1 comes late to"
+    with pytest.raises(RankFailedError, match=message) as caught:
+        launch.run(come_late, world_size=2, timeout_s=1.0)
+    assert str(caught.value).startswith("rank 0 failed first: ")
+
+
+WAITING = """
+import os, torch
+import torch.distributed as dist
+from mini_impls import launch
+def demo(rank, args):
+    rank.say_each(f"pid {os.getpid()}")
+    dist.recv(torch.ones(1), 1 - rank.rank, group=rank.group)
+if __name__ == "__main__":
+    raise SystemExit(launch.main(demo, description="waits"))
+"""
+
+
+def is_dead(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_killed_rank_is_named_though_its_neighbour_ended_before_the_launcher_looked(
+    tmp_path, killed
+):
+    script = tmp_path / "waiting.py"
+    script.write_text(WAITING)
+    with subprocess.Popen(
+        [sys.executable, script],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        pids = [int(process.stdout.readline().split()[-1]) for _ in range(2)]
+        process.send_signal(signal.SIGSTOP)
+        os.kill(pids[killed], signal.SIGKILL)
+        deadline = time.monotonic() + 10
+        while not all(map(is_dead, pids)):
+            assert time.monotonic() < deadline, "the neighbour felt nothing"
+            time.sleep(0.05)
+        process.send_signal(signal.SIGCONT)
+        _, err = process.communicate(timeout=10)
+    assert process.returncode == 1
+    assert f"rank {killed} failed first: it ended by SIGKILL before it was done" in err
+
+
 SCRIPT = """
 import os, signal, time
 from mini_impls import launch

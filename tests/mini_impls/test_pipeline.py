@@ -11,7 +11,7 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from mini_impls import model, pipeline
-from mini_impls.demos.pipeline import check, demo
+from mini_impls.demos.pipeline import check
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.pipeline import (
@@ -392,20 +392,6 @@ def run_alone(rank: Rank):
 
 def test_chunks_of_one_rank_send_nothing(pool2):
     assert pool2.run(run_alone) == [({}, 0.0)] * 2
-
-
-def run_demo(rank: Rank, schedule, chunks):
-    demo(
-        rank,
-        argparse.Namespace(
-            steps=2, schedule=schedule, chunks=chunks, microbatches=4, layers=8
-        ),
-    )
-
-
-@pytest.mark.parametrize(("schedule", "chunks"), SCHEDULES)
-def test_demo_runs(pool2, schedule, chunks):
-    pool2.run(run_demo, schedule, chunks)
 
 
 def test_a_schedule_that_splits_the_backward_is_refused():

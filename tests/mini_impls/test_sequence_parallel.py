@@ -1,7 +1,5 @@
 """Sequence parallelism on two and four ranks against one process."""
 
-import argparse
-
 import pytest
 import torch
 from torch import nn
@@ -9,7 +7,6 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mini_impls import model, sequence_parallel
-from mini_impls.demos.sequence_parallel import demo
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.sequence_parallel import (
@@ -399,11 +396,3 @@ def run_short_batch(rank: Rank):
 
 def test_a_sequence_that_does_not_divide_is_named(pool2):
     pool2.run(run_short_batch)
-
-
-def run_demo(rank: Rank):
-    demo(rank, argparse.Namespace(steps=2))
-
-
-def test_demo_runs(pool):
-    pool.run(run_demo)

@@ -1,7 +1,5 @@
 """Tensor parallelism on two and four ranks against one process."""
 
-import argparse
-
 import pytest
 import torch
 import torch.distributed as dist
@@ -10,7 +8,6 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mini_impls import model, tensor_parallel
-from mini_impls.demos.tensor_parallel import demo
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig, SelfAttention
 from mini_impls.tensor_parallel import (
@@ -420,11 +417,3 @@ def test_a_group_of_one_is_the_full_model(pool2):
 def test_sizes_that_do_not_fit_are_named(config, world_size, message):
     with pytest.raises(ValueError, match=message):
         tensor_parallel.check_sizes(config, world_size)
-
-
-def run_demo(rank: Rank, steps):
-    demo(rank, argparse.Namespace(steps=steps))
-
-
-def test_demo_runs(pool, capfd):
-    pool.run(run_demo, 2)

@@ -18,26 +18,11 @@ from readerkit.lit import (
     say_sent,
     unseen_events,
 )
-from readerkit.records import Event, Lit, RankEvents, Record, Site
+from readerkit.records import Lit, RankEvents, Record, Site
+from tests.events import event
 
 PATH = "lib/linear.py"
-PLAIN = Event(
-    phase="forward",
-    op="all_reduce",
-    group="tp",
-    dtype="float32",
-    payload_bytes=600_000,
-    issue=0,
-    wait=1,
-    site=None,
-    stack=0,
-    wait_site=None,
-    peer=None,
-    reduction="sum",
-    products_before=0,
-    products_hidden=0,
-    gradients_ready=None,
-)
+PLAIN = event(phase="forward", group="tp", payload_bytes=600_000)
 CALL = Site("sample", PATH, 30, "reduce")
 CALLER = Site("sample", PATH, 12, "Linear.forward")
 MINI_CALL = Site("minis", "mini_impls/tp.py", 5, "reduce")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -73,7 +74,7 @@ class Asked(Protocol):
         """Return the key in words."""
 
 
-class Body:
+class Body(ABC):
     """The part of a question that its type decides, as it was written."""
 
     __slots__ = ()
@@ -94,9 +95,9 @@ class Body:
         """Return every text that may hold ``{formulas}``."""
         return []
 
+    @abstractmethod
     def ask(self, scene: Scene, draw: Draw) -> Asked:
         """Return the question made concrete."""
-        raise NotImplementedError
 
 
 def plain(text: str) -> str:

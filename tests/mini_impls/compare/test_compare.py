@@ -1,20 +1,24 @@
 """Whole comparisons, on ranks that stay alive; and faults that each must be seen."""
 
 from functools import cache
+from importlib import import_module
 
 import pytest
 import torch.distributed as dist
+from ranks import RankPool
 
 from mini_impls.compare import run
 from mini_impls.compare.known import COMPARISONS, find
 from mini_impls.compare.places import Places, get_roots
 from mini_impls.compare.tables import make_tables
+from mini_impls.compare.upstream_files import write_megatron
 from mini_impls.compare.verdicts import verdicts
-from mini_impls.compare.watch import MIN_STEPS, _Watcher
+from mini_impls.compare.watch import MIN_STEPS, _Watcher, watch
 from readerkit.commands.library import open_library
 from tests.helpers import ROOT
 
 TORCH_ONLY = [c for c in COMPARISONS if c.upstreams == ("pytorch",)]
+OF_MEGATRON = [c for c in COMPARISONS if "megatron" in c.upstreams]
 
 
 @cache
@@ -34,6 +38,10 @@ def judged(pool, comparison, fault=None, known=None):
     results = pool.run(
         _watch, comparison.mini, comparison.upstream, fault, timeout_s=60
     )
+    return judge(results, comparison, known)
+
+
+def judge(results, comparison, known=None):
     comparison = comparison.at(len(results))
     if known is None:
         known = the_book().differences(comparison.name)
@@ -57,6 +65,38 @@ def test_a_mini_agrees_with_its_upstream_on_four_ranks(pool4, comparison):
     lines, events = judged(pool4, comparison)
     assert [v for v in lines if v.state == "differ"] == []
     assert len(events) == 4
+
+
+def _watch_megatron(rank, mini, upstream, directory):
+    try:
+        return watch(rank, mini, upstream, MIN_STEPS, directory)
+    finally:
+        # The next comparison cuts its ranks into other groups.
+        import_module("megatron.core.parallel_state").destroy_model_parallel()
+
+
+@pytest.fixture(scope="module")
+def megatron(tmp_path_factory):
+    """Four ranks of their own, and Megatron written where they can import it."""
+    directory = tmp_path_factory.mktemp("megatron")
+    pool = RankPool(4)
+    yield pool, directory
+    pool.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("comparison", OF_MEGATRON, ids=lambda c: c.name)
+def test_a_mini_agrees_with_megatron_on_four_ranks(megatron, real_cache, comparison):
+    pool, directory = megatron
+    if not any(directory.iterdir()):
+        write_megatron(open_library(ROOT), directory)
+    results = pool.run(
+        _watch_megatron, comparison.mini, comparison.upstream, directory, timeout_s=120
+    )
+    lines, events = judge(results, comparison)
+    assert [v for v in lines if v.state == "differ"] == []
+    assert len(events) == 4
+    assert all(rank.mini and rank.upstream for rank in events)
 
 
 def _sum_for_mean(side):

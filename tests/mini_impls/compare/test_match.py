@@ -1,9 +1,9 @@
 import pytest
-from events import event, row
 
 from mini_impls.compare.match import align, count_reordered, excuses
 from readerkit.annotations import Difference
 from readerkit.counts import Count
+from tests.events import event, row
 
 
 def excuse(what, op="all_reduce", phase="backward", at_most="1"):

@@ -4,7 +4,6 @@ import sys
 from dataclasses import replace
 
 import pytest
-from events import event
 
 from readerkit.errors import ContentError
 from readerkit.records import (
@@ -26,6 +25,7 @@ from readerkit.records import (
     lines_to_text,
     stale_reasons,
 )
+from tests.events import event
 
 SITE = Site("minis", "mini_impls/ddp.py", 100, "start")
 RECORD = Record(

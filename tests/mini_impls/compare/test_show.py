@@ -1,10 +1,10 @@
 from dataclasses import replace
 
-from events import event
 from test_records import RECORD
 
 from mini_impls.compare.show import render
 from readerkit.records import Match
+from tests.events import event
 
 
 def test_every_line_says_agree_or_differ():

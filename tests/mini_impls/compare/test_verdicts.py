@@ -1,11 +1,11 @@
 import math
 
 import pytest
-from events import event
 
 from mini_impls.compare.verdicts import Excuse, line
 from mini_impls.compare.watch import largest
 from mini_impls.compare.wire import gloo_bytes, ring_bytes
+from tests.events import event
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,52 @@
+"""The benchmark of the minis runs, on work that its ranks can share."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+
+from mini_impls.compare.known import COMPARISONS
+from tests.helpers import ROOT
+
+SCRIPT = ROOT / "benchmarks/minis/run.py"
+ROW = ("pipeline", "--upstream", "megatron_1f1b", "--rounds", "1", "--warm-up", "0")
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    spec = importlib.util.spec_from_file_location("benchmark_minis", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda c: c.name)
+def test_every_comparison_shares_the_sixteen_rows(benchmark, comparison):
+    sized = benchmark.sized(comparison)
+    ranks = benchmark.WORLD_SIZE if sized.data_parallel else 1
+    assert sized.rows_per_rank * ranks == 16
+    assert sized.microbatches == (4 if sized.mini == "pipeline" else 1)
+    assert sized.config.num_layers % (benchmark.WORLD_SIZE * sized.chunks) == 0
+
+
+@pytest.mark.slow
+def test_a_row_of_the_table_holds_what_was_timed(real_cache):
+    ended = subprocess.run(
+        [sys.executable, SCRIPT, *ROW],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    mini, upstream, *numbers = ended.stdout.splitlines()[-1].strip("| ").split(" | ")
+    assert (mini, upstream) == ("pipeline", "megatron_1f1b")
+    least = [float(number) for number in numbers[:3]]
+    assert len(numbers) == 9 and min(least) > 0
+    # After one round the least is the median, so both ratios are of the same times.
+    assert numbers[3] == numbers[4]
+    assert float(numbers[3]) == pytest.approx(least[0] / least[1], abs=0.02)

@@ -1,0 +1,136 @@
+"""What the minis print when they are run: each claim is there, and it holds."""
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from argparse import Namespace
+from importlib import import_module
+
+import pytest
+
+from tests.helpers import ROOT
+
+STEPS = 3
+OPTIONS = {
+    "collectives": {"numel": 100},
+    "ddp": {"bucket_cap_mb": 0.1},
+    "fsdp": {},
+    "fsdp_flat": {},
+    "fsdp_state": {},
+    "sequence_parallel": {},
+    "tensor_parallel": {},
+    "zero": {},
+}
+TABLES = {
+    ("gpipe", 1): [
+        "F0 F1 F2 F3 .  .  B0 B1 B2 B3",
+        ".  F0 F1 F2 F3 B0 B1 B2 B3 .",
+    ],
+    ("1f1b", 1): [
+        "F0 F1 .  B0 F2 B1 F3 B2 .  B3",
+        ".  F0 B0 F1 B1 F2 B2 F3 B3 .",
+    ],
+    ("interleaved", 2): [
+        "F0a F1a F0b F1b F2a B0b F3a B1b F2b B0a F3b B1a .   B2b .   B3b B2a B3a",
+        ".   F0a F1a F0b B0b F1b B1b F2a B0a F3a B1a F2b B2b F3b B3b B2a B3a .",
+    ],
+}
+
+
+def run_demo(rank, name, options):
+    """Return what a demo prints on this rank."""
+    demo = import_module(f"mini_impls.demos.{name}").demo
+    args = Namespace(world=rank.world_size, backend="gloo", steps=STEPS, **options)
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        demo(rank, args)
+    return out.getvalue()
+
+
+def differences(text):
+    lines = re.findall(r"largest difference.*", text)
+    return [float(n) for line in lines for n in re.findall(r"\d\.\de[+-]\d\d", line)]
+
+
+def formulas(text):
+    """Return the figures that are said to follow from a formula, and what it gives."""
+    return re.findall(r"(\S+)(?: bytes)? \(formula ([^)]+)\)", text)
+
+
+def losses(text):
+    """Return the losses of all steps, or of the first and the last."""
+    steps = re.findall(r"^step \d+: loss ([\d.]+)", text, re.M)
+    row = re.search(r"loss: ([\d. ]+)$", text, re.M)
+    ends = re.search(r"loss ([\d.]+) -> ([\d.]+)", text)
+    found = steps or (row[1].split() if row else ends.groups())
+    return [float(loss) for loss in found]
+
+
+def test_all_demos_are_run():
+    files = {path.stem for path in (ROOT / "mini_impls/demos").glob("*.py")}
+    assert files - {"__init__", "training"} == {*OPTIONS, "pipeline", "inference"}
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+def test_a_demo_ends_where_one_process_ends(pool, name):
+    texts = pool.run(run_demo, name, OPTIONS[name])
+    assert differences(texts[0]) and losses(texts[0])
+    for text in texts:
+        assert all(difference < 1e-4 for difference in differences(text))
+        assert all(sent == formula for sent, formula in formulas(text))
+    for ours, alone in re.findall(r"loss (.+), one process ([^;,\n]+)", texts[0]):
+        assert ours == alone
+    assert losses(texts[0])[-1] < losses(texts[0])[0]
+
+
+@pytest.mark.parametrize("name", ["sequence_parallel", "tensor_parallel"])
+def test_a_demo_holds_what_was_sent_against_the_formula(pool2, name):
+    text = pool2.run(run_demo, name, {})[0]
+    assert len(formulas(text)) == text.count("one step: ") > 0
+
+
+@pytest.mark.parametrize(("schedule", "chunks"), TABLES)
+def test_a_pipeline_draws_the_order_it_keeps(pool2, schedule, chunks):
+    options = {"schedule": schedule, "microbatches": 4, "chunks": chunks, "layers": 4}
+    first, last = pool2.run(run_demo, "pipeline", options)
+    for text in (first, last):
+        assert differences(text) and max(differences(text)) < 1e-6
+        assert formulas(text) and all(sent == due for sent, due in formulas(text))
+        held = re.search(r"at most (\d+) activations held \(schedule: (\d+)\)", text)
+        assert held[1] == held[2]
+    assert losses(last)[-1] < losses(last)[0]
+    drawn = [line.rstrip().partition(" | ")[2] for line in first.splitlines()[:2]]
+    assert drawn == TABLES[schedule, chunks]
+
+
+@pytest.mark.parametrize(
+    ("name", "argv", "message"),
+    [
+        ("ddp", ["--steps", "0"], "--steps 0 is not above 0"),
+        ("ddp", ["--timeout", "nan"], "--timeout nan is not above 0"),
+        ("fsdp_state", ["--steps", "1"], "--steps 1: at least 2, saved half-way"),
+        ("collectives", ["--numel", "0"], "--numel 0 is below 1"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_line(capfd, name, argv, message):
+    assert import_module(f"mini_impls.demos.{name}").main(argv) == 1
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_a_reader_that_leaves_early_is_no_failure():
+    with subprocess.Popen(
+        [sys.executable, "-m", "mini_impls.tensor_parallel", "--steps", "1"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline().startswith("[rank 0] holds")
+        process.stdout.close()
+        assert process.wait(60) == 0
+        assert process.stderr.read() == ""
