@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 from readerkit.anchors import Anchor
+from readerkit.annotations import english_stamp
 from readerkit.document import YamlFile
 from readerkit.errors import AnchorError, ContentError, Fault
 
@@ -24,6 +26,14 @@ class Diagram:
     title: str
     alternative: str
     """The same in words."""
+    spanish: Diagram | None = None
+    is_outdated: bool = False
+    """Whether the English changed after the Spanish was written."""
+
+    @property
+    def stamp(self) -> str:
+        """The name of its texts: what a translation of it is ``of``."""
+        return english_stamp((self.title, self.alternative, self.mermaid))
 
 
 def read_diagram(name: str, mermaid: str, claims: YamlFile, lines_of: Lines) -> Diagram:
@@ -46,6 +56,37 @@ def read_diagram(name: str, mermaid: str, claims: YamlFile, lines_of: Lines) -> 
     return Diagram(
         name, mermaid, value["title"], " ".join(value["alternative"].split())
     )
+
+
+def in_spanish(diagram: Diagram, mermaid: str, file: str, texts: YamlFile) -> Diagram:
+    """Return a diagram with its Spanish: the same drawing with other words in it.
+
+    Raises:
+        ContentError: a drawing of another shape, texts that do not fit their schema.
+    """
+    faults = list(texts.faults)
+    shapes = zip_longest(_shape(diagram.mermaid), _shape(mermaid), fillvalue="")
+    for number, (english, spanish) in enumerate(shapes, 1):
+        if english != spanish:
+            got, expected = f"'{spanish}'", f"'{english}', as in English"
+            faults.append(Fault(file, number, 1, "another drawing", got, expected))
+            break
+    if faults:
+        raise ContentError(faults)
+    value: Any = texts.value
+    told = Diagram(
+        f"{diagram.name}.es",
+        mermaid,
+        value["title"],
+        " ".join(value["alternative"].split()),
+    )
+    stamp = value.get("of", diagram.stamp)
+    return replace(diagram, spanish=told, is_outdated=stamp != diagram.stamp)
+
+
+def _shape(mermaid: str) -> list[str]:
+    """Return the lines of a drawing without the words in quotes."""
+    return [re.sub('"[^"]*"', '""', line.strip()) for line in mermaid.splitlines()]
 
 
 def _faults(

@@ -11,6 +11,8 @@ Kind = Literal[
     "annotations",
     "translation",
     "concept-translation",
+    "route-translation",
+    "diagram-translation",
     "mirror",
     "comparisons",
     "concepts",

@@ -113,10 +113,12 @@ def _named(entry: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "propertyNames": name, "additionalProperties": entry}
 
 
+_STAMP = {"type": "string", "pattern": "^en-[0-9a-f]{8}$"}
+
+
 def _translated(**texts: dict[str, Any]) -> dict[str, Any]:
     """Return an object of texts by the id of what they translate."""
-    of = {"type": "string", "pattern": "^en-[0-9a-f]{8}$"}
-    entry = object_of([], of=of, **texts)
+    entry = object_of([], of=_STAMP, **texts)
     return {"type": "object", "propertyNames": ID, "additionalProperties": entry}
 
 
@@ -204,6 +206,14 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
     ),
     "translation": _translated(title=TEXT, **_NOTE_TEXTS),
     "concept-translation": _translated(title=TEXT, summary=TEXT),
+    "route-translation": object_of(
+        [],
+        failures=_translated(symptom=TEXT, cause=TEXT),
+        pairs=_translated(wire=TEXT),
+    ),
+    "diagram-translation": object_of(
+        ["title", "alternative"], of=_STAMP, title=TEXT, alternative=TEXT
+    ),
     "mirror": object_of(
         ["id", "title", "idea", "sections"],
         id=ID,
@@ -358,11 +368,8 @@ def read_document(data: bytes, file: str, kind: Kind) -> YamlFile:
         ContentError: a file that is no YAML.
     """
     document = parse_yaml(data, file)
-    if document.value is None and kind not in (
-        "mirror",
-        "bank",
-        "diagram",
-    ):  # a list with nothing in it yet
+    one_entry = kind in ("mirror", "bank", "diagram", "diagram-translation")
+    if document.value is None and not one_entry:  # a list with nothing in it yet
         return document
     # Where a key or a value was refused already, its stand-in is no second fault.
     refused = {(fault.line, fault.column) for fault in document.faults}

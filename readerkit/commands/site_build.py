@@ -86,7 +86,8 @@ def make_site(library: Library, inputs: Inputs, workshop: Workshop) -> Files:
         for page in pages(shelf, _templates(inputs, workshop), writing)
     }
     files[search.FILE] = partial(search.search_index, shelf, writing)
-    for diagram in writing.diagrams.values():
+    drawn = [each for d in writing.diagrams.values() for each in (d, d.spanish)]
+    for diagram in filter(None, drawn):
         for theme in ("light", "dark"):
             image = draw_diagram(library, diagram, theme)
             files[diagram_file(diagram.name, theme)] = partial(bytes, image)

@@ -14,7 +14,7 @@ from readerkit.commands.library import Library
 from readerkit.commands.site_estimates import work_out
 from readerkit.commands.site_quiz import checks, phase_views, read_banks
 from readerkit.commands.start import FIRST_STOP
-from readerkit.diagrams import Diagram, read_diagram
+from readerkit.diagrams import Diagram, in_spanish, read_diagram
 from readerkit.errors import AnchorError, ContentError, Fault
 from readerkit.render.html.chapter import Script
 from readerkit.render.html.lab_page import LabScript
@@ -91,20 +91,34 @@ def _diagrams(
         return "\n".join(source.line(number) for number in numbers)
 
     for path in sorted(folder.glob("*.mmd")):
+        if path.name.endswith(".es.mmd"):
+            continue
         claims = path.with_suffix(".yaml")
         if not claims.exists():
             what = f"a diagram without its claims: expected {claims.name} beside it"
             raise ContentError([Fault(path.relative_to(root).as_posix(), 1, 1, what)])
         file = claims.relative_to(root).as_posix()
         document = read_document(claims.read_bytes(), file, "diagram")
-        yield read_diagram(path.stem, _text(path, root), document, lines_of)
+        diagram = read_diagram(path.stem, _text(path, root), document, lines_of)
+        spanish, texts = path.with_suffix(".es.mmd"), path.with_suffix(".es.yaml")
+        if spanish.exists() and texts.exists():
+            file = texts.relative_to(root).as_posix()
+            told = read_document(texts.read_bytes(), file, "diagram-translation")
+            drawn = spanish.relative_to(root).as_posix()
+            diagram = in_spanish(diagram, _text(spanish, root), drawn, told)
+        yield diagram
 
 
 def _routes(path: Path, library: Library, root: Path) -> Routes:
     if not path.exists():
         return Routes()
     document = parse_yaml(path.read_bytes(), path.relative_to(root).as_posix())
-    return parse_routes(document, library.book)
+    beside = path.with_suffix(".es.yaml")
+    if not beside.exists():
+        return parse_routes(document, library.book)
+    file = beside.relative_to(root).as_posix()
+    spanish = read_document(beside.read_bytes(), file, "route-translation")
+    return parse_routes(document, library.book, spanish)
 
 
 def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:

@@ -53,8 +53,8 @@ BELOW: dict[str, set[str]] = {
     "lit": {"anchors", "annotations", "errors", "records"},
     "links": {"anchors"},
     "evidence": {"anchors", "annotations", "lit", "records"},
-    "diagrams": {"anchors", "document", "errors"},
-    "routes": {"book", "document", "errors"},
+    "diagrams": {"anchors", "annotations", "document", "errors"},
+    "routes": {"annotations", "book", "document", "errors"},
     "render": {
         "anchors",
         "annotations",

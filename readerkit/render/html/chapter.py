@@ -49,8 +49,10 @@ class Drawing:
 
     light: str
     dark: str
-    title: Markup
     alternative: Markup
+    caption: Text
+    spanish: Drawing | None = None
+    is_outdated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,11 +305,14 @@ def _reckoned(part: _Part, row: str) -> tuple[Markup, Markup, Markup]:
 
 def drawing(diagram: Diagram) -> Drawing:
     """Return a diagram as a page shows it."""
+    spanish = diagram.spanish
     return Drawing(
         diagram_file(diagram.name, "light"),
         diagram_file(diagram.name, "dark"),
-        shown(diagram.title),
         shown(diagram.alternative),
+        Text(shown(diagram.title), shown(spanish.title) if spanish else None),
+        drawing(spanish) if spanish else None,
+        diagram.is_outdated,
     )
 
 

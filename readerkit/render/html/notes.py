@@ -8,7 +8,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from readerkit.annotations import TEXT_FIELDS, Annotation, Citation
+from readerkit.annotations import TEXT_FIELDS, Annotation, Citation, Reference
 from readerkit.book import Book, Note
 from readerkit.errors import ContentError, Fault
 from readerkit.render.html import addresses
@@ -47,7 +47,7 @@ class Cite:
 
     key: str
     work: Markup
-    section: Markup
+    section: Text
     url: str
 
 
@@ -225,19 +225,21 @@ def _text(english: str, spanish: str | None, render: Callable[[str], Markup]) ->
 def cite(citation: Citation, book: Book) -> Cite:
     """Return a citation in words, with the address of the work."""
     work = book.references[citation.key]
-    title = work.sections.get(citation.section, "")
-    section = citation.section
-    if section[:1].isdigit():
-        section = f"section {section}"
-    if title and title != citation.section:
-        section += f", “{title}”"
     url = work.url if work.url.startswith(("https://", "http://")) else ""
     return Cite(
         citation.key,
         shown(f"{work.authors} {work.year}, {work.title}"),
-        shown(section),
+        Text(_section(citation, work, "section"), _section(citation, work, "sección")),
         url,
     )
+
+
+def _section(citation: Citation, work: Reference, word: str) -> Markup:
+    """Return the section of a work, with its title; empty where none is cited."""
+    title = work.sections.get(citation.section, "")
+    number = citation.section
+    named = f"{word} {number}" if number[:1].isdigit() else number
+    return shown(f"{named}, “{title}”" if title and title != number else named)
 
 
 def concept_title(name: str, book: Book) -> Text:

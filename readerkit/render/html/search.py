@@ -56,7 +56,15 @@ def _ideas(shelf: Shelf) -> Iterator[list[str]]:
         text = concept.summary
         for texts in shelf.book.concept_translations.values():
             text += " " + " ".join(texts.get(concept.id, {}).values())
-        yield ["concept", visible(concept.title), concept.layer, page, visible(text)]
+        spanish = shelf.book.concept_translations.get(SPANISH, {}).get(concept.id, {})
+        yield [
+            "concept",
+            visible(concept.title),
+            concept.layer,
+            page,
+            visible(text),
+            visible(spanish.get("title", "")),
+        ]
     for mirror in shelf.book.mirrors.values():
         text = " ".join([mirror.idea, *(section.title for section in mirror.sections)])
         page = addresses.mirror_page(mirror.id)

@@ -18,7 +18,7 @@ from readerkit.render.html.mirror_page import MirrorLine, mirror_index
 from readerkit.render.html.notes import Card, Cite, NoteView, card, cite, concept_title
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.html.words import Text, label
-from readerkit.routes import Routes
+from readerkit.routes import Failure, Pair, Routes
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,10 @@ class Stop:
 
     title: Text
     page: str
-    text: Markup
+    text: Text
     notes: tuple[NoteLine, ...]
+    is_translated: bool = True
+    is_outdated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,10 @@ class Pairing:
 
     memory: tuple[str, Text]
     coordination: tuple[str, Text]
-    wire: Markup
+    wire: Text
     notes: tuple[NoteLine, ...]
+    is_translated: bool
+    is_outdated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,24 +228,33 @@ def path_page(shelf: Shelf, routes: Routes) -> PathPage:
         addresses.PATHS,
         shown("Reading paths"),
         tuple(_prerequisites(shelf)),
-        tuple(
-            Stop(
-                Text(shown(failure.symptom)),
-                "",
-                prose(failure.cause),
-                tuple(note_line(shelf, name) for name in failure.notes),
-            )
-            for failure in routes.failures
-        ),
-        tuple(
-            Pairing(
-                _title(shelf, pair.memory),
-                _title(shelf, pair.coordination),
-                prose(pair.wire),
-                tuple(note_line(shelf, name) for name in pair.notes),
-            )
-            for pair in routes.pairs
-        ),
+        tuple(_failure(shelf, routes, failure) for failure in routes.failures),
+        tuple(_pairing(shelf, routes, pair) for pair in routes.pairs),
+    )
+
+
+def _failure(shelf: Shelf, routes: Routes, failure: Failure) -> Stop:
+    spanish = routes.spanish.get(failure.id, {})
+    symptom, cause = spanish.get("symptom"), spanish.get("cause")
+    return Stop(
+        Text(shown(failure.symptom), shown(symptom) if symptom else None),
+        "",
+        Text(prose(failure.cause), prose(cause) if cause else None),
+        tuple(note_line(shelf, name) for name in failure.notes),
+        is_translated=bool(symptom and cause),
+        is_outdated=routes.is_outdated(failure),
+    )
+
+
+def _pairing(shelf: Shelf, routes: Routes, pair: Pair) -> Pairing:
+    wire = routes.spanish.get(pair.id, {}).get("wire")
+    return Pairing(
+        _title(shelf, pair.memory),
+        _title(shelf, pair.coordination),
+        Text(prose(pair.wire), prose(wire) if wire else None),
+        tuple(note_line(shelf, name) for name in pair.notes),
+        is_translated=bool(wire),
+        is_outdated=routes.is_outdated(pair),
     )
 
 
@@ -267,7 +280,7 @@ def _prerequisites(shelf: Shelf) -> Iterator[Stop]:
         if notes:
             page = f"{addresses.CONCEPTS}#{name}"
             lines = tuple(note_line(shelf, each) for each in notes)
-            yield Stop(concept_title(name, shelf.book), page, Markup(""), lines)
+            yield Stop(concept_title(name, shelf.book), page, Text(Markup("")), lines)
 
 
 def start_page(

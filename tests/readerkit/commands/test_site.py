@@ -183,7 +183,7 @@ def test_hostile_files_and_names_are_only_shown(capsys, tmp_path):
 
 
 def test_an_unknown_note_of_a_path_is_a_fault_with_its_place(capsys, tmp_path, book):
-    text = "failures:\n  - {symptom: s, cause: c, notes: [nobody]}\n"
+    text = "failures:\n  - {id: a, symptom: s, cause: c, notes: [nobody]}\n"
     write_files(book.root, {"site/pages/paths.yaml": text})
     _, result = build(capsys, tmp_path, book)
     assert result.code == 1

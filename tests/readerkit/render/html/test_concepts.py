@@ -81,8 +81,9 @@ def test_the_name_of_a_concept_is_translated_where_pages_link_to_it(site):
 def test_a_concept_is_found_by_its_spanish_text(site):
     index = (site / "search-index.js").read_text()
     texts = json.loads(index[index.index("(") + 1 : index.rindex(")")])["texts"]
-    [text] = [text[4] for text in texts if text[3] == "concepts.html#all-reduce"]
-    assert "Everyone gets the sum." in text and "Todos reciben" in text
+    [found] = [text for text in texts if text[3] == "concepts.html#all-reduce"]
+    assert "Everyone gets the sum." in found[4] and "Todos reciben" in found[4]
+    assert (found[1], found[5]) == ("All-reduce", "Suma entre todos")
 
 
 def test_a_name_alone_is_no_translation(capsys, tmp_path):

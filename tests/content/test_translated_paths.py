@@ -1,0 +1,40 @@
+"""The Spanish reading paths: of what exists, in its order, and with its numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from readerkit.routes import Failure, Pair, parse_routes
+from readerkit.schema import read_document
+from readerkit.yaml_tree import parse_yaml
+from tests.content.test_annotations import library
+from tests.content.test_translations import PAGES, changed
+
+TEXTS = ("symptom", "cause", "wire")
+
+
+def routes() -> Any:
+    english, spanish = (
+        (PAGES / name).read_bytes() for name in ("paths.yaml", "paths.es.yaml")
+    )
+    sidecar = read_document(spanish, "paths.es.yaml", "route-translation")
+    return parse_routes(parse_yaml(english, "paths.yaml"), library().book, sidecar)
+
+
+def entries() -> list[Failure | Pair]:
+    return [*routes().failures, *routes().pairs]
+
+
+def test_sidecar_has_the_paths_in_their_order():
+    assert list(routes().spanish) == [entry.id for entry in entries()]
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.id)
+def test_spanish_path_is_whole_and_keeps_what_the_english_of_today_says(entry):
+    texts = dict(routes().spanish[entry.id])
+    assert texts.pop("of", None) == entry.stamp, f"once it says the same: {entry.stamp}"
+    assert list(texts) == [name for name in TEXTS if hasattr(entry, name)]
+    for name, text in texts.items():
+        assert changed(getattr(entry, name), text) == []
