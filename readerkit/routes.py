@@ -155,5 +155,5 @@ def _entry_faults(
 def _unknown(
     document: YamlFile, path: Path, name: Any, known: Mapping[str, object] | Set[str]
 ) -> Iterator[Fault]:
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         yield document.fault(path, "unknown id", f"'{name}'", "one of this book's")

@@ -99,14 +99,14 @@ def _diagrams(
             raise ContentError([Fault(path.relative_to(root).as_posix(), 1, 1, what)])
         file = claims.relative_to(root).as_posix()
         document = read_document(claims.read_bytes(), file, "diagram")
-        read = read_diagram(path.stem, _text(path, root), document, lines_of)
+        diagram = read_diagram(path.stem, _text(path, root), document, lines_of)
         spanish, texts = path.with_suffix(".es.mmd"), path.with_suffix(".es.yaml")
         if spanish.exists() and texts.exists():
             file = texts.relative_to(root).as_posix()
             told = read_document(texts.read_bytes(), file, "diagram-translation")
             drawn = spanish.relative_to(root).as_posix()
-            read = in_spanish(read, _text(spanish, root), drawn, told)
-        yield read
+            diagram = in_spanish(diagram, _text(spanish, root), drawn, told)
+        yield diagram
 
 
 def _routes(path: Path, library: Library, root: Path) -> Routes:

@@ -69,6 +69,10 @@ FAULTS = {
         {"english": PATHS.replace("id: hang, ", "")},
         ["paths.yaml:2:5: an entry of another shape: expected id (str), symptom"],
     ),
+    "a list in place of a name": (
+        {"english": PATHS.replace("[close]", "[[close]]")},
+        ["paths.yaml:2:67: unknown id: got '['close']', expected one of this book's"],
+    ),
     "words in place of an entry": (
         {"english": "failures: [it hangs]\n"},
         ["paths.yaml:1:12: an entry of another shape: expected id (str), symptom"],
