@@ -1,4 +1,4 @@
-"""Ranks, groups and devices: how a mini starts, and who failed when one does.
+"""Ranks, groups and devices: how a mini starts, and ends when a rank fails.
 
 `main` is the whole command line of a mini. Under torchrun the process is a rank
 already; otherwise it starts the ranks itself, over a file and the loopback interface,
@@ -16,17 +16,13 @@ import argparse
 import contextlib
 import ctypes
 import faulthandler
-import json
-import linecache
 import logging
 import multiprocessing
 import os
-import re
 import signal
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -43,6 +39,8 @@ from torch.distributed.elastic.multiprocessing import (
     start_processes,
 )
 
+from mini_impls import failures
+
 PR_SET_PDEATHSIG = 1
 """Linux prctl: the signal that the kernel sends when the parent dies."""
 
@@ -51,11 +49,6 @@ GRACE_S = 1.0
 
 FELT_GRACE_S = 3.0
 """How long one lingers that lost a neighbour: whoever failed itself ends the run."""
-
-FELT = re.compile(
-    r"closed by (remote )?peer|reset by peer|gloo.*(broken pipe|socket closed)", re.I
-)
-"""What an error says that only tells of a neighbour that has gone."""
 
 START_S = 900.0
 """How long the first rank waits for the last one to be up."""
@@ -174,15 +167,8 @@ def _rank_main(
         store.wait([f"up/{r}" for r in range(world_size)], timedelta(seconds=START_S))
         value = _with_group(store, rank, world_size, rank, backend, timeout_s, fn, args)
     except BaseException as error:
-        report: dict[str, Any] = {
-            "time": time.monotonic(),
-            "error": traceback.format_exception_only(error)[-1].strip(),
-            "traceback": traceback.format_exc(),
-        }
-        aside = run_dir / f"{rank}.part"
-        aside.write_text(json.dumps(report))
-        aside.rename(run_dir / f"{rank}.error")
-        time.sleep(FELT_GRACE_S if FELT.search(report["error"]) else GRACE_S)
+        failures.write_report(run_dir, rank, error)
+        time.sleep(FELT_GRACE_S if failures.is_felt(str(error)) else GRACE_S)
         os._exit(1)  # no teardown: it could wait for the very ranks that failed
     (run_dir / f"{rank}.done").touch()
     return value
@@ -207,7 +193,7 @@ def run(
     """
     check_devices(backend, world_size)
     for name in ("torch.distributed.elastic", "torch.multiprocessing.spawn"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # `_explain` says it once
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # `failures` says it once
     env = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
     common = (world_size, backend, timeout_s)
     handlers = {
@@ -277,13 +263,13 @@ def _wait(ranks: PContext, run_dir: Path, world_size: int) -> list[Any]:
         }
         if codes:
             ranks.close(signal.SIGTERM, timeout=2)
-            raise RankFailedError(_explain(run_dir, world_size, codes))
+            raise RankFailedError(failures.explain(run_dir, world_size, codes))
         result = ranks.wait(timeout=0)  # once a rank fails, this ends the others
         if result is not None and not result.is_failed():
             return [result.return_values[r] for r in range(world_size)]
         if result is not None:
             codes = {r: f.exitcode for r, f in result.failures.items()}
-            raise RankFailedError(_explain(run_dir, world_size, codes))
+            raise RankFailedError(failures.explain(run_dir, world_size, codes))
         time.sleep(0.05)
 
 
@@ -299,53 +285,6 @@ def _say_how_many_are_up(run_dir: Path, world_size: int, before: int) -> int:
     if up == world_size:
         print(f"\r{' ' * len(text)}\r", end="", file=sys.stderr, flush=True)
     return up
-
-
-def _explain(run_dir: Path, world_size: int, codes: Mapping[int, int]) -> str:
-    """Name the first rank that failed and its own error, then who was missing."""
-    reports = {
-        r: json.loads(path.read_text())
-        for r in range(world_size)
-        if (path := run_dir / f"{r}.error").exists()
-    }
-    for rank, code in codes.items():
-        if rank not in reports:  # it died without a word: neighbours only felt it
-            how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-            return f"rank {rank} failed first: it ended by {how} before it was done"
-    # A neighbour may be quicker to say that a connection closed than the rank that
-    # closed it is to say why.
-    first = min(
-        reports,
-        key=lambda r: (bool(FELT.search(reports[r]["error"])), reports[r]["time"]),
-    )
-    lines = [f"rank {first} failed first: {reports[first]['error']}"]
-    if "timed out" in lines[0].lower() or FELT.search(lines[0]):
-        for rank in sorted(set(range(world_size)) - {first}):
-            lines.append(_where(run_dir, rank, reports.get(rank)))
-    return "\n".join([*lines, reports[first]["traceback"].rstrip()])
-
-
-def _where(run_dir: Path, rank: int, report: Mapping[str, Any] | None) -> str:
-    """Say where a rank stood, by its own traceback or by the stack of its end."""
-    if (run_dir / f"{rank}.done").exists():
-        return f"rank {rank} is missing: it had already returned"
-    stack = report["traceback"] if report else (run_dir / f"{rank}.stack").read_text()
-    frames = re.findall(r'File "(.+)", line (\d+),? in (\S+)', stack)
-    if report:
-        own = [frame for frame in frames if "/torch/distributed/" not in frame[0]]
-        return f"rank {rank} failed as well, {_place(own[-1])}"
-    if not frames:
-        return f"rank {rank} is missing: where it stood is unknown"
-    place = _place(frames[0])
-    waits = "torch/distributed/" in place or ".wait(" in place
-    state = "waits as well" if waits else "is missing"
-    return f"rank {rank} {state}: it stands {place}"
-
-
-def _place(frame: tuple[str, str, str]) -> str:
-    path, line, function = frame
-    code = linecache.getline(path, int(line)).strip()
-    return f"at {path}:{line} in {function}: {code}"
 
 
 # --- 4. the command line of every mini ---

@@ -18,7 +18,7 @@ Leaves out:
 """
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -131,8 +131,6 @@ class LinearWithGradAccumulationAndAsyncCommunication(Function):
 class ColumnParallelLinear(nn.Module):
     """Rows of the weight divided, which are columns of its transpose."""
 
-    partition_dims: ClassVar = {"weight": 0, "bias": 0}
-
     def __init__(
         self, master: nn.Linear, *, tp_group: dist.ProcessGroup, overlap: bool = True
     ) -> None:
@@ -152,8 +150,6 @@ class ColumnParallelLinear(nn.Module):
 
 class RowParallelLinear(nn.Module):
     """Columns of the weight divided: every rank makes a part of the sum."""
-
-    partition_dims: ClassVar = {"weight": 1}
 
     def __init__(self, master: nn.Linear, *, tp_group: dist.ProcessGroup) -> None:
         super().__init__()
@@ -226,8 +222,6 @@ class SharedGroupQKVLinear(ColumnParallelLinear):
 
 class VocabParallelEmbedding(nn.Module):
     """Rows of the table divided: a rank answers for its ids, with zeros for others."""
-
-    partition_dims: ClassVar = {"weight": 0}
 
     def __init__(self, master: nn.Embedding, *, tp_group: dist.ProcessGroup) -> None:
         super().__init__()

@@ -22,7 +22,7 @@ ALIASES = {
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 PR_SET_PDEATHSIG = 1
 """Linux prctl: the signal that the kernel sends when the parent dies."""
-_SHARED = {"__init__", "launch", "model", "traffic"}
+_SHARED = {"__init__", "failures", "launch", "model", "traffic"}
 
 
 def named(mini: str | None, wants_help: bool) -> str:
