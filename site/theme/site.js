@@ -85,13 +85,15 @@
   }
 
   // --- notes and the lines they cover ---
-  const notes = Array.from(document.querySelectorAll(".code .note"));
+  const inText = Array.from(document.querySelectorAll(".code .note"));
+  const notes = inText.slice().sort(function (one, other) {
+    return one.dataset.first - other.dataset.first || other.dataset.last - one.dataset.last;
+  });
   function mark(note, on) {
     note.classList.toggle("active", on);
-    for (let n = Number(note.dataset.first); n <= Number(note.dataset.last); n += 1) {
-      const line = lineOf(n);
-      if (line) line.classList.toggle("hover", on);
-    }
+    code.querySelectorAll('[data-of="' + note.id + '"]').forEach(function (edge) {
+      edge.classList.toggle("on", on);
+    });
   }
   notes.forEach(function (note) {
     ["mouseenter", "focusin"].forEach(function (kind) {
@@ -101,21 +103,54 @@
       note.addEventListener(kind, function () { mark(note, false); });
     });
   });
-  const narrow = matchMedia("(max-width: 69.99rem)");
-  function place() {
-    // A note stands before its first line; on a narrow screen it folds in under its last.
-    notes.forEach(function (note) {
-      const at = lineOf(narrow.matches ? note.dataset.last : note.dataset.first);
-      if (at && narrow.matches) at.after(note);
-      else if (at) at.before(note);
+  let under = "";
+  function markUnder(event) {
+    // From the lines to their notes: the brackets on a line say which.
+    const line = event.target.closest(".l");
+    const edges = line ? Array.from(line.querySelectorAll(".edge")) : [];
+    const now = edges.map(function (edge) { return edge.dataset.of; }).join(" ");
+    if (now === under) return;
+    [under, now].forEach(function (ids) {
+      ids.split(" ").filter(Boolean).forEach(function (id) {
+        mark(document.getElementById(id), ids === now);
+      });
     });
+    under = now;
   }
-  if (notes.length && code) {
-    if (narrow.matches) place();
-    narrow.addEventListener("change", place);
-    // A fragment that names a note was followed before the note moved.
-    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (target && narrow.matches) target.scrollIntoView();
+  const wide = matchMedia("screen and (min-width: 70rem)");
+  function place() {
+    // In the text a note follows its last line; in the margin it begins at its first.
+    if (wide.matches) notes.forEach(function (note) { lineOf(note.dataset.first).before(note); });
+    else inText.slice().reverse().forEach(function (note) { lineOf(note.dataset.last).after(note); });
+  }
+  let opened = null;
+  function follow() {
+    // A note that is linked to is open, and its lines are in view.
+    const note = notes.find(function (each) { return "#" + each.id === location.hash; });
+    if (!note) return;
+    const fold = note.querySelector(".more");
+    if (opened && opened !== fold) opened.open = false;
+    if (!fold.open) opened = fold;
+    fold.open = true;
+    note.focus({ preventScroll: true });
+    const first = lineOf(note.dataset.first);
+    const above = note.getBoundingClientRect().top - first.getBoundingClientRect().top;
+    first.scrollIntoView({ block: "start" });
+    if (above > innerHeight / 2) scrollBy(0, above - innerHeight / 2);
+  }
+  if (notes.length) {
+    place();
+    wide.addEventListener("change", place);
+    follow();
+    addEventListener("load", follow); // the browser has its own idea of where
+    addEventListener("hashchange", follow);
+    code.addEventListener("mouseover", markUnder);
+    code.addEventListener("mouseleave", markUnder);
+    code.addEventListener("click", function (event) {
+      // A link to the note that the address names already changes no address.
+      const link = event.target.closest('a[href^="#"]');
+      if (link && link.hash === location.hash) follow();
+    });
   }
 
   // --- what was read ---
@@ -149,18 +184,22 @@
     }
   }
   const chapter = document.querySelector("[data-chapter]");
-  if ("IntersectionObserver" in window && (notes.length || chapter)) {
-    const timers = new Map();
-    const watch = new IntersectionObserver(function (entries) {
-      entries.forEach(function (entry) {
-        const id = entry.target.id || document.body.dataset.page;
-        clearTimeout(timers.get(id));
-        if (entry.isIntersecting) timers.set(id, setTimeout(remember, 4000, id));
-      });
-    }, { threshold: 0.3 });
-    notes.forEach(function (note) { watch.observe(note); });
-    const end = document.querySelector(".around");
-    if (chapter && end) watch.observe(end);
+  // A note: unfolded for as long as it takes to begin; a chapter: at its end as long.
+  function rememberAfter(id, isRead) {
+    setTimeout(function () { if (isRead()) remember(id); }, 4000);
+  }
+  notes.forEach(function (note) {
+    const fold = note.querySelector(".more");
+    function isOpen() { return fold.open; }
+    fold.addEventListener("toggle", function () { rememberAfter(note.id, isOpen); });
+  });
+  const end = document.querySelector(".around");
+  if ("IntersectionObserver" in window && chapter && end) {
+    let isSeen = false;
+    new IntersectionObserver(function (entries) {
+      isSeen = entries[entries.length - 1].isIntersecting;
+      rememberAfter(document.body.dataset.page, function () { return isSeen; });
+    }, { threshold: 0.3 }).observe(end);
   }
   document.addEventListener("readerkit:known", function (event) {
     event.detail.forEach(function (id) { read.add(id); });

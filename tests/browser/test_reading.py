@@ -31,11 +31,91 @@ def test_notes_never_collide(layers):
         assert one["y"] + one["height"] <= other["y"]
 
 
-def test_on_a_phone_a_note_folds_in_under_its_span(site, open_page):
-    page = open_page(f"file://{site}/{LAYERS}", width=390)
-    line, note = box(page, ".l:has(#L1294)"), box(page, "#tp-row-forward")
-    assert note["y"] >= line["y"] + line["height"]
-    assert note["y"] < box(page, ".l:has(#L1296)")["y"]
+@pytest.mark.parametrize("has_scripts", [True, False])
+def test_on_a_phone_a_note_folds_in_under_its_span(site, open_page, has_scripts):
+    page = open_page(
+        f"file://{site}/{LAYERS}", width=390, java_script_enabled=has_scripts
+    )
+    # The second begins in the last line of the first.
+    for name, last in [("sp-regather-input", 531), ("tp-dgrad-overlap", 544)]:
+        line, note = box(page, f".l:has(#L{last})"), box(page, f"#{name}")
+        assert note["y"] >= line["y"] + line["height"]
+        assert note["y"] < box(page, f".l:has(#L{last + 1})")["y"]
+
+
+def test_every_note_of_the_book_stands_near_its_lines(site, open_page):
+    page = open_page(f"file://{site}/{LAYERS}", width=1440)
+    noted = [
+        file
+        for file in (site / "read").rglob("*.html")
+        if b'class="note ' in file.read_bytes()
+    ]
+    far, count = [], 0
+    for file in noted:
+        page.goto(f"file://{file}")
+        below = page.evaluate(
+            """Array.from(document.querySelectorAll(".code .note"), (note) => [note.id,
+            note.getBoundingClientRect().top - document.querySelector(
+            `.l:has(#L${note.dataset.first})`).getBoundingClientRect().top])"""
+        )
+        count += len(below)
+        far += [each for each in below if not -4 < each[1] < 200]
+    assert count > 80
+    assert far == []
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_note_that_is_linked_to_is_open_and_shown_with_its_lines(
+    site, open_page, width
+):
+    page = open_page(f"file://{site}/{LAYERS}#tp-row-bias-once", width=width)
+    note = page.locator("#tp-row-bias-once")
+    assert note.get_by_text("Why", exact=True).is_visible()
+    for place in (page.locator("#L1300"), note.locator(".title")):
+        assert 0 <= place.bounding_box()["y"] < 900
+    other = page.locator("#tp-row-forward")
+    assert not other.get_by_text("Why", exact=True).is_visible()
+    note.get_by_role("link", name="Previous note").click()
+    assert other.get_by_text("Why", exact=True).is_visible()
+    assert not note.get_by_text("Why", exact=True).is_visible()
+
+
+def test_each_note_has_a_bracket_that_its_neighbour_has_not(layers):
+    def edges(name):
+        return layers.locator(f'.edge[data-of="{name}"]')
+
+    assert edges("tp-row-forward").count() == 1294 - 1274 + 1
+    one, next_one = edges("tp-row-forward").last, edges("tp-row-bias-once").first
+    gap = next_one.bounding_box()["y"] - (
+        one.bounding_box()["y"] + one.bounding_box()["height"]
+    )
+    assert gap >= 2
+    outer = edges("sp-regather-input").last.bounding_box()["x"]
+    inner = edges("tp-dgrad-overlap").first.bounding_box()["x"]
+    assert inner - outer >= 5
+
+
+def test_lines_and_their_note_mark_each_other(layers):
+    layers.locator(".l:has(#L1280)").hover()
+    assert layers.locator("#tp-row-forward.active").count() == 1
+    layers.locator("#tp-row-bias-once").hover()
+    assert layers.locator(".note.active").count() == 1
+    lit = layers.locator(".edge.on")
+    assert lit.count() == 1300 - 1295 + 1
+
+
+def test_the_keyboard_reaches_the_notes_at_once_and_steps_through_them(layers):
+    layers.keyboard.press("Tab")
+    layers.keyboard.press("Tab")
+    layers.keyboard.press("Enter")
+    layers.wait_for_url("**#tp-init-gpu-depends-on-degree")
+    for _ in range(3):  # its lines, to the next; its title stands after
+        layers.keyboard.press("Tab")
+        focused = layers.evaluate("document.activeElement.textContent")
+        if "Next note" in focused:
+            break
+    layers.keyboard.press("Enter")
+    layers.wait_for_url("**#sp-regather-input")
 
 
 def test_lines_in_the_address_are_marked(site, open_page):
@@ -155,6 +235,7 @@ def test_concepts_and_their_cards_follow_the_language(small_site, open_page):
     assert translated.locator(".only-es").count() == 0
     assert missing.locator(".only-es").is_visible()
     page.goto(f"file://{small_site}/read/sample/lib/linear.py.html")
+    page.locator("#close .more > summary").click()
     chip = page.locator("#close .tip").first
     assert chip.locator("a").inner_text() == "Suma entre todos"
     chip.locator("a").focus()
@@ -173,11 +254,12 @@ def test_the_first_tab_skips_to_the_content(layers):
 
 
 def test_a_note_marks_its_lines_under_the_keyboard_too(layers):
-    layers.locator("#tp-row-forward summary").focus()
-    assert layers.locator(".l.hover").count() == 1294 - 1274 + 1
+    layers.locator("#tp-row-forward summary").first.focus()
+    assert layers.locator(".edge.on").count() == 1294 - 1274 + 1
 
 
 def test_a_concept_shows_its_card_and_escape_puts_it_away(layers):
+    layers.locator("#tp-row-forward .more > summary").press("Enter")
     chip = layers.locator("#tp-row-forward .tip").first
     chip.locator("a").focus()
     card = chip.locator(".card")

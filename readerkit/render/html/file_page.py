@@ -14,6 +14,7 @@ from readerkit.evidence import seen_there
 from readerkit.links import File, Link, Target
 from readerkit.lit import LitLines, Sent, say_calls
 from readerkit.render.html import addresses
+from readerkit.render.html.brackets import bracketed
 from readerkit.render.html.code import link, numbered
 from readerkit.render.html.escape import shown
 from readerkit.render.html.notes import Beside, NoteView, Seen, note_view
@@ -211,7 +212,8 @@ def _classes(notes: Sequence[Note], lit: Set[int]) -> dict[int, str]:
 
 def code_html(shelf: Shelf, file: File, page: FilePage) -> list[bytes]:
     """Return the lines of a file's page, linked."""
-    lines = numbered(shelf.sheets[file].drawn, dict(page.classes))
+    plain = numbered(shelf.sheets[file].drawn, dict(page.classes))
+    lines = bracketed(plain, page.notes)
     whole = b"".join(lines)
     return linked(shelf, file, page.address, whole).splitlines(keepends=True)
 

@@ -230,14 +230,21 @@ def _source_page(shelf: Shelf, templates: Templates, site: Site, file: File) -> 
 def code_with_notes(
     shelf: Shelf, templates: Templates, site: Site, file: File, values: FilePage
 ) -> bytes:
-    """Return a file's lines, each note in front of the first line that it covers."""
+    """Return a file's lines, each note after the last line that it covers.
+
+    So it never stands between its own lines; of two that end together the inner one
+    comes first.
+    """
     lines = code_html(shelf, file, values)
     if values.notes:
         text = templates.render(
             "notes.html", values.address, values, site=site, cut=Markup(_CUT)
         )
         asides = text.encode("utf-8", "replace").split(_CUT.encode())
-        in_order = zip(values.notes, asides[:-1], strict=True)
-        for view, aside in reversed(list(in_order)):
-            lines.insert(view.first - 1, aside.strip() + b"\n")
+        in_order = sorted(
+            zip(values.notes, asides[:-1], strict=True),
+            key=lambda each: (each[0].last, -each[0].first),
+        )
+        for view, aside in reversed(in_order):
+            lines.insert(view.last, aside.strip() + b"\n")
     return b"".join(lines)

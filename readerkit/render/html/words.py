@@ -98,6 +98,19 @@ SPANISH = {
     "these lines are not in the lock": "estas líneas no están en el lock",
     "the same lines on the upstream host": "las mismas líneas en el sitio original",
     "Notes in this file": "Notas de este archivo",
+    "Skip to the first note": "Ir a la primera nota",
+    "Previous note": "Nota anterior",
+    "Next note": "Nota siguiente",
+    "Why, sources, evidence": "Por qué, fuentes, evidencia",
+    (
+        "A bracket beside the numbers shows the lines of a note. Keys: the second Tab "
+        "on this page offers the first note; ↑ and ↓ in each note lead to the one "
+        "before and after."
+    ): (
+        "Un corchete junto a los números señala las líneas de una nota. Teclado: el "
+        "segundo Tab de esta página ofrece la primera nota; ↑ y ↓ en cada nota llevan "
+        "a la anterior y a la siguiente."
+    ),
     "Uses of what this file defines": "Usos de lo que define este archivo",
     "Not translated yet: the English text.": "Aún sin traducir: texto en inglés.",
     "The English text changed after this one.": (
