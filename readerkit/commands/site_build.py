@@ -179,7 +179,7 @@ def _notes(library: Library, sources: Mapping[str, Sources]) -> dict[str, Note]:
 
 def _origin(library: Library, sources: Sources) -> Origin:
     came_from = library.came_from(sources.upstream)
-    return Origin(came_from.origin if came_from else "")
+    return Origin(came_from.public if came_from else "")
 
 
 def make_sheets(

@@ -19,6 +19,17 @@ class Provenance:
     when: str
     """UTC date and time."""
 
+    @property
+    def public(self) -> str:
+        """The origin for others to read: no path of this machine."""
+        if self.origin.startswith("installed "):
+            return self.origin.partition(" in ")[0]
+        if self.origin.startswith("git file:"):
+            return f"a local git repository at {self.origin.rpartition(' at ')[2]}"
+        if self.origin.startswith(("folder ", "the files checked out in ")):
+            return "a local folder"
+        return self.origin
+
 
 def read_provenance(upstream: Upstream, store: BlobStore) -> Provenance | None:
     """Return what was noted, or None where nothing readable was."""

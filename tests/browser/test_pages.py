@@ -3,15 +3,18 @@ JavaScript, wide and narrow, light and dark, on paper."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+PLAIN = "read/pytorch/torch/distributed/fsdp/_limiter_utils.py.html"
 LAYERS = "read/megatron/megatron/core/tensor_parallel/layers.py.html"
 KINDS = {
     "start": "index.html",
     # Small ones: looking at the contrast of each word of a long file takes minutes.
     "annotated file": "read/megatron/megatron/core/transformer/mlp.py.html",
-    "plain file": "read/pytorch/torch/distributed/fsdp/_limiter_utils.py.html",
+    "plain file": PLAIN,
     "mini": "read/minis/mini_impls/traffic.py.html",
     "uses": "read/megatron/megatron/core/transformer/mlp.py.uses.html",
     "tree": "read/megatron/index.html",
@@ -67,6 +70,29 @@ def test_scripts_and_styles_are_the_sites_own(site, open_page):
     policy = page.locator('meta[http-equiv="Content-Security-Policy"]')
     assert "default-src 'none'" in policy.get_attribute("content")
     assert page.locator("script:not([src]), [style], style").count() == 0
+
+
+def test_every_page_with_lines_of_an_upstream_names_holder_and_licence(site):
+    owners = {"megatron": "NVIDIA CORPORATION", "pytorch": "the PyTorch contributors"}
+    seen = set()
+    for path in site.rglob("*.html"):
+        if path.name.endswith(".uses.html"):
+            continue
+        html, _, foot = path.read_text().partition("<footer")
+        lines = re.findall(r'data-site="(\w+):', html)
+        if re.search(r'class="[^"]*file-page', html):
+            lines.append(path.relative_to(site / "read").parts[0])
+        for upstream in owners.keys() & lines:
+            seen.add((path.parent.relative_to(site).parts[:1], upstream))
+            assert owners[upstream] in foot, path
+            assert "/LICENSE" in foot, path
+    folders = {folder for folder, _ in seen}
+    assert {(), ("read",), ("beside",), ("chapters",), ("quiz",)} <= folders
+
+
+def test_no_page_names_a_folder_of_the_builder(site):
+    for path in [*site.glob("*.html"), *site.glob("quiz/*.html"), site / PLAIN]:
+        assert "site-packages" not in path.read_text().partition("<footer")[2], path
 
 
 def test_paper_has_notes_and_no_bars(site, open_page):

@@ -8,7 +8,7 @@ A Spanish text shows the same between its words, so a page holds each of these o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -21,8 +21,8 @@ from readerkit.render.html import addresses
 from readerkit.render.html.charts import Cell, gantt
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
-from readerkit.render.html.file_page import view
-from readerkit.render.html.markdown import FormulaError, line, prose
+from readerkit.render.html.file_page import Rights, rights_of, view
+from readerkit.render.html.markdown import FormulaError, line, prose, title
 from readerkit.render.html.notes import NoteView
 from readerkit.render.html.quantity import number, size
 from readerkit.render.html.shelf import Shelf
@@ -83,6 +83,7 @@ class ChapterPage:
     title: Text
     pieces: tuple[Piece, ...]
     is_translated: bool
+    rights: tuple[Rights, ...]
     previous: str
     next: str
 
@@ -117,8 +118,14 @@ def chapter_page(
     """
     address = addresses.chapter_page(script.name)
     told = tuple(pieces(shelf, script, diagrams, address))
-    is_translated = bool(script.spanish)
-    return ChapterPage(address, chapter_title(script), told, is_translated, *around)
+    return ChapterPage(
+        address,
+        chapter_title(script),
+        told,
+        bool(script.spanish),
+        rights_of(shelf, upstreams_in(told)),
+        *around,
+    )
 
 
 def pieces(
@@ -140,10 +147,15 @@ def pieces(
         yield from writer.pieces(part, other)
 
 
+def upstreams_in(told: Iterable[Piece]) -> Iterator[str]:
+    """Yield the upstream of each excerpt."""
+    return (piece.lines.upstream for piece in told if piece.lines)
+
+
 def chapter_title(script: Script) -> Text:
     """Return what a chapter is called: its first line, without the mark before it."""
     english, *spanish = (
-        line(text.partition("\n")[0].removeprefix("# "))
+        title(text.partition("\n")[0].removeprefix("# "))
         for text in (script.text, script.spanish)
         if text
     )
@@ -237,7 +249,10 @@ def _prose(part: _Part) -> Markup:
     try:
         return prose(part.body)
     except FormulaError as error:
-        raise part.fault(str(error)) from None
+        before = part.body[: max(part.body.find(f"${error.latex}"), 0)]
+        line_in_part, column = before.count("\n"), len(before) - before.rfind("\n")
+        where = Fault(part.file, part.at + line_in_part, column, str(error))
+        raise ContentError([where]) from None
 
 
 def _schedule(part: _Part) -> Chart:
@@ -257,7 +272,7 @@ def _schedule(part: _Part) -> Chart:
         text = f"{step.kind}{step.microbatch_id}"
         cells.append(Cell(rank, start, end, text, step.kind, chunk))
     ideal, total = (float(share) for share in get_bubble(timeline, ranks))
-    title = (
+    english = (
         f"{name}: {ranks} ranks, {microbatches} microbatches, "
         f"{f'{chunks} chunks' if chunks > 1 else 'one chunk'} a rank; "
         f"bubble {ideal:.2%} of ideal, {total:.2%} of total"
@@ -268,8 +283,8 @@ def _schedule(part: _Part) -> Chart:
         f"burbuja: {ideal:.2%} del ideal, {total:.2%} del total"
     )
     rows = [f"rank {rank}" for rank in range(ranks)]
-    chart = gantt(f"schedule-{'-'.join(part.name.split())}", title, rows, cells)
-    return Chart(chart, Text(shown(title), shown(spanish)))
+    chart = gantt(f"schedule-{'-'.join(part.name.split())}", english, rows, cells)
+    return Chart(chart, Text(shown(english), shown(spanish)))
 
 
 def _numbers(left: str) -> list[str]:

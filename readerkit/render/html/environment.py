@@ -18,7 +18,7 @@ from jinja2 import (
 from readerkit.errors import ContentError, Fault
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
-from readerkit.render.html.words import SPANISH, both, label
+from readerkit.render.html.words import SPANISH, both, counted, label
 
 
 class Templates:
@@ -36,6 +36,7 @@ class Templates:
         )
         self._environment.filters.update(
             both=both,
+            counted=counted,
             shown=shown,
             href=addresses.href,
             say=lambda text: both(label(text)),

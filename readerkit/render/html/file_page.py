@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -160,6 +160,14 @@ def rights(shelf: Shelf, upstream: Upstream, path: str) -> Rights:
         holder=shown(licence.holder if licence else ""),
         spdx=shown(licence.spdx if licence else ""),
         terms_url=f"{where}/{licence.path}" if licence and where else "",
+    )
+
+
+def rights_of(shelf: Shelf, upstreams: Iterable[str]) -> tuple[Rights, ...]:
+    """Return what a page that shows lines of these must say, each once."""
+    return tuple(
+        rights(shelf, shelf.book.upstreams[name], "")
+        for name in dict.fromkeys(upstreams)
     )
 
 

@@ -9,8 +9,15 @@ from markupsafe import Markup
 
 from readerkit.diagrams import Diagram
 from readerkit.render.html import addresses
-from readerkit.render.html.chapter import Piece, Script, chapter_title, pieces
+from readerkit.render.html.chapter import (
+    Piece,
+    Script,
+    chapter_title,
+    pieces,
+    upstreams_in,
+)
 from readerkit.render.html.escape import shown
+from readerkit.render.html.file_page import Rights, rights_of
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.html.study import ChapterLine
 from readerkit.render.html.words import Text
@@ -45,6 +52,7 @@ class LabPage:
     solution: Told | None
     task: Markup
     task_command: Markup
+    rights: tuple[Rights, ...]
     previous: str
     next: str
 
@@ -84,12 +92,15 @@ def lab_page(
         return Told(chapter_title(script), told, bool(script.spanish))
 
     problem = told(lab.problem)
+    solution = told(lab.solution) if lab.solution else None
+    shown_there = [*problem.pieces, *(solution.pieces if solution else ())]
     return LabPage(
         address,
         problem.title,
         problem,
-        told(lab.solution) if lab.solution else None,
+        solution,
         shown(lab.task),
         shown(f"readerkit lab {lab.problem.name} --task"),
+        rights_of(shelf, upstreams_in(shown_there)),
         *around,
     )

@@ -48,6 +48,9 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 class FormulaError(ReaderkitError):
     """A formula that cannot be set."""
 
+    latex = ""
+    """The formula, as it was written."""
+
 
 @lru_cache
 def _parser() -> MarkdownIt:
@@ -65,7 +68,9 @@ def _formula(latex: str, options: dict[str, Any]) -> str:
         return LatexToMathML().convert_with_local_state(latex, displaystyle=is_block)
     except LatexError as error:
         said = _COLOUR.sub("", str(error)).partition("Error: ")[2].partition("\n")[0]
-        raise FormulaError(f"formula ${latex}$: {said or 'cannot be set'}") from None
+        fault = FormulaError(f"formula ${latex}$: {said or 'cannot be set'}")
+        fault.latex = latex
+        raise fault from None
 
 
 @lru_cache(4096)
@@ -84,11 +89,24 @@ def line(text: str) -> Markup:
     return _clean(_parser().renderInline(visible(" ".join(text.split()))))
 
 
+@lru_cache(4096)
+def title(text: str) -> Markup:
+    """Return one line that may stand inside a link: what it links is only its words."""
+    tags = {*_PROSE, *_MATHML} - {"a"}
+    return Markup(nh3.clean(line(text), tags=tags, attributes=_ATTRIBUTES))
+
+
+def _own_scheme(tag: str, attribute: str, value: str) -> str | None:
+    """Drop an address that takes its scheme from the page and goes to another host."""
+    return None if attribute == "href" and value.startswith("//") else value
+
+
 def _clean(html: str) -> Markup:
     cleaned = nh3.clean(
         html,
         tags={*_PROSE, *_MATHML},
         attributes=_ATTRIBUTES,
+        attribute_filter=_own_scheme,
         url_schemes={"http", "https"},
         link_rel="noreferrer",
     )

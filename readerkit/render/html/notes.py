@@ -13,7 +13,7 @@ from readerkit.book import Book, Note
 from readerkit.errors import ContentError, Fault
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
-from readerkit.render.html.markdown import FormulaError, line, prose
+from readerkit.render.html.markdown import FormulaError, line, prose, title
 from readerkit.render.html.quiz_page import Asked
 from readerkit.render.html.words import Text, label
 
@@ -194,7 +194,7 @@ def _texts(annotation: Annotation, book: Book) -> _Texts:
     spanish = book.translations.get(SPANISH, {}).get(annotation.id)
     try:
         return _Texts(
-            _text(annotation.title, (spanish or {}).get("title"), line),
+            _text(annotation.title, (spanish or {}).get("title"), title),
             tuple(_paragraphs(annotation, spanish)),
             spanish is not None,
         )

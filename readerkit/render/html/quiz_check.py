@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
-from readerkit.render.html.file_page import Rights, rights
+from readerkit.render.html.file_page import Rights, rights_of
 from readerkit.render.html.question import (
     QuestionView,
     Solution,
@@ -21,6 +21,7 @@ from readerkit.render.html.question import (
     solution_view,
 )
 from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.tree_page import upstreams_shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +50,12 @@ def check_page(
     """Return the page of a phase; each value holds a question and its solution."""
     address = addresses.quiz_page(phase)
     by_topic: dict[str, list[Check]] = {}
-    upstreams: dict[str, None] = {}
     for values in questions:
         check = Check(
             question_view(shelf, values, address),
             solution_view(shelf, values, address),
         )
         by_topic.setdefault(values["topic"], []).append(check)
-        if check.question.search and check.question.search.code:
-            upstreams[values["search"]["upstream"]] = None
     return CheckPage(
         address,
         phase,
@@ -66,5 +64,6 @@ def check_page(
             (topic, shown(topic.replace("_", " ")), tuple(checks))
             for topic, checks in by_topic.items()
         ),
-        tuple(rights(shelf, shelf.book.upstreams[name], "") for name in upstreams),
+        # A served quiz shows lines of any of them, after a wrong answer.
+        rights_of(shelf, upstreams_shown(shelf)),
     )

@@ -12,7 +12,7 @@ from readerkit.annotations import Concept, Reference
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
-from readerkit.render.html.file_page import Rights, rights, view
+from readerkit.render.html.file_page import Rights, rights_of, view
 from readerkit.render.html.markdown import prose
 from readerkit.render.html.mirror_page import MirrorLine, mirror_index
 from readerkit.render.html.notes import Card, Cite, NoteView, card, cite, concept_title
@@ -319,7 +319,7 @@ def start_page(
             ("lines", lines),
             ("records", len(shelf.evidence)),
         ),
-        rights=tuple(rights(shelf, u, "") for u in pinned),
+        rights=rights_of(shelf, (u.name for u in pinned)),
     )
 
 

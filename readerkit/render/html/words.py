@@ -98,6 +98,10 @@ SPANISH = {
     "these lines are not in the lock": "estas líneas no están en el lock",
     "the same lines on the upstream host": "las mismas líneas en el sitio original",
     "Notes in this file": "Notas de este archivo",
+    "file": "archivo",
+    "place": "lugar",
+    "question": "pregunta",
+    "more line": "línea más",
     "Skip to the first note": "Ir a la primera nota",
     "Previous note": "Nota anterior",
     "Next note": "Nota siguiente",
@@ -371,6 +375,16 @@ def label(english: str) -> Text:
     """Return one of the site's own words in both languages."""
     spanish = SPANISH.get(english)
     return Text(shown(english), shown(spanish) if spanish else None)
+
+
+def counted(number: int, one: str, several: str) -> Markup:
+    """Return a number with the word for one or for several, in both languages.
+
+    >>> counted(1, "place", "places").striptags()
+    '1 place lugar'
+    """
+    word = both(label(one if number == 1 else several))
+    return Markup("{:,} {}").format(number, word)
 
 
 @lru_cache(1 << 12)

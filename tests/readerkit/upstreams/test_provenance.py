@@ -57,3 +57,22 @@ def test_damaged_note_is_no_note(text, store):
     write_provenance(UPSTREAM, store, NOTED, None)
     note_of(store).write_bytes(text.encode("utf-8", "surrogateescape"))
     assert read_provenance(UPSTREAM, store) is None
+
+
+@pytest.mark.parametrize(
+    ("origin", "public"),
+    [
+        ("installed torch 2.13.0+cpu in /home/me/venv", "installed torch 2.13.0+cpu"),
+        ("installed torch 2 in /a in /b", "installed torch 2"),
+        ("folder /home/me/torch", "a local folder"),
+        (
+            "the files checked out in /home/me, a repository of another user",
+            "a local folder",
+        ),
+        ("git file:///home/me/torch at abcdef", "a local git repository at abcdef"),
+        ("git https://example.org/x at abcdef", "git https://example.org/x at abcdef"),
+        ("package torch 2.13.0 (wheel)", "package torch 2.13.0 (wheel)"),
+    ],
+)
+def test_what_others_read_names_no_path_of_this_machine(origin, public):
+    assert replace(NOTED, origin=origin).public == public

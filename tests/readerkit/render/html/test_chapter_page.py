@@ -107,7 +107,7 @@ OTHER = {
     ),
     "a formula that cannot be set": (
         SPANISH.replace("Luego", r"$\nada$"),
-        ":10:1: formula $\\nada$",
+        ":12:1: formula $\\nada$",
     ),
 }
 
@@ -119,3 +119,27 @@ def test_spanish_that_shows_something_else_is_a_fault_where_it_stands(
     _, done = built(tmp_path, capsys, spanish)
     assert done.code == 1
     assert f"site/pages/chapters/01-two.es.md{said}" in done.err
+
+
+def test_a_formula_that_cannot_be_set_is_named_at_its_line(tmp_path, capsys):
+    spanish = SPANISH.replace(
+        "Luego espere.", "Uno.\n\nDos $x$,\ny tres $\\foo$.\n\nLuego espere."
+    )
+    _, done = built(tmp_path, capsys, spanish)
+    assert done.code == 1
+    line = spanish.split("\n").index("y tres $\\foo$.") + 1
+    assert f"01-two.es.md:{line}:8: formula" in done.err
+
+
+def test_a_link_in_a_title_does_not_cut_the_links_of_lists(tmp_path, capsys):
+    linked = SPANISH.replace("# Dos ranks", "# Dos [ranks](https://a.example)")
+    page, done = built(tmp_path, capsys, linked)
+    assert done.code == 0, done.err
+    assert "a.example" not in (page.parent / "index.html").read_text()
+    assert "Dos ranks" in (page.parent / "index.html").read_text()
+
+
+def test_a_page_with_lines_of_an_upstream_says_whose_they_are(tmp_path, capsys):
+    page, done = built(tmp_path, capsys, "")
+    assert done.code == 0, done.err
+    assert "Nobody" in page.read_text().partition("<footer")[2]

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from readerkit.render.html.markdown import FormulaError, line, prose
+from readerkit.render.html.markdown import FormulaError, line, prose, title
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -26,6 +26,8 @@ HOSTILE = [
     "$\\href{javascript:alert(1)}{x}$",
     "$\\text{<script>alert(1)</script>}$",
     "`</code><script>alert(1)</script>`",
+    "[x](//evil.example/)",
+    "[x](&#47;/evil.example/)",
     "<iframe src=//x></iframe><base href=//x><meta http-equiv=refresh>",
 ]
 
@@ -44,6 +46,10 @@ def test_nothing_acts(text):
         tag for tag in tags if re.search(r"\son\w+\s*=", re.sub(r'"[^"]*"', "", tag))
     ]
     assert not [tag for tag in tags if re.search(r'href="(?!https?://)', tag)]
+
+
+def test_a_title_may_stand_in_a_link():
+    assert title("[a](https://a.example) `b` $x^2$") == line("a `b` $x^2$")
 
 
 def test_templates_are_text():
