@@ -27,13 +27,16 @@ class UsedIn:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A name: one definition, or the candidates; and its uses."""
+    """A name: one definition, or the candidates; and the lines that use it."""
 
     name: str
     shown: Markup
     lines: tuple[int, ...]
+    others: tuple[UsedIn, ...]
+    """Where else a use of it may be defined: syntax alone cannot tell."""
     files: tuple[UsedIn, ...]
     count: int
+    """Lines that use it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +69,18 @@ def _definitions(shelf: Shelf, file: File) -> Iterator[Definition]:
     root = addresses.to_root(addresses.uses_page(*file))
     for name, lines in shelf.sheets[file].names.defined.items():
         places: set[Target] = set()
+        others: set[Target] = set()
         for line in lines:
-            places.update(shelf.uses.get(Target(*file, line, name), ()))
+            target = Target(*file, line, name)
+            places.update(shelf.uses.get(target, ()))
+            others.update(shelf.rivals_of(target))
+        others -= {Target(*file, line, name) for line in lines}
         if places:
             yield Definition(
                 name,
                 shown(name),
                 tuple(lines),
+                tuple(_files(others, root)),
                 tuple(_files(places, root)),
                 len(places),
             )
