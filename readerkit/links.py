@@ -21,7 +21,10 @@ File = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Target:
-    """A definition, or a whole module where ``name`` is empty."""
+    """A definition, or a whole module where ``name`` is empty.
+
+    Without an upstream, what an import takes from elsewhere: ``path`` is its module.
+    """
 
     upstream: str
     path: str
@@ -76,6 +79,9 @@ class Links:
             modules = self._modules_named(file, head, owner)
         parts = [(0, found)]
         for part, attribute in enumerate(attributes, start=1):
+            elsewhere = [
+                _attribute_of(each, attribute) for each in found if not each.upstream
+            ]
             if modules:
                 found = tuple(self._in_modules(modules, attribute))
                 modules = [
@@ -85,6 +91,8 @@ class Links:
                 found = self._attribute(found, attribute)
             if not (found or modules):
                 break
+            if found:
+                found += tuple(elsewhere)
             parts.append((part, found))
         known = tuple(each for each in parts if each[1])
         return Link(known) if known else None
@@ -110,7 +118,7 @@ class Links:
                 link = known.get((use.chain, use.owner))
                 for _, targets in link.parts if link else ():
                     for target in targets:
-                        if target.name:
+                        if target.name and target.upstream:
                             used.setdefault(target, []).append(Target(*file, use.line))
         return used
 
@@ -126,11 +134,18 @@ class Links:
         bound = self._bound[file].get((scope, name), ())
         if len(found) == 1 and not bound:
             return (found[0],)
+        elsewhere: list[Target] = []
         for module, taken in bound:
+            known: tuple[Target, ...] = ()
             if taken:
-                found += self._in_module(module, taken, hops - 1)
+                known = self._in_module(module, taken, hops - 1)
             elif module in self._modules:
-                found.append(Target(*self._modules[module], 1))
+                known = (Target(*self._modules[module], 1),)
+            found += known
+            if not known and module not in self._packages:
+                elsewhere.append(Target("", module, 0, taken))
+        if found:
+            found += elsewhere
         if found or scope or name.startswith("_"):
             return tuple(dict.fromkeys(found))
         for module in self._stars.get(file, ()):
@@ -171,7 +186,7 @@ class Links:
         found: list[Target] = []
         for owner in owners:
             file = (owner.upstream, owner.path)
-            if owner.name and owner.name in self._files[file].bases:
+            if file in self._files and owner.name in self._files[file].bases:
                 found += self._method(file, owner.name, attribute, MAX_HOPS)
         return tuple(dict.fromkeys(found))
 
@@ -179,9 +194,9 @@ class Links:
         self, file: File, owner: str, name: str, hops: int
     ) -> tuple[Target, ...]:
         """Return a class's own method, or else the first that a base class has."""
-        if hops == 0:
+        names = self._files.get(file)
+        if names is None or hops == 0:
             return ()
-        names = self._files[file]
         lines = names.defined.get(f"{owner}.{name}")
         if lines:
             return tuple(Target(*file, line, f"{owner}.{name}") for line in lines)
@@ -203,6 +218,11 @@ class Links:
         return link.parts[-1][1]
 
 
+def _attribute_of(owner: Target, attribute: str) -> Target:
+    inner = f"{owner.path}.{owner.name}" if owner.name else owner.path
+    return Target("", inner, 0, attribute)
+
+
 def rivals(
     links: Mapping[File, Mapping[tuple[str, str], Link]],
 ) -> dict[Target, set[Target]]:
@@ -216,7 +236,7 @@ def rivals(
                         found.setdefault(target, set()).update(targets)
     for target, others in found.items():
         others.discard(target)
-    return found
+    return {target: others for target, others in found.items() if target.upstream}
 
 
 def module_name(path: str) -> str:

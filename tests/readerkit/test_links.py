@@ -152,6 +152,37 @@ def test_candidates_in_another_file_are_known_of_each_other():
     assert rivals(links) == {there: {here}, here: {there}}
 
 
+def test_an_import_from_elsewhere_is_a_candidate_beside_what_stands_here():
+    index, links = joined(
+        {
+            "a.py": (
+                "try:\n    from gone import f\n    import far.away as m\n"
+                "except E:\n    f = m = None\nf(m.x)\n"
+                "class C(f):\n    def n(self): self.o(f.p)\n"
+            )
+        }
+    )
+    here = Target("up", "a.py", 5, "f")
+    assert rivals(links)[here] == {Target("", "gone", 0, "f")}
+    module = Target("up", "a.py", 5, "m")
+    assert rivals(links)[module] == {Target("", "far.away", 0, "")}
+    assert {place.line for place in index.uses(links)[here]} == {2, 6, 7, 8}
+
+
+def test_a_module_that_may_be_another_makes_its_names_ambiguous():
+    _, links = joined(
+        {
+            "stub.py": "def f(): ...\n",
+            "a.py": (
+                "try:\n    import gone as m\nexcept E:\n    import stub as m\nm.f()\n"
+            ),
+        }
+    )
+    (module, (_, targets)) = links["up", "a.py"]["m.f", ""].parts
+    assert module == (0, (Target("up", "stub.py", 1), Target("", "gone", 0)))
+    assert targets == (Target("up", "stub.py", 1, "f"), Target("", "gone", 0, "f"))
+
+
 def test_a_method_of_an_ambiguous_base_has_every_candidate():
     _, links = joined(
         {

@@ -228,9 +228,9 @@ def linked(shelf: Shelf, file: File, address: str, lines: bytes) -> bytes:
     def use(chain: str, owner: str) -> Iterator[tuple[int, str]]:
         found = links.get((chain, owner))
         for part, targets in found.parts if found else ():
-            where = targets_address(targets)
-            inside = where.removeprefix(here + "#")
-            yield part, f"#{inside}" if inside != where else root + where
+            if where := targets_address(targets):
+                inside = where.removeprefix(here + "#")
+                yield part, f"#{inside}" if inside != where else root + where
 
     def definition(name: str) -> str | None:
         is_used = any(
@@ -242,10 +242,16 @@ def linked(shelf: Shelf, file: File, address: str, lines: bytes) -> bytes:
 
 
 def targets_address(targets: Sequence[Target]) -> str:
-    """Return where a name leads: its definition, or the list of its candidates."""
-    first = next((target for target in targets if target.name), targets[0])
-    if len(targets) > 1 and first.name:
-        page = addresses.uses_page(first.upstream, first.path)
-        return addresses.href(page) + f"#{first.name}"
-    page = addresses.source_page(first.upstream, first.path)
-    return addresses.href(page) + (f"#L{first.line}" if first.name else "")
+    """Return where a name leads: its definition, or the list of its candidates.
+
+    Nowhere, where it is one of several modules: no page lists those.
+    """
+    if len(targets) == 1:
+        (only,) = targets
+        page = addresses.href(addresses.source_page(only.upstream, only.path))
+        return f"{page}#L{only.line}" if only.name else page
+    for target in targets:
+        if target.name and target.upstream:
+            page = addresses.href(addresses.uses_page(target.upstream, target.path))
+            return f"{page}#{target.name}"
+    return ""

@@ -14,6 +14,7 @@ from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import Crumb, crumbs
 from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.words import both, label
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,9 @@ def _definitions(shelf: Shelf, file: File) -> Iterator[Definition]:
 def _files(places: set[Target], root: str) -> Iterator[UsedIn]:
     ordered = sorted(places, key=lambda place: (place.upstream, place.path, place.line))
     for (upstream, path), group in groupby(ordered, lambda p: (p.upstream, p.path)):
+        if not upstream:
+            yield UsedIn(shown(path), both(label("imported, and not defined here")))
+            continue
         page = escape(root + addresses.href(addresses.source_page(upstream, path)))
         links = (f'<a href="{page}#L{each.line}">{each.line}</a>' for each in group)
         yield UsedIn(shown(path), Markup(", ".join(links)))

@@ -261,6 +261,7 @@ SPANISH = {
         "Algunos de estos usos pueden referirse a otra definición; "
         "la sintaxis sola no lo dice:"
     ),
+    "imported, and not defined here": "importado, y no definido aquí",
     "Lines that use it:": "Líneas que lo usan:",
     (
         "Counted are names in code that syntax can place: by imports, scopes, self "
