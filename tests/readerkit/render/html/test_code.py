@@ -62,6 +62,8 @@ def test_source_brings_no_markup_of_its_own():
         ("\x0c", "U+000C"),
         ("\u2028", "U+2028"),
         ("\ufeff", "U+FEFF"),
+        ("\ufe0f", "U+FE0F"),
+        ("\U000e0100", "U+E0100"),
     ],
 )
 def test_what_cannot_be_seen_is_spelt_out(hidden, name):
