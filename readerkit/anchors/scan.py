@@ -6,6 +6,8 @@ only what a page shows or a name needs, for every line of many files.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -31,22 +33,37 @@ _QUERY = f"""
 [(none) (true) (false)] @constant
 (function_definition name: (identifier) @defined)
 (class_definition name: (identifier) @defined)
-[(function_definition) (class_definition) (lambda)] @scope
-(parameters [(identifier) (list_splat_pattern (identifier) @bound)
-             (dictionary_splat_pattern (identifier) @bound)] @bound)
-(lambda_parameters (identifier) @bound)
-(typed_parameter . (identifier) @bound)
-(default_parameter name: (identifier) @bound)
-(typed_default_parameter name: (identifier) @bound)
+[(function_definition) (class_definition) (lambda) (type_alias_statement)
+ (list_comprehension) (set_comprehension) (dictionary_comprehension)
+ (generator_expression)] @scope
+(parameters [(identifier) @parameter (list_splat_pattern (identifier) @parameter)
+             (dictionary_splat_pattern (identifier) @parameter)])
+(lambda_parameters [(identifier) @parameter
+                    (list_splat_pattern (identifier) @parameter)
+                    (dictionary_splat_pattern (identifier) @parameter)])
+(typed_parameter . [(identifier) @parameter
+                    (list_splat_pattern (identifier) @parameter)
+                    (dictionary_splat_pattern (identifier) @parameter)])
+(default_parameter name: (identifier) @parameter)
+(typed_default_parameter name: (identifier) @parameter type: (_) @typed)
 (assignment left: (_) @target)
-(augmented_assignment left: (identifier) @bound)
+(assignment type: (_) @typed)
+(augmented_assignment left: (identifier) @changed)
 (for_statement left: (_) @target)
 (for_in_clause left: (_) @target)
 (as_pattern_target) @target
-(named_expression name: (identifier) @bound)
-(case_pattern (dotted_name (identifier) @bound))
-(global_statement) @global
+(named_expression name: (identifier) @walrus)
+(case_pattern (dotted_name . (identifier) @bound .))
+(case_pattern (as_pattern (identifier) @bound .))
+(union_pattern (dotted_name . (identifier) @bound .))
+(keyword_pattern . (identifier) @label)
+(keyword_pattern (dotted_name . (identifier) @bound .))
+(splat_pattern (identifier) @bound)
+[(global_statement) (nonlocal_statement)] @declared
 [(import_statement) (import_from_statement)] @import
+(future_import_statement) @future
+(interpolation expression: (_) @hole)
+(format_expression expression: (_) @hole)
 """
 COLOURED = (
     "comment",
@@ -69,19 +86,35 @@ _LISTS = {
 }
 
 
+Place = tuple[int, str]
+"""Where a name stands, in bytes, and the name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scan:
     """What one pass over a file found; offsets are in bytes."""
 
     colours: list[tuple[int, int, str]] = field(default_factory=list)
-    """Start, end and kind, in order, none inside another."""
+    """Start, end and kind, in order, none inside another: a string that holds code
+    has a gap there."""
     scopes: list[Node] = field(default_factory=list)
-    """Definitions and lambdas."""
-    bound: list[tuple[int, str]] = field(default_factory=list)
-    """Names that an assignment, a parameter, a loop, ... gives a value, and where."""
+    """Definitions, lambdas, comprehensions, and aliases of types."""
+    bound: list[Place] = field(default_factory=list)
+    """Names that an assignment, a loop, ... gives a value."""
+    parameters: list[Place] = field(default_factory=list)
+    walrus: list[Place] = field(default_factory=list)
+    """Names bound inside an expression, past the comprehension around it."""
+    changed: list[Place] = field(default_factory=list)
+    """Names on the left of ``+=``: they need a value to begin with."""
     imports: list[Node] = field(default_factory=list)
-    globals: list[tuple[int, str]] = field(default_factory=list)
+    future: list[Node] = field(default_factory=list)
+    """Imports that bind nothing of use."""
+    globals: list[Place] = field(default_factory=list)
     """Names that a function takes from the module, and where it says so."""
+    labels: set[int] = field(default_factory=set)
+    """Names that stand for nothing by themselves."""
+    typed: set[int] = field(default_factory=set)
+    """Where a type ends that a value may follow: ``x: Here = 1``."""
 
 
 @lru_cache
@@ -94,20 +127,32 @@ def scan(source: SourceFile) -> Scan:
     if max(map(len, source.raw_lines), default=0) > MAX_LINE_BYTES:
         return Scan()
     found = QueryCursor(_query()).captures(source.root)
-    bound = [(n.start_byte, _text(n)) for n in found.get("bound", ())]
+    bound = _places(found, "bound")
     for target in found.get("target", ()):
         bound += _targets(target)
+    globals_: list[Place] = []
+    labels = {node.start_byte for node in found.get("label", ())}
+    for node in found.get("declared", ()):
+        names = [(name.start_byte, _text(name)) for name in node.named_children]
+        labels.update(start for start, _ in names)
+        globals_ += names if node.type == "global_statement" else []
     return Scan(
         colours=_colours(found),
         scopes=found.get("scope", []),
         bound=bound,
+        parameters=_places(found, "parameter"),
+        walrus=_places(found, "walrus"),
+        changed=_places(found, "changed"),
         imports=found.get("import", []),
-        globals=[
-            (node.start_byte, _text(name))
-            for node in found.get("global", ())
-            for name in node.named_children
-        ],
+        future=found.get("future", []),
+        globals=globals_,
+        labels=labels,
+        typed={node.end_byte for node in found.get("typed", ())},
     )
+
+
+def _places(found: dict[str, list[Node]], capture: str) -> list[Place]:
+    return [(node.start_byte, _text(node)) for node in found.get(capture, ())]
 
 
 def _colours(found: dict[str, list[Node]]) -> list[tuple[int, int, str]]:
@@ -116,12 +161,31 @@ def _colours(found: dict[str, list[Node]]) -> list[tuple[int, int, str]]:
         for kind in COLOURED
         for node in found.get(kind, ())
     }
+    holes = sorted((node.start_byte, node.end_byte) for node in found.get("hole", ()))
+    if holes:
+        kinds = dict(_with_gaps(kinds, holes))
     colours, reached = [], 0
     for (start, end), kind in sorted(kinds.items()):
-        if start >= reached:  # not inside a string, which is coloured as a whole
+        if start >= reached:  # not inside another, which is coloured as a whole
             reached = -end
             colours.append((start, reached, kind))
     return colours
+
+
+def _with_gaps(
+    kinds: dict[tuple[int, int], str], holes: list[tuple[int, int]]
+) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yield what is coloured, strings in parts around the code that they hold."""
+    for (start, negative), kind in kinds.items():
+        if kind in ("string", "docstring"):
+            for index in range(bisect_right(holes, (start,)), len(holes)):
+                begin, stop = holes[index]
+                if begin >= -negative:
+                    break
+                if begin >= start:  # else it is in a string inside the last one
+                    yield (start, -begin), kind
+                    start = stop
+        yield (start, negative), kind
 
 
 def _targets(node: Node) -> list[tuple[int, str]]:

@@ -7,7 +7,7 @@ import pytest
 from readerkit.anchors import SourceFile
 from readerkit.anchors.names import collect_names
 from readerkit.anchors.scan import scan
-from readerkit.links import Links, Target, absolute, module_name
+from readerkit.links import Links, Target, absolute, module_name, rivals
 
 FILES = {
     "lib/__init__.py": "from .base import *\nfrom .deep.ops import reduce as fold\n",
@@ -41,7 +41,11 @@ def links():
 
 
 def where(link):
-    return link and (link.part, [(t.path[4:], t.line, t.name) for t in link.targets])
+    """The last part of a name that is known, and what it means."""
+    if link is None:
+        return None
+    part, targets = link.parts[-1]
+    return part, [(t.path[4:], t.line, t.name) for t in targets]
 
 
 FOUND = {
@@ -87,18 +91,122 @@ def test_circles_end(links):
     assert links.resolve(("up", "lib/use.py"), "self.m", "Own") is None
 
 
+def joined(texts):
+    files = {}
+    for path, text in texts.items():
+        source = SourceFile(path, text.encode())
+        files["up", path] = collect_names(source, scan(source))
+    index = Links(files)
+    return index, {file: index.links_of(file) for file in files}
+
+
+def test_every_part_of_a_name_is_known_and_counted():
+    texts = {
+        "a.py": "class C:\n    def m(self): ...\nC.m()\n",
+        "b.py": "import a\na.C.m()\n",
+    }
+    index, links = joined(texts)
+    parts = index.resolve(("up", "b.py"), "a.C.m").parts
+    assert [(part, targets[0].name) for part, targets in parts] == [
+        (0, ""),
+        (1, "C"),
+        (2, "C.m"),
+    ]
+    uses = index.uses(links)
+    for name, line in (("C", 1), ("C.m", 2)):
+        places = uses[Target("up", "a.py", line, name)]
+        assert [(p.path, p.line) for p in places] == [("a.py", 3), ("b.py", 2)]
+
+
+def test_a_function_that_imports_a_name_means_what_it_imports():
+    texts = {
+        "a.py": "def f(): ...\n",
+        "b.py": (
+            "from a import f as g\ndef f():\n    from a import f\n    f()\n"
+            "    import a as g\n    g.f()\n    def h():\n        return f\n"
+            "f()\nclass K:\n    from a import f\n    f()\n"
+        ),
+    }
+    index, links = joined(texts)
+    uses = index.uses(links)
+    there = [p.line for p in uses[Target("up", "a.py", 1, "f")] if p.path == "b.py"]
+    assert there == [1, 3, 4, 6, 8, 11, 12]
+    assert [p.line for p in uses[Target("up", "b.py", 2, "f")]] == [9]
+
+
+def test_an_import_from_elsewhere_hides_the_module_s_own_name():
+    index, links = joined(
+        {"a.py": "def f():\n    from gone import f\n    import os as f\n    f.path\n"}
+    )
+    assert index.uses(links) == {}
+
+
+def test_candidates_in_another_file_are_known_of_each_other():
+    _, links = joined(
+        {
+            "a.py": "def f(): ...\n",
+            "b.py": "try:\n    from a import f\nexcept E:\n    f = None\nf()\n",
+        }
+    )
+    there, here = Target("up", "a.py", 1, "f"), Target("up", "b.py", 4, "f")
+    assert rivals(links) == {there: {here}, here: {there}}
+
+
+def test_an_import_from_elsewhere_is_a_candidate_beside_what_stands_here():
+    index, links = joined(
+        {
+            "a.py": (
+                "try:\n    from gone import f\n    import far.away as m\n"
+                "except E:\n    f = m = None\nf(m.x)\n"
+                "class C(f):\n    def n(self): self.o(f.p)\n"
+            )
+        }
+    )
+    here = Target("up", "a.py", 5, "f")
+    assert rivals(links)[here] == {Target("", "gone", 0, "f")}
+    module = Target("up", "a.py", 5, "m")
+    assert rivals(links)[module] == {Target("", "far.away", 0, "")}
+    assert {place.line for place in index.uses(links)[here]} == {2, 6, 7, 8}
+
+
+def test_a_module_that_may_be_another_makes_its_names_ambiguous():
+    _, links = joined(
+        {
+            "stub.py": "def f(): ...\n",
+            "a.py": (
+                "try:\n    import gone as m\nexcept E:\n    import stub as m\nm.f()\n"
+            ),
+        }
+    )
+    (module, (_, targets)) = links["up", "a.py"]["m.f", ""].parts
+    assert module == (0, (Target("up", "stub.py", 1), Target("", "gone", 0)))
+    assert targets == (Target("up", "stub.py", 1, "f"), Target("", "gone", 0, "f"))
+
+
+def test_a_method_of_an_ambiguous_base_has_every_candidate():
+    _, links = joined(
+        {
+            "a.py": (
+                "try:\n    class B:\n        def m(self): ...\nexcept E:\n"
+                "    class B:\n        def m(self): ...\n"
+                "class C(B):\n    def n(self): self.m()\n"
+                "class D(B.gone):\n    def n(self): self.m()\n"
+            )
+        }
+    )
+    (_, targets) = links["up", "a.py"]["self.m", "C"].parts[0]
+    assert [t.line for t in targets] == [3, 6]
+    assert ("self.m", "D") not in links["up", "a.py"]
+
+
 def test_a_definition_knows_its_uses():
     texts = {
         "a.py": "def f(): ...\n",
         "b.py": "from a import f\nf()\n",
         "c.py": "import a\na.f()\na.f()\n",
     }
-    files = {}
-    for path, text in texts.items():
-        source = SourceFile(path, text.encode())
-        files["up", path] = collect_names(source, scan(source))
-    index = Links(files)
-    uses = index.uses({file: index.links_of(file) for file in files})
+    index, links = joined(texts)
+    uses = index.uses(links)
     places = uses[Target("up", "a.py", 1, "f")]
     assert [(p.path, p.line) for p in places] == [
         ("b.py", 1),

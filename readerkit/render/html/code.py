@@ -7,7 +7,7 @@ makes the lines with marks where a name might become a link, ``link`` fills thos
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 
@@ -18,6 +18,7 @@ from readerkit.render.html.escape import escaping
 
 # Control characters of source never reach a line as they are: these are free.
 _USE, _DEFINED, _NAME, _END = b"\1", b"\2", b"\3", b"\4"
+_VALUE = b"="  # before the name of what is given a value: coloured as any other
 _OPEN = re.compile(b"([\1\2])([^\3]*)\3([^\4]*)\4")
 _CLASSES = {
     "comment": b"c",
@@ -49,8 +50,8 @@ def _lines(text: bytes) -> list[bytes]:
     return lines
 
 
-UseLink = Callable[[str, str], tuple[int, str] | None]
-"""From a dotted name and the class of its ``self`` to which part is a link, where."""
+UseLink = Callable[[str, str], Iterable[tuple[int, str]]]
+"""From a dotted name and its owner to the parts that are links, and where to."""
 DefinitionLink = Callable[[str], str | None]
 """From a qualified name to the page of its uses."""
 
@@ -59,15 +60,15 @@ def draw(source: SourceFile, found: Scan, names: Names) -> Drawn:
     """Return the coloured lines of a file."""
     data = source.data
     safe = escaping(data)
-    defined = {name: None for name in names.defined}
     pieces: list[tuple[int, int, bytes, bytes]] = []
     for start, end, kind in found.colours:
         if kind != "defined":
             opening = b'<span class="' + _CLASSES[kind] + b'">'
             pieces.append((start, end, opening, _CLOSE))
+    labels = {start for start, _, kind in found.colours if kind == "defined"}
     for start, end, name in names.definition_places:
-        if name in defined:
-            pieces.append((start, end, _DEFINED + name.encode() + _NAME, _END))
+        mark = _DEFINED if start in labels else _DEFINED + _VALUE
+        pieces.append((start, end, mark + name.encode() + _NAME, _END))
     for use in names.uses:
         opening = _USE + use.owner.encode() + _NAME
         pieces.append((use.start, use.end, opening, _END))
@@ -103,23 +104,22 @@ def link(lines: bytes, use: UseLink, definition: DefinitionLink) -> bytes:
 
 def unlinked(lines: bytes) -> bytes:
     """Return lines with their names as plain words."""
-    return link(lines, lambda *_: None, lambda _: None)
+    return link(lines, lambda *_: (), lambda _: None)
 
 
 def _definition(name: str, text: str, _: UseLink, definition: DefinitionLink) -> bytes:
-    address = definition(name)
+    is_value = name.startswith("=")
+    address = definition(name.removeprefix("="))
+    kind = "" if is_value else ' class="f"'
     if address is None:
-        return f'<span class="f">{text}</span>'.encode()
-    return f'<a class="f" href="{escape(address)}">{text}</a>'.encode()
+        return (text if is_value else f"<span{kind}>{text}</span>").encode()
+    return f'<a{kind} href="{escape(address)}">{text}</a>'.encode()
 
 
 def _use(owner: str, chain: str, use: UseLink, _: DefinitionLink) -> bytes:
-    found = use(chain, owner)
-    if found is None:
-        return chain.encode()
-    part, address = found
     parts = chain.split(".")
-    parts[part] = f'<a href="{escape(address)}">{parts[part]}</a>'
+    for part, address in use(chain, owner):
+        parts[part] = f'<a href="{escape(address)}">{parts[part]}</a>'
     return ".".join(parts).encode()
 
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from readerkit.book import MINIS, Note
 from readerkit.evidence import seen_there
-from readerkit.links import File, Link, Target
+from readerkit.links import File, Target
 from readerkit.lit import LitLines, Sent, say_calls
 from readerkit.render.html import addresses
 from readerkit.render.html.brackets import bracketed
@@ -233,13 +233,12 @@ def linked(shelf: Shelf, file: File, address: str, lines: bytes) -> bytes:
     defined = shelf.sheets[file].names.defined
     uses = root + addresses.href(addresses.uses_page(*file))
 
-    def use(chain: str, owner: str) -> tuple[int, str] | None:
+    def use(chain: str, owner: str) -> Iterator[tuple[int, str]]:
         found = links.get((chain, owner))
-        if found is None:
-            return None
-        where = link_address(found)
-        inside = where.removeprefix(here + "#")
-        return found.part, f"#{inside}" if inside != where else root + where
+        for part, targets in found.parts if found else ():
+            if where := targets_address(targets):
+                inside = where.removeprefix(here + "#")
+                yield part, f"#{inside}" if inside != where else root + where
 
     def definition(name: str) -> str | None:
         is_used = any(
@@ -250,11 +249,17 @@ def linked(shelf: Shelf, file: File, address: str, lines: bytes) -> bytes:
     return link(lines, use, definition)
 
 
-def link_address(found: Link) -> str:
-    """Return where a name leads: its definition, or the list of its candidates."""
-    first, *others = found.targets
-    if others and first.name:
-        page = addresses.uses_page(first.upstream, first.path)
-        return addresses.href(page) + f"#{first.name}"
-    page = addresses.source_page(first.upstream, first.path)
-    return addresses.href(page) + (f"#L{first.line}" if first.name else "")
+def targets_address(targets: Sequence[Target]) -> str:
+    """Return where a name leads: its definition, or the list of its candidates.
+
+    Nowhere, where it is one of several modules: no page lists those.
+    """
+    if len(targets) == 1:
+        (only,) = targets
+        page = addresses.href(addresses.source_page(only.upstream, only.path))
+        return f"{page}#L{only.line}" if only.name else page
+    for target in targets:
+        if target.name and target.upstream:
+            page = addresses.href(addresses.uses_page(target.upstream, target.path))
+            return f"{page}#{target.name}"
+    return ""

@@ -12,7 +12,7 @@ from readerkit.annotations import MirrorSection
 from readerkit.book import Book, Note
 from readerkit.errors import AnchorError
 from readerkit.evidence import Evidence, Files
-from readerkit.links import File, Link, Links, Target
+from readerkit.links import File, Link, Links, Target, rivals
 from readerkit.render.html.code import Drawn, draw, draw_plain
 from readerkit.render.html.notes import NoteView
 from readerkit.render.html.quiz_page import Asked
@@ -73,6 +73,15 @@ class Shelf:
     views: dict[str, NoteView] = field(default_factory=dict)
     """What pages show of each note, once a page has asked."""
     by_file: dict[File, list[Note]] = field(default_factory=dict)
+
+    others: dict[Target, set[Target]] = field(default_factory=dict)
+    """Of each definition what a use of it may mean instead, once a page has asked."""
+
+    def rivals_of(self, target: Target) -> set[Target]:
+        """Return the definitions that some use of this one may mean instead."""
+        if not self.others:
+            self.others.update(rivals(self.links))
+        return self.others.get(target, set())
 
     def notes_in(self, file: File) -> list[Note]:
         """Return the notes on a file, by line."""

@@ -14,6 +14,7 @@ from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import Crumb, crumbs
 from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.words import both, label
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +28,16 @@ class UsedIn:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A name: one definition, or the candidates; and its uses."""
+    """A name: one definition, or the candidates; and the lines that use it."""
 
     name: str
     shown: Markup
     lines: tuple[int, ...]
+    others: tuple[UsedIn, ...]
+    """Where else a use of it may be defined: syntax alone cannot tell."""
     files: tuple[UsedIn, ...]
     count: int
+    """Lines that use it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +70,18 @@ def _definitions(shelf: Shelf, file: File) -> Iterator[Definition]:
     root = addresses.to_root(addresses.uses_page(*file))
     for name, lines in shelf.sheets[file].names.defined.items():
         places: set[Target] = set()
+        others: set[Target] = set()
         for line in lines:
-            places.update(shelf.uses.get(Target(*file, line, name), ()))
+            target = Target(*file, line, name)
+            places.update(shelf.uses.get(target, ()))
+            others.update(shelf.rivals_of(target))
+        others -= {Target(*file, line, name) for line in lines}
         if places:
             yield Definition(
                 name,
                 shown(name),
                 tuple(lines),
+                tuple(_files(others, root)),
                 tuple(_files(places, root)),
                 len(places),
             )
@@ -81,6 +90,9 @@ def _definitions(shelf: Shelf, file: File) -> Iterator[Definition]:
 def _files(places: set[Target], root: str) -> Iterator[UsedIn]:
     ordered = sorted(places, key=lambda place: (place.upstream, place.path, place.line))
     for (upstream, path), group in groupby(ordered, lambda p: (p.upstream, p.path)):
+        if not upstream:
+            yield UsedIn(shown(path), both(label("imported, and not defined here")))
+            continue
         page = escape(root + addresses.href(addresses.source_page(upstream, path)))
         links = (f'<a href="{page}#L{each.line}">{each.line}</a>' for each in group)
         yield UsedIn(shown(path), Markup(", ".join(links)))

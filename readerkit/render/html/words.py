@@ -156,7 +156,6 @@ SPANISH = {
     "The other ranks": "Los demás ranks",
     "The raw record": "El registro completo",
     "The same on the upstream host": "Lo mismo en el sitio original",
-    "Used in": "Usado en",
     "What one can do at the end": "Lo que se sabe hacer al final",
     "What rank 0 keeps between steps.": "Lo que el rank 0 conserva entre pasos.",
     "What to read": "Qué leer",
@@ -170,7 +169,6 @@ SPANISH = {
     "notes": "notas",
     "on this machine": "en esta máquina",
     "passed at": "se aprueba con",
-    "places": "lugares",
     "questions": "preguntas",
     "rank": "rank",
     "ranks on": "ranks con",
@@ -262,6 +260,21 @@ SPANISH = {
     ),
     ("Several definitions; syntax alone cannot tell which is meant:"): (
         "Varias definiciones; la sintaxis sola no dice cuál es:"
+    ),
+    "Some of these uses may mean another definition; syntax alone cannot tell:": (
+        "Algunos de estos usos pueden referirse a otra definición; "
+        "la sintaxis sola no lo dice:"
+    ),
+    "imported, and not defined here": "importado, y no definido aquí",
+    "Lines that use it:": "Líneas que lo usan:",
+    (
+        "Counted are names in code that syntax can place: by imports, scopes, self "
+        "and base classes. What hangs on a value (a method of an instance) or stands "
+        "in a string is not counted."
+    ): (
+        "Se cuentan los nombres en código que la sintaxis puede situar: por "
+        "importaciones, ámbitos, self y clases base. No se cuenta lo que cuelga de un "
+        "valor (un método de una instancia) ni lo que está en una cadena."
     ),
     (
         "The lines of the real system on the left, the small one that does the "

@@ -45,7 +45,7 @@ def test_imports_say_what_they_bind():
         Import("e", ".d", "e"),
         Import("g", ".d", "f"),
         Import("", "h", "*"),
-        Import("j", "..i", "j"),
+        Import("j", "..i", "j", scope="@68"),
     ]
 
 
@@ -67,9 +67,29 @@ NOT_A_USE = {
     "a walrus": "def f():\n    if (g := 1): return g",
     "a keyword argument": "f(g=1)",
     "an attribute": "f.g",
-    "a string": "'g' + f\"{g}\"",
+    "a string": "'g' + f'g {{g}} {1:g}'",
+    "a type's own": "def f[g](x: g) -> g: return g",
+    "a class's type": "class C[g](D[g]):\n    x: g",
+    "a bound of a type": "def f[g: int, *h](): return g",
+    "an alias's": "type X[g] = list[g]",
+    "a pattern's rest": "def f():\n    match x:\n        case [*g]: return g",
+    "a pattern's keys": "def f():\n    match x:\n        case {**g}: return g",
+    "a pattern's name": "def f():\n    match x:\n        case C() as g: return g",
+    "a pattern's label": "match x:\n    case C(g=1): ...",
+    "a pattern's field": "def f():\n    match x:\n        case C(y=g): return g",
+    "a pattern's choice": "def f():\n    match x:\n        case 1 | g: return g",
+    "arguments with types": "def f(*g: int, **h: int): return g",
+    "a lambda's many": "k = lambda *g, **h: g",
+    "a module's comprehension": "k = [g for g in x if g]",
+    "a walrus in a comprehension": (
+        "def f():\n    [(g := y) for y in x]\n    return g"
+    ),
+    "a declaration": "def f():\n    global g",
+    "an import of another": "from x import g as h",
     "a comment": "f()  # g",
-    "a function inside a function": "def f():\n    def g(): ...\n    return g",
+    "an outer function's, changed": (
+        "def f():\n    g = 1\n    def h():\n        nonlocal g\n        g = 2"
+    ),
     "a class's own": "class A:\n    g = 1\n    h = g",
     "a part of a longer name": "f(gg, g2, g_, ñg)",
 }
@@ -89,6 +109,22 @@ USES = {
         "class A:\n    g = 1\n    def m(self): return g"
     ),
     "a declared global": "def f():\n    global g\n    g = 2\n    return g",
+    "a type before a value": "x: g = 1",
+    "a parameter's type before a value": "def f(x: g = 1): ...",
+    "a parameter's own default": "def f(g=g): ...",
+    "a lambda's own default": "k = lambda g=g: 1",
+    "code in a string": "x = f'{g}'",
+    "code in a string's format": "x = f'{1:>{g}}'",
+    "code that shows itself in a string": "x = f'{g=}'",
+    "code in a string in a string": "x = f'{f\"{g}\"}'",
+    "the source of a comprehension": "k = [1 for g in g]",
+    "a base of a class with types": "class C[T](g): ...",
+    "the owner of what is assigned": "g.x = 1",
+    "what is deleted": "del g",
+    "what is changed": "g += 1",
+    "a value in a pattern": "match x:\n    case g.y: ...",
+    "a class in a pattern": "match x:\n    case g(): ...",
+    "a bound": "def f[T: g](): ...",
     "a decorator": "@g\ndef f(): ...",
     "an attribute assigned on another": "def f():\n    x.g = 1\n    return g",
 }
@@ -96,7 +132,30 @@ USES = {
 
 @pytest.mark.parametrize("text", USES.values(), ids=USES)
 def test_a_use_of_the_module_level_name(text):
-    assert "g" in [chain for _, chain in used("def g(): ...\n" + text)]
+    found = [chain.partition(".")[0] for _, chain in used("def g(): ...\n" + text)]
+    assert "g" in found
+
+
+def test_a_function_s_own_definition_is_used_where_it_is_seen():
+    names = names_of(
+        "def g(): ...\ndef f():\n    def g(): ...\n    return g\n"
+        "def h():\n    def g(): ...\n    g = 1\n    return g\ng\n"
+    )
+    assert [(use.line, use.owner) for use in names.uses] == [(4, "f"), (9, "")]
+
+
+def test_every_place_that_gives_a_module_s_name_a_value_is_known():
+    names = names_of(
+        "try:\n    x = 1\nexcept E:\n    x = 2\n"
+        "def f():\n    global x\n    x = 3\n    x += 1\n"
+        "def g():\n    x = 4\nx, x = 5, 6\n[x for x in y]\n"
+    )
+    assert names.defined["x"] == [2, 4, 7, 11]
+
+
+def test_a_base_that_only_a_function_knows_is_no_class_of_the_module():
+    names = names_of("class A: ...\ndef f(A):\n    class B(A): ...\nclass C(A): ...\n")
+    assert names.bases == {"A": [], "f.B": [], "C": ["A"]}
 
 
 def test_self_belongs_to_its_class():

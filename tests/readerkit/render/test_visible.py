@@ -31,6 +31,11 @@ def test_text_that_can_be_seen_is_left_alone(text):
         pytest.param("\u061c", "<U+061C>", id="arabic-letter-mark"),
         pytest.param("\u2028", "<U+2028>", id="line-separator"),
         pytest.param("\U000e0041", "<U+E0041>", id="tag-letter"),
+        pytest.param("\ufe00", "<U+FE00>", id="variation-selector"),
+        pytest.param("\ufe0f", "<U+FE0F>", id="emoji-selector"),
+        pytest.param("\U000e0100", "<U+E0100>", id="ideographic-selector"),
+        pytest.param("\u180b", "<U+180B>", id="mongolian-selector"),
+        pytest.param("\u17b4", "<U+17B4>", id="khmer-inherent-vowel"),
         pytest.param("\u3164", "<U+3164>", id="hangul-filler"),
         pytest.param("\udc9b", "<U+DC9B>", id="lone-surrogate"),
     ],
@@ -44,6 +49,11 @@ def test_no_control_or_format_character_gets_through():
     hidden = [c for c in every if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")]
     shown = visible("".join(hidden))
     assert shown.count("<U+") == len(hidden) - 2  # line end and tab stay
+
+
+def test_marks_that_draw_something_stay():
+    marks = ["e\u0301", "\u0915\u094d", "\u05d0\u05b7", "\u1780\u17b7", "\u20dd"]
+    assert [visible(mark) for mark in marks] == marks
 
 
 def test_one_line_is_one_line():

@@ -13,7 +13,7 @@ from readerkit.anchors.scan import scan
 from readerkit.render.html.code import draw, link, numbered
 
 
-def page(data, use=lambda chain, owner: None, definition=lambda name: None):
+def page(data, use=lambda chain, owner: (), definition=lambda name: None):
     source = SourceFile("a.py", data if isinstance(data, bytes) else data.encode())
     found = scan(source)
     drawn = draw(source, found, collect_names(source, found))
@@ -62,6 +62,8 @@ def test_source_brings_no_markup_of_its_own():
         ("\x0c", "U+000C"),
         ("\u2028", "U+2028"),
         ("\ufeff", "U+FEFF"),
+        ("\ufe0f", "U+FE0F"),
+        ("\U000e0100", "U+E0100"),
     ],
 )
 def test_what_cannot_be_seen_is_spelt_out(hidden, name):
@@ -76,19 +78,40 @@ def test_bytes_that_are_no_text_are_shown_as_such():
 
 def test_marks_of_links_cannot_be_forged_by_source():
     forged = "x = '\1A\3b\4' # \2A\3b\4\n"
-    html = page(forged, lambda chain, owner: (0, "forged"), lambda name: "forged")
+    html = page(forged, lambda chain, owner: [(0, "forged")], lambda name: f"to-{name}")
     assert "forged" not in html
+    assert "to-A" not in html
 
 
 def test_names_become_links_and_definitions_lead_to_their_uses():
     html = page(
         "import a.b as m\ndef f(): m.g.h()\nf()\n",
-        lambda chain, owner: {"m.g.h": (1, "there#L1"), "f": (0, "#L2")}.get(chain),
+        lambda chain, owner: {
+            "m.g.h": [(0, "there"), (1, "there#L1")],
+            "f": [(0, "#L2")],
+        }.get(chain, ()),
         lambda name: f"uses#{name}",
     )
-    assert 'm.<a href="there#L1">g</a>.h()' in html
+    assert '<a href="there">m</a>.<a href="there#L1">g</a>.h()' in html
     assert '<a class="f" href="uses#f">f</a>' in html
     assert '<a href="#L2">f</a>()' in html
+
+
+def test_what_is_given_a_value_leads_to_its_uses_and_looks_as_before():
+    linked = page("X = Y\n", definition="uses#{}".format)
+    assert '<a href="uses#X">X</a> = Y' in linked
+    assert "X = Y</div>" in page("X = Y\n")
+
+
+def test_code_in_a_string_is_code():
+    html = page(
+        "def g(): ...\nx = f'a {g()!r:>{g}} b {g=}' rf'{d[\"k\"]}'\n",
+        lambda chain, owner: {"g": [(0, "#L1")]}.get(chain, ()),
+    )
+    line = html.splitlines()[1]
+    assert line.count('<a href="#L1">g</a>') == 3
+    assert '<span class="s">f\'a {</span><a' in line
+    assert """rf'{</span>d[<span class="s">"k"</span>]""" in line
 
 
 def test_lines_have_addresses_and_classes():

@@ -1,0 +1,77 @@
+"""Where a name leads, and what the page of uses says of it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from readerkit.commands.library import open_library
+from readerkit.commands.site_build import Workshop, make_site
+from readerkit.commands.site_inputs import find_inputs
+from tests.helpers import make_book
+
+FILES = {
+    "lib/there.py": "def close(): ...\n",
+    "lib/here.py": (
+        "try:\n    from lib.there import close\n    from gone import rest\n"
+        "except ImportError:\n    close = None\n    rest = None\n"
+        "rest(close())\nHAVE = 1\nHAVE = 2\nprint(HAVE)\n"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """From a path of the sample to the text of a page, without Spanish and tags."""
+    folder = tmp_path_factory.mktemp("uses")
+    book = make_book(folder, files=FILES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("READERKIT_CACHE", str(folder / "cache"))
+        patch.setenv("READERKIT_DATA", str(folder / "data"))
+        made = make_site(
+            open_library(book.root, quiet=True), find_inputs(book.root), Workshop()
+        )
+        return {
+            address: made[address]().decode()
+            for address in made
+            if address.startswith("read/sample/lib/")
+        }
+
+
+def section(pages, path, name):
+    """What the page of uses says of a name, as a reader sees it."""
+    html = pages[f"read/sample/lib/{path}.uses.html"]
+    found = re.search(f'<section class="uses" id="{name}">(.*?)</section>', html, re.S)
+    english = re.sub(r'<span class="b" lang="es">.*?</span>', "", found[1])
+    return " ".join(re.sub(r"<[^>]*>", "", english).split())
+
+
+def test_a_name_with_candidates_leads_to_the_list_of_them(pages):
+    html = pages["read/sample/lib/here.py.html"]
+    uses = "../../../read/sample/lib/here.py.uses.html"
+    lines = dict(re.findall(r'id="L(\d+)"[^>]*>\d+</a>(.*)</div>', html))
+    assert f'<a href="{uses}#close">close</a>()' in lines["7"]
+    assert f'<a href="{uses}#rest">rest</a>(' in lines["7"]
+    assert f'(<a href="{uses}#HAVE">HAVE</a>)' in lines["10"]
+    assert f'<a href="{uses}#HAVE">HAVE</a> = ' in lines["8"]
+
+
+def test_every_candidate_is_listed(pages):
+    assert section(pages, "here.py", "HAVE") == (
+        "HAVE Several definitions; syntax alone cannot tell which is meant: "
+        "line 8, line 9. Lines that use it: 1 lib/here.py: 10"
+    )
+    may = "Some of these uses may mean another definition; syntax alone cannot tell:"
+    assert section(pages, "here.py", "close") == (
+        f"close Defined at line 5. {may} lib/there.py: 1 "
+        "Lines that use it: 2 lib/here.py: 2, 7"
+    )
+    assert section(pages, "there.py", "close") == (
+        f"close Defined at line 1. {may} lib/here.py: 5 "
+        "Lines that use it: 2 lib/here.py: 2, 7"
+    )
+    assert section(pages, "here.py", "rest") == (
+        f"rest Defined at line 6. {may} gone: imported, and not defined here "
+        "Lines that use it: 2 lib/here.py: 3, 7"
+    )
