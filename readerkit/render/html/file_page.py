@@ -168,7 +168,8 @@ def _seen(shelf: Shelf, note: Note) -> Iterator[Seen]:
     upstream = note.annotation.upstream
     found = seen_there(upstream, note.span, shelf.evidence)
     ran = [each for each in found if each.ran]
-    told = ran or _without(shelf, note, found)
+    setup = [each for each in found if each.setup_lines]
+    told = ran or setup or _expected(shelf, note, found)
     if found and not told:
         yield Seen(label("no record runs this code"), False, ())
     for _, group in groupby(sorted(told, key=_alike), _alike):
@@ -179,11 +180,11 @@ def _seen(shelf: Shelf, note: Note) -> Iterator[Seen]:
         yield Seen(ran_text(same[0]), bool(ran), records)
 
 
-def _without(shelf: Shelf, note: Note, found: Sequence[LitLines]) -> list[LitLines]:
-    """Return the records of which it says something that they did not run the lines.
+def _expected(shelf: Shelf, note: Note, found: Sequence[LitLines]) -> list[LitLines]:
+    """Return the records of which a reader would expect that they ran a note's lines.
 
-    Those that ran them in setup, and those of the note's mirrors; of a note without a
-    mirror those that ran other lines of its file.
+    Those of the mirrors that name it; without such a mirror, those that ran other lines
+    of its file.
     """
     annotation = note.annotation
     mirrors = shelf.book.mirrors.values()
@@ -191,7 +192,7 @@ def _without(shelf: Shelf, note: Note, found: Sequence[LitLines]) -> list[LitLin
     meant = of_the_idea(annotation.id, mirrors, shelf.evidence) or {
         name for name, lines in ran.items() if lines
     }
-    return [each for each in found if each.setup_lines or each.comparison in meant]
+    return [each for each in found if each.comparison in meant]
 
 
 def _alike(seen: LitLines) -> tuple[tuple[Sent, ...], bool]:

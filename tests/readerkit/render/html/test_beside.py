@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from mini_impls.compare.ops import OPS
-from readerkit.records import Match, Record, Site
+from readerkit.records import Lit, Match, Record, Site
 from readerkit.render.html.event import BY_HARNESS, IN_CPP, SHORT, STALE
 from tests.helpers import make_book, run, write_files
 from tests.snapshots.book import FILES, MINI, MINIS, add_upstream, record_of
@@ -227,6 +227,25 @@ def test_a_note_says_that_a_record_of_its_mirror_did_not_run_it(built):
     html = built(without_lines, page=LINEAR)
     assert "not executed in this configuration" in note(html, "close")
     assert f"#r-{NAME}" in note(html, "close")
+
+
+def test_a_note_whose_lines_ran_in_setup_says_only_that(built):
+    def change(record):
+        lit = Lit("sample", "lib/linear.py", "14", "23")
+        return replace(without_lines(record), lit=(lit,))
+
+    there = note(built(change, page=LINEAR), "close")
+    assert "ran while it was set up, not in the step" in there
+    assert "not executed" not in there
+
+
+def test_a_note_of_no_mirror_tells_of_a_record_that_ran_other_lines_of_its_file(built):
+    def change(record):
+        lit = Lit("sample", "lib/linear.py", "", "14")
+        return replace(without_lines(record), lit=(lit,))
+
+    there = note(built(change, page=LINEAR), "whole-step")
+    assert "not executed in this configuration" in there and NAME in there
 
 
 def test_a_note_of_no_mirror_names_no_record_that_is_not_about_it(built):
