@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from readerkit.anchors import Span
 from readerkit.annotations import Mirror
-from readerkit.lit import LitLines, lit
+from readerkit.lit import MINIS, LitLines, lit
 from readerkit.records import Record, lines_from_text
 
 
@@ -51,18 +52,68 @@ def seen_there(
     return lit(fresh, upstream, span)
 
 
-def comparisons_of(mirror: Mirror, evidence: Mapping[str, Evidence]) -> list[str]:
-    """Return the comparisons whose events belong to a mirror, or whose mini it has."""
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A record that bears on a mirror."""
+
+    comparison: str
+    is_own: bool
+    """The mirror names its events, or it is of the mini that the mirror is about."""
+    sections: tuple[int, ...]
+    """The sections, from 0, that show a mini which it ran."""
+    minis: tuple[str, ...]
+    """The files of these that it ran."""
+
+
+def related(mirror: Mirror, evidence: Mapping[str, Evidence]) -> list[Related]:
+    """Return the records that bear on a mirror, its own before the others."""
     named = {
         event.comparison for section in mirror.sections for event in section.events
     }
-    minis = {
-        anchor.file.rpartition("/")[2].removesuffix(".py")
-        for section in mirror.sections
-        for anchor in section.mini
+    main = main_mini(mirror)
+    found = []
+    for name, each in evidence.items():
+        ran = {*each.record.blobs.get(MINIS, {}), f"mini_impls/{each.record.mini}.py"}
+        files = [
+            {anchor.file for anchor in section.mini} & ran
+            for section in mirror.sections
+        ]
+        sections = tuple(index for index, those in enumerate(files) if those)
+        minis = tuple(sorted(set().union(*files)))
+        is_own = name in named or f"mini_impls/{each.record.mini}.py" == main
+        if is_own or sections:
+            found.append(Related(name, is_own, sections, minis))
+    return sorted(found, key=lambda one: not one.is_own)
+
+
+def main_mini(mirror: Mirror) -> str:
+    """Return the file that a mirror shows most of; empty where it shows no mini."""
+    files = Counter(
+        anchor.file for section in mirror.sections for anchor in section.mini
+    )
+    return files.most_common(1)[0][0] if files else ""
+
+
+def homes(
+    mirrors: Iterable[Mirror], evidence: Mapping[str, Evidence]
+) -> dict[str, Mirror]:
+    """Return for each comparison the mirror that shows its record in full."""
+    found: dict[str, Mirror] = {}
+    guests: dict[str, Mirror] = {}
+    for mirror in mirrors:
+        for one in related(mirror, evidence):
+            (found if one.is_own else guests).setdefault(one.comparison, mirror)
+    return {**guests, **found}
+
+
+def of_the_idea(
+    annotation: str, mirrors: Iterable[Mirror], evidence: Mapping[str, Evidence]
+) -> set[str]:
+    """Return the comparisons that belong to the mirrors which name an annotation."""
+    return {
+        one.comparison
+        for mirror in mirrors
+        if any(annotation in section.upstream for section in mirror.sections)
+        for one in related(mirror, evidence)
+        if one.is_own
     }
-    return [
-        name
-        for name, each in evidence.items()
-        if name in named or each.record.mini in named | minis
-    ]

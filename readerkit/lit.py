@@ -275,8 +275,13 @@ def _say_rank(sent: Sequence[Sent]) -> str:
 
 def say_calls(op: str, calls: int) -> str:
     """Return so many calls by their name: ``4 all-gathers``."""
-    name = _NAMES.get(op, op)
+    name = op_name(op)
     return f"{calls} {name}" if calls == 1 else f"{calls} {name}s"
+
+
+def op_name(op: str) -> str:
+    """Return what an operation is called: ``all-gather``."""
+    return _NAMES.get(op, op)
 
 
 def say_bytes(number: int) -> str:

@@ -19,7 +19,7 @@ from readerkit.commands.site_inputs import Inputs
 from readerkit.commands.site_pages import draw_diagram, read_writing
 from readerkit.commands.site_quiz import questions_by_note, read_banks
 from readerkit.errors import ContentError, Fault
-from readerkit.evidence import comparisons_of, ran_lines
+from readerkit.evidence import homes, ran_lines
 from readerkit.links import File, Link, Target
 from readerkit.records import Record
 from readerkit.render.html import addresses, search
@@ -151,8 +151,7 @@ def make_shelf(
         ran=ran_lines(evidence.values()),
         strips={
             name: addresses.mirror_page(mirror.id)
-            for mirror in book.mirrors.values()
-            for name in comparisons_of(mirror, evidence)
+            for name, mirror in homes(book.mirrors.values(), evidence).items()
         },
         origins={name: _origin(library, each) for name, each in sources.items()},
         asked=questions_by_note(read_banks(inputs.book)),

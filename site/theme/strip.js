@@ -1,98 +1,100 @@
-// The event strip: predict the next collective, then pick one and see who issued it.
+// The event strip: predict the next collective, then pick one and see the way to it.
 "use strict";
 (function () {
   document.querySelectorAll(".record").forEach(function (record) {
-    const guess = record.querySelector(".guess"), strip = record.querySelector(".strip");
-    if (!strip) return;
-    const moments = Array.from(strip.querySelectorAll(".moment"));
-    prepare(record, record.querySelector(".picked"));
-    if (guess && moments.length > 1) ask(guess, moments);
+    const guess = record.querySelector(".guess");
+    if (!guess) return;
+    const moments = Array.from(record.querySelector(".strip").querySelectorAll(".moment"));
+    if (moments.length > 1) ask(record, guess, moments);
+    else record.classList.add("told");
+    record.addEventListener("click", function (event) {
+      const chosen = event.target.closest(".ev:not(.none)");
+      if (!chosen || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      pick(record.querySelector(".picked"), chosen.closest(".moment"));
+    });
   });
 
-  function words(op) { return op.replace(/_/g, "-"); }
-
-  function ask(guess, moments) {
+  function ask(record, guess, moments) {
     let next = 0, right = 0;
-    const text = document.createElement("p"), said = document.createElement("p");
-    said.setAttribute("role", "status");
-    guess.append(text);
-    guess.dataset.ops.split(" ").slice(0, 6).forEach(function (op) {
-      button(words(op), function () { answer(op); });
-    });
-    button("Just show me", finish);
-    guess.append(said);
+    const part = function (name) { return guess.querySelector("." + name); };
     guess.hidden = false;
-    moments.forEach(function (moment) { moment.classList.add("veiled"); moment.inert = true; });
     prompt();
+    part("choices").addEventListener("click", function (event) {
+      const button = event.target.closest("button");
+      if (button && button.dataset.op) answer(button.dataset.op);
+      else if (button) finish();
+    });
 
-    function button(label, act) {
-      const made = document.createElement("button");
-      made.type = "button";
-      made.textContent = label;
-      made.addEventListener("click", act);
-      guess.append(made);
-    }
     function prompt() {
       const phase = moments[next].closest(".phase").querySelector(".phase-name").textContent;
-      text.textContent = "Event " + (next + 1) + " of " + moments.length + ", in " + phase
-        + ": what does rank 0 issue next?";
+      part("where").textContent = phase + ", " + (next + 1) + " / " + moments.length;
     }
-    function unveil(moment) { moment.classList.remove("veiled"); moment.inert = false; }
     function answer(op) {
       const moment = moments[next], is = moment.dataset.op === op;
       right += is ? 1 : 0;
-      unveil(moment);
-      said.className = is ? "right" : "wrong";
-      said.textContent = (is ? "Yes: " : "No: ") + words(moment.dataset.op) + ". "
-        + right + " of " + (next + 1) + " right.";
       next += 1;
+      moment.classList.add("known");
+      part("yes").hidden = !is;
+      part("no").hidden = is;
+      part("said").classList.toggle("right", is);
+      part("said").classList.toggle("wrong", !is);
+      part("was").textContent = moment.querySelector("abbr").title + ".";
+      part("score").textContent = right + " / " + next;
       if (next === moments.length) finish();
       else prompt();
     }
     function finish() {
-      moments.forEach(unveil);
-      text.textContent = next ? "You predicted " + right + " of " + next + "." : "";
-      guess.querySelectorAll("button").forEach(function (made) { made.remove(); });
+      record.classList.add("told");
+      part("ask").remove();
+      part("choices").remove();
       guess.hidden = !next;
-      if (!next) said.textContent = "";
-      moments[0].querySelector("a").focus({ preventScroll: true });
+      const first = moments[0].querySelector(".ev:not(.none)");
+      if (first) first.focus({ preventScroll: true });
     }
   }
 
-  function prepare(record, picked) {
-    record.addEventListener("click", function (event) {
-      const link = event.target.closest("a.ev");
-      if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
-      event.preventDefault();
-      pick(record, picked, link.closest(".moment"));
-    });
-  }
-
-  function pick(record, picked, moment) {
-    document.querySelectorAll(".ev.on, .l.on").forEach(function (each) { each.classList.remove("on"); });
+  function pick(picked, moment) {
+    document.querySelectorAll(".ev.on, .l.on, .l.via").forEach(function (each) { each.classList.remove("on", "via"); });
     picked.replaceChildren();
-    moment.querySelectorAll("a.ev").forEach(function (event) {
+    moment.querySelectorAll(".ev:not(.none)").forEach(function (event) {
       event.classList.add("on");
-      const row = document.createElement("p");
-      const place = document.createElement("a");
-      place.href = event.href;
-      place.textContent = event.dataset.place;
-      row.append(event.querySelector(".unseen").textContent, event.dataset.about + " ", place);
-      picked.append(row);
-      if (!event.dataset.site) return;
-      const lines = document.querySelectorAll('.l[data-site="' + CSS.escape(event.dataset.site) + '"]');
-      if (!lines.length) return;
-      const shown = document.createElement("div");
-      shown.className = "code";
-      shown.append(lines[0].cloneNode(true));  // at hand, wherever the excerpt is
-      picked.append(shown);
-      lines.forEach(function (line) { line.classList.add("on"); });
+      const side = document.createElement("div"), about = document.createElement("p");
+      about.append(event.querySelector(".unseen").cloneNode(true), event.dataset.about);
+      about.firstChild.className = "lane";
+      side.append(about);
+      const missing = event.querySelector(".unplaced");
+      if (missing) {
+        const why = document.createElement("p");
+        why.append(missing.cloneNode(true));
+        why.firstChild.hidden = false;
+        side.append(why);
+      }
+      if (event.dataset.way) side.append(way(event.dataset.way));
+      picked.append(side);
     });
     if (moment.dataset.why) {
       const why = document.createElement("p");
+      why.className = "why";
       why.textContent = moment.dataset.why;
       picked.append(why);
     }
     picked.hidden = false;
+  }
+
+  // The lines that led to an event, the innermost first; those on this page light up.
+  function way(id) {
+    const list = document.getElementById(id).content.cloneNode(true).firstElementChild;
+    list.querySelectorAll("li").forEach(function (frame, depth) {
+      const site = '.l[data-site="' + CSS.escape(frame.dataset.site) + '"]';
+      const lines = document.querySelectorAll("main " + site);
+      if (!lines.length) return;
+      const code = document.createElement("div");
+      code.className = "code";
+      code.append(lines[0].cloneNode(true));  // at hand, wherever the excerpt is
+      frame.append(code);
+      lines.forEach(function (line) { line.classList.add(depth ? "via" : "on"); });
+    });
+    return list;
   }
 })();

@@ -268,29 +268,6 @@ def test_a_concept_shows_its_card_and_escape_puts_it_away(layers):
     card.wait_for(state="hidden")
 
 
-def test_an_event_lights_the_lines_that_issued_it_on_both_sides(site, open_page):
-    page = open_page(f"file://{site}/beside/tensor-parallel.html")
-    record = page.locator("#r-tensor_parallel_megatron")
-    assert not record.locator(".moment a").first.is_visible()
-    record.get_by_role("button", name="Just show me").click()
-    record.locator(".moment a").first.click()
-    lit = record.locator(".sites .l.on")
-    assert record.locator(".sites .up .l.on").count() >= 1
-    assert record.locator(".sites .mini .l.on").count() >= 1
-    assert "all_reduce" in lit.first.inner_text()
-    assert "65.5 kB" in record.locator(".picked").inner_text()
-
-
-def test_a_prediction_is_answered(site, open_page):
-    page = open_page(f"file://{site}/beside/tensor-parallel.html")
-    record = page.locator("#r-tensor_parallel_megatron")
-    record.get_by_role("button", name="broadcast").click()
-    assert "No: all-reduce" in record.locator(".guess").inner_text()
-    record.get_by_role("button", name="all-reduce").click()
-    assert "1 of 2 right" in record.locator(".guess").inner_text()
-    assert record.locator(".moment:not(.veiled)").count() >= 2
-
-
 def test_what_was_read_is_remembered(site, open_page):
     page = open_page(f"file://{site}/{LAYERS}#tp-row-forward")
     page.wait_for_timeout(4_600)

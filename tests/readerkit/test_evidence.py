@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from readerkit.anchors import Span
-from readerkit.evidence import Evidence, ran_lines, seen_there
+from readerkit.commands.library import open_library
+from readerkit.evidence import Evidence, homes, ran_lines, related, seen_there
 from readerkit.records import Lit, Record, lines_from_text
 from tests.helpers import ROOT
 
@@ -72,3 +73,45 @@ def test_a_file_whose_lines_ran_only_in_setup_ran_no_line_of_the_step(record):
     assert ran_lines([Evidence(only_setup)]) == {
         ("megatron", "a.py"): {NAME: frozenset()}
     }
+
+
+# --- which records bear on a mirror ---
+
+
+@pytest.fixture(scope="module")
+def book():
+    return open_library(None, quiet=True).book
+
+
+def evidence_of(*starts):
+    """Return the shipped records whose names begin so."""
+    paths = [path for path in sorted(RECORDS.iterdir()) if path.name.startswith(starts)]
+    parsed = [Record.parse(path.read_text("utf-8"), str(path)) for path in paths]
+    return {record.comparison: Evidence(record) for record in parsed}
+
+
+def test_own_records_come_before_those_that_ran_another_mini_of_the_page(book):
+    found = related(book.mirrors["zero"], evidence_of("zero_", "fsdp_flat", "ddp"))
+    *own, guest = found
+    assert own and all(one.is_own and "zero" in one.comparison for one in own)
+    assert (guest.comparison, guest.is_own) == ("fsdp_flat_fsdp1", False)
+    [section] = guest.sections
+    shown = {anchor.file for anchor in book.mirrors["zero"].sections[section].mini}
+    assert set(guest.minis) == {"mini_impls/fsdp_flat.py"} <= shown
+
+
+def test_a_record_is_at_home_where_its_events_are_told(book):
+    evidence = evidence_of("zero_", "fsdp_flat", "pipeline_torch_gpipe")
+    found = {
+        name: each.id for name, each in homes(book.mirrors.values(), evidence).items()
+    }
+    assert found["fsdp_flat_fsdp1"] == "fsdp-flat"
+    assert found["pipeline_torch_gpipe"] == "pipeline-executor"
+    assert found["zero_fully_shard_stage2"] == "zero"
+
+
+def test_a_page_without_records_of_its_own_has_those_that_ran_its_mini(book):
+    mirror = book.mirrors["pipeline-schedules"]
+    [guest] = related(mirror, evidence_of("pipeline_torch_gpipe", "ddp"))
+    assert guest.comparison == "pipeline_torch_gpipe"
+    assert guest.minis == ("mini_impls/schedules.py",)

@@ -88,10 +88,12 @@ def record_of(book: SampleBook, name: str) -> str:
     """Return a record of one rank, one all-reduce on either side."""
     theirs = Site("sample", "lib/linear.py", 17, "Linear.forward")
     ours = Site("minis", "mini_impls/sums.py", 7, "close")
+    caller = Site("sample", "lib/linear.py", 23, "step")
+    launcher = Site("minis", "mini_impls/launch.py", 122, "_with_group")
 
-    def event(site: Site) -> Event:
+    def event(site: Site, stack: int) -> Event:
         return Event(
-            "forward", "all_reduce", "dp", "float32", 1024, 0, 1, site, 1, site,
+            "forward", "all_reduce", "dp", "float32", 1024, 0, 1, site, stack, site,
             None, "sum", 1, 0, None,
         )  # fmt: skip
 
@@ -123,11 +125,11 @@ def record_of(book: SampleBook, name: str) -> str:
         events=(
             RankEvents(
                 0,
-                (event(ours),),
-                (event(theirs),),
+                (event(ours, 0),),
+                (event(theirs, 1),),
                 (Match(0, 0, "matched"),),
                 None,
-                ((), (ours, theirs)),
+                ((ours, launcher), (theirs, caller, launcher)),
             ),
         ),
         totals=(

@@ -34,6 +34,26 @@ def uses_page(upstream: str, path: str) -> str:
     return f"read/{upstream}/{_fitting(path)}.uses.html"
 
 
+def lines_page(upstream: str, path: str, first: int, last: int) -> str:
+    """Return where lines of a source file stand.
+
+    >>> lines_page("minis", "mini_impls/ddp.py", 7, 7)
+    'read/minis/mini_impls/ddp.py.html#L7'
+    """
+    end = f"-L{last}" if last > first else ""
+    return f"{source_page(upstream, path)}#L{first}{end}"
+
+
+def lines_text(path: str, first: int, last: int) -> str:
+    """Return what lines are called where their folder is known.
+
+    >>> lines_text("mini_impls/ddp.py", 7, 9)
+    'ddp.py:7-9'
+    """
+    end = f"-{last}" if last > first else ""
+    return f"{path.rpartition('/')[2]}:{first}{end}"
+
+
 def tree_page(upstream: str) -> str:
     """Return the page that lists the files of an upstream."""
     return f"read/{upstream}/index.html"

@@ -14,17 +14,16 @@ from itertools import zip_longest
 
 from markupsafe import Markup
 
-from mini_impls.schedules import get_bubble, get_orders, get_timeline
 from readerkit.diagrams import Diagram
 from readerkit.errors import ContentError, Fault
 from readerkit.render.html import addresses
-from readerkit.render.html.charts import Cell, gantt
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.file_page import Rights, rights_of, view
 from readerkit.render.html.markdown import FormulaError, line, prose, title
 from readerkit.render.html.notes import NoteView
 from readerkit.render.html.quantity import number, size
+from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.html.words import Text
 
@@ -53,14 +52,6 @@ class Drawing:
     caption: Text
     spanish: Drawing | None = None
     is_outdated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A drawn schedule, and what stands under it."""
-
-    image: Markup
-    caption: Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,29 +253,9 @@ def _schedule(part: _Part) -> Chart:
         raise part.fault("not a schedule", f"'{part.name}'", expected)
     try:
         ranks, microbatches, chunks = (*map(int, sizes), 1)[:3]
-        orders = get_orders(name, ranks, microbatches, chunks)
+        return schedule_chart(name, ranks, microbatches, chunks)
     except ValueError as error:
         raise part.fault(f"schedule: {error}", part.name) from None
-    timeline = get_timeline(orders)
-    cells = []
-    for step, (start, end) in sorted(timeline.items(), key=lambda item: item[1]):
-        chunk, rank = divmod(step.stage, ranks)
-        text = f"{step.kind}{step.microbatch_id}"
-        cells.append(Cell(rank, start, end, text, step.kind, chunk))
-    ideal, total = (float(share) for share in get_bubble(timeline, ranks))
-    english = (
-        f"{name}: {ranks} ranks, {microbatches} microbatches, "
-        f"{f'{chunks} chunks' if chunks > 1 else 'one chunk'} a rank; "
-        f"bubble {ideal:.2%} of ideal, {total:.2%} of total"
-    )
-    spanish = (
-        f"{name}: {ranks} ranks, {microbatches} microbatches, "
-        f"{f'{chunks} chunks' if chunks > 1 else 'un chunk'} por rank; "
-        f"burbuja: {ideal:.2%} del ideal, {total:.2%} del total"
-    )
-    rows = [f"rank {rank}" for rank in range(ranks)]
-    chart = gantt(f"schedule-{'-'.join(part.name.split())}", english, rows, cells)
-    return Chart(chart, Text(shown(english), shown(spanish)))
 
 
 def _numbers(left: str) -> list[str]:

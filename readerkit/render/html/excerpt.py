@@ -43,12 +43,11 @@ def excerpt(
     """Return the lines of a span, for the page at ``address``."""
     file = (upstream, span.path)
     last = min(span.last, span.first + limit - 1) if limit else span.last
-    page = addresses.source_page(*file)
     return Excerpt(
         upstream=upstream,
         path=shown(span.path),
-        place=shown(f"{span.path.rpartition('/')[2]}:{span.first}-{span.last}"),
-        page=f"{page}#L{span.first}-L{span.last}",
+        place=shown(addresses.lines_text(span.path, span.first, span.last)),
+        page=addresses.lines_page(*file, span.first, span.last),
         lines=_lines(shelf, file, range(span.first, last + 1), address, is_linked),
         more=span.last - last,
     )

@@ -10,7 +10,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from readerkit.book import MINIS, Note
-from readerkit.evidence import seen_there
+from readerkit.evidence import of_the_idea, seen_there
 from readerkit.links import File, Target
 from readerkit.lit import LitLines, Sent, say_calls
 from readerkit.render.html import addresses
@@ -114,23 +114,23 @@ def _definitions(shelf: Shelf, file: File) -> Sequence[Target]:
     ]
 
 
-def _beside(shelf: Shelf, annotation: str) -> Sequence[Beside]:
-    found = []
+def _beside(shelf: Shelf, annotation: str) -> Iterator[Beside]:
+    """Yield the sections of mirrors that show a note beside lines of a mini."""
     for mirror, index, section in shelf.sections_with(annotation):
-        for span in shelf.mirrored[mirror, index]:
-            page = addresses.source_page(MINIS, span.path)
-            found.append(
-                Beside(
-                    relation=label(section.relation),
-                    title=shown(section.title),
-                    page=f"{addresses.mirror_page(mirror)}#s{index + 1}",
-                    lines_page=f"{page}#L{span.first}-L{span.last}",
-                    lines=shown(
-                        f"{span.path.rpartition('/')[2]}:{span.first}-{span.last}"
-                    ),
-                )
+        spans = dict.fromkeys(shelf.mirrored[mirror, index])
+        if spans:
+            yield Beside(
+                relation=label(section.relation),
+                title=shown(section.title),
+                page=f"{addresses.mirror_page(mirror)}#s{index + 1}",
+                lines=tuple(
+                    (
+                        shown(addresses.lines_text(span.path, span.first, span.last)),
+                        addresses.lines_page(MINIS, span.path, span.first, span.last),
+                    )
+                    for span in spans
+                ),
             )
-    return found
 
 
 def crumbs(upstream: Upstream, path: str) -> tuple[Crumb, ...]:
@@ -173,14 +173,34 @@ def rights_of(shelf: Shelf, upstreams: Iterable[str]) -> tuple[Rights, ...]:
 
 def _seen(shelf: Shelf, note: Note) -> Iterator[Seen]:
     """Yield what records saw in a note's lines; that nothing ran, only if none did."""
-    found = seen_there(note.annotation.upstream, note.span, shelf.evidence)
+    upstream = note.annotation.upstream
+    found = seen_there(upstream, note.span, shelf.evidence)
     ran = [each for each in found if each.ran]
-    for _, group in groupby(sorted(ran or found, key=_alike), _alike):
+    setup = [each for each in found if each.setup_lines]
+    told = ran or setup or _expected(shelf, note, found)
+    if found and not told:
+        yield Seen(label("no record runs this code"), False, ())
+    for _, group in groupby(sorted(told, key=_alike), _alike):
         same = list(group)
         records = tuple(
             (e.comparison, shelf.strips.get(e.comparison, "")) for e in same
         )
         yield Seen(ran_text(same[0]), bool(ran), records)
+
+
+def _expected(shelf: Shelf, note: Note, found: Sequence[LitLines]) -> list[LitLines]:
+    """Return the records of which a reader would expect that they ran a note's lines.
+
+    Those of the mirrors that name it; without such a mirror, those that ran other lines
+    of its file.
+    """
+    annotation = note.annotation
+    mirrors = shelf.book.mirrors.values()
+    ran = shelf.ran.get((annotation.upstream, note.span.path), {})
+    meant = of_the_idea(annotation.id, mirrors, shelf.evidence) or {
+        name for name, lines in ran.items() if lines
+    }
+    return [each for each in found if each.comparison in meant]
 
 
 def _alike(seen: LitLines) -> tuple[tuple[Sent, ...], bool]:

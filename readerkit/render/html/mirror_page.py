@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from mini_impls.schedules import SCHEDULES
 from readerkit.anchors import Span
 from readerkit.annotations import Mirror, MirrorSection
 from readerkit.book import MINIS
-from readerkit.evidence import comparisons_of, seen_there
+from readerkit.evidence import Related, main_mini, related, seen_there
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.file_page import Rights, ran_text, rights, view
 from readerkit.render.html.markdown import line, prose
 from readerkit.render.html.notes import Card, NoteView, Seen, card
+from readerkit.render.html.record_tables import bars
+from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.html.strip import StripView, strip_view
 from readerkit.render.html.words import Text, label
+
+SCHEDULE_FILE = "mini_impls/schedules.py"
+DRAWN_RANKS, DRAWN_MICROBATCHES = 4, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,24 @@ class SectionView:
 
 
 @dataclass(frozen=True, slots=True)
+class GuestRecord:
+    """A record that another page shows in full: why it is named here, and the way."""
+
+    comparison: str
+    page: str
+    upstream: Markup
+    world_size: int
+    backend: Markup
+    agrees: bool
+    is_stale: bool
+    sections: tuple[tuple[int, Markup], ...]
+    """Those that show a mini which it ran."""
+    minis: Markup
+    """The files of these."""
+    chart: Markup
+
+
+@dataclass(frozen=True, slots=True)
 class MirrorPage:
     """The whole page."""
 
@@ -62,7 +86,10 @@ class MirrorPage:
     idea: Markup
     cards: tuple[Card, ...]
     sections: tuple[SectionView, ...]
+    charts: tuple[Chart, ...]
+    """Schedules, drawn."""
     strips: tuple[StripView, ...]
+    guests: tuple[GuestRecord, ...]
     rights: tuple[Rights, ...]
 
 
@@ -75,7 +102,7 @@ class MirrorLine:
     idea: Markup
     sections: int
     minis: Markup
-    comparisons: tuple[str, ...]
+    records: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +122,13 @@ def mirror_page(shelf: Shelf, mirror: Mirror) -> MirrorPage:
         for section in mirror.sections
         for note in section.upstream
     )
+    own: list[Related] = []
+    guests: list[Related] = []
+    for each in related(mirror, shelf.evidence):
+        is_here = each.is_own or shelf.strips.get(each.comparison) == address
+        (own if is_here else guests).append(each)
     main = next(iter(upstreams))  # its records come first
+    own.sort(key=lambda one: main not in shelf.evidence[one.comparison].record.pins)
     return MirrorPage(
         address=address,
         title=shown(mirror.title),
@@ -105,16 +138,39 @@ def mirror_page(shelf: Shelf, mirror: Mirror) -> MirrorPage:
             _section(shelf, mirror, index, section, address)
             for index, section in enumerate(mirror.sections)
         ),
+        charts=tuple(_schedules()) if main_mini(mirror) == SCHEDULE_FILE else (),
         strips=tuple(
-            strip_view(shelf, shelf.evidence[name], address)
-            for name in sorted(
-                comparisons_of(mirror, shelf.evidence),
-                key=lambda name: main not in shelf.evidence[name].record.pins,
-            )
+            strip_view(shelf, shelf.evidence[one.comparison], address) for one in own
         ),
+        guests=tuple(_guest(shelf, mirror, one) for one in guests),
         rights=tuple(
             rights(shelf, shelf.book.upstreams[name], "") for name in upstreams
         ),
+    )
+
+
+def _schedules() -> Iterator[Chart]:
+    """Yield every schedule that the minis know, for the same work."""
+    for name in SCHEDULES:
+        chunks = 2 if name == "interleaved" else 1
+        yield schedule_chart(name, DRAWN_RANKS, DRAWN_MICROBATCHES, chunks)
+
+
+def _guest(shelf: Shelf, mirror: Mirror, one: Related) -> GuestRecord:
+    record = shelf.evidence[one.comparison].record
+    return GuestRecord(
+        comparison=one.comparison,
+        page=f"{shelf.strips[one.comparison]}#r-{one.comparison}",
+        upstream=shown(record.upstream),
+        world_size=record.world_size,
+        backend=shown(record.backend),
+        agrees=record.agrees,
+        is_stale=bool(shelf.evidence[one.comparison].stale),
+        sections=tuple(
+            (index + 1, line(mirror.sections[index].title)) for index in one.sections
+        ),
+        minis=_files(one.minis),
+        chart=bars(record),
     )
 
 
@@ -171,15 +227,17 @@ def mirror_index(shelf: Shelf) -> MirrorIndex:
 
 def _line(shelf: Shelf, mirror: Mirror) -> MirrorLine:
     minis = dict.fromkeys(
-        anchor.file.rpartition("/")[2]
-        for section in mirror.sections
-        for anchor in section.mini
+        anchor.file for section in mirror.sections for anchor in section.mini
     )
     return MirrorLine(
         addresses.mirror_page(mirror.id),
         shown(mirror.title),
         prose(mirror.idea),
         len(mirror.sections),
-        shown(", ".join(minis)),
-        tuple(comparisons_of(mirror, shelf.evidence)),
+        _files(minis),
+        len(related(mirror, shelf.evidence)),
     )
+
+
+def _files(paths: Iterable[str]) -> Markup:
+    return shown(", ".join(path.rpartition("/")[2] for path in paths))

@@ -65,14 +65,14 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Mini lines that a mirror puts next to a note."""
+    """The section of a mirror that puts mini lines next to a note."""
 
     relation: Text
     title: Markup
     page: str
-    """The section of the side-by-side page."""
-    lines_page: str
-    lines: Markup
+    """The section on the side-by-side page."""
+    lines: tuple[tuple[Markup, str], ...]
+    """``ddp.py:7-9`` each, and where they stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,10 @@ class Seen:
     text: Text
     ran: bool
     records: tuple[tuple[str, str], ...]
-    """Each comparison that saw this, and the page that shows it, if one does."""
+    """Each comparison that saw this, and the page that shows it, if one does.
+
+    None where no record is about these lines.
+    """
 
 
 @dataclass(frozen=True, slots=True)

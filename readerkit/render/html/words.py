@@ -129,6 +129,29 @@ SPANISH = {
     "differs": "distinto",
     "upstream-only": "solo en el original",
     "One step, event by event": "Un paso, evento a evento",
+    "edge": "borde",
+    "both sides alike": "ambos lados iguales",
+    "they differ for a named reason": "difieren por una razón dada",
+    "they differ without one": "difieren sin razón conocida",
+    "nothing on this side": "nada en este lado",
+    "What does rank 0 issue next?": "¿Qué emite ahora el rank 0?",
+    "Just show me": "Mostrar todo",
+    "Yes:": "Sí:",
+    "No:": "No:",
+    "issued in C++: no line of Python to show": (
+        "emitido en C++: no hay línea de Python que mostrar"
+    ),
+    "issued by the comparison itself: no line of either side to show": (
+        "emitido por la propia comparación: no hay línea de ningún lado que mostrar"
+    ),
+    "the lines have changed since: none to show": (
+        "las líneas han cambiado desde entonces: ninguna que mostrar"
+    ),
+    "The schedules, drawn": "Los schedules, dibujados",
+    "Records of other pages": "Registros de otras páginas",
+    "It ran code of this page:": "Ejecutó código de esta página:",
+    "section": "sección",
+    "no record runs this code": "ningún registro ejecuta este código",
     "All files": "Todos los archivos",
     "Needs first": "Requiere antes",
     "Returns in": "Reaparece en",

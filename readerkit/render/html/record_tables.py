@@ -1,0 +1,108 @@
+"""The plots and tables of a record: losses, bytes, verdicts, what it was made with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from readerkit.lit import op_name
+from readerkit.records import Record, Verdict
+from readerkit.render.html.charts import Cell, gantt, loss_chart, memory_chart
+from readerkit.render.html.escape import shown
+from readerkit.render.html.quantity import number
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table, ready to show."""
+
+    cells: tuple[Markup, ...]
+    state: str = ""
+
+
+def losses(record: Record) -> Markup:
+    """Return the losses of both sides, of the first rank that computes them."""
+    series: dict[str, Sequence[float]] = {}
+    for side, ranks in record.losses.items():
+        told = [line for line in ranks if line]
+        if told:
+            series[side] = told[0]
+    return loss_chart(f"loss-{record.comparison}", series) if series else Markup("")
+
+
+def memory(record: Record) -> Markup:
+    """Return what rank 0 holds between steps."""
+    rows = [(h.category, h.side, h.bytes) for h in record.held if h.rank == 0]
+    rows.sort(key=lambda row: row[0])
+    return memory_chart(f"memory-{record.comparison}", rows) if rows else Markup("")
+
+
+def bars(record: Record) -> Markup:
+    """Return the step of a pipeline as upstream ran it; empty where there is none."""
+    pipeline = record.pipeline
+    ran = [bar for bar in pipeline.bars if bar.side == "upstream"] if pipeline else []
+    if not pipeline or not ran:
+        return Markup("")
+    stages = pipeline.stages // pipeline.chunks if pipeline.chunks else 1
+    cells = [
+        Cell(
+            bar.rank,
+            bar.start_s,
+            bar.end_s,
+            f"{bar.kind}{bar.microbatch}",
+            bar.kind,
+            bar.stage // max(stages, 1),
+        )
+        for bar in sorted(ran, key=lambda bar: bar.start_s)
+    ]
+    rows = [f"rank {rank}" for rank in range(record.world_size)]
+    title = f"{pipeline.schedule}: what upstream's ranks did in the traced step"
+    return gantt(f"bars-{record.comparison}", title, rows, cells)
+
+
+def totals(record: Record) -> Iterator[Row]:
+    """Yield the collectives of rank 0 by operation and side, beside the formula."""
+    for total in record.totals:
+        if total.rank == 0:
+            formula = "" if total.formula_bytes is None else f"{total.formula_bytes:,}"
+            same = total.formula_bytes in (None, total.payload_bytes)
+            yield Row(
+                (
+                    shown(op_name(total.op)),
+                    shown(total.side),
+                    shown(f"{total.calls}"),
+                    shown(f"{total.payload_bytes:,}"),
+                    shown(formula),
+                    shown(total.formula),
+                ),
+                "agree" if same else "differ",
+            )
+
+
+def verdict_row(verdict: Verdict) -> Row:
+    """Return one line of the verdict."""
+    rank = "" if verdict.rank is None else f", rank {verdict.rank}"
+    return Row(
+        (
+            shown(verdict.what + rank),
+            shown(number(verdict.mini)),
+            shown(number(verdict.upstream)),
+            shown(number(verdict.difference)),
+            shown(number(verdict.tolerance)),
+            shown(verdict.state),
+            shown(verdict.reason),
+        ),
+        verdict.state,
+    )
+
+
+def facts(record: Record) -> Iterator[tuple[str, Markup]]:
+    """Yield what a record was made with."""
+    yield "steps", shown(f"{record.steps}, the first {record.warm_up_steps} warm up")
+    yield "traced step", shown(str(record.traced_step))
+    for name, value in {**record.versions, **record.environment}.items():
+        yield name, shown(value)
+    work = ", ".join(f"{key} {value}" for key, value in record.work.items())
+    yield "work", shown(work)

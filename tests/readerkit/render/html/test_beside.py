@@ -1,0 +1,254 @@
+"""Side-by-side pages of a small book: what a record's events say and lead to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from mini_impls.compare.ops import OPS
+from readerkit.records import Lit, Match, Record, Site
+from readerkit.render.html.event import BY_HARNESS, IN_CPP, SHORT, STALE
+from tests.helpers import make_book, run, write_files
+from tests.snapshots.book import FILES, MINI, MINIS, add_upstream, record_of
+
+NAME = "sums_sample"
+LAUNCHER = Site("minis", "mini_impls/launch.py", 122, "_with_group")
+
+
+@pytest.fixture
+def built(capsys, tmp_path):
+    """Build the small book with its record changed; return the text of a page."""
+
+    book = make_book(tmp_path)
+    add_upstream(book, MINIS)
+
+    def build(change=lambda record: record, files=(), page="beside/closing.html"):
+        write_files(book.root, {**FILES, **dict(files)})
+        record = change(Record.parse(record_of(book, NAME), NAME))
+        path = f"annotations/records/{record.comparison}.json"
+        write_files(book.root, {path: record.to_text()})
+        options = ("--book", str(book.root), "--output", str(tmp_path / "site"))
+        result = run(capsys, "site", "build", *options)
+        assert result.code == 0, result.err
+        return (tmp_path / "site" / page).read_text()
+
+    return build
+
+
+def with_events(record, mini=None, upstream=None, **more):
+    """Return a record whose only rank has these events, one beside the other."""
+    [rank] = record.events
+    mini = rank.mini if mini is None else mini
+    upstream = rank.upstream if upstream is None else upstream
+    rank = replace(rank, mini=mini, upstream=upstream, **more)
+    return replace(record, events=(rank,))
+
+
+def between(html, start, end):
+    assert html.count(start) == 1, start
+    return html.partition(start)[2].partition(end)[0]
+
+
+def strip(html):
+    return between(html, '<ol class="strip"', '<div class="picked')
+
+
+def column(html, side):
+    sites = between(html, '<div class="columns sites">', '<div class="columns plots">')
+    return between(sites, f'<div class="side {side}">', "</div>\n\n")
+
+
+def test_an_event_leads_to_its_line_and_to_all_that_called_it(built):
+    html = strip(built())
+    event, *_ = re.findall(r'<a class="ev[^>]*>', html)
+    assert 'href="../read/sample/lib/linear.py.html#L17"' in event
+    way = re.search(r'data-way="([^"]+)"', event)[1]
+    frames = between(html, f'<template id="{way}">', "</template>")
+    assert re.findall(r'<li data-site="([^"]+)"><a href="([^"]+)"', frames) == [
+        ("sample:lib/linear.py:17", "../read/sample/lib/linear.py.html#L17"),
+        ("sample:lib/linear.py:23", "../read/sample/lib/linear.py.html#L23"),
+    ]
+    assert "launch.py" not in html
+
+
+def test_events_of_a_stale_record_lead_to_no_line(built):
+    html = built(files={"mini_impls/sums.py": "# one\n# more\n" + MINI})
+    assert "This record is stale" in html
+    assert "#L" not in strip(html) and "<template" not in html
+    assert re.search(r'<button type="button" class="ev op-all_reduce"', strip(html))
+    for side in ("up", "mini"):
+        assert STALE in column(html, side) and "figure" not in column(html, side)
+
+
+@pytest.mark.parametrize(("site", "why"), [(None, IN_CPP), (LAUNCHER, BY_HARNESS)])
+def test_an_event_that_no_line_of_a_side_issued_says_so(built, site, why):
+    def change(record):
+        [rank] = record.events
+        event = replace(rank.upstream[0], site=site, stack=1)
+        stacks = (rank.stacks[0], (LAUNCHER,))
+        return with_events(record, upstream=(event,), stacks=stacks)
+
+    html = built(change)
+    assert f'<span class="unplaced" hidden><span class="b" lang="en">{why}' in html
+    assert f'all-reduce: <span class="b" lang="en">{why}' in column(html, "up")
+    assert "figure" not in column(html, "up")
+    assert "sums.py:5-8" in column(html, "mini")
+    assert "launch.py" not in html
+
+
+def test_a_column_shows_the_events_of_its_lane_whatever_code_issued_them(built):
+    def change(record):
+        [rank] = record.events
+        event = replace(rank.upstream[0], site=rank.mini[0].site, stack=0)
+        return with_events(record, upstream=(event,))
+
+    html = built(change)
+    assert "sums.py:5-8" in column(html, "up")
+    assert "sums.py:5-8" in column(html, "mini")
+
+
+def test_issuers_stand_in_the_order_of_the_step(built):
+    def change(record):
+        [rank] = record.events
+        [event] = rank.upstream
+        first = replace(event, site=replace(event.site, line=23))
+        last = replace(event, site=replace(event.site, line=9))
+        matches = (Match(None, 0, "flagged"), Match(0, 1, "matched"))
+        return with_events(record, upstream=(first, last), matches=matches)
+
+    places = re.findall(r"<code>(linear.py:[0-9-]+)", column(built(change), "up"))
+    assert places == ["linear.py:21-24", "linear.py:7-11"]
+
+
+def test_what_may_be_predicted_is_the_same_whatever_a_step_holds(built):
+    def other(record):
+        [rank] = record.events
+        sends = tuple(replace(each, op="send") for each in rank.upstream)
+        return with_events(record, upstream=sends, mini=sends)
+
+    choices = [
+        re.findall(r'<button type="button" data-op="([^"]+)">', built(change))
+        for change in (lambda record: record, other)
+    ]
+    assert choices[0] == choices[1] == sorted(SHORT)
+
+
+def test_every_operation_that_a_record_can_hold_has_a_mark_of_its_own():
+    assert set(SHORT) == set(OPS.values())
+    assert len(set(SHORT.values())) == len(SHORT)
+
+
+def test_the_legend_names_operations_and_frames(built):
+    legend = between(built(), '<dl class="legend">', "</dl>")
+    assert set(re.findall(r'swatch op-\w+">(\w+)<', legend)) == set(SHORT.values())
+    for frame in ("dotted", "flagged", "none"):
+        assert f'class="swatch {frame}"' in legend
+
+
+SECOND = """\
+id: else
+title: Something else
+idea: Not about sums.
+concepts: [all-reduce]
+sections:
+- title: Another
+  relation: differs
+  why: It has a mini of its own.
+  upstream: [whole-step]
+  mini: [{file: mini_impls/other.py, symbol: f},
+         {file: mini_impls/other.py, symbol: g}]
+- title: The sum again
+  relation: differs
+  why: Beside the other.
+  upstream: [close]
+  mini: [{file: mini_impls/sums.py, symbol: close}]
+"""
+
+
+def test_a_record_of_another_page_comes_last_with_the_reason(built):
+    files = {
+        "annotations/mirrors/else.yaml": SECOND,
+        "mini_impls/other.py": "def f(): ...\n\n\ndef g(): ...\n",
+    }
+    html = built(files=files, page="beside/else.html")
+    assert f'id="r-{NAME}"' not in html
+    guest = between(html, '<section class="guest">', "</section>")
+    assert f'href="../beside/closing.html#r-{NAME}"' in guest
+    assert "<code>sums.py</code>" in guest
+    assert '<a href="#s2">2. The sum again</a>' in guest
+
+
+# --- notes ---
+
+
+TWICE = """\
+id: closing
+title: How a block is closed
+idea: Sum at the end.
+concepts: [all-reduce]
+sections:
+- title: The sum
+  relation: simplified
+  why: One collective, no switch.
+  upstream: [close]
+  mini: [{file: mini_impls/sums.py, symbol: close},
+         {file: mini_impls/sums.py, symbol: close, code: "return y"}]
+  events:
+  - {phase: forward, op: all_reduce, comparisons: [sums_sample]}
+"""
+LINEAR = "read/sample/lib/linear.py.html"
+
+
+def note(html, name):
+    return between(html, f'id="{name}"', "</aside>")
+
+
+def test_a_note_names_a_section_once_with_all_its_mini_lines(built):
+    html = built(files={"annotations/mirrors/closing.yaml": TWICE}, page=LINEAR)
+    there = note(html, "close")
+    assert there.count(">The sum</a>") == 1
+    assert re.findall(r"<code>(sums.py:[^<]+)</code>", there) == [
+        "sums.py:6-8",
+        "sums.py:8",
+    ]
+
+
+def without_lines(record):
+    """Return a record of which no line of upstream ran."""
+    lit = tuple(row for row in record.lit if row.upstream == "minis")
+    [rank] = record.events
+    event = replace(rank.upstream[0], site=None, stack=0)
+    return replace(with_events(record, upstream=(event,)), lit=lit)
+
+
+def test_a_note_says_that_a_record_of_its_mirror_did_not_run_it(built):
+    html = built(without_lines, page=LINEAR)
+    assert "not executed in this configuration" in note(html, "close")
+    assert f"#r-{NAME}" in note(html, "close")
+
+
+def test_a_note_whose_lines_ran_in_setup_says_only_that(built):
+    def change(record):
+        lit = Lit("sample", "lib/linear.py", "14", "23")
+        return replace(without_lines(record), lit=(lit,))
+
+    there = note(built(change, page=LINEAR), "close")
+    assert "ran while it was set up, not in the step" in there
+    assert "not executed" not in there
+
+
+def test_a_note_of_no_mirror_tells_of_a_record_that_ran_other_lines_of_its_file(built):
+    def change(record):
+        lit = Lit("sample", "lib/linear.py", "", "14")
+        return replace(without_lines(record), lit=(lit,))
+
+    there = note(built(change, page=LINEAR), "whole-step")
+    assert "not executed in this configuration" in there and NAME in there
+
+
+def test_a_note_of_no_mirror_names_no_record_that_is_not_about_it(built):
+    there = note(built(without_lines, page=LINEAR), "whole-step")
+    assert "no record runs this code" in there
+    assert NAME not in there
