@@ -132,9 +132,11 @@ class FlatParamHandle:
         self.unshard()
         self.wait_for_unshard()
         self.use_unsharded_views()
+        if self.flat_param.requires_grad or not torch.is_grad_enabled():
+            return
+        # No gradient of a frozen one tells when backward is done with it: its inputs'.
         inputs = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
-        if inputs and not self.flat_param.requires_grad:
-            # It has no gradient that tells when backward is done with it.
+        if inputs:
             register_multi_grad_hook(inputs, lambda grads: self.reshard())
 
     def post_forward(self, module: nn.Module, args: Any, output: Tensor) -> None:
