@@ -169,6 +169,14 @@ class DistributedDataParallel(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the wrapped module."""
+        if torch.is_grad_enabled() and self.num_params_ready:
+            # Its buckets still wait for gradients, and nothing would tell the next
+            # backward when it is over: each rank would keep its own gradients.
+            raise RuntimeError(
+                f"an earlier backward was cut short, with {self.num_params_ready} "
+                f"gradients ready and {self.next_bucket} of {len(self.buckets)} "
+                "buckets sent: mend what it raised, and wrap the module again"
+            )
         return self.module(*args, **kwargs)
 
     def _make_backward_post_hook(

@@ -356,6 +356,9 @@ def fully_shard(
     A parameter goes with the innermost named module around it; `""`, the model itself,
     takes the rest, which is replicated otherwise. Names stand in the order of forward.
     Ranks must start with equal parameters.
+
+    With `compute_dtype` named modules hand out that dtype. What is replicated keeps its
+    own, so where it takes their outputs, set `output_dtype` to that one.
     """
     by_name = dict(model.named_modules())
     if unknown := [name for name in modules if name not in by_name]:

@@ -22,6 +22,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd import Variable
+from torch.autograd.graph import register_multi_grad_hook
 
 # Letters: W world size, N elements of a module's parameters, P = N padded to W.
 
@@ -70,7 +71,8 @@ class FlatParamHandle:
         for info in infos:
             del info.module._parameters[info.attribute]
         module.register_parameter("_flat_param", self.flat_param)
-        self.flat_param.register_post_accumulate_grad_hook(self.post_backward)
+        if self.flat_param.requires_grad:
+            self.flat_param.register_post_accumulate_grad_hook(self.post_backward)
         self._saved_grad_shard: Tensor | None = None
         self._all_gather: dist.Work | None = None
         self._post_forward_index: int | None = None
@@ -125,11 +127,17 @@ class FlatParamHandle:
 
     # --- 3. around forward and backward ---
 
-    def pre_forward(self, module: nn.Module, args: Any) -> None:
+    def pre_forward(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         """Gather, and give the module its weights."""
         self.unshard()
         self.wait_for_unshard()
         self.use_unsharded_views()
+        if self.flat_param.requires_grad or not torch.is_grad_enabled():
+            return
+        # No gradient of a frozen one tells when backward is done with it: its inputs'.
+        inputs = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
+        if inputs:
+            register_multi_grad_hook(inputs, lambda grads: self.reshard())
 
     def post_forward(self, module: nn.Module, args: Any, output: Tensor) -> None:
         """Free, unless this is the root, which backward needs first."""

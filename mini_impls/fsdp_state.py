@@ -30,6 +30,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.utils._pytree import tree_map_only
 
 from mini_impls.model import compute_loss, shard_batch
 
@@ -74,12 +75,16 @@ def clip_grad_norm_(
     if norm_type <= 0:
         raise ValueError(f"norm_type must be above 0, got {norm_type}")
     shards, replicated = list(shards), list(replicated)
-    device = (shards + replicated)[0].device
+    device = next((p.device for p in shards + replicated), torch.device("cpu"))
     local_sharded_norm = _get_grad_norm(shards, norm_type, device)
     local_nonsharded_norm = _get_grad_norm(replicated, norm_type, device)
     if norm_type == math.inf:
-        total_norm = torch.maximum(local_sharded_norm, local_nonsharded_norm)
-        dist.all_reduce(total_norm, op=dist.ReduceOp.MAX, group=group)
+        norm = torch.maximum(local_sharded_norm, local_nonsharded_norm)
+        # Not every backend's maximum keeps a NaN, so whether there is one is sent too.
+        is_nan = norm.isnan()
+        norms = torch.stack([norm.masked_fill(is_nan, 0.0), is_nan.to(norm.dtype)])
+        dist.all_reduce(norms, op=dist.ReduceOp.MAX, group=group)
+        total_norm = norms[0].masked_fill(norms[1] > 0, math.nan)
     else:
         total_norm = local_sharded_norm**norm_type
         dist.all_reduce(total_norm, group=group)
@@ -120,16 +125,6 @@ def save_checkpoint(
     aside = directory.with_name(directory.name + ".part")
     if directory.exists():
         raise FileExistsError(f"{directory} exists: a checkpoint is never overwritten")
-    if group.rank() == 0:
-        shutil.rmtree(aside, ignore_errors=True)  # of a save that was cut short
-        aside.mkdir(parents=True)
-    # The starts of all ranks for the index; no rank is past this before the directory
-    # is there, nor past the barrier below before all files are.
-    own = torch.tensor([shard.start for shard in shards.values()])
-    starts = own.new_empty(group.size() * len(own))
-    device = next(iter(shards.values())).param.device
-    own, starts = own.to(device), starts.to(device)
-    dist.all_gather_single(starts, own, group=group)
     name_of: dict[Tensor, str] = {shard.param: n for n, shard in shards.items()}
     tensors = {name: shard.param.detach() for name, shard in shards.items()}
     scalars: dict[str, dict[str, float]] = {}
@@ -145,14 +140,26 @@ def save_checkpoint(
                 )
             else:  # equal on all ranks: the count of steps
                 scalars.setdefault(name, {})[key] = float(value)
+    param_groups = [
+        {**options, "params": [name_of[param] for param in options["params"]]}
+        for options in optimizer.param_groups
+    ]
+    param_groups = tree_map_only(Tensor, Tensor.item, param_groups)
+    json.dumps(param_groups)  # what it refuses is refused before anything is written
+    if group.rank() == 0:
+        shutil.rmtree(aside, ignore_errors=True)  # of a save that was cut short
+        aside.mkdir(parents=True)
+    # The starts of all ranks for the index; no rank is past this before the directory
+    # is there, nor past the barrier below before all files are.
+    own = torch.tensor([shard.start for shard in shards.values()])
+    starts = own.new_empty(group.size() * len(own))
+    device = next(iter(shards.values())).param.device
+    own, starts = own.to(device), starts.to(device)
+    dist.all_gather_single(starts, own, group=group)
     file = aside / f"rank-{group.rank():05}.safetensors"
     save_file({key: t.contiguous() for key, t in tensors.items()}, file)
     dist.barrier(group)
     if group.rank() == 0:
-        param_groups = [
-            {**options, "params": [name_of[param] for param in options["params"]]}
-            for options in optimizer.param_groups
-        ]
         index = {
             "step": step,
             "shapes": {name: shard.shape() for name, shard in shards.items()},
@@ -180,14 +187,21 @@ def load_checkpoint(
     The world that saved may have had another size: rows are what counts.
     """
     index = json.loads((directory / "index.json").read_text())
-    saved, wanted = index["shapes"], {name: s.shape() for name, s in shards.items()}
-    if saved != wanted:
-        differ = [
-            f"{name}: {saved.get(name)} saved, {wanted.get(name)} here"
-            for name in sorted(saved.keys() | wanted.keys())
-            if saved.get(name) != wanted.get(name)
-        ]
-        raise ValueError(f"{directory} holds another model: {'; '.join(differ)}")
+    shapes = {name: shard.shape() for name, shard in shards.items()}
+    _check_same(f"{directory} holds another model", index["shapes"], shapes)
+    # Which options belong to whom is a matter of names: groups have none of their own.
+    name_of: dict[Tensor, str] = {shard.param: n for n, shard in shards.items()}
+    saved_groups = {
+        name: f"group {i}"
+        for i, options in enumerate(index["param_groups"])
+        for name in options["params"]
+    }
+    groups = {
+        name_of[param]: f"group {i}"
+        for i, options in enumerate(optimizer.param_groups)
+        for param in options["params"]
+    }
+    _check_same(f"{directory} holds other parameter groups", saved_groups, groups)
     paths = sorted(directory.glob("rank-*.safetensors"))
     files: list[Any] = [safe_open(path, framework="pt") for path in paths]
     keys = set(files[0].keys())
@@ -207,9 +221,22 @@ def load_checkpoint(
         optimizer.param_groups, index["param_groups"], strict=True
     ):
         del loaded["params"]
-        tuples = {k: tuple(v) for k, v in loaded.items() if isinstance(v, list)}
-        options.update(loaded | tuples)  # JSON has no tuples, AdamW's betas are one
+        for key, value in loaded.items():
+            # JSON has neither tuples, AdamW's betas are one, nor tensors.
+            if isinstance(options.get(key), Tensor):
+                value = torch.full_like(options[key], value)
+            options[key] = tuple(value) if isinstance(value, list) else value
     return int(index["step"])
+
+
+def _check_same(what: str, saved: dict[str, Any], here: dict[str, Any]) -> None:
+    differ = [
+        f"{name}: {saved.get(name)} saved, {here.get(name)} here"
+        for name in sorted(saved.keys() | here.keys())
+        if saved.get(name) != here.get(name)
+    ]
+    if differ:
+        raise ValueError(f"{what}: {'; '.join(differ)}")
 
 
 def _read_rows(files: list[Any], starts: list[int], key: str, shard: Shard) -> Tensor:

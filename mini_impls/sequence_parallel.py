@@ -135,7 +135,7 @@ def reduce_scatter_to_sequence_parallel_region(
 def shard(master: Tensor, partition_dim: int, group: dist.ProcessGroup) -> nn.Parameter:
     """Return this rank's slice of a full weight, as a parameter of its own."""
     mine = master.detach().chunk(group.size(), dim=partition_dim)[group.rank()]
-    return nn.Parameter(mine.clone())
+    return nn.Parameter(mine.clone(), requires_grad=master.requires_grad)
 
 
 class LinearWithGradAccumulationAndAsyncCommunication(Function):
@@ -367,9 +367,9 @@ def allreduce_non_tensor_model_parallel_grads(
     partial: list[nn.Parameter], tp_group: dist.ProcessGroup
 ) -> None:
     """Add up the gradients of what saw a shard of the tokens, in one call."""
-    if tp_group.size() == 1:
-        return
     grads = [param.grad for param in partial if param.grad is not None]
+    if tp_group.size() == 1 or not grads:
+        return
     coalesced = torch.cat([grad.flatten() for grad in grads])
     dist.all_reduce(coalesced, group=tp_group)
     sizes = [grad.numel() for grad in grads]

@@ -98,7 +98,7 @@ def shard(master: Tensor, partition_dim: int, group: dist.ProcessGroup) -> nn.Pa
     """Return this rank's slice of a full weight, as a parameter of its own."""
     divide(master.size(partition_dim), group.size())
     mine = master.detach().chunk(group.size(), dim=partition_dim)[group.rank()]
-    return nn.Parameter(mine.clone())
+    return nn.Parameter(mine.clone(), requires_grad=master.requires_grad)
 
 
 class LinearWithGradAccumulationAndAsyncCommunication(Function):
@@ -291,8 +291,16 @@ def check_sizes(config: GPTConfig, world_size: int) -> None:
     divide(config.num_attention_heads, world_size, "attention heads")
     divide(config.ffn_hidden_size, world_size, "MLP channels")
     divide(config.vocab_size, world_size, "vocabulary entries")
-    few, many = sorted((config.num_query_groups, world_size))
-    divide(many, few, "query groups or ranks")
+    groups = config.num_query_groups
+    if groups % world_size and world_size % groups:
+        raise ValueError(
+            f"{groups} query groups are no multiple of {world_size} ranks, "
+            f"and {world_size} ranks no multiple of {groups} query groups"
+        )
+    # With fewer groups than ranks a slice need not end where a head does, but must be
+    # as large as the others.
+    heads = config.num_attention_heads + 2 * groups
+    divide(heads * config.kv_channels, world_size, "rows of query, key and value")
 
 
 def tensor_parallel(

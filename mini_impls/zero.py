@@ -11,16 +11,19 @@ Follows:
 Leaves out:
 - parameters cut across ranks (here one has one owner): `fsdp.py` cuts, and prefetches
 - parameters that some ranks do not use, or use in another order
+- stage 3: parameters read from outside their module, unless `leaf_modules` names the
+  reader's class; outputs in anything but tuples, lists and dictionaries
 - state dictionaries of the whole optimizer, optimizers that look across parameters
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd import Variable
+from torch.utils._pytree import tree_leaves
 
 Params = Iterable[nn.Parameter] | Iterable[dict[str, Any]]
 """What a torch optimizer takes: parameters, or groups of them with options."""
@@ -124,13 +127,16 @@ class ZeroStage1:
 
     def bytes_held(self) -> dict[str, int]:
         """Return this rank's bytes of parameters, gradients and optimizer state."""
-        grads = [param.grad for param in self.params if param.grad is not None]
+        grads = self._grads_held()
         state = [t for s in self.optim.state.values() for t in s.values()]
         return {
             "parameters": sum(p.untyped_storage().nbytes() for p in self.params),
             "gradients": sum(grad.nbytes for grad in grads),
             "optimizer state": sum(t.nbytes for t in state if isinstance(t, Tensor)),
         }
+
+    def _grads_held(self) -> list[Tensor]:
+        return [param.grad for param in self.params if param.grad is not None]
 
     def full_parameters(self) -> dict[nn.Parameter, Tensor]:
         """Return a copy of every parameter; all ranks must call it."""
@@ -185,6 +191,16 @@ class ZeroStage2(ZeroStage1):
             param.grad = grad
         self.main_grad = {}
 
+    def zero_grad(self) -> None:
+        """Drop all gradients, those that were reduced and not yet used too."""
+        self._finish_reduction()
+        self.main_grad = {}
+        super().zero_grad()
+
+    def _grads_held(self) -> list[Tensor]:
+        in_flight = [] if self._in_flight is None else [self._in_flight[1]]
+        return super()._grads_held() + list(self.main_grad.values()) + in_flight
+
 
 # --- 3. stage 3: the parameters, borrowed for as long as a module runs ---
 
@@ -198,17 +214,31 @@ class ZeroStage3(ZeroStage2):
         params: Params,
         optimizer_class: Callable[..., torch.optim.Optimizer],
         group: dist.ProcessGroup,
+        *,
+        leaf_modules: tuple[type[nn.Module], ...] = (nn.MultiheadAttention,),
         **defaults: Any,
     ) -> None:
         super().__init__(params, optimizer_class, group, **defaults)
+        self.leaf_modules = leaf_modules
         self.unsharded = set(self.params)
         self._callback_queued = False
         for param in self.params:
             self._reshard(param)
+        inside_leaf = {
+            child
+            for leaf in module.modules()
+            if isinstance(leaf, leaf_modules)
+            for child in leaf.modules()
+            if child is not leaf
+        }
         for submodule in module.modules():
-            if list(submodule.parameters(recurse=False)):
+            if submodule not in inside_leaf and list(self._params_of(submodule)):
                 submodule.register_forward_pre_hook(self._pre_forward)
                 submodule.register_forward_hook(self._post_forward)
+
+    def _params_of(self, module: nn.Module) -> Iterator[nn.Parameter]:
+        # A leaf borrows what its children hold too: it reads that without running them.
+        return module.parameters(recurse=isinstance(module, self.leaf_modules))
 
     def _unshard(self, params: Iterable[nn.Parameter]) -> None:
         handles = []
@@ -236,19 +266,21 @@ class ZeroStage3(ZeroStage2):
                 param.untyped_storage().resize_(0)
 
     def _pre_forward(self, module: nn.Module, *unused: Any) -> None:
-        self._unshard(module.parameters(recurse=False))
+        self._unshard(self._params_of(module))
 
-    def _post_forward(self, module: nn.Module, args: Any, output: Tensor) -> None:
-        for param in module.parameters(recurse=False):
+    def _post_forward(self, module: nn.Module, args: Any, output: Any) -> None:
+        for param in self._params_of(module):
             self._reshard(param)
-        if output.requires_grad:  # its gradient comes first: before the module's own
-            output.register_hook(lambda grad: self._pre_backward(module))
+        for leaf in tree_leaves(output):
+            if isinstance(leaf, Tensor) and leaf.requires_grad:
+                # its gradient comes before those of the module's own parameters
+                leaf.register_hook(lambda grad: self._pre_backward(module))
 
     def _pre_backward(self, module: nn.Module) -> None:
         if not self._callback_queued:
             self._callback_queued = True
             Variable._execution_engine.queue_callback(self._post_backward)
-        self._unshard(module.parameters(recurse=False))
+        self._unshard(self._params_of(module))
 
     def _reduce_gradient(self, param: Tensor) -> None:
         super()._reduce_gradient(param)

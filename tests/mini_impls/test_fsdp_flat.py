@@ -22,6 +22,7 @@ from mini_impls.traffic import CollectiveCounter
 # 33 and 67: no parameter's size divides by two or four
 CONFIG = GPTConfig(hidden_size=36, ffn_hidden_size=67, vocab_size=33)
 TIED = replace(CONFIG, share_embeddings_and_output_weights=True)
+FOUR_LAYERS = replace(CONFIG, num_layers=4)
 LAYERS = ["layers.0", "layers.1"]
 STEPS = 10
 
@@ -273,6 +274,48 @@ def test_what_was_gathered_ahead_in_vain_is_not_stale(pool2):
     for full in pool2.run(branches):
         for name, p in model.named_parameters():
             torch.testing.assert_close(full[name], p)
+
+
+def freeze_layers(model):
+    model.layers.requires_grad_(False)
+    return model
+
+
+def train_around_frozen(rank):
+    """Train embedding and head; gradients run through frozen layers between them."""
+    model = freeze_layers(build_model(FOUR_LAYERS))
+    names = [f"layers.{i}" for i in range(FOUR_LAYERS.num_layers)]
+    state = fully_shard_flat(model, rank.group, modules=names)
+    optimizer = sgd(model)
+    whole = []
+
+    def count(grad):
+        whole.append(sum(state.handles[name].is_unsharded for name in names))
+
+    def watch_gradient(module, args, output):
+        output.register_hook(count)
+
+    for layer in model.layers:
+        layer.register_forward_hook(watch_gradient)
+    for step in range(3):
+        batch = make_batch(FOUR_LAYERS, step=step, batch_size=2 * rank.world_size)
+        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=rank.world_size)
+        optimizer.zero_grad()
+        compute_loss(model(tokens), labels).backward()
+        optimizer.step()
+    return state.full_parameters(), whole
+
+
+def test_frozen_layers_between_trained_ones_are_freed_in_backward(pool):
+    w = pool.world_size
+    model = freeze_layers(build_model(FOUR_LAYERS))
+    batches = [make_batch(FOUR_LAYERS, step=i, batch_size=2 * w) for i in range(3)]
+    train_one_process(model, sgd(model), batches, chunks=w)
+    for full, whole in pool.run(train_around_frozen):
+        for name, p in model.named_parameters():
+            torch.testing.assert_close(full[name], p, rtol=1e-3, atol=1e-5)
+        assert len(whole) == 3 * FOUR_LAYERS.num_layers
+        assert max(whole) == 2, "this layer, and the one behind it, freed next"
 
 
 class FakeGroup:

@@ -195,6 +195,62 @@ def test_another_model_is_named(pool2, tmp_path):
     assert "new.bias: None saved, [3] here" in str(error.value)
 
 
+def two_groups(rank, lr, first):
+    """Weights and bias apart, whichever comes first."""
+    shards = {n: shard_rows(torch.ones(4), rank.group) for n in ("bias", "weight")}
+    for shard in shards.values():
+        shard.param.grad = torch.ones_like(shard.param)
+    second = "bias" if first == "weight" else "weight"
+    groups = [
+        {"params": [shards[first].param], "lr": lr},
+        {"params": [shards[second].param], "weight_decay": 0.5},
+    ]
+    return shards, torch.optim.AdamW(groups, lr=lr, foreach=False)
+
+
+def save_two_groups(rank, directory, lr):
+    shards, optimizer = two_groups(rank, lr, "weight")
+    optimizer.step()
+    save_checkpoint(directory, shards, optimizer, rank.group, step=1)
+
+
+def load_two_groups(rank, directory, lr, first):
+    shards, optimizer = two_groups(rank, lr, first)
+    load_checkpoint(directory, shards, optimizer)
+    return [group["lr"] for group in optimizer.param_groups]
+
+
+def test_groups_in_another_order_are_refused_by_name(pool2, tmp_path):
+    directory = tmp_path / "checkpoint"
+    pool2.run(save_two_groups, directory, 0.1)
+    assert pool2.run(load_two_groups, directory, 0.1, "weight") == [[0.1, 0.1]] * 2
+    message = "other parameter groups: bias: group 1 saved, group 0 here; weight: group"
+    with pytest.raises(RankFailure, match=message):
+        pool2.run(load_two_groups, directory, 0.1, "bias")
+
+
+def test_a_learning_rate_may_be_a_tensor(pool2, tmp_path):
+    directory = tmp_path / "checkpoint"
+    pool2.run(save_two_groups, directory, torch.tensor(0.25))
+    assert not directory.with_name("checkpoint.part").exists()
+    for rates in pool2.run(load_two_groups, directory, torch.tensor(9.0), "weight"):
+        assert all(isinstance(rate, torch.Tensor) for rate in rates)
+        assert rates == [0.25, 0.25]
+    assert pool2.run(load_two_groups, directory, 9.0, "weight") == [[0.25, 0.25]] * 2
+
+
+def save_an_option_that_is_no_value(rank, directory):
+    shards, optimizer = two_groups(rank, 0.1, "weight")
+    optimizer.param_groups[0]["schedule"] = max
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        save_checkpoint(directory, shards, optimizer, rank.group, step=1)
+
+
+def test_what_cannot_be_saved_leaves_nothing_behind(pool2, tmp_path):
+    pool2.run(save_an_option_that_is_no_value, tmp_path / "checkpoint")
+    assert list(tmp_path.iterdir()) == []
+
+
 def unshardable_state(rank, directory):
     shards = {"w": shard_rows(torch.ones(4, 4), rank.group)}
     shards["w"].param.grad = torch.ones_like(shards["w"].param)
@@ -330,7 +386,32 @@ def test_clips_by_the_norm_of_all_gradients(pool, norm_type, max_norm):
     for total, _, replicated, payload in answers:
         assert total == pytest.approx(want)
         torch.testing.assert_close(replicated, params[2].grad)
-        assert payload == {"all_reduce": 4}
+        # a maximum has beside it whether it is a number
+        assert payload == {"all_reduce": 8 if norm_type == math.inf else 4}
+
+
+def clip_a_nan(rank, norm_type, who):
+    p = nn.Parameter(torch.zeros(2))
+    p.grad = torch.tensor([1.0, math.nan if rank.rank == who else 2.0])
+    total = clip_grad_norm_([p], 1.0, rank.group, norm_type=norm_type)
+    return total.item(), p.grad
+
+
+@pytest.mark.parametrize("norm_type", [2.0, math.inf])
+def test_a_nan_on_any_rank_is_the_norm_on_all(pool, norm_type):
+    for who in range(pool.world_size):
+        for total, grad in pool.run(clip_a_nan, norm_type, who):
+            assert math.isnan(total)
+            assert grad.isnan().all()
+
+
+def clip_nothing(rank):
+    return clip_grad_norm_([], 1.0, rank.group)
+
+
+def test_the_norm_of_nothing_is_zero(pool2):
+    assert pool2.run(clip_nothing) == [torch.tensor(0.0)] * 2
+    assert nn.utils.clip_grad_norm_([], 1.0) == 0, "as torch has it"
 
 
 def test_a_norm_that_is_none_is_refused():

@@ -339,6 +339,32 @@ def test_norms_and_row_biases_hold_a_part_of_their_gradient_until_it_is_added(po
             torch.testing.assert_close(after[i], full[name], atol=1e-7, rtol=1e-4)
 
 
+def run_frozen(rank: Rank):
+    """Train the embedding and the output layer alone, the rest is frozen."""
+    batches = [model.make_batch(CONFIG, step=i, batch_size=4) for i in range(3)]
+    gpt, reference = model.build_model(CONFIG), model.build_model(CONFIG)
+    for full in (gpt, reference):
+        full.layers.requires_grad_(False)
+        full.final_layernorm.requires_grad_(False)
+    tracker = model_parallel_manual_seed(0, rank.rank, torch.default_generator)
+    partial = sequence_parallel.sequence_parallel(gpt, rank.group, tracker)
+    sgd = torch.optim.SGD(gpt.parameters(), lr=0.1)
+    sequence_parallel.train(gpt, sgd, batches, partial, rank.group)
+    sgd = torch.optim.SGD(reference.parameters(), lr=0.1)
+    model.train_one_process(reference, sgd, batches)
+    trained = {n: p.detach() for n, p in gpt.named_parameters() if p.requires_grad}
+    want = dict(reference.named_parameters())
+    worst = max((p - want[n]).abs().max().item() for n, p in trained.items())
+    return list(trained), worst
+
+
+def test_frozen_weights_stay_frozen(pool2):
+    for trained, worst in pool2.run(run_frozen):
+        assert all(name.startswith(("embedding.", "output")) for name in trained)
+        assert len(trained) == 3
+        assert worst < 3e-6  # fp32, as above
+
+
 def run_traffic(rank: Rank, regather):
     gpt = model.build_model(CONFIG)
     tracker = model_parallel_manual_seed(0, rank.rank, torch.default_generator)

@@ -351,6 +351,44 @@ def test_initial_weights_are_slices_of_the_full_ones(pool):
             assert all(torch.equal(part, whole.detach()) for part in parts), name
 
 
+def run_frozen(rank: Rank):
+    """Return which weights train, and the largest difference of their gradients."""
+    gpt, reference = model.build_model(GPTConfig()), model.build_model(GPTConfig())
+    for full in (gpt, reference):
+        full.embedding.requires_grad_(False)
+        full.layers[0].requires_grad_(False)
+        full.layers[1].mlp.linear_fc1.weight.requires_grad_(False)  # as under LoRA
+    tensor_parallel.tensor_parallel(gpt, rank.group)
+    tokens, labels = model.make_batch(GPTConfig(), step=0, batch_size=4)
+    vocab_parallel_cross_entropy(gpt(tokens), labels, rank.group).mean().backward()
+    model.compute_loss(reference(tokens), labels).backward()
+    want = dict(reference.named_parameters())
+    trained, worst = [], 0.0
+    for name, param in gpt.named_parameters():
+        assert param.requires_grad == (param.grad is not None)
+        if param.requires_grad:
+            trained.append(name)
+            grad = want[name].grad
+            if grad.shape != param.shape:
+                cut = [a != b for a, b in zip(grad.shape, param.shape, strict=True)]
+                grad = mine(grad, rank, cut.index(True))
+            worst = max(worst, (param.grad - grad).abs().max().item())
+    return trained, worst
+
+
+def test_frozen_weights_stay_frozen(pool):
+    reference = model.build_model(GPTConfig())
+    expected = [
+        name
+        for name, _ in reference.named_parameters()
+        if not name.startswith(("embedding", "layers.0"))
+        and name != "layers.1.mlp.linear_fc1.weight"
+    ]
+    for trained, worst in pool.run(run_frozen):
+        assert trained == expected
+        assert worst < 5e-6  # fp32: sums over D and F are split in W parts
+
+
 def run_traffic(rank: Rank, config, overlap):
     gpt = model.build_model(config)
     tensor_parallel.tensor_parallel(gpt, rank.group, overlap=overlap)
@@ -410,7 +448,18 @@ def test_a_group_of_one_is_the_full_model(pool2):
                 num_query_groups=3,
             ),
             4,
-            "4 query groups or ranks are not divisible by 3",
+            "3 query groups are no multiple of 4 ranks, and 4 ranks no multiple of 3",
+        ),
+        (
+            GPTConfig(
+                hidden_size=24,
+                num_attention_heads=12,
+                num_query_groups=1,
+                ffn_hidden_size=48,
+                vocab_size=24,
+            ),
+            3,
+            "28 rows of query, key and value are not divisible by 3",
         ),
     ],
 )

@@ -258,8 +258,6 @@ def watch(rank, stage):
 
     def look(*_):
         held = optimizer.bytes_held()
-        reduced = getattr(optimizer, "main_grad", {})
-        held["gradients"] += sum(g.nbytes for g in reduced.values())
         for key in most:
             most[key] = max(most[key], held[key])
 
@@ -274,7 +272,14 @@ def watch(rank, stage):
     look()
     owned = sum(p.nbytes for p, r in optimizer.param_to_rank.items() if r == rank.rank)
     after = optimizer.bytes_held()["parameters"]
-    return most, owned, after
+    grads = optimizer.bytes_held()["gradients"]
+    optimizer.step()
+    kept = sum(
+        p.grad.nbytes
+        for p, r in optimizer.param_to_rank.items()
+        if r == rank.rank and p.grad is not None
+    )
+    return most, owned, after, grads, kept
 
 
 def test_memory_falls_while_the_step_runs(pool4):
@@ -283,16 +288,131 @@ def test_memory_falls_while_the_step_runs(pool4):
     largest = max(
         sum(p.nbytes for p in m.parameters(recurse=False)) for m in model.modules()
     )
-    for most, owned, after in pool4.run(watch, "3"):
+    for most, owned, after, *_ in pool4.run(watch, "3"):
         # the module that runs, and the one whose gradients are being added
         assert most["parameters"] <= owned + 2 * largest < psi * 0.5
         assert most["gradients"] <= owned + largest
         assert after == owned, "the frozen parameter is given back too"
-    for most, owned, _ in pool4.run(watch, "2"):
+    for most, owned, _, grads, kept in pool4.run(watch, "2"):
         assert most["parameters"] == psi
         assert most["gradients"] <= owned + largest
+        assert kept <= grads <= kept + largest, "counted between backward and step"
     for most, *_ in pool4.run(watch, "1 reduce"):
         assert most["gradients"] > 0.9 * psi  # all but the frozen one
+
+
+def skip_a_batch(rank, stage, drop):
+    """Return what is held after a batch is dropped, and whether the next step saw it.
+
+    Two batches, the first a hundred times as steep; SGD moves by the gradient.
+    """
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    params = list(model.parameters())
+    optimizer = make(stage, model, params, torch.optim.SGD, rank.group, lr=1.0)
+    before = optimizer.full_parameters()
+    x = torch.full((1, 3), float(rank.rank + 1))
+    if drop:
+        (model(x).sum() * 100).backward()
+        optimizer.zero_grad()
+    held = optimizer.bytes_held()["gradients"]
+    model(x).sum().backward()
+    optimizer.step()
+    after = optimizer.full_parameters()
+    return held, [after[param] - before[param] for param in params]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_batch_dropped_by_zero_grad_leaves_no_trace(pool2, stage):
+    wanted = pool2.run(skip_a_batch, stage, False)
+    for (held, moved), (_, want) in zip(
+        pool2.run(skip_a_batch, stage, True), wanted, strict=True
+    ):
+        assert held == 0
+        for got, alone in zip(moved, want, strict=True):
+            assert alone.abs().sum() > 0
+            assert torch.equal(got, alone)
+
+
+class Attend(nn.Module):
+    """Attention, which reads its child's weights and returns a tuple, and an LSTM."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.lstm = nn.LSTM(8, 8, batch_first=True)
+
+    def forward(self, x):
+        mixed, _ = self.attention(x, x, x)
+        output, (hidden, cell) = self.lstm(mixed)
+        return output.sum() + (hidden * cell).sum()
+
+
+def train_attention(rank, stage):
+    model = Attend()
+    params = list(model.parameters())
+    optimizer = make(stage, model, params, torch.optim.SGD, rank.group, lr=0.1)
+    x = torch.randn(2, 3, 8)  # of the same seed on all ranks
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(x * (rank.rank + 1)).backward()
+        optimizer.step()
+    owned = sum(p.nbytes for p, r in optimizer.param_to_rank.items() if r == rank.rank)
+    held = optimizer.bytes_held()["parameters"]
+    full = optimizer.full_parameters()
+    return [full[param] for param in params], held, owned
+
+
+def test_weights_read_by_a_parent_and_outputs_in_a_tuple(pool2):
+    wanted = pool2.run(train_attention, "1 reduce")
+    for (full, held, owned), (want, *_) in zip(
+        pool2.run(train_attention, "3"), wanted, strict=True
+    ):
+        assert held == owned
+        for got, plain in zip(full, want, strict=True):
+            assert torch.equal(got, plain)
+
+
+class Tied(nn.Module):
+    """Reads an embedding from where no module of that name runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(5, 4)
+        self.scale = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.scale(self.table(x)) @ self.table.weight.t()
+
+
+def read_from_outside(rank, leaf_modules):
+    model = Tied()
+    optimizer = ZeroStage3(
+        model,
+        model.parameters(),
+        torch.optim.SGD,
+        rank.group,
+        lr=0.1,
+        leaf_modules=leaf_modules,
+    )
+    model(torch.arange(5)).sum().backward()
+    optimizer.step()
+    plain = build_tied_step()
+    full = optimizer.full_parameters()
+    for param, want in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(full[param], want.detach())
+
+
+def build_tied_step():
+    torch.manual_seed(0)
+    model = Tied()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(torch.arange(5)).sum().backward()
+    optimizer.step()
+    return model
+
+
+def test_a_leaf_module_borrows_what_its_children_hold(pool2):
+    pool2.run(read_from_outside, (Tied,))
 
 
 def too_few(rank):
