@@ -1,7 +1,7 @@
 """Who failed first, when a run ends because a rank did.
 
 A rank leaves in the run's directory: `RANK.error`, what it raised; `RANK.done`, an
-empty file once it has returned; `RANK.stack`, where it stood when it was ended.
+empty file once its work has returned; `RANK.stack`, where it stood when it was ended.
 """
 
 import json

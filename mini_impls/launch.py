@@ -32,6 +32,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d
 from torch.distributed.elastic.multiprocessing import (
     DefaultLogsSpecs,
     PContext,
@@ -52,6 +53,9 @@ FELT_GRACE_S = 3.0
 
 START_S = 900.0
 """How long the first rank waits for the last one to be up."""
+
+SPEAK_S = 20.0
+"""How long ranks of torchrun leave it to rank 0 to say what all of them have found."""
 
 
 class RankFailedError(RuntimeError):
@@ -117,12 +121,16 @@ def _with_group(
         device = torch.device("cuda", local_rank)
         torch.cuda.set_device(device)
     torch.set_num_threads(1)  # ranks share the cores, and one thread sums in one order
+    timeout = timedelta(seconds=timeout_s)
+    # For groups of some ranks too: whoever makes one without a timeout gets these.
+    distributed_c10d.default_pg_timeout = timeout
+    distributed_c10d.default_pg_nccl_timeout = timeout
     dist.init_process_group(
         backend,
         store=store,
         rank=rank,
         world_size=world_size,
-        timeout=timedelta(seconds=timeout_s),
+        timeout=timeout,
         device_id=device if backend == "nccl" else None,
     )
     group = dist.group.WORLD
@@ -160,18 +168,24 @@ def _rank_main(
     stack = (run_dir / f"{rank}.stack").open("w")
     faulthandler.register(signal.SIGTERM, stack, all_threads=False, chain=True)
     store = dist.FileStore(str(run_dir / "store"), world_size)
+
+    def work(itself: Rank, *args: Any) -> Any:
+        value = fn(itself, *args)
+        (run_dir / f"{rank}.done").touch()  # now: others may need it, and wait in vain
+        return value
+
     try:
         # `timeout_s` is for collectives; that the last of many ranks has imported torch
         # may take longer, and a rank that dies meanwhile is the launcher's to notice.
         store.set(f"up/{rank}", "")
         store.wait([f"up/{r}" for r in range(world_size)], timedelta(seconds=START_S))
-        value = _with_group(store, rank, world_size, rank, backend, timeout_s, fn, args)
+        return _with_group(
+            store, rank, world_size, rank, backend, timeout_s, work, args
+        )
     except BaseException as error:
         failures.write_report(run_dir, rank, error)
         time.sleep(FELT_GRACE_S if failures.is_felt(str(error)) else GRACE_S)
         os._exit(1)  # no teardown: it could wait for the very ranks that failed
-    (run_dir / f"{rank}.done").touch()
-    return value
 
 
 # --- 3. the launcher ---
@@ -264,7 +278,12 @@ def _wait(ranks: PContext, run_dir: Path, world_size: int) -> list[Any]:
         if codes:
             ranks.close(signal.SIGTERM, timeout=2)
             raise RankFailedError(failures.explain(run_dir, world_size, codes))
-        result = ranks.wait(timeout=0)  # once a rank fails, this ends the others
+        if any(run_dir.glob("*.error")):  # that rank is about to leave
+            time.sleep(0.05)
+            continue
+        # Not once a rank has failed: this ends the others, and waits 30 s for one that
+        # does not take SIGTERM.
+        result = ranks.wait(timeout=0)
         if result is not None and not result.is_failed():
             return [result.return_values[r] for r in range(world_size)]
         if result is not None:
@@ -290,6 +309,22 @@ def _say_how_many_are_up(run_dir: Path, world_size: int, before: int) -> int:
 # --- 4. the command line of every mini ---
 
 
+def program() -> str:
+    """Return what was typed to come here, as messages name it."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    typed = f"python -m {spec.name}" if spec else Path(sys.argv[0]).name
+    return os.environ.get("READERKIT_COMMAND", typed.removesuffix(".__main__"))
+
+
+def complain(text: str) -> int:
+    """Say once what every rank has found; return the exit status."""
+    if is_under_torchrun() and os.environ["RANK"] != "0":
+        time.sleep(SPEAK_S)  # rank 0 says it, and with its end torchrun ends the others
+    else:
+        print(text, file=sys.stderr)
+    return 1
+
+
 def main(
     demo: Callable[[Rank, argparse.Namespace], None],
     *,
@@ -304,7 +339,7 @@ def main(
     raises ValueError for a combination that cannot run, before any process starts.
     """
     under_torchrun = is_under_torchrun()
-    parser = argparse.ArgumentParser(description=description)
+    parser = argparse.ArgumentParser(prog=program(), description=description)
     parser.add_argument("--world", type=int, help="number of ranks (default 2)")
     parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
     parser.add_argument("--steps", type=int, default=10, help="default %(default)s")
@@ -338,8 +373,7 @@ def main(
             )
             return 0
     except (ValueError, RankFailedError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 1
+        return complain(f"{parser.prog}: {error}")
     except SignalException as error:
         return 128 + error.sigval
     join(demo, (args,), backend=args.backend, timeout_s=args.timeout)

@@ -18,6 +18,7 @@ Leaves out:
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -188,10 +189,11 @@ def interleaved(
 
 
 def zb_h1(rank: int, world_size: int, num_microbatches: int) -> Iterator[Step]:
-    """1F1B with the backward split: a third of its bubble, no more activations held.
+    """1F1B with the backward split: a third of its bubble, at equal costs and m >= p.
 
-    Rank r puts off the weights' gradients by r microbatches, so that every rank holds p
-    microbatches, and fills the gaps at the end with them.
+    Rank r puts off the weights' gradients by r microbatches and fills the gaps at the
+    end with them. So it holds r microbatches more than 1F1B, and every rank p: as many
+    as the fullest rank of 1F1B, the first.
 
     rank 0 | F0 F1 .  B0 W0 F2 B1 W1 B2 W2
     rank 1 | .  F0 B0 F1 B1 W0 F2 B2 W1 W2
@@ -264,6 +266,8 @@ def get_timeline(
 ) -> Timeline:
     """Every step as early as its rank's order and its inputs allow."""
     costs = {"F": forward_cost, "B": backward_cost, "W": weight_cost}
+    if min(costs.values()) <= 0:
+        raise ValueError(f"a step of no time can be in no order: costs {costs}")
     num_stages = 1 + max(step.stage for order in orders for step in order)
     todo = [deque(order) for order in orders]
     free = [0] * len(orders)
@@ -286,13 +290,34 @@ def get_timeline(
 
 
 def get_bubble(timeline: Timeline, world_size: int) -> tuple[Fraction, Fraction]:
-    """Idle time of a rank, over its busy time (ideal) and over all time (total).
-
-    Where only the ramps at both ends are lost, the first is (p - 1) / (v * m).
-    """
+    """Idle time of a rank, over its busy time (ideal) and over all time (total)."""
     total = max(end for _, end in timeline.values())
     busy = Fraction(sum(end - start for start, end in timeline.values()), world_size)
     return (total - busy) / busy, (total - busy) / total
+
+
+def get_closed_bubble(
+    schedule: str,
+    world_size: int,
+    num_microbatches: int,
+    num_model_chunks: int = 1,
+    forward_cost: int = 1,
+    backward_cost: int = 1,
+    weight_cost: int = 1,
+) -> tuple[Fraction, str]:
+    """Bubble of ideal time where only the ramps at both ends are lost; its formula.
+
+    A split backward fills the ramps with weights' gradients that were put off: p - 1 of
+    them, or fewer where there are fewer microbatches than ranks.
+    """
+    p, m = world_size, num_microbatches
+    if schedule != "zb-h1":
+        return Fraction(p - 1, num_model_chunks * m), "(p-1)/(v*m)"
+    both, put_off = forward_cost + backward_cost, min(m, p) - 1
+    bubble = Fraction((p - 1) * both - put_off * weight_cost, m * (both + weight_cost))
+    if m >= p:
+        return bubble, "(p-1)(F+B-W)/(m(F+B+W))"
+    return bubble, "((p-1)(F+B)-(m-1)W)/(m(F+B+W)), as m < p"
 
 
 def get_peak_in_flight(order: Sequence[Step]) -> int:
@@ -363,33 +388,52 @@ def draw(timeline: Timeline, world_size: int) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the schedules of one pipeline, with bubble and memory."""
-    parser = argparse.ArgumentParser(prog="python -m mini_impls.schedules")
+    parser = argparse.ArgumentParser(
+        prog=os.environ.get("READERKIT_COMMAND", "python -m mini_impls.schedules"),
+        description="Pipeline schedules, drawn: what each rank does and waits for.",
+    )
     parser.add_argument("--world", type=int, default=4, help="ranks (p)")
     parser.add_argument("--microbatches", type=int, default=8, help="(m)")
     parser.add_argument("--chunks", type=int, default=2, help="model chunks a rank (v)")
     parser.add_argument("--backward-cost", type=int, default=1, help="a forward is 1")
     args = parser.parse_args(argv)
+    for name in ("world", "microbatches", "chunks", "backward_cost"):
+        if getattr(args, name) < 1:
+            option = name.replace("_", "-")
+            text = f"--{option} {getattr(args, name)} is not above 0"
+            print(f"{parser.prog}: {text}", file=sys.stderr)
+            return 1
     for schedule in SCHEDULES:
         v = args.chunks if schedule == "interleaved" else 1
-        try:
-            orders = get_orders(schedule, args.world, args.microbatches, v)
-        except ValueError as error:
-            print(f"{parser.prog}: {error}", file=sys.stderr)
-            return 1
-        timeline = get_timeline(orders, backward_cost=args.backward_cost)
-        ideal, total = get_bubble(timeline, args.world)
-        idle, work = args.world - 1, v * args.microbatches
-        formula, says = idle / work, "(p-1)/(v*m)"
-        if schedule == "zb-h1":  # a backward is B and W here, at 1 for W
-            formula = idle * args.backward_cost / (work * (2 + args.backward_cost))
-            says = "(p-1)(F+B-W)/(m(F+B+W))"
         print(f"{schedule}: p={args.world} m={args.microbatches} v={v}")
-        print(draw(timeline, args.world))
-        print(f"  bubble of ideal time {float(ideal):.2%}, {says} = {formula:.2%}")
-        print(f"  bubble of all time   {float(total):.2%}")
-        print(f"  most activations held, each of 1/{v} of a rank's layers:", end=" ")
-        print(*map(get_peak_in_flight, orders), end="\n\n")
+        try:
+            print(
+                describe(schedule, args.world, args.microbatches, v, args.backward_cost)
+            )
+        except ValueError as error:
+            print(f"  does not fit: {error}")
+        print()
     return 0
+
+
+def describe(
+    schedule: str,
+    world_size: int,
+    num_microbatches: int,
+    num_model_chunks: int,
+    backward_cost: int,
+) -> str:
+    """Return a schedule drawn, its bubble beside the formula, and what it holds."""
+    sizes = (world_size, num_microbatches, num_model_chunks)
+    orders = get_orders(schedule, *sizes)
+    timeline = get_timeline(orders, backward_cost=backward_cost)
+    ideal, total = get_bubble(timeline, world_size)
+    closed, formula = get_closed_bubble(schedule, *sizes, backward_cost=backward_cost)
+    held = " ".join(str(get_peak_in_flight(order)) for order in orders)
+    return f"""{draw(timeline, world_size)}
+  bubble of ideal time {float(ideal):.2%}, {formula} = {float(closed):.2%}
+  bubble of all time   {float(total):.2%}
+  most activations held, each of 1/{num_model_chunks} of a rank's layers: {held}"""
 
 
 if __name__ == "__main__":

@@ -10,7 +10,12 @@ from torch.distributed.elastic.multiprocessing import SignalException
 from mini_impls.compare.known import COMPARISONS, find
 from mini_impls.compare.run import compare
 from mini_impls.compare.show import render
-from mini_impls.launch import RankFailedError, is_under_torchrun
+from mini_impls.launch import (
+    RankFailedError,
+    complain,
+    is_under_torchrun,
+    program,
+)
 from readerkit.commands.evidence import records_folder
 from readerkit.commands.library import open_library
 from readerkit.errors import ReaderkitError
@@ -21,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     """Compare, print, save; return 0 where all agrees or is explained, 1 otherwise."""
     names = "\n".join(f"  {c.mini} --upstream {c.upstream}" for c in COMPARISONS)
     parser = argparse.ArgumentParser(
-        prog="python -m mini_impls.compare",
+        prog=program(),
         description="Run a mini beside its upstream on the same work.",
         epilog=f"comparisons:\n{names}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -62,9 +67,7 @@ def main(argv: list[str] | None = None) -> int:
             write_atomically(path, record.to_text().encode())
             print(f"wrote {path}", file=sys.stderr)
     except (ValueError, ReaderkitError, RankFailedError) as error:
-        if os.environ.get("RANK", "0") == "0":  # torchrun's ranks all find the same
-            print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 1
+        return complain(f"{parser.prog}: {error}")
     except SignalException as error:
         return 128 + error.sigval
     print(record.to_text() if args.json else render(record), end="\n")

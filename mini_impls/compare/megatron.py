@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import Any
 
+from torch.distributed import distributed_c10d
+
 from mini_impls.launch import Rank
 
 
@@ -14,11 +16,14 @@ def start(
     The directory that `upstream_files.write_megatron` wrote must be on `sys.path`.
     """
     parallel_state: Any = import_module("megatron.core.parallel_state")
+    default = distributed_c10d.default_pg_timeout
     parallel_state.initialize_model_parallel(
         tensor_model_parallel_size=tensor,
         pipeline_model_parallel_size=pipeline,
         virtual_pipeline_model_parallel_size=chunks,
         create_gloo_process_groups=False,
+        # Its own default is half an hour, whatever the run's timeout.
+        distributed_timeout_minutes=default.total_seconds() / 60,
     )
     made = {
         "dp": (

@@ -20,14 +20,22 @@ from mini_impls.model import GPTConfig, build_model, reference_run
 
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train, save half-way, resume from the file, and end where one process ends."""
+    temporary = tempfile.mkdtemp(prefix="fsdp-state-") if rank.rank == 0 else ""
+    paths = [temporary]
+    dist.broadcast_object_list(paths, group_src=0, group=rank.group)
+    try:
+        train(rank, args, Path(paths[0]) / "step")
+    finally:
+        if temporary:
+            shutil.rmtree(temporary)
+
+
+def train(rank: launch.Rank, args: argparse.Namespace, directory: Path) -> None:
+    """Train in two halves, with nothing but `directory` between them."""
     config, group = GPTConfig(), rank.group
     reference = reference_run(
         config, steps=args.steps, batch_size=8 * args.world, chunks=args.world
     )
-    temporary = tempfile.mkdtemp(prefix="fsdp-state-") if rank.rank == 0 else ""
-    paths = [temporary]
-    dist.broadcast_object_list(paths, group_src=0, group=group)
-    directory = Path(paths[0]) / "step"
     model = build_model(config).to(rank.device)
     half = args.steps // 2
     for start, stop, seed in ((0, half, 0), (half, args.steps, 1)):
@@ -56,8 +64,6 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
         if len(shard.param):
             apart = max(apart, (shard.param.detach().cpu() - want).abs().max().item())
     rank.say_each(f"largest difference of a shard from the one process: {apart:.1e}")
-    if temporary:
-        shutil.rmtree(temporary)
 
 
 def check(args: argparse.Namespace) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.minis import named, run_module, spelt_out
+from readerkit.commands.minis import named, one_of, run_module
 from readerkit.commands.options import book_option, own_help_option
+
+if TYPE_CHECKING:
+    from readerkit.annotations import Comparison
 
 
 @click.command(
@@ -25,17 +30,33 @@ def compare(
     """Run MINI and its upstream from the same weights on the same data.
 
     OPTIONS: --upstream NAME, --world N, --steps N, --timeout SECONDS, --json, and
-    --save [DIR]; readerkit compare MINI --help lists the comparisons. Exit 0 where
-    every line agrees or is explained.
+    --save [DIR]; readerkit compare MINI --help lists them. Exit 0 where every line
+    agrees or is explained. Without MINI, lists the comparisons there are.
 
     \b
     Example:
+        readerkit compare
         readerkit compare ddp
         readerkit compare tp --upstream megatron
     """
-    arguments = [spelt_out(named(mini, wants_help), book), *options]
+    from readerkit.commands.library import open_library
+
+    if mini is None and wants_help:
+        named(mini, wants_help)
+    there_are = open_library(book).book.comparisons.values()
+    if mini is None:
+        click.echo(listed(there_are))
+        return
+    arguments = [one_of(list(dict.fromkeys(c.mini for c in there_are)), mini), *options]
     if book is not None:
         arguments += ["--book", str(book.absolute())]
     if wants_help:
         arguments.append("--help")
-    run_module("mini_impls.compare", arguments)
+    run_module("mini_impls.compare", arguments, command="readerkit compare")
+
+
+def listed(comparisons: Iterable[Comparison]) -> str:
+    """Return what to type for each comparison, and what it holds side by side."""
+    typed = {f"{c.mini} --upstream {c.upstream}": c.title for c in comparisons}
+    width = max(map(len, typed), default=0)
+    return "\n".join(f"{what:{width}}  {title}" for what, title in typed.items())

@@ -103,7 +103,8 @@ def measure(chosen: Lab, folder: Path, options: tuple[str, ...]) -> None:
             f"lab {chosen.id} has nothing to run: readerkit lab {chosen.id} shows it"
         )
     path = folder / _file_name(chosen, on_gpus="nccl" in " ".join(options))
-    run_module(chosen.module, [*options, "--out", str(path)])
+    typed = f"readerkit lab {chosen.id} --run"
+    run_module(chosen.module, [*options, "--out", str(path)], command=typed)
     if path.is_file():
         if chosen.id == "01":
             _draw_steps(path)

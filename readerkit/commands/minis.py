@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import os
 import signal
 import subprocess
 import sys
@@ -47,13 +48,22 @@ def spelt_out(mini: str, book: Path | None) -> str:
 
     library = open_library(book)
     files = library.sources(library.upstream(MINIS)).paths
-    names = sorted({Path(file).stem for file in files} - _SHARED)
+    return one_of(sorted({Path(file).stem for file in files} - _SHARED), mini)
+
+
+def one_of(names: Sequence[str], mini: str) -> str:
+    """Return the name that was meant, an alias spelt out.
+
+    Raises:
+        ReaderkitError: it is none of them; the message names them.
+    """
     name = ALIASES.get(mini, mini)
     if name in names:
         return name
-    short = ", ".join(f"{alias} for {full}" for alias, full in ALIASES.items())
+    short = [f"{alias} for {full}" for alias, full in ALIASES.items() if full in names]
+    also = f" ({', '.join(short)})" if short else ""
     raise ReaderkitError(
-        f"unknown mini: got '{mini}', expected one of {', '.join(names)} ({short})"
+        f"unknown mini: got '{mini}', expected one of {', '.join(names)}{also}"
     )
 
 
@@ -65,8 +75,12 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def run_module(module: str, arguments: Sequence[str], *, torch: bool = True) -> None:
+def run_module(
+    module: str, arguments: Sequence[str], *, command: str, torch: bool = True
+) -> None:
     """Run a module as a process of its own; its exit code becomes the command's.
+
+    `command` is what was typed, for its messages.
 
     Raises:
         ReaderkitError: it needs torch, and torch is not installed here.
@@ -77,13 +91,13 @@ def run_module(module: str, arguments: Sequence[str], *, torch: bool = True) -> 
             "install readerkit with its extra 'torch'"
         )
     sys.stdout.flush()
-    code = _run([sys.executable, "-m", module, *arguments])
+    code = _run([sys.executable, "-m", module, *arguments], command)
     if code:
         raise click.exceptions.Exit(code if code > 0 else 128 - code)
 
 
-def _run(command: Sequence[str]) -> int:
-    """Run a command to its end, and return its exit code.
+def _run(arguments: Sequence[str], command: str) -> int:
+    """Run a process to its end, and return its exit code.
 
     It has a process group of its own, so that ^C reaches it once, from here, and it is
     waited for while it ends its ranks and takes its files away. It is always told so by
@@ -100,7 +114,8 @@ def _run(command: Sequence[str]) -> int:
     before = {name: signal.signal(name, end) for name in _ENDING}
     try:
         process = subprocess.Popen(
-            command,
+            arguments,
+            env={**os.environ, "READERKIT_COMMAND": command},
             process_group=0,
             preexec_fn=_end_with_parent if sys.platform == "linux" else None,
         )

@@ -34,4 +34,9 @@ def run(
     """
     name = spelt_out(named(mini, wants_help), book)
     more = ["--help"] if wants_help else []
-    run_module(f"mini_impls.{name}", [*options, *more], torch=name != "schedules")
+    run_module(
+        f"mini_impls.{name}",
+        [*options, *more],
+        command=f"readerkit run {mini}",
+        torch=name != "schedules",
+    )

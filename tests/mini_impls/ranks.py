@@ -16,6 +16,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from mini_impls.failures import is_felt
 from mini_impls.launch import Rank, die_with_parent
 
 # One clean process imports torch once and every rank is forked from it: a quick start
@@ -101,7 +102,8 @@ class RankPool:
         if failures or waiting:
             self.close()
         if failures:
-            _, rank, text = min(failures)
+            # A neighbour may be quicker to say that a connection closed.
+            _, rank, text = min(failures, key=lambda f: (is_felt(f[2]), f))
             raise RankFailure(f"rank {rank} of {self.world_size}: {text}")
         if waiting:
             missing = sorted(waiting.values())

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from argparse import Namespace
 from importlib import import_module
 
@@ -120,6 +121,24 @@ def test_what_cannot_be_shown_is_one_line(capfd, name, argv, message):
     assert captured.out == ""
     assert message in captured.err
     assert captured.err.count("\n") == 1
+
+
+def fail_in_a_step(rank, folder):
+    """Run a demo whose first step raises; return what it left in `folder`."""
+    demo = import_module("mini_impls.demos.fsdp_state")
+    train_step, demo.train_step = demo.train_step, None
+    tempfile.tempdir = str(folder)
+    try:
+        run_demo(rank, "fsdp_state", {})
+    except TypeError:
+        return [path.name for path in folder.iterdir()]
+    finally:
+        demo.train_step, tempfile.tempdir = train_step, None
+
+
+def test_a_demo_that_fails_leaves_no_files(pool2, tmp_path):
+    # The first rank made the folder, and takes it away.
+    assert pool2.run(fail_in_a_step, tmp_path)[0] == []
 
 
 def test_a_reader_that_leaves_early_is_no_failure():

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
+from torch.distributed.elastic.multiprocessing import PContext
 
 from mini_impls import launch
 from mini_impls.launch import RankFailedError
@@ -61,6 +62,57 @@ def test_first_failed_rank_is_named_with_its_own_error(tmp_path, how, message):
     clock = tmp_path / "clock"
     with pytest.raises(RankFailedError, match=message):
         launch.run(misbehave, (how, clock), world_size=2, timeout_s=1.0)
+    assert time.monotonic() - float(clock.read_text()) < 10
+
+
+def hang_in_a_group(rank):
+    group = dist.new_group([0, 1])
+    if rank.rank == 1:
+        time.sleep(30)
+    dist.all_reduce(torch.ones(1), group=group)
+
+
+def test_the_timeout_holds_in_groups_that_are_made_later():
+    message = (
+        r"(?s)rank 0 failed first: .*[Tt]imed out.*"
+        r"rank 1 is missing: it stands at .*in hang_in_a_group: time.sleep\(30\)"
+    )
+    with pytest.raises(RankFailedError, match=message):
+        launch.run(hang_in_a_group, world_size=2, timeout_s=1.0)
+
+
+def return_early(rank):
+    if rank.rank == 0:
+        dist.all_reduce(torch.ones(1), group=rank.group)
+
+
+def test_a_rank_that_returned_early_is_missing():
+    message = r"(?s)rank 0 failed first: .*rank 1 is missing: it had already returned"
+    with pytest.raises(RankFailedError, match=message):
+        launch.run(return_early, world_size=2, timeout_s=1.0)
+
+
+def stand_still(rank, clock):
+    if rank.rank == 1:
+        clock.write_text(str(time.monotonic()))
+        os.kill(os.getpid(), signal.SIGSTOP)
+    dist.all_reduce(torch.ones(1), group=rank.group)
+
+
+def test_a_rank_that_cannot_take_a_signal_does_not_hold_up_the_end(
+    tmp_path, monkeypatch
+):
+    clock = tmp_path / "clock"
+    poll = PContext.wait
+
+    def late(ranks, *args, **kwargs):
+        # On a busy machine a rank may end between two looks of the launcher.
+        time.sleep(0.5)
+        return poll(ranks, *args, **kwargs)
+
+    monkeypatch.setattr(PContext, "wait", late)
+    with pytest.raises(RankFailedError, match=r"rank 0 failed first: .*[Tt]imed out"):
+        launch.run(stand_still, (clock,), world_size=2, timeout_s=1.0)
     assert time.monotonic() - float(clock.read_text()) < 10
 
 
@@ -253,8 +305,36 @@ def test_world_that_does_not_fit_is_one_line(capfd, argv, options, message):
 def test_under_torchrun_the_environment_wins(monkeypatch, capfd):
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
     monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("RANK", "0")
     assert launch.main(never, description="never", argv=["--world", "2"]) == 1
     assert "--world 2 under torchrun with 4" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("rank", "lines"), [("0", 1), ("1", 0)])
+def test_torchruns_ranks_leave_it_to_the_first_to_say_what_all_find(
+    monkeypatch, capfd, rank, lines
+):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setattr(launch, "SPEAK_S", 0.0)
+    assert launch.main(never, description="never", argv=["--world", "2"]) == 1
+    assert capfd.readouterr().err.count("\n") == lines
+
+
+@pytest.mark.slow
+def test_sizes_that_do_not_fit_are_said_once_under_torchrun():
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "3"]
+    done = subprocess.run(
+        [*torchrun, "-m", "mini_impls.tensor_parallel"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("python -m mini_impls.tensor_parallel: ") == 1
+    assert done.stderr.count("not divisible by 3") == 1
 
 
 def count_everything(rank):

@@ -198,8 +198,12 @@ def test_warmup_counts(sizes, expected):
 
 def torch_order(name, world_size, num_microbatches, num_model_chunks, rank):
     """Compute steps of torch's schedule, without a process group."""
-    if name == "interleaved":
-        made = object.__new__(torch_schedules.ScheduleInterleaved1F1B)
+    if name in ("interleaved", "zb-h1"):
+        by_name = {
+            "interleaved": torch_schedules.ScheduleInterleaved1F1B,
+            "zb-h1": torch_schedules.ScheduleInterleavedZeroBubble,
+        }
+        made = object.__new__(by_name[name])
         made.pp_group_size, made.n_local_stages = world_size, num_model_chunks
         made._n_microbatches = num_microbatches
         made.microbatches_per_round = world_size
@@ -212,7 +216,12 @@ def torch_order(name, world_size, num_microbatches, num_model_chunks, rank):
         made = object.__new__(by_name[name])
         made._num_stages, made._n_microbatches = world_size, num_microbatches
         actions = made._get_pipeline_order()[rank]
-    kinds = {torch_schedules.F: "F", torch_schedules.FULL_BACKWARD: "B"}
+    kinds = {
+        torch_schedules.F: "F",
+        torch_schedules.FULL_BACKWARD: "B",
+        torch_schedules.I: "B",
+        torch_schedules.W: "W",
+    }
     return [
         Step(kinds[a.computation_type], a.microbatch_index, a.stage_index)
         for a in actions
@@ -223,8 +232,6 @@ def torch_order(name, world_size, num_microbatches, num_model_chunks, rank):
 def test_orders_are_torchs():
     for case in SIZES:
         name, world_size, num_microbatches, num_model_chunks = case
-        if name == "zb-h1":
-            continue  # torch's schedule of this kind has several chunks a rank
         if name == "1f1b" and num_microbatches < world_size:
             continue  # torch refuses; Megatron, and this file, shorten the warm-up
         if name == "interleaved" and num_model_chunks == 1:
@@ -444,8 +451,44 @@ def test_torch_is_not_imported():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-def test_command_prints_tables_and_names_what_does_not_fit(capsys):
+def test_command_prints_every_schedule_or_says_why_not(capsys):
     assert schedules.main(["--world", "2", "--microbatches", "2"]) == 0
     assert "rank 1 | .   F0a F1a F0b B0b" in capsys.readouterr().out
-    assert schedules.main(["--world", "2", "--microbatches", "3"]) == 1
-    assert "3 is not a multiple of 2" in capsys.readouterr().err
+    assert schedules.main(["--world", "2", "--microbatches", "3"]) == 0
+    parts = capsys.readouterr().out.strip().split("\n\n")
+    assert [part.partition(":")[0] for part in parts] == list(schedules.SCHEDULES)
+    assert ["rank 0 | " in part for part in parts] == [True, True, False, True]
+    assert "3 is not a multiple of 2" in parts[2]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--backward-cost", "-1"), ("--backward-cost", "0"), ("--world", "0")],
+)
+def test_sizes_and_costs_that_are_not_above_zero_are_one_message(capsys, option, value):
+    assert schedules.main([option, value]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.endswith(f": {option} {value} is not above 0\n")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("costs", [(0, 1, 1), (1, -1, 1), (1, 1, 0)])
+def test_a_step_takes_time(costs):
+    with pytest.raises(ValueError, match="a step of no time"):
+        get_timeline(get_orders("zb-h1", 2, 2), *costs)
+
+
+@pytest.mark.parametrize("costs", [(1, 1, 1), (1, 2, 1), (1, 3, 1), (2, 3, 2)])
+def test_the_formula_beside_a_bubble_is_the_bubble(costs):
+    for case in SIZES:
+        bubble, _ = get_bubble(get_timeline(get_orders(*case), *costs), case[1])
+        assert schedules.get_closed_bubble(*case, *costs)[0] == bubble, case
+
+
+def test_a_split_backward_holds_as_much_on_every_rank_as_1f1b_on_the_first():
+    held = {
+        name: list(map(get_peak_in_flight, get_orders(name, 4, 8)))
+        for name in ("1f1b", "zb-h1")
+    }
+    assert held == {"1f1b": [4, 3, 2, 1], "zb-h1": [4, 4, 4, 4]}

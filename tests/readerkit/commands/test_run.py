@@ -47,6 +47,29 @@ def test_help_without_a_mini_is_the_help_of_the_command(capsys):
     assert "Missing argument 'MINI'" in done.err
 
 
+@pytest.mark.parametrize("mini", ["ddp", "schedules"])
+def test_a_mistake_is_said_in_the_name_of_what_was_typed(mini):
+    done = run_process("run", mini, "--nothing")
+    assert done.code == 2
+    assert f"readerkit run {mini}: error: unrecognized arguments: --nothing" in done.err
+
+
+def test_compare_without_a_mini_lists_what_is_held_against_what(capsys):
+    done = run(capsys, "compare")
+    assert (done.code, done.err) == (0, "")
+    rows = [line.split()[:3] for line in done.out.splitlines()]
+    assert ["ddp", "--upstream", "megatron"] in rows
+    assert len(rows) == len(set(map(tuple, rows))) >= 20
+
+
+def test_a_mini_that_is_not_compared_is_refused_by_a_list_without_it(capsys):
+    for mini in ("inference", "schedules", "nothing"):
+        done = run(capsys, "compare", mini)
+        assert (done.code, done.out) == (1, "")
+        assert mini not in done.err.partition("expected one of")[2]
+        assert "collectives" in done.err
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize(
     ("signum", "code"),
