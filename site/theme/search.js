@@ -4,9 +4,9 @@
   const input = document.getElementById("search");
   const box = document.getElementById("search-results");
   const root = document.body.dataset.root;
-  const LIMIT = 40;
+  const LIMIT = 40, WRITTEN = 12, BEGIN = "(?:^|[^a-z0-9])";
   const SPANISH = { citation: "decisión", note: "nota", pitfall: "trampa", concept: "concepto", chapter: "capítulo",
-    lab: "lab", estimate: "cálculo", beside: "al lado", file: "archivo", name: "nombre" };
+    lab: "lab", quiz: "quiz", reference: "obra", symptom: "síntoma", page: "página", estimate: "cálculo", beside: "al lado", file: "archivo", name: "nombre" };
   let entries = null, asked = false, chosen = -1;
 
   // The index is a script, because a page that is opened as a file may not fetch.
@@ -14,24 +14,31 @@
     entries = [];
     data.texts.forEach(function (text) {
       entries.push({ kind: text[0], name: text[1], spanish: text[5], where: text[2], page: text[3],
-        key: flat(text[1]), body: plain(text[4]), weight: 0 });
+        key: words(text[1] + " " + (text[5] || "")), body: words(text[4]), weight: 0 });
     });
     data.files.forEach(function (file) {
       entries.push({ kind: "file", name: file[1].split("/").pop(), where: file[1], page: file[0],
-        key: flat(file[1]), body: "", weight: 1 });
+        key: words(file[1]), weight: 1 });
       file[2].split(" ").forEach(function (item) {
         const cut = item.lastIndexOf(":");
         if (cut < 1) return;
         const name = item.slice(0, cut);
         entries.push({ kind: "name", name: name, where: file[1] + ":" + item.slice(cut + 1),
-          page: file[0] + "#L" + item.slice(cut + 1), key: flat(name), body: "", weight: 2 });
+          page: file[0] + "#L" + item.slice(cut + 1), key: words(name), weight: 2 });
       });
     });
     show();
   };
   // Without accents: who types "perdida" finds "pérdida".
   function plain(text) { return text.toLowerCase().normalize("NFD").replace(/[\u0300-\u036f]/g, ""); }
-  function flat(text) { return plain(text).replace(/[_\s]+/g, ""); }
+  // In small letters, the words inside a name apart: "RowParallelLinear" is row|parallel|linear.
+  function words(text) {
+    return plain(text.replace(/([a-z0-9])([A-Z])/g, "$1|$2").replace(/([A-Z])([A-Z][a-z])/g, "$1|$2"));
+  }
+  // A pattern for letters with or without a joint between any two: "allreduce" is in "all-reduce".
+  function joined(letters, joint) {
+    return Array.from(letters, function (letter) { return letter.replace(/[^a-z0-9]/, "\\$&"); }).join(joint);
+  }
   function load() {
     if (asked) return;
     asked = true;
@@ -39,30 +46,45 @@
     script.src = root + "search-index.js";
     document.head.append(script);
   }
-  function score(entry, terms, whole) {
-    let total = entry.weight * 4 + entry.name.length / 40;
+  // 0: its title says every word; 1: its text does; 2: letters in the middle of a word; else none.
+  function level(entry, terms) {
+    let worst = 0;
     for (const term of terms) {
-      const at = entry.key.indexOf(term);
-      if (at < 0) {
-        if (!entry.body || !entry.body.includes(term)) return -1;
-        total += 30;
-      } else if (at > 0) total += 2;
+      if (term.begins.test(entry.key)) continue;
+      if (entry.body && term.begins.test(entry.body)) worst = Math.max(worst, 1);
+      else if (entry.key.includes(term.text) || entry.body && entry.body.includes(term.text)) worst = 2;
+      else return -1;
     }
-    const last = entry.key.slice(entry.key.lastIndexOf(".") + 1);
-    if (entry.key === whole || last === whole) total -= 12;
-    else if (last.startsWith(whole)) total -= 5;
-    return total + 100;
+    return worst;
+  }
+  // Which part of the list it belongs to: what people wrote about the word, then names that hold it,
+  // then what has its letters in the middle of a word.
+  function group(entry, found, query) {
+    const last = entry.name.slice(entry.name.lastIndexOf(".") + 1);
+    const typed = /[A-Z_.]/.test(query) && (entry.name === query || entry.weight === 2 && last === query);
+    if (typed) return 0;
+    if (found === 2) return entry.weight ? 4 : 5;
+    return entry.weight ? 3 : 1 + found;
   }
   function find(query) {
-    const terms = plain(query).split(/[\s_]+/).filter(Boolean);
+    const terms = plain(query).split(/[\s_-]+/).filter(Boolean).map(function (text) {
+      return { text: text, begins: new RegExp(BEGIN + joined(text, "[-_|]?")) };
+    });
     if (!terms.length) return [];
-    const whole = flat(query), found = [];
+    const whole = joined(plain(query).replace(/[\s_-]+/g, ""), "[-_|\\s]*");
+    const phrase = new RegExp(BEGIN + whole), name = new RegExp("(?:^|[./])" + whole + "$");
+    const groups = [[], [], [], [], [], []];
     for (const entry of entries) {
-      const value = score(entry, terms, whole);
-      if (value >= 0) found.push([value, entry]);
+      const found = level(entry, terms);
+      if (found < 0) continue;
+      const said = phrase.test(entry.key) || Boolean(entry.body) && phrase.test(entry.body);
+      const value = (name.test(entry.key) ? -9 : said ? -5 : 0) + entry.weight * 2 + entry.name.length / 40;
+      groups[group(entry, found, query.trim())].push([value, entry]);
     }
-    found.sort(function (a, b) { return a[0] - b[0]; });
-    return found.slice(0, LIMIT).map(function (pair) { return pair[1]; });
+    groups.forEach(function (each) { each.sort(function (a, b) { return a[0] - b[0]; }); });
+    const [exact, titled, said, named, ...within] = groups;
+    return [...exact, ...titled.slice(0, WRITTEN), ...said.slice(0, WRITTEN), ...named, ...titled.slice(WRITTEN), ...said.slice(WRITTEN), ...within.flat()]
+      .slice(0, LIMIT).map(function (pair) { return pair[1]; });
   }
   function part(kind, text) {
     const span = document.createElement("span");
@@ -110,7 +132,7 @@
     links[chosen].scrollIntoView({ block: "nearest" });
     input.setAttribute("aria-activedescendant", links[chosen].id);
   }
-  input.addEventListener("focus", load);
+  input.addEventListener("focus", function () { load(); if (input.value.trim()) show(); });
   input.addEventListener("input", show);
   input.addEventListener("keydown", function (event) {
     if (event.key === "ArrowDown") pick(chosen + 1);
@@ -124,9 +146,12 @@
     const links = box.querySelectorAll("a");
     if (!box.hidden && links[chosen]) { links[chosen].click(); open(false); }
   });
-  document.addEventListener("click", function (event) {
-    if (!input.form.contains(event.target)) open(false);
+  input.form.addEventListener("focusout", function (event) {
+    if (!input.form.contains(event.relatedTarget)) open(false);
   });
+  box.tabIndex = -1;  // else a list that scrolls is a stop of its own
+  // A press on the list, its scroll bar too, leaves the focus where it is.
+  box.addEventListener("mousedown", function (event) { event.preventDefault(); });
   document.addEventListener("keydown", function (event) {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
       event.preventDefault();

@@ -1,4 +1,4 @@
-"""The search index: a script with every name, path, note, chapter and lab."""
+"""The search index: a script with every name and path, and all that people wrote."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from readerkit.render.html.chapter import Script
 from readerkit.render.html.estimate_page import SECTIONS
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.notes import SPANISH
-from readerkit.render.html.pages import Writing
+from readerkit.render.html.pages import Writing, menu
+from readerkit.render.html.quiz_page import PhaseView
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.visible import visible
+from readerkit.routes import Routes
 
 FILE = "search-index.js"
 
@@ -23,6 +25,8 @@ def search_index(shelf: Shelf, writing: Writing) -> bytes:
     texts = [*_notes(shelf), *_ideas(shelf), *_chapters(writing.scripts)]
     texts += _labs(writing.labs)
     texts += _estimates() if writing.examples else ()
+    texts += [*_quiz(writing.phases), *_symptoms(writing.routes)]
+    texts += [*_works(shelf), *_pages(shelf, writing)]
     data = {"texts": texts, "files": list(_files(shelf))}
     # ASCII, so that no character of a name can end a string or hide in it.
     packed = json.dumps(data, separators=(",", ":"))
@@ -87,6 +91,38 @@ def _estimates() -> Iterator[list[str]]:
         yield ["estimate", title, "estimates", page, f"{name} {about}"]
 
 
+def _quiz(phases: Iterable[PhaseView]) -> Iterator[list[str]]:
+    for phase in phases:
+        title = phase.title.unescape()
+        goals = " ".join(objective.unescape() for objective, _ in phase.objectives)
+        yield ["quiz", title, "quiz", phase.page, goals]
+        for each in phase.topics:
+            topic = each.topic.unescape()
+            page = f"{phase.page}#topic-{topic.replace(' ', '_')}"
+            yield ["quiz", topic, title, page, each.command.unescape()]
+
+
+def _symptoms(routes: Routes) -> Iterator[list[str]]:
+    for each in routes.failures:
+        page = f"{addresses.PATHS}#failure"
+        yield ["symptom", visible(each.symptom), "paths", page, visible(each.cause)]
+
+
+def _works(shelf: Shelf) -> Iterator[list[str]]:
+    for work in shelf.book.references.values():
+        page = f"{addresses.REFERENCES}#{work.key}"
+        where = f"{work.authors}, {work.year}"
+        text = " ".join([work.key, work.authors, *work.sections.values()])
+        yield ["reference", visible(work.title), visible(where), page, visible(text)]
+
+
+def _pages(shelf: Shelf, writing: Writing) -> Iterator[list[str]]:
+    for item in menu(shelf, writing):
+        spanish = item.label.es.unescape() if item.label.es else ""
+        page = addresses.href(item.page)
+        yield ["page", item.label.en.unescape(), item.page, page, "", spanish]
+
+
 def _text(kind: str, script: Script, page: str) -> list[str]:
     title = script.text.partition("\n")[0].removeprefix("# ")
     spanish = script.spanish.partition("\n")[0].removeprefix("# ")
@@ -98,6 +134,8 @@ def _files(shelf: Shelf) -> Iterator[list[str]]:
     for file, sheet in shelf.sheets.items():
         page = addresses.href(addresses.source_page(*file))
         names = " ".join(
-            f"{name}:{lines[0]}" for name, lines in sheet.names.defined.items()
+            f"{name}:{line}"
+            for name, lines in sheet.names.defined.items()
+            for line in lines
         )
         yield [page, visible(file[1]), visible(names)]

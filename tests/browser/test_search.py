@@ -1,0 +1,102 @@
+"""Search: what people wrote comes before names, and the list is no trap."""
+
+from __future__ import annotations
+
+import pytest
+
+LAYERS = "read/megatron/megatron/core/tensor_parallel/layers.py.html"
+WRITTEN = {"citation", "note", "pitfall", "concept", "chapter", "lab", "beside"}
+
+
+@pytest.fixture
+def layers(site, open_page):
+    return open_page(f"file://{site}/{LAYERS}", width=1440)
+
+
+def look_for(page, query):
+    """The kinds and names that a query finds, in order."""
+    page.locator("#search").fill(query)
+    page.locator("#search-results > *").first.wait_for()
+    found = page.locator("#search-results a")
+    return list(
+        zip(
+            found.locator(".what").all_inner_texts(),
+            found.locator(".name").all_inner_texts(),
+            strict=True,
+        )
+    )
+
+
+def test_notes_that_say_a_word_stand_before_names_that_hold_its_letters(layers):
+    found = look_for(layers, "dgrad")
+    kinds = [kind for kind, _ in found]
+    names = [name for _, name in found]
+    assert kinds[0] in WRITTEN
+    assert (
+        "The input gradient travels while the weight gradient is computed" in names[:4]
+    )
+    assert not any("GradScaler" in name or "sharded_grad" in name for name in names)
+
+
+def test_a_name_typed_whole_comes_first(layers):
+    assert look_for(layers, "RowParallelLinear")[0] == ("name", "RowParallelLinear")
+    assert look_for(layers, "layers.py")[0] == ("file", "layers.py")
+
+
+def test_names_keep_their_place_beside_a_word_that_every_note_says(layers):
+    kinds = [kind for kind, _ in look_for(layers, "forward")]
+    assert kinds[0] in WRITTEN
+    assert kinds.count("name") > 10
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "name"),
+    [
+        ("ZeRO-3", "concept", "ZeRO"),
+        ("Shoeybi", "reference", "Megatron-LM: Training Multi-Billion"),
+        ("quiz", "page", "Quiz"),
+        ("estimates", "page", "Estimates"),
+        ("collectives", "quiz", "collectives"),
+        ("out of memory at the first", "symptom", "Out of memory at the first"),
+        ("all-reduce", "concept", "All-reduce"),
+        ("all reduce", "concept", "All-reduce"),
+        ("allreduce", "concept", "All-reduce"),
+        ("parallellinear", "name", "ColumnParallelLinear"),
+        ("paramandgrad", "file", "param_and_grad_buffer.py"),
+        ("allel", "file", "parallel_state.py"),
+    ],
+)
+def test_everything_that_is_written_is_found(layers, query, kind, name):
+    found = look_for(layers, query)
+    assert any(k == kind and name in n for k, n in found), found[:12]
+
+
+def test_the_list_closes_when_the_focus_leaves(layers):
+    look_for(layers, "dgrad")
+    layers.keyboard.press("Tab")
+    assert layers.locator("#search-results").is_hidden()
+    layers.keyboard.press("Shift+Tab")
+    layers.locator("#search-results a").first.wait_for()
+    layers.locator("#search-results a").nth(1).click()
+    layers.wait_for_function("location.hash.length > 1")
+
+
+def test_the_box_shows_what_is_typed(layers):
+    box, hint = layers.locator("#search"), layers.locator(".search kbd")
+    assert hint.is_visible()
+    bar = layers.locator(".top").bounding_box()["height"]
+    box.fill("reduce_scatter_to_sequence_parallel")
+    assert hint.is_hidden()
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
+    assert layers.locator(".top").bounding_box()["height"] == bar
+    box.fill("")
+    box.blur()
+    assert hint.is_visible()
+
+
+def test_on_a_phone_the_list_is_on_the_screen(site, open_page):
+    page = open_page(f"file://{site}/{LAYERS}", width=390)
+    look_for(page, "dgrad")
+    box = page.locator("#search-results").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
