@@ -57,7 +57,7 @@ def test_a_prediction_is_answered(record):
     assert "No: all-reduce. 0 / 1" in guess.inner_text()
     record.get_by_role("button", name="all-reduce").click()
     assert "Yes: all-reduce. 1 / 2" in guess.inner_text()
-    assert record.locator(".strip").first.locator("a.ev:visible").count() == 2 * 2
+    assert record.locator(".strip").first.locator(".ev:visible").count() == 2 * 2
     for _ in range(11):
         record.get_by_role("button", name="all-reduce").click()
     assert "12 / 13" in guess.inner_text()

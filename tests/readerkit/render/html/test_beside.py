@@ -215,6 +215,24 @@ def test_a_note_names_a_section_once_with_all_its_mini_lines(built):
     ]
 
 
+ONE_LINE = """\
+- id: sum
+  at: {file: lib/linear.py, symbol: Linear.forward, code: "y = all_reduce(...)"}
+  kind: note
+  title: The sum
+  text: Over all ranks.
+  concepts: [all-reduce]
+"""
+
+
+def test_a_note_on_one_line_names_one_line(built):
+    html = built(files={"annotations/sample/sum.yaml": ONE_LINE}, page=LINEAR)
+    there = note(html, "sum")
+    assert 'linear.py.html#L17"><span class="b" lang="en">line</span>' in there
+    assert "<code>lib/linear.py:17</code>" in there
+    assert "17-17" not in there
+
+
 def without_lines(record):
     """Return a record of which no line of upstream ran."""
     lit = tuple(row for row in record.lit if row.upstream == "minis")
