@@ -233,6 +233,11 @@ def test_a_note_on_one_line_names_one_line(built):
     assert "17-17" not in there
 
 
+def test_a_list_of_notes_names_one_line_too(built):
+    html = built(files={"annotations/sample/sum.yaml": ONE_LINE}, page="concepts.html")
+    assert '<span class="dim">linear.py:17</span>' in html
+
+
 def without_lines(record):
     """Return a record of which no line of upstream ran."""
     lit = tuple(row for row in record.lit if row.upstream == "minis")
