@@ -60,7 +60,7 @@
     moment.querySelectorAll(".ev:not(.none)").forEach(function (event) {
       event.classList.add("on");
       const side = document.createElement("div"), about = document.createElement("p");
-      about.append(event.querySelector(".unseen").cloneNode(true), event.dataset.about);
+      about.append(event.querySelector(".unseen").cloneNode(true), held(event.dataset.account));
       about.firstChild.className = "lane";
       side.append(about);
       const missing = event.querySelector(".unplaced");
@@ -82,9 +82,11 @@
     picked.hidden = false;
   }
 
+  function held(id) { return document.getElementById(id).content.cloneNode(true); }
+
   // The lines that led to an event, the innermost first; those on this page light up.
   function way(id) {
-    const list = document.getElementById(id).content.cloneNode(true).firstElementChild;
+    const list = held(id).firstElementChild;
     list.querySelectorAll("li").forEach(function (frame, depth) {
       const site = '.l[data-site="' + CSS.escape(frame.dataset.site) + '"]';
       const lines = document.querySelectorAll("main " + site);

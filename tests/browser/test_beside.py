@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 PAGE = "beside/tensor-parallel.html"
 NAME = "#r-tensor_parallel_megatron"
@@ -57,7 +58,7 @@ def test_a_prediction_is_answered(record):
     assert "No: all-reduce. 0 / 1" in guess.inner_text()
     record.get_by_role("button", name="all-reduce").click()
     assert "Yes: all-reduce. 1 / 2" in guess.inner_text()
-    assert record.locator(".strip").first.locator("a.ev:visible").count() == 2 * 2
+    assert record.locator(".strip").first.locator(".ev:visible").count() == 2 * 2
     for _ in range(11):
         record.get_by_role("button", name="all-reduce").click()
     assert "12 / 13" in guess.inner_text()
@@ -106,7 +107,21 @@ def test_the_prediction_speaks_the_chosen_language(page, record):
     page.locator("#lang-es + label").click()
     record.get_by_role("button", name="all-reduce").click()
     assert "Sí: all-reduce." in record.locator(".guess").inner_text()
-    assert record.get_by_role("button", name="Mostrar todo").is_visible()
+    record.get_by_role("button", name="Mostrar todo").click()
+    record.locator(".ev").first.click()
+    picked = record.locator(".picked").inner_text()
+    assert "all-reduce de 65.5 kB float32. grupo tp." in picked
+    assert "matrix products" not in picked
+
+
+def test_a_told_strip_and_a_picked_event_have_no_barrier(site, open_page):
+    page = open_page(f"file://{site}/beside/collectives.html")
+    page.get_by_role("button", name="Just show me").click()
+    page.locator(".moment").nth(1).locator("a.ev").click()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        found = Axe().run(page, options={"preload": False})
+        assert found.violations_count == 0, found.generate_report()
 
 
 def test_both_lanes_stay_in_line(site, open_page):

@@ -71,13 +71,21 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True)
+class Account:
+    """All that a record knows of some events, in a sentence."""
+
+    id: str
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
 class EventCell:
     """One event of one side."""
 
     operation: Operation
     bytes: str
-    about: Markup
-    """All that the record knows of it, in a sentence."""
+    account: str
+    """The id of what is told of it."""
     page: str
     """Where the line that issued it stands; empty where there is none."""
     stack: str
@@ -112,23 +120,26 @@ class RankView:
     rank: int
     phases: tuple[PhaseView, ...]
     stacks: tuple[Stack, ...]
+    accounts: tuple[Account, ...]
 
 
 def rank_view(shelf: Shelf, evidence: Evidence, events: RankEvents) -> RankView:
     """Return the step of one rank; of a stale record without any line."""
-    prefix = f"w-{evidence.record.comparison}-{events.rank}"
-    stacks = [
-        Stack(f"{prefix}-{number}", tuple(_frames(shelf, way)))
+    name = f"{evidence.record.comparison}-{events.rank}"
+    stacks = tuple(
+        Stack(f"w-{name}-{number}", tuple(_frames(shelf, way)))
         for number, way in enumerate(ways(evidence, events))
-    ]
-    columns = [_column(match, events, stacks, evidence) for match in events.matches]
+    )
+    texts = dict.fromkeys(map(_account, (*events.upstream, *events.mini)))
+    accounts = tuple(Account(f"a-{name}-{n}", text) for n, text in enumerate(texts))
+    writer = _Writer(evidence, stacks, {each.text: each.id for each in accounts})
+    columns = [writer.column(match, events) for match in events.matches]
     phases = tuple(
         PhaseView(phase, tuple(column for _, column in group))
         for phase, group in groupby(columns, key=lambda pair: pair[0])
     )
-    return RankView(
-        events.rank, phases, tuple(stack for stack in stacks if stack.frames)
-    )
+    led = tuple(stack for stack in stacks if stack.frames)
+    return RankView(events.rank, phases, led, accounts)
 
 
 def ways(evidence: Evidence, events: RankEvents) -> list[tuple[Site, ...]]:
@@ -151,47 +162,66 @@ def unplaced(evidence: Evidence, event: Event) -> Text | None:
     return label(STALE) if evidence.stale else None
 
 
-def _column(
-    match: Match, events: RankEvents, stacks: Sequence[Stack], evidence: Evidence
-) -> tuple[str, Column]:
-    up = None if match.upstream is None else events.upstream[match.upstream]
-    mini = None if match.mini is None else events.mini[match.mini]
-    either = up or mini
-    column = Column(
-        match.state,
-        shown(": ".join(filter(None, (match.apart, match.why)))),
-        either.op if either else "",
-        _cell(up, stacks[up.stack], evidence) if up else None,
-        _cell(mini, stacks[mini.stack], evidence) if mini else None,
-    )
-    return either.phase if either else "", column
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    evidence: Evidence
+    stacks: Sequence[Stack]
+    accounts: Mapping[Text, str]
+
+    def column(self, match: Match, events: RankEvents) -> tuple[str, Column]:
+        """Return the phase of a moment, and the moment."""
+        up = None if match.upstream is None else events.upstream[match.upstream]
+        mini = None if match.mini is None else events.mini[match.mini]
+        either = up or mini
+        column = Column(
+            match.state,
+            shown(": ".join(filter(None, (match.apart, match.why)))),
+            either.op if either else "",
+            self._cell(up) if up else None,
+            self._cell(mini) if mini else None,
+        )
+        return either.phase if either else "", column
+
+    def _cell(self, event: Event) -> EventCell:
+        missing = unplaced(self.evidence, event)
+        stack = self.stacks[event.stack]
+        short = SHORT.get(event.op, event.op[:2].upper())
+        return EventCell(
+            operation=Operation(event.op, short, op_name(event.op)),
+            bytes=size(event.payload_bytes),
+            account=self.accounts[_account(event)],
+            page=stack.frames[0].page if stack.frames and not missing else "",
+            stack=stack.id if stack.frames else "",
+            unplaced=missing,
+        )
 
 
-def _cell(event: Event, stack: Stack, evidence: Evidence) -> EventCell:
-    missing = unplaced(evidence, event)
-    return EventCell(
-        operation=Operation(
-            event.op, SHORT.get(event.op, event.op[:2].upper()), op_name(event.op)
-        ),
-        bytes=size(event.payload_bytes),
-        about=shown(". ".join(_about(event)) + "."),
-        page=stack.frames[0].page if stack.frames and not missing else "",
-        stack=stack.id if stack.frames else "",
-        unplaced=missing,
-    )
+def _account(event: Event) -> Text:
+    english, spanish = zip(*_told(event), strict=True)
+    return Text(shown(". ".join(english) + "."), shown(". ".join(spanish) + "."))
 
 
-def _about(event: Event) -> Iterator[str]:
-    yield f"{op_name(event.op)} of {size(event.payload_bytes)} {event.dtype}"
-    yield f"group {event.group}" + (
-        f", peer {event.peer}" if event.peer is not None else ""
-    )
+def _told(event: Event) -> Iterator[tuple[str, str]]:
+    """Yield what is known of an event, in English and in Spanish."""
+    what, dtype = op_name(event.op), event.dtype
+    count = size(event.payload_bytes)
+    yield f"{what} of {count} {dtype}", f"{what} de {count} {dtype}"
+    peer = "" if event.peer is None else f", peer {event.peer}"
+    other = "" if event.peer is None else f", con el rank {event.peer}"
+    yield f"group {event.group}{peer}", f"grupo {event.group}{other}"
+    hidden, ready = event.products_hidden, event.gradients_ready
     if event.wait is None:
-        yield "waited for in C++"
-    elif event.products_hidden is not None:
-        yield f"{event.products_hidden} matrix products between issue and wait"
-    if event.gradients_ready is not None:
-        yield f"issued when {event.gradients_ready} gradients were ready"
+        yield "waited for in C++", "esperado en C++"
+    elif hidden is not None:
+        yield (
+            f"{hidden} matrix products between issue and wait",
+            f"{hidden} productos de matrices entre la emisión y la espera",
+        )
+    if ready is not None:
+        yield (
+            f"issued when {ready} gradients were ready",
+            f"emitido con {ready} gradientes listos",
+        )
 
 
 def _frames(shelf: Shelf, way: Sequence[Site]) -> Iterator[Frame]:

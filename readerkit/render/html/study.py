@@ -150,7 +150,7 @@ class StartPage:
 def note_line(shelf: Shelf, annotation: str) -> NoteLine:
     """Return a note as a line of a list."""
     seen = view(shelf, annotation)
-    place = f"{seen.path.rpartition('/')[2]}:{seen.first}-{seen.last}"
+    place = addresses.lines_text(seen.path, seen.first, seen.last)
     return NoteLine(seen.id, seen.page, seen.title, seen.kind, Markup(place))
 
 

@@ -76,7 +76,7 @@ def test_an_event_leads_to_its_line_and_to_all_that_called_it(built):
 def test_events_of_a_stale_record_lead_to_no_line(built):
     html = built(files={"mini_impls/sums.py": "# one\n# more\n" + MINI})
     assert "This record is stale" in html
-    assert "#L" not in strip(html) and "<template" not in html
+    assert "#L" not in strip(html) and 'class="way"' not in html
     assert re.search(r'<button type="button" class="ev op-all_reduce"', strip(html))
     for side in ("up", "mini"):
         assert STALE in column(html, side) and "figure" not in column(html, side)
@@ -213,6 +213,29 @@ def test_a_note_names_a_section_once_with_all_its_mini_lines(built):
         "sums.py:6-8",
         "sums.py:8",
     ]
+
+
+ONE_LINE = """\
+- id: sum
+  at: {file: lib/linear.py, symbol: Linear.forward, code: "y = all_reduce(...)"}
+  kind: note
+  title: The sum
+  text: Over all ranks.
+  concepts: [all-reduce]
+"""
+
+
+def test_a_note_on_one_line_names_one_line(built):
+    html = built(files={"annotations/sample/sum.yaml": ONE_LINE}, page=LINEAR)
+    there = note(html, "sum")
+    assert 'linear.py.html#L17"><span class="b" lang="en">line</span>' in there
+    assert "<code>lib/linear.py:17</code>" in there
+    assert "17-17" not in there
+
+
+def test_a_list_of_notes_names_one_line_too(built):
+    html = built(files={"annotations/sample/sum.yaml": ONE_LINE}, page="concepts.html")
+    assert '<span class="dim">linear.py:17</span>' in html
 
 
 def without_lines(record):
