@@ -102,6 +102,7 @@ SPANISH = {
     "place": "lugar",
     "question": "pregunta",
     "more line": "línea más",
+    "notes read": "notas leídas",
     "Skip to the first note": "Ir a la primera nota",
     "Previous note": "Nota anterior",
     "Next note": "Nota siguiente",
