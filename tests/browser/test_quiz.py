@@ -102,10 +102,10 @@ def test_an_answer_to_be_mended_is_where_one_types(book, served, open_page):
             break
         page.get_by_role("button", name="Skip").click()
         page.get_by_role("button", name="Go on").click()
-    for answer in ("no number", "987654321"):
+    for answer, said in (("no number", ".warning"), ("987654321", ".feedback .wrong")):
         page.get_by_label("Your answer").fill(answer)
         page.get_by_label("Your answer").press("Enter")
-        page.locator("#quiz .warning, #quiz .wrong").wait_for()
+        page.locator(f"#quiz {said}").wait_for()
         assert is_focused(page.get_by_label("Your answer"))
         assert page.get_by_label("Your answer").input_value() == answer
     described = page.get_by_label("Your answer").get_attribute("aria-describedby")
