@@ -180,7 +180,7 @@
     const bar = document.querySelector(".progress");
     if (bar) {
       const count = Array.from(read).filter(function (id) { return !id.includes("/"); }).length;
-      bar.textContent = count ? count + " / " + bar.dataset.total + " ✓" : "";
+      bar.querySelector(".so-far").textContent = count + " / " + bar.dataset.total;
     }
   }
   const chapter = document.querySelector("[data-chapter]");
@@ -208,6 +208,18 @@
   });
   showProgress();
   window.readerkit = { root: root, served: served, read: function () { return Array.from(read); } };
+
+  // --- what an address names is not folded away ---
+  function unfold() {
+    let named = null;
+    try { named = document.getElementById(decodeURIComponent(location.hash.slice(1))); }
+    catch (malformed) { /* it names nothing */ }
+    if (!named || named.closest(".note")) return;
+    for (let at = named.closest("details"); at; at = at.parentElement.closest("details")) at.open = true;
+    if (named.closest("details")) named.scrollIntoView();
+  }
+  addEventListener("hashchange", unfold);
+  unfold();
 
   // --- Escape puts away what a hover or a focus opened ---
   document.addEventListener("keydown", function (event) {

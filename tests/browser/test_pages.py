@@ -114,6 +114,27 @@ def test_a_site_works_from_any_folder(site, open_page, tmp_path):
     assert page.url.endswith("megatron/core/parallel_state.py.html#L1606")
 
 
+def test_on_a_phone_results_are_in_view_or_said_to_go_on(site, open_page):
+    page = open_page(f"file://{site}/chapters/why-distributed.html", width=390)
+    for result in page.locator(".sums strong").all():
+        box = result.bounding_box()
+        assert box["x"] + box["width"] <= 390
+    page.goto(f"file://{site}/estimates.html")
+    table = page.locator("#memory table.grid").first
+    for cell in table.locator("th[scope=col], tr:last-child > *").all():
+        box = cell.bounding_box()
+        assert box["x"] + box["width"] <= 390
+    for chart in page.locator("#memory .chart").all():
+        frame = chart.bounding_box()
+        for text in chart.locator("text").all():
+            box = text.bounding_box()
+            assert box["x"] >= frame["x"] - 1
+            assert box["x"] + box["width"] <= frame["x"] + frame["width"] + 1
+    plan = page.locator("#plan .scroll").first
+    assert plan.evaluate("box => box.scrollWidth > box.clientWidth")
+    assert "gradient" in plan.evaluate("box => getComputedStyle(box).backgroundImage")
+
+
 @pytest.mark.parametrize("page", ["estimates.html", "labs/02.html"])
 def test_what_is_folded_away_has_no_barrier_either(site, open_page, page):
     opened = open_page(f"file://{site}/{page}", width=420)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
@@ -65,6 +67,9 @@ def test_served_page_marks_explains_and_keeps_answers(book, served, open_page):
             page.get_by_role("button", name="Answer").click()
             page.get_by_text("Not yet.").wait_for()
             assert page.get_by_text("Nothing is summed.").is_visible()
+            assert page.get_by_text("Try again, for fewer points.").is_visible()
+            assert page.get_by_label(wrong.text).is_checked()
+            assert is_focused(page.get_by_label(wrong.text))
             refuted = page.locator('.feedback a[href$="linear.py.html#close"]')
             assert refuted.first.is_visible()
             page.get_by_role("button", name="Skip").click()
@@ -83,6 +88,32 @@ def test_served_page_marks_explains_and_keeps_answers(book, served, open_page):
     assert {each.question: each.credit for each in answers} == expected
     assert len(answers) == 11
     assert page.locator(".self-check").is_hidden()
+
+
+def test_an_answer_to_be_mended_is_where_one_types(book, served, open_page):
+    page = open_page(f"http://127.0.0.1:{served}/quiz/7.html")
+    page.get_by_label("Questions").fill("10")
+    page.get_by_role("button", name="Begin").click()
+    while True:
+        page.locator("form.question").wait_for()
+        assert is_focused(page.locator("#quiz h2"))
+        assert re.search(r"difficulty [●○]{3}", page.locator("#quiz").inner_text())
+        if typed_key(book).question.type == "numeric":
+            break
+        page.get_by_role("button", name="Skip").click()
+        page.get_by_role("button", name="Go on").click()
+    for answer, said in (("no number", ".warning"), ("987654321", ".feedback .wrong")):
+        page.get_by_label("Your answer").fill(answer)
+        page.get_by_label("Your answer").press("Enter")
+        page.locator(f"#quiz {said}").wait_for()
+        assert is_focused(page.get_by_label("Your answer"))
+        assert page.get_by_label("Your answer").input_value() == answer
+    described = page.get_by_label("Your answer").get_attribute("aria-describedby")
+    assert "Not yet." in page.locator(f"#{described}").inner_text()
+
+
+def is_focused(field):
+    return field.evaluate("field => field === document.activeElement")
 
 
 def test_no_turn_of_the_served_page_has_a_barrier(book, served, open_page):

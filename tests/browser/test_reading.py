@@ -278,6 +278,39 @@ def test_what_was_read_is_remembered(site, open_page):
     assert page.locator('[data-note="tp-row-forward"].read').count() >= 1
 
 
+def test_the_start_page_says_where_its_stop_is_and_how_far_one_is(site, open_page):
+    page = open_page(f"file://{site}/index.html")
+    stop = page.locator(".first-stop")
+    for said in (
+        "Megatron-LM core_v0.16.1",
+        "megatron/core/tensor_parallel/layers.py",
+        "RowParallelLinear.forward",
+        "ran in a recorded step: sequence_parallel_megatron",
+    ):
+        assert said in stop.inner_text()
+    assert page.locator(".progress").inner_text().strip() == "· 0 / 88 notes read"
+    assert box(page, ".progress")["y"] < box(page, ".first-stop")["y"]
+    marks = page.locator(".thirds .only-es")
+    assert not marks.first.is_visible()
+    page.locator("#lang-es + label").click()
+    assert marks.first.is_visible()
+
+
+def test_the_tree_is_folded_but_where_notes_are_or_an_address_leads(site, open_page):
+    address = f"file://{site}/read/megatron/index.html"
+    page = open_page(address)
+    noted = page.locator(".tree").get_by_role("link", name="layers.py", exact=True)
+    plain = page.locator(".tree").get_by_role("link", name="gpt_model.py")
+    assert noted.first.is_visible()
+    assert not plain.is_visible()
+    page.locator('[id="megatron/core/models"] > summary').press("Enter")
+    page.locator('[id="megatron/core/models/gpt"] > summary').press("Enter")
+    assert plain.is_visible()
+    page.goto("about:blank")
+    page.goto(f"{address}#megatron/core/models/gpt")
+    assert plain.is_visible()
+
+
 def test_spanish_fits_as_english_does(layers):
     bar = box(layers, ".top")["height"]
     assert bar < 60

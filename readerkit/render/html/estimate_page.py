@@ -290,7 +290,9 @@ def _turned(grid: Grid) -> Grid:
 
 
 def _brief(item: Item | None) -> Markup:
-    return shown(_value(item)[0]) if item else Markup("-")
+    """Return a number for a table; its row has said that it is of bytes a parameter."""
+    value = _value(item)[0] if item else "-"
+    return shown(value.removesuffix(" bytes/parameter"))
 
 
 def _sums(group: Group) -> tuple[Sum, ...]:

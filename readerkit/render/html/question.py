@@ -38,7 +38,9 @@ class QuestionView:
     id: str
     kind: str
     topic: Markup
-    level: str
+    difficulty: int
+    dots: str
+    """The same, drawn: ``●●○``."""
     prompt: Markup
     how: Markup
     options: tuple[Entry, ...]
@@ -111,7 +113,8 @@ def question_view(shelf: Shelf, values: Values, address: str) -> QuestionView:
         id=values["id"],
         kind=values["kind"],
         topic=shown(values["topic"].replace("_", " ")),
-        level="●" * values["difficulty"] + "○" * (3 - values["difficulty"]),
+        difficulty=values["difficulty"],
+        dots="●" * values["difficulty"] + "○" * (3 - values["difficulty"]),
         prompt=worded(values["prompt"]),
         how=shown(values["how"]),
         options=_entries(values.get("options", ())),

@@ -105,6 +105,11 @@ class Turn:
     question: QuestionView | None = None
     result: Result | None = None
 
+    @property
+    def is_mended(self) -> bool:
+        """Whether the question is asked again: wrong, or not to be read."""
+        return self.question is not None and (self.attempt > 1 or bool(self.given))
+
 
 def feedback_view(
     shelf: Shelf, prompt: str, answer: str, result: Values, address: str

@@ -9,6 +9,7 @@ from graphlib import TopologicalSorter
 from markupsafe import Markup
 
 from readerkit.annotations import Concept, Reference
+from readerkit.book import Note
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
@@ -137,6 +138,10 @@ class StartPage:
     stop: NoteView | None
     lines: Excerpt | None
     stop_page: str
+    stop_in: Markup
+    """The code base of the stop."""
+    ran_in: tuple[tuple[str, str], ...]
+    """Records in which its lines ran, each with its page."""
     mirror: str
     chapters: tuple[ChapterLine, ...]
     labs: tuple[ChapterLine, ...]
@@ -304,6 +309,8 @@ def start_page(
         if stop
         else None,
         stop_page=view(shelf, first_stop).page if stop else "",
+        stop_in=_code_base(shelf, stop) if stop else Markup(""),
+        ran_in=_ran_in(shelf, stop) if stop else (),
         mirror=addresses.mirror_page(with_stop[-1]) if with_stop else "",
         chapters=tuple(chapters),
         labs=tuple(labs),
@@ -320,6 +327,22 @@ def start_page(
             ("records", len(shelf.evidence)),
         ),
         rights=rights_of(shelf, (u.name for u in pinned)),
+    )
+
+
+def _code_base(shelf: Shelf, note: Note) -> Markup:
+    upstream = shelf.book.upstreams[note.annotation.upstream]
+    return shown(f"{upstream.title} {upstream.tag}".strip())
+
+
+def _ran_in(shelf: Shelf, note: Note) -> tuple[tuple[str, str], ...]:
+    span = note.span
+    lines = range(span.first, span.last + 1)
+    ran = shelf.ran.get((note.annotation.upstream, span.path), {})
+    return tuple(
+        (name, shelf.strips.get(name, ""))
+        for name, lit in ran.items()
+        if not lit.isdisjoint(lines)
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -25,12 +25,17 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder that holds files; folders that hold only folders are joined."""
+    """A folder, to be folded away."""
 
-    id: str
-    path: Markup
+    path: str
+    name: Markup
+    folders: tuple[Folder, ...]
     files: tuple[Leaf, ...]
+    count: int
+    """Of the files in it and below."""
     notes: int
+    """In them."""
+    is_open: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,8 @@ class TreePage:
     title: Markup
     upstream: str
     folders: tuple[Folder, ...]
+    files: tuple[Leaf, ...]
+    """Those in no folder."""
     count: int
     annotated: tuple[Leaf, ...]
     rights: Rights
@@ -49,35 +56,52 @@ class TreePage:
 def tree_page(shelf: Shelf, upstream: str) -> TreePage:
     """Return the page of an upstream's files."""
     paths = sorted(path for name, path in shelf.sheets if name == upstream)
-    counted = {path: len(shelf.notes_in((upstream, path))) for path in paths}
-    by_folder: dict[str, list[str]] = {}
-    for path in paths:
-        by_folder.setdefault(path.rpartition("/")[0], []).append(path)
+    leaves = {path: _leaf(shelf, (upstream, path)) for path in paths}
+    folders, files = _inside("", leaves)
     return TreePage(
         address=addresses.tree_page(upstream),
         title=shown(shelf.book.upstreams[upstream].title),
         upstream=upstream,
-        folders=tuple(
-            Folder(
-                folder,
-                shown(folder),
-                tuple(_leaf((upstream, path), counted[path]) for path in inner),
-                sum(counted[path] for path in inner),
-            )
-            for folder, inner in sorted(by_folder.items())
-        ),
+        folders=folders,
+        files=files,
         count=len(paths),
         annotated=tuple(
-            Leaf(shown(path), addresses.source_page(upstream, path), counted[path])
-            for path in paths
-            if counted[path]
+            replace(leaf, name=shown(path))
+            for path, leaf in leaves.items()
+            if leaf.notes
         ),
         rights=rights(shelf, shelf.book.upstreams[upstream], ""),
     )
 
 
-def _leaf(file: File, notes: int) -> Leaf:
-    return Leaf(shown(file[1].rpartition("/")[2]), addresses.source_page(*file), notes)
+def _inside(
+    at: str, leaves: Mapping[str, Leaf]
+) -> tuple[tuple[Folder, ...], tuple[Leaf, ...]]:
+    """Return the folders and the files that stand directly at a path."""
+    below: dict[str, dict[str, Leaf]] = {}
+    files = []
+    for path, leaf in leaves.items():
+        name, slash, _ = path.removeprefix(at).partition("/")
+        if slash:
+            below.setdefault(name, {})[path] = leaf
+        else:
+            files.append(leaf)
+    folders = tuple(_folder(at, name, inner) for name, inner in below.items())
+    return folders, tuple(files)
+
+
+def _folder(at: str, name: str, leaves: Mapping[str, Leaf]) -> Folder:
+    """Return a folder; it is open if there are notes in it, and so is the outermost."""
+    folders, files = _inside(f"{at}{name}/", leaves)
+    notes = sum(leaf.notes for leaf in leaves.values())
+    is_open = notes > 0 or not at
+    path = f"{at}{name}"
+    return Folder(path, shown(name), folders, files, len(leaves), notes, is_open)
+
+
+def _leaf(shelf: Shelf, file: File) -> Leaf:
+    name = shown(file[1].rpartition("/")[2])
+    return Leaf(name, addresses.source_page(*file), len(shelf.notes_in(file)))
 
 
 def upstreams_shown(shelf: Shelf) -> Iterable[str]:

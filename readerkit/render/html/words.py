@@ -52,7 +52,7 @@ SPANISH = {
     "95% interval": "intervalo del 95 %",
     "Choice questions without luck": "Preguntas de elección sin la suerte",
     "Read next": "Leer después",
-    "Try again, for fewer points": "Otra vez, por menos puntos",
+    "Try again, for fewer points.": "Otra vez, por menos puntos.",
     "Which of these points did you make?": "¿Cuáles de estos puntos ha dado?",
     "Click the line, or type its number.": "Haga clic en la línea o escriba su número.",
     "Every answer is kept on this machine at once.": (
@@ -102,6 +102,8 @@ SPANISH = {
     "place": "lugar",
     "question": "pregunta",
     "more line": "línea más",
+    "difficulty": "dificultad",
+    "notes read": "notas leídas",
     "Skip to the first note": "Ir a la primera nota",
     "Previous note": "Nota anterior",
     "Next note": "Nota siguiente",
