@@ -18,6 +18,11 @@
     });
     return { build: build, texts: texts, rest: page.documentElement.innerHTML };
   }
+  function change(part, text) {
+    const open = Array.from(part.querySelectorAll("details"), function (each) { return each.open; });
+    part.innerHTML = text;
+    part.querySelectorAll("details").forEach(function (each, at) { each.open = open[at] || false; });
+  }
   function ask() {
     return fetch(location.pathname).then(function (answer) {
       if (!answer.ok) throw new Error(answer.statusText);
@@ -36,7 +41,7 @@
         if (before.rest !== after.rest) throw new Error("more than notes changed");
         document.querySelectorAll(parts).forEach(function (part) {
           const id = part.id || part.className, text = after.texts.get(id);
-          if (text !== before.texts.get(id)) part.innerHTML = text;
+          if (text !== before.texts.get(id)) change(part, text);
         });
         return after;
       });

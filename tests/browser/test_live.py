@@ -36,12 +36,20 @@ def is_same_document(page):
 
 
 def test_the_text_of_a_note_changes_where_it_stands(book, page):
-    changed = ANNOTATIONS.replace("Half the bytes.", "Half of *them*.")
+    changed = ANNOTATIONS.replace("One switch picks it.", "One *flag* does.")
     changed = changed.replace("The closing collective", "What closes the block")
     book.path("sample/linear.yaml").write_text(changed)
-    page.locator(".code .note").get_by_text("Half of them.").wait_for()
-    assert page.locator(".code .note em").get_by_text("them").count() == 1
+    page.locator(".code .note").get_by_text("One flag does.").wait_for()
+    assert page.locator(".code .note em").get_by_text("flag").count() == 1
     assert page.locator(".contents").get_by_text("What closes the block").count() == 1
+    assert is_same_document(page)
+
+
+def test_what_was_unfolded_stays_so(book, page):
+    page.locator("#close details summary").first.click()
+    changed = ANNOTATIONS.replace("Half the bytes.", "Half of them.")
+    book.path("sample/linear.yaml").write_text(changed)
+    page.locator("#close").get_by_text("Half of them.").wait_for()  # to be visible
     assert is_same_document(page)
 
 
@@ -64,12 +72,12 @@ def test_a_page_follows_a_server_that_was_started_again(book, free_port, browser
     page = browser.new_page()  # it may say that the server is gone
     with serving(book, free_port):
         page.goto(f"http://127.0.0.1:{free_port}/{FILE}")
-        page.get_by_text("Half the bytes.").wait_for()
+        page.get_by_text("One switch picks it.").wait_for()
     book.path("sample/linear.yaml").write_text(
-        ANNOTATIONS.replace("Half the bytes.", "Half of them.")
+        ANNOTATIONS.replace("One switch picks it.", "One flag does.")
     )
     with serving(book, free_port):
-        page.get_by_text("Half of them.").wait_for()
+        page.get_by_text("One flag does.").wait_for()
     page.close()
 
 
@@ -109,9 +117,9 @@ def test_a_slip_of_any_kind_is_told_and_work_goes_on(book, page, name):
         file.unlink()
         file.with_suffix(".yaml").unlink(missing_ok=True)
     page.get_by_role("alert").wait_for(state="hidden")
-    changed = ANNOTATIONS.replace("Half the bytes.", "Half of them.")
+    changed = ANNOTATIONS.replace("One switch picks it.", "One flag does.")
     book.path("sample/linear.yaml").write_text(changed)
-    page.get_by_text("Half of them.").wait_for()
+    page.get_by_text("One flag does.").wait_for()
 
 
 def test_a_page_opened_while_something_is_wrong_says_so(book, page, open_page):
