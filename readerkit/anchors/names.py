@@ -93,7 +93,7 @@ def collect_names(source: SourceFile, found: Scan) -> Names:
     for start, _, name in sorted(names.definition_places):
         known = names.defined.setdefault(name, [])
         line = lines.of(start)
-        if line not in known:
+        if line not in known[-1:]:  # they come in order
             known.append(line)
     imported = _import_all(found, scopes, names)
     for name, bases in _bases_of(scopes):

@@ -7,7 +7,6 @@ only what a page shows or a name needs, for every line of many files.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -163,7 +162,7 @@ def _colours(found: dict[str, list[Node]]) -> list[tuple[int, int, str]]:
     }
     holes = sorted((node.start_byte, node.end_byte) for node in found.get("hole", ()))
     if holes:
-        kinds = dict(_with_gaps(kinds, holes))
+        _cut(kinds, holes)
     colours, reached = [], 0
     for (start, end), kind in sorted(kinds.items()):
         if start >= reached:  # not inside another, which is coloured as a whole
@@ -172,20 +171,22 @@ def _colours(found: dict[str, list[Node]]) -> list[tuple[int, int, str]]:
     return colours
 
 
-def _with_gaps(
-    kinds: dict[tuple[int, int], str], holes: list[tuple[int, int]]
-) -> Iterator[tuple[tuple[int, int], str]]:
-    """Yield what is coloured, strings in parts around the code that they hold."""
-    for (start, negative), kind in kinds.items():
-        if kind in ("string", "docstring"):
-            for index in range(bisect_right(holes, (start,)), len(holes)):
-                begin, stop = holes[index]
-                if begin >= -negative:
-                    break
-                if begin >= start:  # else it is in a string inside the last one
-                    yield (start, -begin), kind
-                    start = stop
-        yield (start, negative), kind
+def _cut(kinds: dict[tuple[int, int], str], holes: list[tuple[int, int]]) -> None:
+    """Put the parts of strings around the code that they hold in their place."""
+    strings = [item for item in kinds.items() if item[1] in ("string", "docstring")]
+    for (start, negative), kind in strings:
+        first = bisect_right(holes, (start,))
+        if first == len(holes) or holes[first][0] >= -negative:
+            continue
+        del kinds[start, negative]
+        for index in range(first, len(holes)):
+            begin, stop = holes[index]
+            if begin >= -negative:
+                break
+            if begin >= start:  # else it is in a string inside the last one
+                kinds[start, -begin] = kind
+                start = stop
+        kinds[start, negative] = kind
 
 
 def _targets(node: Node) -> list[tuple[int, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
@@ -32,7 +32,9 @@ class Definition:
 
     name: str
     shown: Markup
-    lines: tuple[int, ...]
+    is_one: bool
+    lines: Markup
+    """A link to each line that defines it, made here because there are many."""
     others: tuple[UsedIn, ...]
     """Where else a use of it may be defined: syntax alone cannot tell."""
     files: tuple[UsedIn, ...]
@@ -68,6 +70,7 @@ def uses_page(shelf: Shelf, file: File) -> UsesPage:
 
 def _definitions(shelf: Shelf, file: File) -> Iterator[Definition]:
     root = addresses.to_root(addresses.uses_page(*file))
+    source = escape(root + addresses.href(addresses.source_page(*file)))
     for name, lines in shelf.sheets[file].names.defined.items():
         places: set[Target] = set()
         others: set[Target] = set()
@@ -80,7 +83,8 @@ def _definitions(shelf: Shelf, file: File) -> Iterator[Definition]:
             yield Definition(
                 name,
                 shown(name),
-                tuple(lines),
+                len(lines) == 1,
+                _links(source, lines),
                 tuple(_files(others, root)),
                 tuple(_files(places, root)),
                 len(places),
@@ -94,5 +98,9 @@ def _files(places: set[Target], root: str) -> Iterator[UsedIn]:
             yield UsedIn(shown(path), both(label("imported, and not defined here")))
             continue
         page = escape(root + addresses.href(addresses.source_page(upstream, path)))
-        links = (f'<a href="{page}#L{each.line}">{each.line}</a>' for each in group)
-        yield UsedIn(shown(path), Markup(", ".join(links)))
+        yield UsedIn(shown(path), _links(page, (each.line for each in group)))
+
+
+def _links(page: str, lines: Iterable[int]) -> Markup:
+    links = (f'<a href="{page}#L{line}">{line}</a>' for line in lines)
+    return Markup(", ".join(links))

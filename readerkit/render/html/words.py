@@ -161,7 +161,7 @@ SPANISH = {
     "Beside the mini, with the evidence": "Junto a la versión mínima, con la evidencia",
     "By topic": "Por tema",
     "Cited by": "Citado por",
-    "Defined at": "Definido en",
+    "Defined at line": "Definido en la línea",
     "Every line of the verdict": "Todas las líneas del veredicto",
     "Failure path": "Ruta de fallos",
     "In its file": "En su archivo",
@@ -187,7 +187,6 @@ SPANISH = {
     "With notes": "Con notas",
     "files": "archivos",
     "from": "de",
-    "line": "línea",
     "lower lane": "carril inferior",
     "upper lane": "carril superior",
     "more lines": "líneas más",
@@ -283,23 +282,24 @@ SPANISH = {
         "Un paso de un pipeline, tal como corrió: con más ranks que núcleos "
         "muestra el orden, no el tiempo."
     ),
-    ("Several definitions; syntax alone cannot tell which is meant:"): (
-        "Varias definiciones; la sintaxis sola no dice cuál es:"
+    "Several definitions; syntax alone cannot tell which is meant; lines": (
+        "Varias definiciones; la sintaxis sola no dice cuál es; líneas"
     ),
     "Some of these uses may mean another definition; syntax alone cannot tell:": (
         "Algunos de estos usos pueden referirse a otra definición; "
         "la sintaxis sola no lo dice:"
     ),
     "imported, and not defined here": "importado, y no definido aquí",
+    "line": "línea",
     "Lines that use it:": "Líneas que lo usan:",
     (
         "Counted are names in code that syntax can place: by imports, scopes, self "
-        "and base classes. What hangs on a value (a method of an instance) or stands "
-        "in a string is not counted."
+        "and base classes. What hangs on a value (a method of an instance) or is only "
+        "text in a string is not counted."
     ): (
         "Se cuentan los nombres en código que la sintaxis puede situar: por "
         "importaciones, ámbitos, self y clases base. No se cuenta lo que cuelga de un "
-        "valor (un método de una instancia) ni lo que está en una cadena."
+        "valor (un método de una instancia) ni lo que es solo texto en una cadena."
     ),
     (
         "The lines of the real system on the left, the small one that does the "

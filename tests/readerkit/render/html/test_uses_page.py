@@ -59,8 +59,8 @@ def test_a_name_with_candidates_leads_to_the_list_of_them(pages):
 
 def test_every_candidate_is_listed(pages):
     assert section(pages, "here.py", "HAVE") == (
-        "HAVE Several definitions; syntax alone cannot tell which is meant: "
-        "line 8, line 9. Lines that use it: 1 lib/here.py: 10"
+        "HAVE Several definitions; syntax alone cannot tell which is meant; "
+        "lines 8, 9. Lines that use it: 1 lib/here.py: 10"
     )
     may = "Some of these uses may mean another definition; syntax alone cannot tell:"
     assert section(pages, "here.py", "close") == (
