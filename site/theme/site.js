@@ -139,7 +139,7 @@
     if (above > innerHeight / 2) scrollBy(0, above - innerHeight / 2);
   }
   if (notes.length) {
-    place();
+    if (wide.matches) place();
     wide.addEventListener("change", place);
     follow();
     addEventListener("load", follow); // the browser has its own idea of where

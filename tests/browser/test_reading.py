@@ -80,6 +80,23 @@ def test_a_note_that_is_linked_to_is_open_and_shown_with_its_lines(
     assert not note.get_by_text("Why", exact=True).is_visible()
 
 
+def test_without_scripts_too_a_linked_note_is_open_below_its_lines(site, open_page):
+    page = open_page(
+        f"file://{site}/{LAYERS}#tp-row-forward", width=1440, java_script_enabled=False
+    )
+    note = page.locator("#tp-row-forward")
+    assert note.get_by_text("Why", exact=True).is_visible()
+    for place in (page.locator("#L1294"), page.locator("#L1276"), note):
+        assert 0 <= place.bounding_box()["y"] < 900
+
+
+def test_a_note_that_was_linked_to_can_be_folded(site, open_page):
+    page = open_page(f"file://{site}/{LAYERS}#tp-row-forward")
+    note = page.locator("#tp-row-forward")
+    note.locator(".more > summary").click()
+    assert not note.get_by_text("Why", exact=True).is_visible()
+
+
 def test_each_note_has_a_bracket_that_its_neighbour_has_not(layers):
     def edges(name):
         return layers.locator(f'.edge[data-of="{name}"]')
@@ -285,9 +302,11 @@ def test_the_start_page_says_where_its_stop_is_and_how_far_one_is(site, open_pag
         "Megatron-LM core_v0.16.1",
         "megatron/core/tensor_parallel/layers.py",
         "RowParallelLinear.forward",
-        "ran in a recorded step: sequence_parallel_megatron",
     ):
         assert said in stop.inner_text()
+    # Bars are explained where they are; a stale record draws none.
+    bars = stop.locator(".l.ran").count()
+    assert (bars > 0) == ("ran in a recorded step" in stop.inner_text())
     assert page.locator(".progress").inner_text().strip() == "· 0 / 88 notes read"
     assert box(page, ".progress")["y"] < box(page, ".first-stop")["y"]
     marks = page.locator(".thirds .only-es")

@@ -99,7 +99,6 @@ SPANISH = {
     "the same lines on the upstream host": "las mismas líneas en el sitio original",
     "Notes in this file": "Notas de este archivo",
     "file": "archivo",
-    "place": "lugar",
     "question": "pregunta",
     "more line": "línea más",
     "difficulty": "dificultad",
@@ -416,11 +415,7 @@ def label(english: str) -> Text:
 
 
 def counted(number: int, one: str, several: str) -> Markup:
-    """Return a number with the word for one or for several, in both languages.
-
-    >>> counted(1, "place", "places").striptags()
-    '1 place lugar'
-    """
+    """Return a number with the word for one or for several, in both languages."""
     word = both(label(one if number == 1 else several))
     return Markup("{:,} {}").format(number, word)
 
