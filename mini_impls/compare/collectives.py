@@ -7,14 +7,13 @@ mini does so with sends and receives, the other side with one call into the back
 Each has a process group of its own, so that the events of a step say what they are of.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from mini_impls import collectives
+from mini_impls.collectives import cost
 from mini_impls.compare.sides import (
     Comparison,
     DataParallelSide,
@@ -26,102 +25,25 @@ from mini_impls.compare.sides import (
     adamw_state,
     all_bytes,
 )
+from mini_impls.demos.collectives import ALGORITHMS, Collective
 from mini_impls.launch import Rank
 from mini_impls.model import Batch, build_model, make_batch
 from readerkit.records import Category, SideName
 
-Group = dist.ProcessGroup
-AllReduce = Callable[[Tensor, Group], None]
-
-ALL_REDUCES: Mapping[str, AllReduce] = {
-    "ring": collectives.ring_all_reduce,
-    "halving_doubling": collectives.halving_doubling_all_reduce,
-    "naive": collectives.naive_all_reduce,
+WAYS: Mapping[str, str] = {
+    "broadcast": "tree_broadcast",
+    "ring": "ring_all_reduce",
+    "halving_doubling": "halving_doubling_all_reduce",
+    "naive": "naive_all_reduce",
+    "reduce_scatter": "ring_reduce_scatter",
+    "all_to_all": "pairwise_all_to_all",
+    "all_gather": "ring_all_gather",
 }
+"""Name of each group, and of the algorithm that the mini runs in it."""
+
+ALL_REDUCES = ("ring", "halving_doubling", "naive")
 PARTS = (*ALL_REDUCES, "reduce_scatter", "all_to_all")
 """How the parts of the gradients are averaged, in order."""
-GROUPS = ("broadcast", *PARTS, "all_gather")
-
-
-@dataclass(frozen=True, slots=True)
-class Operations:
-    """The collectives as one side has them; chunk r is the r-th of as many as ranks."""
-
-    broadcast: Callable[[Tensor, int, Group], None]
-    all_reduces: Mapping[str, AllReduce]
-    reduce_scatter: Callable[[Tensor, Group], Tensor]
-    """Returns this rank's chunk, reduced."""
-    all_gather: Callable[[Tensor, Tensor, Group], None]
-    """Fills the first tensor with the chunks that all ranks have."""
-    all_to_all: Callable[[Tensor, Group], Tensor]
-    """Returns what all ranks have as this rank's chunk."""
-
-
-# --- the two sides ---
-
-
-def ring_reduce_scatter(tensor: Tensor, group: Group) -> Tensor:
-    """Reduce-scatter by the mini."""
-    return collectives.ring_reduce_scatter(tensor.chunk(group.size()), group)
-
-
-def ring_all_gather(into: Tensor, chunk: Tensor, group: Group) -> None:
-    """All-gather by the mini."""
-    chunks = into.chunk(group.size())
-    chunks[group.rank()].copy_(chunk)
-    collectives.ring_all_gather(chunks, group)
-
-
-def pairwise_all_to_all(tensor: Tensor, group: Group) -> Tensor:
-    """All-to-all by the mini."""
-    received, w = torch.empty_like(tensor), group.size()
-    collectives.pairwise_all_to_all(received.chunk(w), tensor.chunk(w), group)
-    return received
-
-
-def backend_broadcast(tensor: Tensor, src: int, group: Group) -> None:
-    """Broadcast as the backend does it."""
-    dist.broadcast(tensor, group_src=src, group=group)
-
-
-def backend_all_reduce(tensor: Tensor, group: Group) -> None:
-    """All-reduce as the backend does it."""
-    dist.all_reduce(tensor, group=group)
-
-
-def backend_reduce_scatter(tensor: Tensor, group: Group) -> Tensor:
-    """Reduce-scatter as the backend does it."""
-    chunk = tensor.new_empty(tensor.numel() // group.size())
-    dist.reduce_scatter_single(chunk, tensor, group=group)
-    return chunk
-
-
-def backend_all_gather(into: Tensor, chunk: Tensor, group: Group) -> None:
-    """All-gather as the backend does it."""
-    dist.all_gather_single(into, chunk, group=group)
-
-
-def backend_all_to_all(tensor: Tensor, group: Group) -> Tensor:
-    """All-to-all as the backend does it."""
-    received = torch.empty_like(tensor)
-    dist.all_to_all_single(received, tensor, group=group)
-    return received
-
-
-MINI = Operations(
-    collectives.tree_broadcast,
-    ALL_REDUCES,
-    ring_reduce_scatter,
-    ring_all_gather,
-    pairwise_all_to_all,
-)
-BACKEND = Operations(
-    backend_broadcast,
-    dict.fromkeys(ALL_REDUCES, backend_all_reduce),
-    backend_reduce_scatter,
-    backend_all_gather,
-    backend_all_to_all,
-)
 
 
 class CollectivesSide(DataParallelSide):
@@ -129,15 +51,19 @@ class CollectivesSide(DataParallelSide):
 
     def __init__(
         self,
-        operations: Operations,
-        groups: Mapping[str, Group],
+        calls: Mapping[str, Collective],
+        groups: Mapping[str, dist.ProcessGroup],
         rank: Rank,
         module: nn.Module,
         learning_rate: float,
     ) -> None:
         optimizer = torch.optim.AdamW(module.parameters(), learning_rate)
         super().__init__(rank, module, module, optimizer)
-        self.operations, self.groups = operations, groups
+        self.calls, self.groups = calls, groups
+
+    def call(self, way: str, tensor: Tensor) -> Tensor:
+        """Run a collective in its own group; the tensor may be overwritten."""
+        return self.calls[way](tensor, self.groups[way])
 
     def step(self, batch: Batch, set_phase: SetPhase) -> float:
         """Get the batch from rank 0, then train on this rank's rows."""
@@ -145,8 +71,7 @@ class CollectivesSide(DataParallelSide):
         both = torch.stack(batch)
         if self.rank.rank != 0:
             both.fill_(-1)  # nothing of it is known here
-        self.operations.broadcast(both, 0, self.groups["broadcast"])
-        tokens, labels = both
+        tokens, labels = self.call("broadcast", both)
         return super().step((tokens, labels), set_phase)
 
     def finish_gradients(self) -> None:
@@ -156,25 +81,21 @@ class CollectivesSide(DataParallelSide):
         flat /= self.rank.world_size
         sizes = part_sizes(flat.numel(), self.rank.world_size)
         parts = dict(zip(PARTS, flat.split(sizes), strict=True))
-        for name, all_reduce in self.operations.all_reduces.items():
-            all_reduce(parts[name], self.groups[name])
-        self.reduce_scatter_and_gather(parts["reduce_scatter"])
-        self.exchange_and_gather(parts["all_to_all"])
+        for way in ALL_REDUCES:
+            self.call(way, parts[way])
+        chunk = self.call("reduce_scatter", parts["reduce_scatter"].clone())
+        self.gather(parts["reduce_scatter"], chunk)
+        received = self.call("all_to_all", parts["all_to_all"])
+        chunk = received.view(self.rank.world_size, -1).sum(0)
+        self.gather(parts["all_to_all"], chunk)
         pieces = flat.split([grad.numel() for grad in grads])
         for grad, piece in zip(grads, pieces, strict=True):
             grad.copy_(piece.view_as(grad))
 
-    def reduce_scatter_and_gather(self, part: Tensor) -> None:
-        """All-reduce in two halves."""
-        group = self.groups["reduce_scatter"]
-        chunk = self.operations.reduce_scatter(part.clone(), group)
-        self.operations.all_gather(part, chunk, self.groups["all_gather"])
-
-    def exchange_and_gather(self, part: Tensor) -> None:
-        """All-reduce in two halves, the first of them without a ring."""
-        received = self.operations.all_to_all(part, self.groups["all_to_all"])
-        chunk = received.view(self.rank.world_size, -1).sum(0)
-        self.operations.all_gather(part, chunk, self.groups["all_gather"])
+    def gather(self, part: Tensor, chunk: Tensor) -> None:
+        """Fill a part with the chunks that the ranks have reduced."""
+        part.chunk(self.rank.world_size)[self.rank.rank].copy_(chunk)
+        self.call("all_gather", part)
 
 
 def part_sizes(numel: int, world_size: int) -> list[int]:
@@ -197,27 +118,24 @@ def mini_formulas(
 ) -> dict[str, Formula]:
     """Return what a rank sends and receives, algorithm by algorithm."""
 
-    def elements(name: str, numel: int, of_rank: int) -> int:
-        return collectives.cost(name, numel, of_rank, world_size)[1]
+    def elements(way: str, numel: int, of_rank: int) -> int:
+        return cost(WAYS[way], numel, of_rank, world_size)[1]
 
     even = {
-        "halving-doubling": ("halving_doubling_all_reduce", sizes["halving_doubling"]),
-        "naive": ("naive_all_reduce", sizes["naive"]),
-        "reduce-scatter": ("ring_reduce_scatter", sizes["reduce_scatter"]),
-        "all-to-all": ("pairwise_all_to_all", sizes["all_to_all"]),
-        "all-gather": ("ring_all_gather", sizes["reduce_scatter"]),
-        "all-gather again": ("ring_all_gather", sizes["all_to_all"]),
+        **{way: (way, sizes[way]) for way in PARTS if way != "ring"},
+        "all_gather": ("all_gather", sizes["reduce_scatter"]),
+        "all_gather again": ("all_gather", sizes["all_to_all"]),
     }
     same = {what: 4 * elements(*how, rank) for what, how in even.items()}
     right = (rank + 1) % world_size  # chunks move to the left
     sent = {
-        "broadcast": elements("tree_broadcast", batch_bytes, rank),
-        "ring": 4 * elements("ring_all_reduce", sizes["ring"], rank),
+        "broadcast": elements("broadcast", batch_bytes, rank),
+        "ring": 4 * elements("ring", sizes["ring"], rank),
         **same,
     }
     received = {
         "broadcast": batch_bytes if rank != 0 else 0,
-        "ring": 4 * elements("ring_all_reduce", sizes["ring"], right),
+        "ring": 4 * elements("ring", sizes["ring"], right),
         **same,
     }
     return {"send": summed(sent), "recv": summed(received)}
@@ -226,7 +144,7 @@ def mini_formulas(
 def summed(parts: Mapping[str, int]) -> Formula:
     """Return a sum that names its parts."""
     text = ", ".join(f"{what} {number:,}" for what, number in parts.items())
-    return Formula(sum(parts.values()), f"by collectives.cost: {text} B")
+    return Formula(sum(parts.values()), f"B by collectives.cost: {text}")
 
 
 def backend_formulas(batch_bytes: int, sizes: Mapping[str, int]) -> dict[str, Formula]:
@@ -248,11 +166,14 @@ def backend_formulas(batch_bytes: int, sizes: Mapping[str, int]) -> dict[str, Fo
 def build(rank: Rank, comparison: Comparison) -> Sides:
     """Return the mini's collectives and the backend's."""
     lr, w = comparison.learning_rate, rank.world_size
-    groups = {name: dist.new_group(list(range(w))) for name in GROUPS}
+    groups = {way: dist.new_group(list(range(w))) for way in WAYS}
+    calls = {way: ALGORITHMS[name] for way, name in WAYS.items()}
     ours = build_model(comparison.config).to(rank.device)
-    mini = CollectivesSide(MINI, groups, rank, ours, lr)
+    own = {way: mini for way, (mini, _) in calls.items()}
+    mini = CollectivesSide(own, groups, rank, ours, lr)
     theirs = build_model(comparison.config).to(rank.device)
-    upstream = CollectivesSide(BACKEND, groups, rank, theirs, lr)
+    backends = {way: backend for way, (_, backend) in calls.items()}
+    upstream = CollectivesSide(backends, groups, rank, theirs, lr)
     params = list(ours.parameters())
     rows = comparison.rows_per_rank * w
     batch = make_batch(comparison.config, step=0, batch_size=rows)
