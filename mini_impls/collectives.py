@@ -297,6 +297,8 @@ def cost(
             return w - 1, (w - 1) * numel
         case "ring_reduce_scatter" | "pairwise_all_to_all":
             return w - 1, numel - own
+        case "pipelined_ring_reduce_scatter":  # in two segments
+            return 2 * (w - 1), numel - own
         case "ring_all_gather":
             return w - 1, numel - before
         case "ring_all_reduce":

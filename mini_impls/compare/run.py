@@ -133,7 +133,11 @@ def make_record(
         pins={name: upstream.commit for name, upstream in noted.items()},
         blobs=blobs_that_ran(lit, noted),
         versions=versions(),
-        environment={**environment(), **({"load before": load} if load else {})},
+        environment={
+            **environment(),
+            **({"load before": load} if load else {}),
+            **not_measured(comparison),
+        },
         work=describe_work(comparison, world_size),
         sizes=sizes,
         shims=shims.describe(comparison.shims if backend == "gloo" else ()),
@@ -290,6 +294,14 @@ def environment() -> dict[str, str]:
     if torch.cuda.is_available():
         found["gpu"] = torch.cuda.get_device_name()
     return {key: value for key, value in found.items() if value}
+
+
+def not_measured(comparison: Comparison) -> dict[str, str]:
+    """Return what a record lacks, and why."""
+    if not comparison.writes_files:
+        return {}
+    why = "a step writes files, which the kernel counts with what is sent"
+    return {"bytes on the wire": f"not measured: {why}"}
 
 
 def describe_work(comparison: Comparison, world_size: int) -> dict[str, int | float]:

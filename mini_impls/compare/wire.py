@@ -29,7 +29,9 @@ def ring_bytes(event: Event, rank: int, world_size: int) -> float:
 def gloo_bytes(event: Event, rank: int, world_size: int) -> float | None:
     """Return what a rank sends with gloo; None where this is not written down.
 
-    Gloo's reduce-scatter is an all-reduce inside; its broadcast is a binomial tree.
+    Gloo's reduce-scatter is an all-reduce inside; its broadcast is a binomial tree; its
+    reduce is a reduce-scatter in a ring, from which each rank sends its chunk to the
+    root.
     """
     match event.op:
         case "reduce_scatter":
@@ -42,6 +44,9 @@ def gloo_bytes(event: Event, rank: int, world_size: int) -> float | None:
                 if virtual < 1 << i and virtual + (1 << i) < world_size
             )
             return float(sends * event.payload_bytes)
-        case "all_reduce" | "all_gather" | "send" | "recv":
+        case "reduce":
+            share = (world_size - 1) / world_size
+            return event.payload_bytes * (share if rank == event.peer else 1.0)
+        case "all_reduce" | "all_gather" | "all_to_all" | "send" | "recv":
             return ring_bytes(event, rank, world_size)
     return None

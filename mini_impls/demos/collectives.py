@@ -7,14 +7,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from mini_impls import launch
-from mini_impls.collectives import (
-    ReduceOp,
-    cost,
-    halving_doubling_all_reduce,
-    naive_all_reduce,
-    ring_all_reduce,
-)
+from mini_impls import collectives, launch
+from mini_impls.collectives import ReduceOp, cost, ring_all_reduce
 from mini_impls.model import (
     GPTConfig,
     build_model,
@@ -24,34 +18,141 @@ from mini_impls.model import (
 )
 from mini_impls.traffic import CollectiveCounter
 
+Group = dist.ProcessGroup
+Collective = Callable[[Tensor, Group], Tensor]
+"""Takes a tensor that it may overwrite, returns what this rank has in the end."""
+
 
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Compare every algorithm with the backend's own, then train with one of them."""
+    compare(rank, args.numel, args.backend)
+    train(rank, args.steps)
+
+
+# --- every algorithm ---
+
+
+def in_place(all_reduce: Callable[[Tensor, Group], None]) -> Collective:
+    """Return an all-reduce that also returns its tensor."""
+
+    def call(tensor: Tensor, group: Group) -> Tensor:
+        all_reduce(tensor, group)
+        return tensor
+
+    return call
+
+
+def backend_all_reduce(tensor: Tensor, group: Group) -> Tensor:
+    """All-reduce by the backend."""
+    dist.all_reduce(tensor, group=group)
+    return tensor
+
+
+def ring_reduce_scatter(tensor: Tensor, group: Group) -> Tensor:
+    """Reduce-scatter by the mini."""
+    return collectives.ring_reduce_scatter(tensor.chunk(group.size()), group)
+
+
+def pipelined_ring_reduce_scatter(tensor: Tensor, group: Group) -> Tensor:
+    """Reduce-scatter by the mini, with two rounds in flight."""
+    chunks = tensor.chunk(group.size())
+    return collectives.pipelined_ring_reduce_scatter(chunks, group)
+
+
+def backend_reduce_scatter(tensor: Tensor, group: Group) -> Tensor:
+    """Reduce-scatter by the backend."""
+    mine = tensor.new_empty(tensor.numel() // group.size())
+    dist.reduce_scatter_single(mine, tensor, group=group)
+    return mine
+
+
+def ring_all_gather(tensor: Tensor, group: Group) -> Tensor:
+    """All-gather by the mini; of the tensor only this rank's chunk counts."""
+    collectives.ring_all_gather(tensor.chunk(group.size()), group)
+    return tensor
+
+
+def backend_all_gather(tensor: Tensor, group: Group) -> Tensor:
+    """All-gather by the backend."""
+    mine = tensor.chunk(group.size())[group.rank()].clone()
+    dist.all_gather_single(tensor, mine, group=group)
+    return tensor
+
+
+def tree_broadcast(tensor: Tensor, group: Group) -> Tensor:
+    """Broadcast from rank 0 by the mini."""
+    collectives.tree_broadcast(tensor, 0, group)
+    return tensor
+
+
+def backend_broadcast(tensor: Tensor, group: Group) -> Tensor:
+    """Broadcast from rank 0 by the backend."""
+    dist.broadcast(tensor, group_src=0, group=group)
+    return tensor
+
+
+def pairwise_all_to_all(tensor: Tensor, group: Group) -> Tensor:
+    """All-to-all by the mini."""
+    received, w = torch.empty_like(tensor), group.size()
+    collectives.pairwise_all_to_all(received.chunk(w), tensor.chunk(w), group)
+    return received
+
+
+def backend_all_to_all(tensor: Tensor, group: Group) -> Tensor:
+    """All-to-all by the backend."""
+    received = torch.empty_like(tensor)
+    dist.all_to_all_single(received, tensor, group=group)
+    return received
+
+
+ALGORITHMS: dict[str, tuple[Collective, Collective]] = {
+    "naive_all_reduce": (in_place(collectives.naive_all_reduce), backend_all_reduce),
+    "ring_all_reduce": (in_place(ring_all_reduce), backend_all_reduce),
+    "halving_doubling_all_reduce": (
+        in_place(collectives.halving_doubling_all_reduce),
+        backend_all_reduce,
+    ),
+    "ring_reduce_scatter": (ring_reduce_scatter, backend_reduce_scatter),
+    "pipelined_ring_reduce_scatter": (
+        pipelined_ring_reduce_scatter,
+        backend_reduce_scatter,
+    ),
+    "ring_all_gather": (ring_all_gather, backend_all_gather),
+    "tree_broadcast": (tree_broadcast, backend_broadcast),
+    "pairwise_all_to_all": (pairwise_all_to_all, backend_all_to_all),
+}
+"""By the names that `cost` knows."""
+
+
+def compare(rank: launch.Rank, numel: int, backend: str) -> None:
+    """Say what each algorithm sends, and how far it ends from the backend's own."""
     group, world_size = rank.group, rank.world_size
+    numel = -(-numel // world_size) * world_size  # backends cut evenly
+    rank.say(f"{numel} elements on each of {world_size} ranks")
     generator = torch.Generator().manual_seed(rank.rank)
-    data = torch.randn(args.numel, generator=generator).to(rank.device)
-    want = data.clone()
-    dist.all_reduce(want, group=group)
-    algorithms: list[Callable[[Tensor, dist.ProcessGroup], None]] = [
-        naive_all_reduce,
-        ring_all_reduce,
-        halving_doubling_all_reduce,
-    ]
-    for all_reduce in algorithms:
-        got = data.clone()
+    data = torch.randn(numel, generator=generator).to(rank.device)
+    for name, (mini, theirs) in ALGORITHMS.items():
+        want = theirs(data.clone(), group)
         with CollectiveCounter() as sent:
-            all_reduce(got, group)
-        rounds, elements = cost(all_reduce.__name__, args.numel, rank.rank, world_size)
+            got = mini(data.clone(), group)
+        rounds, elements = cost(name, numel, rank.rank, world_size)
         rank.say_each(
-            f"{all_reduce.__name__}: {rounds} rounds, sent "
+            f"{name}: {rounds} rounds, {sent.counts().get('send', 0)} sends, sent "
             f"{sent.payload_bytes().get('send', 0)} bytes (formula "
             f"{elements * data.element_size()}), largest difference from "
-            f"{args.backend} {(got - want).abs().max().item():.1e}"
+            f"{backend} {(got - want).abs().max().item():.1e}"
         )
 
+
+# --- a training with one of them ---
+
+
+def train(rank: launch.Rank, steps: int) -> None:
+    """Average gradients by the ring, parameter by parameter."""
+    group, world_size = rank.group, rank.world_size
     config = GPTConfig()
     reference = reference_run(
-        config, steps=args.steps, batch_size=4 * world_size, chunks=world_size
+        config, steps=steps, batch_size=4 * world_size, chunks=world_size
     )
     model = build_model(config).to(rank.device)
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)

@@ -12,6 +12,7 @@ from importlib import import_module
 
 import pytest
 
+from mini_impls.demos import collectives as demo_collectives
 from tests.helpers import ROOT
 
 STEPS = 3
@@ -90,6 +91,18 @@ def test_a_demo_ends_where_one_process_ends(pool, name):
 def test_a_demo_holds_what_was_sent_against_the_formula(pool2, name):
     text = pool2.run(run_demo, name, {})[0]
     assert len(formulas(text)) == text.count("one step: ") > 0
+
+
+def test_collectives_shows_each_with_rounds_and_bytes(pool):
+    w = pool.world_size
+    for text in pool.run(run_demo, "collectives", {"numel": 101}):
+        rows = re.findall(r"(\w+): (\d+) rounds, (\d+) sends, sent (\d+) bytes", text)
+        assert [name for name, *_ in rows] == list(demo_collectives.ALGORITHMS)
+        assert len(formulas(text)) == len(rows)
+        found = {name: tuple(map(int, numbers)) for name, *numbers in rows}
+        numel = -(-101 // w) * w
+        assert found["pairwise_all_to_all"] == (w - 1, w - 1, 4 * numel * (w - 1) // w)
+        assert found["ring_all_reduce"][:2] == (2 * (w - 1), 2 * (w - 1))
 
 
 @pytest.mark.parametrize(("schedule", "chunks"), TABLES)

@@ -57,6 +57,26 @@ def test_a_mini_agrees_with_its_upstream(pool2, comparison):
     lines, events = judged(pool2, comparison)
     assert [v for v in lines if v.state == "differ"] == []
     assert all(rank.mini and rank.upstream for rank in events)
+    on_wire = {v.what for v in lines if v.what.startswith("bytes on the wire")}
+    assert len(on_wire) == (0 if comparison.writes_files else 2)
+    assert bool(run.not_measured(comparison)) == comparison.writes_files
+
+
+def test_collectives_agree_where_chunks_are_uneven():
+    pool = RankPool(3)
+    try:
+        lines, events = judged(pool, find("collectives"))
+    finally:
+        pool.close()
+    assert [v for v in lines if v.state == "differ"] == []
+    called = {event.op for event in events[0].upstream}
+    assert called == {
+        "all_reduce",
+        "reduce_scatter",
+        "all_gather",
+        "all_to_all",
+        "broadcast",
+    }
 
 
 @pytest.mark.slow

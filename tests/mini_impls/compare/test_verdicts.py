@@ -36,6 +36,14 @@ def test_gloo_reduce_scatter_is_an_all_reduce_inside():
     assert gloo_bytes(call, 0, 4) == 2 * ring_bytes(call, 0, 4)
 
 
+@pytest.mark.parametrize("root", [0, 2])
+def test_gloo_reduces_in_a_ring_and_gathers_the_chunks_at_the_root(root):
+    call = event(op="reduce", payload_bytes=1200, peer=root)
+    sent = [gloo_bytes(call, rank, 4) for rank in range(4)]
+    assert sent[root] == 900
+    assert sorted(sent) == [900, 1200, 1200, 1200]
+
+
 @pytest.mark.parametrize("values", [[0.0, math.nan], [math.nan, 0.0]])
 def test_what_is_no_number_is_never_passed_over(values):
     assert math.isnan(largest(values))
