@@ -191,6 +191,11 @@ class DistributedDataParallel(nn.Module):
                 Variable._execution_engine.queue_callback(self.finish_grad_sync)
             self.num_params_ready += 1
             assert isinstance(param, nn.Parameter)
+            if param in bucket.params_ready:
+                raise RuntimeError(
+                    f"{self.param_to_name[param]} was ready already: an earlier "
+                    "backward was cut short, or this one has come by twice"
+                )
             bucket.register_grad_ready(param)
             self.start_grad_sync()
 

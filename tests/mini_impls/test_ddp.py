@@ -274,23 +274,32 @@ def unused_everywhere(rank):
     ddp(torch.ones(2, 4), False).sum().backward()
 
 
-def go_on_after_the_error(rank, evaluate):
+def go_on_after_the_error(rank, how):
     ddp = DistributedDataParallel(Odd(rank.rank), rank.group, bucket_cap_mb=0)
     x = torch.full((2, 4), rank.rank + 1.0)
     with pytest.raises(RuntimeError, match="had no gradient"):
         ddp(x, False).sum().backward()
-    if evaluate:
+    if how == "evaluate":
         with torch.no_grad():
             return ddp(x, True).shape
-    ddp(x, True).sum().backward()
+    model = ddp if how == "train" else ddp.module
+    model(x, True).sum().backward()
 
 
-def test_no_forward_follows_a_backward_that_was_cut_short(pool2):
-    with pytest.raises(
-        RankFailure, match="cut short, with 2 gradients ready and 0 of 6 buc"
-    ):
-        pool2.run(go_on_after_the_error, False)
-    assert pool2.run(go_on_after_the_error, True) == [(2, 4), (2, 4)]
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("train", "cut short, with 2 gradients ready and 0 of 6 buckets sent"),
+        ("train the module itself", "always.* was ready already"),
+    ],
+)
+def test_no_training_follows_a_backward_that_was_cut_short(pool2, how, message):
+    with pytest.raises(RankFailure, match=message):
+        pool2.run(go_on_after_the_error, how)
+
+
+def test_evaluation_follows_a_backward_that_was_cut_short(pool2):
+    assert pool2.run(go_on_after_the_error, "evaluate") == [(2, 4), (2, 4)]
 
 
 def nothing_to_train(rank):
