@@ -41,7 +41,9 @@ def _notes(shelf: Shelf) -> Iterator[list[str]]:
         for texts in shelf.book.translations.values():
             body += " " + " ".join(texts.get(name, {}).values())
         spanish = shelf.book.translations.get(SPANISH, {}).get(name, {})
-        place = f"{note.span.path}:{note.span.first}-{note.span.last}"
+        folder = note.span.path.rpartition("/")[0]
+        lines = addresses.lines_text(note.span.path, note.span.first, note.span.last)
+        place = f"{folder}/{lines}".removeprefix("/")
         title = visible(annotation.title.replace("`", ""))
         address = f"{addresses.href(page)}#{name}"
         yield [
