@@ -13,6 +13,7 @@ Leaves out:
 - parameters that some ranks do not use, or use in another order
 - stage 3: parameters read from outside their module, unless `leaf_modules` names the
   reader's class; outputs in anything but tuples, lists and dictionaries
+- gradients kept from one step to the next: `zero_grad()` stands between them
 - state dictionaries of the whole optimizer, optimizers that look across parameters
 """
 
