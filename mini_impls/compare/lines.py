@@ -7,7 +7,7 @@ from inspect import CO_OPTIMIZED
 from types import FrameType
 from typing import Any
 
-from mini_impls.compare.places import Places
+from mini_impls.compare.places import AROUND, Places
 
 
 @dataclass
@@ -41,7 +41,7 @@ class LineTrace:
         if self.importing or not frame.f_code.co_flags & CO_OPTIMIZED:
             return None  # the second is the body of a class
         place = self.places.find(frame.f_code.co_filename)
-        if place is None or place[1].startswith("mini_impls/compare/"):
+        if place is None or place[1].startswith(AROUND):
             return None
         seen = self.lines[place]
         seen.add(frame.f_lineno)

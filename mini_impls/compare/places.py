@@ -13,6 +13,9 @@ MINIS_ROOT = Path(mini_impls.__file__).resolve().parent.parent
 PACKAGES = {"minis": "mini_impls", "pytorch": "torch", "megatron": "megatron"}
 """What is an upstream's own below its root: site-packages holds others too."""
 
+AROUND = ("mini_impls/compare/", "mini_impls/demos/")
+"""What runs the minis, and is none."""
+
 
 class Places:
     """Turns the file names of frames into (upstream, path in its repository)."""

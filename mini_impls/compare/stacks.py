@@ -2,7 +2,7 @@
 
 from types import FrameType
 
-from mini_impls.compare.places import Places
+from mini_impls.compare.places import AROUND, Places
 from readerkit.records import Site
 
 DISPATCHER = (
@@ -17,7 +17,7 @@ DISPATCHER = (
     "torch/distributed/distributed_c10d.py",
     "torch/distributed/c10d_logger.py",
     "torch/distributed/_functional_collectives.py",
-    "mini_impls/compare/",
+    *AROUND,
 )
 """Frames that only pass a call on."""
 

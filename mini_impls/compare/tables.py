@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from mini_impls.compare.match import align, excuses
 from mini_impls.compare.watch import SIDES, RankResult, SideResult
-from mini_impls.compare.wire import gloo_bytes, ring_bytes
+from mini_impls.compare.wire import INSIDE, gloo_bytes, ring_bytes
 from mini_impls.schedules import Step, get_bubble, get_timeline
 from readerkit.annotations import Difference
 from readerkit.records import (
@@ -120,7 +120,9 @@ def wires(results: Sequence[RankResult], backend: str) -> tuple[Wire, ...]:
             if side.wire_bytes is None or None in expected or backend != "gloo":
                 continue
             parts = Counter(e.op for e in side.events)
-            text = " + ".join(f"{n} {op}" for op, n in sorted(parts.items()))
+            text = " + ".join(
+                f"{n} {op}{INSIDE.get(op, '')}" for op, n in sorted(parts.items())
+            )
             total = sum(n for n in expected if n is not None)
             rows.append(Wire(rank, name, side.wire_bytes, total, text or "nothing"))
     return tuple(rows)

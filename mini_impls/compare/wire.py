@@ -1,11 +1,18 @@
 """What a rank sends for a call: by the textbook, and by gloo's own algorithms."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from readerkit.records import Event
 
 HEADER_BYTES = 1024
 """What gloo may add to one call for each other rank: 48 bytes a message."""
+
+INSIDE: Mapping[str, str] = {
+    "reduce_scatter": " (an all-reduce inside)",
+    "reduce": " (a reduce-scatter inside, then chunks to the root)",
+}
+"""What gloo does for a call that is not what its name says."""
 
 
 def ring_bytes(event: Event, rank: int, world_size: int) -> float:

@@ -135,9 +135,10 @@ def compare(rank: launch.Rank, numel: int, backend: str) -> None:
         want = theirs(data.clone(), group)
         with CollectiveCounter() as sent:
             got = mini(data.clone(), group)
+        sends = sent.counts().get("send", 0)
         rounds, elements = cost(name, numel, rank.rank, world_size)
         rank.say_each(
-            f"{name}: {rounds} rounds, {sent.counts().get('send', 0)} sends, sent "
+            f"{name}: {rounds} rounds, {sends} with a send, sent "
             f"{sent.payload_bytes().get('send', 0)} bytes (formula "
             f"{elements * data.element_size()}), largest difference from "
             f"{backend} {(got - want).abs().max().item():.1e}"

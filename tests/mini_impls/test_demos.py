@@ -96,7 +96,9 @@ def test_a_demo_holds_what_was_sent_against_the_formula(pool2, name):
 def test_collectives_shows_each_with_rounds_and_bytes(pool):
     w = pool.world_size
     for text in pool.run(run_demo, "collectives", {"numel": 101}):
-        rows = re.findall(r"(\w+): (\d+) rounds, (\d+) sends, sent (\d+) bytes", text)
+        rows = re.findall(
+            r"(\w+): (\d+) rounds, (\d+) with a send, sent (\d+) bytes", text
+        )
         assert [name for name, *_ in rows] == list(demo_collectives.ALGORITHMS)
         assert len(formulas(text)) == len(rows)
         found = {name: tuple(map(int, numbers)) for name, *numbers in rows}
