@@ -29,7 +29,7 @@ from pygments.lexers import PythonLexer
 
 from readerkit.commands import site_build
 from readerkit.commands.library import Library, open_library
-from readerkit.commands.site_build import Workshop, make_site
+from readerkit.commands.site_build import Workshop, make_site, uncollected
 from readerkit.commands.site_inputs import Inputs, find_inputs
 
 ROUNDS = 3
@@ -109,8 +109,11 @@ def megatron_pages(library: Library, inputs: Inputs) -> int:
         library.book.translations,
     )
     alone = Library(Path(tempfile.gettempdir()), library.mine, book, library.store)
-    made = make_site(alone, inputs, workshop)
-    pages = [make() for address, make in made.items() if address.startswith("read/")]
+    with uncollected():  # as `readerkit site build` does
+        made = make_site(alone, inputs, workshop)
+        pages = [
+            make() for address, make in made.items() if address.startswith("read/")
+        ]
     return sum(map(len, pages))
 
 

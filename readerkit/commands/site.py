@@ -47,12 +47,13 @@ def build(output: Path, book: Path | None) -> None:
         click.echo(f"{count} files, nothing changed")
     else:
         from readerkit.commands.library import open_library
-        from readerkit.commands.site_build import Workshop, make_site
+        from readerkit.commands.site_build import Workshop, make_site, uncollected
         from readerkit.commands.site_disk import check_place, publish
 
         check_place(place)
-        made = make_site(open_library(book), inputs, Workshop())
-        files = {address: make() for address, make in made.items()}
+        with uncollected():
+            made = make_site(open_library(book), inputs, Workshop())
+            files = {address: make() for address, make in made.items()}
         written = publish(place, files, digest + inputs.served_digest())
         click.echo(f"{len(files)} files, {len(written)} of them written")
     click.echo(f"open {place / 'index.html'}")

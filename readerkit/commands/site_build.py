@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -68,6 +70,18 @@ class Workshop:
 
 Files = dict[str, Callable[[], bytes]]
 """By address, what gives each file of the site when somebody asks."""
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Look for no cycles of garbage: a build makes none, and much that stays."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def make_site(library: Library, inputs: Inputs, workshop: Workshop) -> Files:

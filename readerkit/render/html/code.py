@@ -14,7 +14,7 @@ from html import escape
 from readerkit.anchors import SourceFile
 from readerkit.anchors.names import Names
 from readerkit.anchors.scan import Scan
-from readerkit.render.html.escape import escaping
+from readerkit.render.html.escape import Escaping, escaping
 
 # Control characters of source never reach a line as they are: these are free.
 _USE, _DEFINED, _NAME, _END = b"\1", b"\2", b"\3", b"\4"
@@ -40,7 +40,9 @@ class Drawn:
 
 def draw_plain(data: bytes) -> Drawn:
     """Return the lines of a file as they are."""
-    return Drawn(_lines(escaping(data)(data)))
+    safe = escaping(data)
+    text = safe.piece(safe.data) if safe.piece else safe.data
+    return Drawn(_lines(safe.finish(text)))
 
 
 def _lines(text: bytes) -> list[bytes]:
@@ -58,8 +60,7 @@ DefinitionLink = Callable[[str], str | None]
 
 def draw(source: SourceFile, found: Scan, names: Names) -> Drawn:
     """Return the coloured lines of a file."""
-    data = source.data
-    safe = escaping(data)
+    safe = escaping(source.data)
     pieces: list[tuple[int, int, bytes, bytes]] = []
     for start, end, kind in found.colours:
         if kind != "defined":
@@ -73,19 +74,29 @@ def draw(source: SourceFile, found: Scan, names: Names) -> Drawn:
         opening = _USE + use.owner.encode() + _NAME
         pieces.append((use.start, use.end, opening, _END))
     pieces.sort()
+    return Drawn(_lines(safe.finish(b"".join(_marked(safe, pieces)))))
+
+
+def _marked(
+    safe: Escaping, pieces: Iterable[tuple[int, int, bytes, bytes]]
+) -> list[bytes]:
+    """Return a file in parts: what is between pieces, and each between its marks."""
+    data, escape_piece = safe.data, safe.piece
     out: list[bytes] = []
     reached = 0
     for start, end, opening, closing in pieces:
         if start < reached:
             continue
-        out.append(safe(data[reached:start]))
-        inner = safe(data[start:end])
+        before, inner = data[reached:start], data[start:end]
+        if escape_piece:
+            before, inner = escape_piece(before), escape_piece(inner)
         if b"\n" in inner:  # each line is an element of its own
             inner = inner.replace(b"\n", closing + b"\n" + opening)
-        out += (opening, inner, closing)
+        out += (before, opening, inner, closing)
         reached = end
-    out.append(safe(data[reached:]))
-    return Drawn(_lines(b"".join(out)))
+    last = data[reached:]
+    out.append(escape_piece(last) if escape_piece else last)
+    return out
 
 
 def link(lines: bytes, use: UseLink, definition: DefinitionLink) -> bytes:

@@ -4,31 +4,44 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 
 from markupsafe import Markup, escape
 
 from readerkit.render.visible import is_seen
 
-_PLAIN = re.compile(rb"[\t\n\r\x20-\x7e]*")
+_PLAIN = re.compile(rb"[\t\n\x20-\x7e]*")
 # A form feed at the start of a line is a page break of old editors: shown like others.
 _UNSEEN = re.compile(r"[^\t\n\x20-\x7e]")
+# Bytes that plain text does not hold stand for what has to be escaped: pieces keep
+# their places, and one pass over the whole makes it safe.
+_KEPT = bytes.maketrans(b"&<>", b"\x0e\x0f\x10")
 
 Escape = Callable[[bytes], bytes]
 
 
-def escaping(data: bytes) -> Escape:
-    """Return the function that makes pieces of ``data`` safe: a quick one if it can."""
-    return _escape_ascii if _PLAIN.fullmatch(data) else _escape_any
+@dataclass(frozen=True, slots=True)
+class Escaping:
+    """How the text of one file becomes safe: cut ``data`` up, then ``finish``."""
+
+    data: bytes
+    """As long as what was given."""
+    piece: Escape | None
+    """What each piece must go through; None where ``finish`` does it all."""
+    finish: Escape
 
 
-def _escape_ascii(piece: bytes) -> bytes:
-    return (
-        piece.replace(b"&", b"&amp;")
-        .replace(b"<", b"&lt;")
-        .replace(b">", b"&gt;")
-        .replace(b"\r\n", b"\n")
-        .replace(b"\r", b'<span class="hid">U+000D</span>')
-    )
+def escaping(data: bytes) -> Escaping:
+    """Return how to make pieces of ``data`` safe: all at once, if it can be."""
+    if _PLAIN.fullmatch(data):
+        return Escaping(data.translate(_KEPT), None, _finish_plain)
+    return Escaping(data, _escape_any, bytes)
+
+
+def _finish_plain(text: bytes) -> bytes:
+    amp = text.replace(b"\x0e", b"&amp;")
+    return amp.replace(b"\x0f", b"&lt;").replace(b"\x10", b"&gt;")
 
 
 def _escape_any(piece: bytes) -> bytes:
@@ -44,6 +57,7 @@ def _spelt_out(match: re.Match[str]) -> str:
     return f'<span class="hid">U+{ord(letter):04X}</span>'
 
 
+@lru_cache(1 << 14)
 def shown(text: str) -> Markup:
     """Return text as markup, what cannot be seen in it spelt out.
 
