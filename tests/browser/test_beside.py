@@ -117,7 +117,7 @@ def test_the_prediction_speaks_the_chosen_language(page, record):
 def test_a_told_strip_and_a_picked_event_have_no_barrier(site, open_page):
     page = open_page(f"file://{site}/beside/collectives.html")
     page.get_by_role("button", name="Just show me").click()
-    page.locator(".moment").nth(1).locator("a.ev").click()
+    page.locator(".moment a.ev").first.click()
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         found = Axe().run(page, options={"preload": False})
@@ -131,9 +131,9 @@ def test_both_lanes_stay_in_line(site, open_page):
         [event.bounding_box() for event in moment.locator(".ev").all()]
         for moment in page.locator(".strip").first.locator(".moment").all()
     ]
-    assert len(boxes) == 5
-    for lane in (0, 1):
-        assert len({(pair[lane]["y"], pair[lane]["height"]) for pair in boxes}) == 1
+    assert len(boxes) > 20  # of which each has a side with nothing in it
+    assert len({box["height"] for pair in boxes for box in pair}) == 1
+    assert len({below["y"] - above["y"] for above, below in boxes}) == 1
 
 
 def test_paper_has_events_and_no_prediction(page, record):
