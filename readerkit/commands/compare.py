@@ -39,10 +39,10 @@ def compare(
         readerkit compare ddp
         readerkit compare tp --upstream megatron
     """
-    from readerkit.commands.library import open_library
-
     if mini is None and wants_help:
         named(mini, wants_help)
+    from readerkit.commands.library import open_library
+
     there_are = open_library(book).book.comparisons.values()
     if mini is None:
         click.echo(listed(there_are))

@@ -6,6 +6,7 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 from readerkit.commands.quiz_files import open_history
 from tests.browser.test_pages import overflow
@@ -69,7 +70,7 @@ def test_served_page_marks_explains_and_keeps_answers(book, served, open_page):
             assert page.get_by_text("Nothing is summed.").is_visible()
             assert page.get_by_text("Try again, for fewer points.").is_visible()
             assert page.get_by_label(wrong.text).is_checked()
-            assert is_focused(page.get_by_label(wrong.text))
+            expect(page.get_by_label(wrong.text)).to_be_focused()
             refuted = page.locator('.feedback a[href$="linear.py.html#close"]')
             assert refuted.first.is_visible()
             page.get_by_role("button", name="Skip").click()
@@ -96,7 +97,7 @@ def test_an_answer_to_be_mended_is_where_one_types(book, served, open_page):
     page.get_by_role("button", name="Begin").click()
     while True:
         page.locator("form.question").wait_for()
-        assert is_focused(page.locator("#quiz h2"))
+        expect(page.locator("#quiz h2")).to_be_focused()
         assert re.search(r"difficulty [●○]{3}", page.locator("#quiz").inner_text())
         if typed_key(book).question.type == "numeric":
             break
@@ -106,14 +107,10 @@ def test_an_answer_to_be_mended_is_where_one_types(book, served, open_page):
         page.get_by_label("Your answer").fill(answer)
         page.get_by_label("Your answer").press("Enter")
         page.locator(f"#quiz {said}").wait_for()
-        assert is_focused(page.get_by_label("Your answer"))
+        expect(page.get_by_label("Your answer")).to_be_focused()
         assert page.get_by_label("Your answer").input_value() == answer
     described = page.get_by_label("Your answer").get_attribute("aria-describedby")
     assert "Not yet." in page.locator(f"#{described}").inner_text()
-
-
-def is_focused(field):
-    return field.evaluate("field => field === document.activeElement")
 
 
 def test_no_turn_of_the_served_page_has_a_barrier(book, served, open_page):
