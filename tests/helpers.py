@@ -15,13 +15,14 @@ import subprocess
 import sys
 import tempfile
 import termios
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from readerkit.cli import main
 from readerkit.upstreams import Lock
@@ -166,6 +167,23 @@ def _commit_all(root: Path, tag: str) -> str:
     git(root, "commit", "--quiet", "--message=first")
     git(root, "tag", "--annotate", "--message=release", tag)
     return git(root, "rev-parse", "HEAD")
+
+
+def made_once(
+    factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]
+) -> Path:
+    """Return a folder that one of all test processes makes, for all of them to read."""
+    root = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+    made = root / name
+    with FileLock(root / f"{name}.lock"):
+        if not made.exists():
+            aside = root / f"{name}.part"
+            aside.mkdir()
+            make(aside)
+            aside.rename(made)
+    return made
 
 
 @contextmanager

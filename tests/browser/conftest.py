@@ -15,7 +15,7 @@ from readerkit.commands.site_build import Workshop, make_site
 from readerkit.commands.site_disk import publish
 from readerkit.commands.site_inputs import find_inputs
 from tests.conftest import REAL_CACHE
-from tests.helpers import make_book
+from tests.helpers import made_once, make_book
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -58,10 +58,14 @@ def write_site(folder: Path, book: Path | None) -> Path:
 @pytest.fixture(scope="session")
 def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of the shipped book on the real upstreams."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("READERKIT_CACHE", str(REAL_CACHE))
-        patch.setenv("READERKIT_DATA", str(tmp_path_factory.mktemp("data")))
-        return write_site(tmp_path_factory.mktemp("shipped") / "site", None)
+
+    def make(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("READERKIT_CACHE", str(REAL_CACHE))
+            patch.setenv("READERKIT_DATA", str(tmp_path_factory.mktemp("data")))
+            write_site(folder / "site", None)
+
+    return made_once(tmp_path_factory, "shipped", make) / "site"
 
 
 @pytest.fixture(scope="session")

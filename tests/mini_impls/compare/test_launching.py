@@ -123,7 +123,7 @@ def test_torchrun_makes_one_record(tmp_path, real_cache):
     ended = subprocess.run(
         [
             *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"),
-            *("-m", "mini_impls.compare", "ddp", "--upstream", "megatron"),
+            *("-m", "mini_impls.compare", "ddp", "--upstream", "torch"),
             *("--steps", "6", "--json", "--save", str(tmp_path)),
         ],
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
@@ -136,5 +136,5 @@ def test_torchrun_makes_one_record(tmp_path, real_cache):
     record = Record.parse(ended.stdout, "printed")
     assert record.agrees
     assert (record.world_size, len(record.events)) == (2, 2)
-    saved = json.loads((tmp_path / "ddp_megatron.json").read_text())
-    assert saved["comparison"] == "ddp_megatron"
+    saved = json.loads((tmp_path / "ddp_torch.json").read_text())
+    assert saved["comparison"] == "ddp_torch"

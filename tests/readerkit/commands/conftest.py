@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.helpers import Result, SampleBook, make_book, run, run_process
+from tests.helpers import Result, SampleBook, made_once, make_book, run, run_process
 
 
 class Desk:
@@ -42,14 +41,13 @@ def locked(desk: Desk) -> Desk:
 def measure(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Return what measures a lab, once a session, and says where its result is."""
 
-    @cache
     def run_lab(lab: str) -> Path:
-        folder = tmp_path_factory.mktemp("experiments")
-        ran = run_process(
-            "lab", lab, "--run", "--rounds=3", "--folder", str(folder), timeout=200
-        )
-        assert ran.code == 0, ran.err
-        assert f"35-lab-{lab}.json: check it with" in ran.out
-        return folder
+        def run(folder: Path) -> None:
+            arguments = ("lab", lab, "--run", "--rounds=3", "--folder", str(folder))
+            ran = run_process(*arguments, timeout=200)
+            assert ran.code == 0, ran.err
+            assert f"35-lab-{lab}.json: check it with" in ran.out
+
+        return made_once(tmp_path_factory, f"lab-{lab}", run)
 
     return run_lab
