@@ -180,8 +180,8 @@ def kept(session: Session) -> str:
 
 def page_of(place: Mapping[str, Any]) -> str:
     """Return where the site shows a place, from the site's top."""
-    page = addresses.href(addresses.source_page(place["upstream"], place["path"]))
-    return f"{page}#L{place['first']}-L{place['last']}"
+    where = (place[key] for key in ("upstream", "path", "first", "last"))
+    return addresses.href(addresses.lines_page(*where))
 
 
 def with_pages(message: Any) -> Any:

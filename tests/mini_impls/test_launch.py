@@ -174,19 +174,24 @@ def is_dead(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
+def started(script, text, **how):
+    """Start a script that launches ranks; its output is read line by line."""
+    script.write_text(text)
+    return subprocess.Popen(
+        [sys.executable, script],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(script.parent)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **how,
+    )
+
+
 @pytest.mark.parametrize("killed", [0, 1])
 def test_a_killed_rank_is_named_though_its_neighbour_ended_before_the_launcher_looked(
     tmp_path, killed
 ):
-    script = tmp_path / "waiting.py"
-    script.write_text(WAITING)
-    with subprocess.Popen(
-        [sys.executable, script],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with started(tmp_path / "waiting.py", WAITING) as process:
         pids = [int(process.stdout.readline().split()[-1]) for _ in range(2)]
         process.send_signal(signal.SIGSTOP)
         os.kill(pids[killed], signal.SIGKILL)
@@ -216,16 +221,7 @@ if __name__ == "__main__":
     ("signum", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)]
 )
 def test_no_rank_outlives_its_launcher(tmp_path, signum, status):
-    script = tmp_path / "sleeper.py"
-    script.write_text(SCRIPT)
-    with subprocess.Popen(
-        [sys.executable, script],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
+    with started(tmp_path / "sleeper.py", SCRIPT, start_new_session=True) as process:
         lines = [process.stdout.readline().split() for _ in range(2)]
         assert [line[3] for line in lines] == ["True", "True"], "^C is the launcher's"
         pids = [int(line[-1]) for line in lines]
