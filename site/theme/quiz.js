@@ -18,9 +18,10 @@
     if (said instanceof Error) box.append(warning(said.message));
     else box.innerHTML = said; // the server's own template, which escapes
     const first = box.querySelector("[data-focus]");
+    if (!first) return;
     // A question to be mended: at the answer that was given.
-    const field = first && first.querySelector("input:checked, input:not([type=hidden]), textarea");
-    if (first) (field || first).focus();
+    const field = first.querySelector("[name=answer]:checked") || first.querySelector("[name=answer]");
+    (field || first).focus();
   }
   function warning(text) {
     const made = document.createElement("p");

@@ -93,16 +93,7 @@ def test_served_page_marks_explains_and_keeps_answers(book, served, open_page):
 
 def test_an_answer_to_be_mended_is_where_one_types(book, served, open_page):
     page = open_page(f"http://127.0.0.1:{served}/quiz/7.html")
-    page.get_by_label("Questions").fill("10")
-    page.get_by_role("button", name="Begin").click()
-    while True:
-        page.locator("form.question").wait_for()
-        expect(page.locator("#quiz h2")).to_be_focused()
-        assert re.search(r"difficulty [●○]{3}", page.locator("#quiz").inner_text())
-        if typed_key(book).question.type == "numeric":
-            break
-        page.get_by_role("button", name="Skip").click()
-        page.get_by_role("button", name="Go on").click()
+    begin_and_skip_to(page, book, "numeric")
     for answer, said in (("no number", ".warning"), ("987654321", ".feedback .wrong")):
         page.get_by_label("Your answer").fill(answer)
         page.get_by_label("Your answer").press("Enter")
@@ -111,6 +102,33 @@ def test_an_answer_to_be_mended_is_where_one_types(book, served, open_page):
         assert page.get_by_label("Your answer").input_value() == answer
     described = page.get_by_label("Your answer").get_attribute("aria-describedby")
     assert "Not yet." in page.locator(f"#{described}").inner_text()
+
+
+def test_a_choice_to_be_mended_is_where_one_goes_on(book, served, open_page):
+    page = open_page(f"http://127.0.0.1:{served}/quiz/7.html")
+    variant = begin_and_skip_to(page, book, "single")
+    # Not the first of the options, where the focus would be without a choice.
+    wrong = [o for o in variant.asked.options if "reduction" not in o.text][-1]
+    page.get_by_label(wrong.text).check()
+    page.get_by_role("button", name="Answer").click()
+    page.get_by_text("Not yet.").wait_for()
+    expect(page.get_by_label(wrong.text)).to_be_focused()
+    expect(page.get_by_label(wrong.text)).to_be_checked()
+
+
+def begin_and_skip_to(page, book, kind):
+    """Begin, skip until a question of this kind is asked; return its variant."""
+    page.get_by_label("Questions").fill("10")
+    page.get_by_role("button", name="Begin").click()
+    while True:
+        page.locator("form.question").wait_for()
+        expect(page.locator("#quiz h2")).to_be_focused()
+        assert re.search(r"difficulty [●○]{3}", page.locator("#quiz").inner_text())
+        variant = typed_key(book)
+        if variant.question.type == kind:
+            return variant
+        page.get_by_role("button", name="Skip").click()
+        page.get_by_role("button", name="Go on").click()
 
 
 def test_no_turn_of_the_served_page_has_a_barrier(book, served, open_page):
