@@ -5,8 +5,7 @@ Knows nothing of git, files or HTML: parsed YAML comes in, checked against its s
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -14,18 +13,9 @@ from readerkit.anchors.anchor import Anchor
 from readerkit.counts import Count
 from readerkit.document import Path, YamlFile
 from readerkit.errors import AnchorError, ContentError, Fault
+from readerkit.translations import english_stamp
 
 TEXT_FIELDS = ("decision", "alternative", "why", "cost", "text")
-
-
-def english_stamp(texts: Iterable[str]) -> str:
-    """Return a short name of English texts, by which a translation says it is theirs.
-
-    White space does not count. It begins with ``en-``, so that no reader of YAML takes
-    eight digits for a number.
-    """
-    words = "\0".join(" ".join(text.split()) for text in texts)
-    return f"en-{hashlib.sha256(words.encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, slots=True)

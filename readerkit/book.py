@@ -21,6 +21,7 @@ from readerkit.annotations import (
     Reference,
 )
 from readerkit.errors import AnchorError, ContentError, Fault
+from readerkit.translations import Translation
 from readerkit.upstreams import Lock, LockedAnchor, Upstream
 
 MINIS = "minis"
@@ -40,34 +41,24 @@ class Book:
     mirrors: Mapping[str, Mirror]
     concepts: Mapping[str, Concept]
     references: Mapping[str, Reference]
-    translations: Mapping[str, Mapping[str, Mapping[str, str]]]
-    """Language to annotation id to field to text."""
+    translations: Mapping[str, Mapping[str, Translation]] = field(default_factory=dict)
+    """Language to annotation id."""
+    concept_translations: Mapping[str, Mapping[str, Translation]] = field(
+        default_factory=dict
+    )
+    """Language to concept id."""
     comparisons: Mapping[str, Comparison] = field(default_factory=dict)
     """By name."""
-    translated_from: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Language to annotation id to the stamp of the English that was translated."""
-    concept_translations: Mapping[str, Mapping[str, Mapping[str, str]]] = field(
-        default_factory=dict
-    )
-    """Language to concept id to field to text."""
-    concepts_translated_from: Mapping[str, Mapping[str, str]] = field(
-        default_factory=dict
-    )
-    """Language to concept id to the same stamp."""
 
     def notes_on(self, upstream: str) -> list[Annotation]:
         """Return the annotations of one upstream in the order they were written."""
         return [a for a in self.annotations.values() if a.upstream == upstream]
 
-    def is_outdated(self, language: str, annotation: str) -> bool:
-        """Tell whether the English of a note changed after it was translated."""
-        stamp = self.translated_from.get(language, {}).get(annotation)
-        return stamp is not None and stamp != self.annotations[annotation].stamp
-
-    def is_outdated_concept(self, language: str, concept: str) -> bool:
-        """Tell the same of a concept."""
-        stamp = self.concepts_translated_from.get(language, {}).get(concept)
-        return stamp is not None and stamp != self.concepts[concept].stamp
+    def translated(self, entry: Annotation | Concept, language: str) -> Translation:
+        """Return what there is of an entry in a language: nothing, perhaps."""
+        is_note = isinstance(entry, Annotation)
+        by_language = self.translations if is_note else self.concept_translations
+        return by_language.get(language, {}).get(entry.id, Translation())
 
     def differences(self, comparison: str) -> list[tuple[str, Difference]]:
         """Return how the sides of a comparison may differ, each with its mirror."""

@@ -9,9 +9,9 @@ from itertools import zip_longest
 from typing import Any
 
 from readerkit.anchors import Anchor
-from readerkit.annotations import english_stamp
 from readerkit.document import YamlFile
 from readerkit.errors import AnchorError, ContentError, Fault
+from readerkit.translations import Translation, english_stamp
 
 Lines = Callable[[str, Anchor], str]
 """From an upstream and an anchor to the text of its lines; AnchorError if none."""
@@ -73,15 +73,14 @@ def in_spanish(diagram: Diagram, mermaid: str, file: str, texts: YamlFile) -> Di
             break
     if faults:
         raise ContentError(faults)
-    value: Any = texts.value
+    said = Translation.parse(texts.value)
     told = Diagram(
         f"{diagram.name}.es",
         mermaid,
-        value["title"],
-        " ".join(value["alternative"].split()),
+        said.texts["title"],
+        " ".join(said.texts["alternative"].split()),
     )
-    stamp = value.get("of", diagram.stamp)
-    return replace(diagram, spanish=told, is_outdated=stamp != diagram.stamp)
+    return replace(diagram, spanish=told, is_outdated=said.is_outdated(diagram.stamp))
 
 
 def _shape(mermaid: str) -> list[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from readerkit.anchors import Span
-from readerkit.annotations import Mirror
+from readerkit.annotations import Annotation, Mirror
 from readerkit.lit import MINIS, LitLines, lit
 from readerkit.records import Record, lines_from_text
 
@@ -106,14 +106,35 @@ def homes(
     return {**guests, **found}
 
 
-def of_the_idea(
-    annotation: str, mirrors: Iterable[Mirror], evidence: Mapping[str, Evidence]
+def of_the_idea(mirror: Mirror, evidence: Mapping[str, Evidence]) -> set[str]:
+    """Return the comparisons that are a mirror's own."""
+    return {one.comparison for one in related(mirror, evidence) if one.is_own}
+
+
+def expected(
+    annotation: Annotation,
+    file: Mapping[str, frozenset[int]],
+    mirrors: Iterable[Mirror],
+    evidence: Mapping[str, Evidence],
 ) -> set[str]:
-    """Return the comparisons that belong to the mirrors which name an annotation."""
-    return {
-        one.comparison
+    """Return the comparisons of which one would think that they ran a note's lines.
+
+    Those of the mirrors that name the note; without such a mirror, those that ran other
+    lines of its ``file``, as ``ran_lines`` has it.
+    """
+    own = [
+        of_the_idea(mirror, evidence)
         for mirror in mirrors
-        if any(annotation in section.upstream for section in mirror.sections)
-        for one in related(mirror, evidence)
-        if one.is_own
-    }
+        if any(annotation.id in section.upstream for section in mirror.sections)
+    ]
+    return set().union(*own) or {name for name, lines in file.items() if lines}
+
+
+def worth_saying(found: Sequence[LitLines], expected: Set[str]) -> list[LitLines]:
+    """Return, of all that records show of some lines, what is to be said.
+
+    Those that ran there, in the step or else before it; where none did, the expected.
+    """
+    ran = [each for each in found if each.ran]
+    setup = [each for each in found if each.setup_lines]
+    return ran or setup or [each for each in found if each.comparison in expected]

@@ -29,6 +29,7 @@ from readerkit.annotations import (
 from readerkit.book import Book
 from readerkit.document import Kind, Path, YamlFile
 from readerkit.errors import ContentError, Fault
+from readerkit.translations import Translation
 from readerkit.upstreams import Lock, Upstream
 
 
@@ -141,30 +142,18 @@ class _Reader:
             {c.entry.id: c.entry for c in self.concepts},
             {r.entry.key: r.entry for r in self.references},
             self._translations("translation"),
-            {c.entry.name: c.entry for c in self.comparisons},
-            self._stamps("translation"),
             self._translations("concept-translation"),
-            self._stamps("concept-translation"),
+            {c.entry.name: c.entry for c in self.comparisons},
         )
 
-    def _translations(self, kind: Kind) -> dict[str, dict[str, dict[str, str]]]:
-        """Return one kind of translations: language to id to field to text."""
-        found: dict[str, dict[str, dict[str, str]]] = {}
+    def _translations(self, kind: Kind) -> dict[str, dict[str, Translation]]:
+        """Return one kind of translations: language to id."""
+        found: dict[str, dict[str, Translation]] = {}
         for each in self.translated:
             if each.kind == kind:
-                texts = found.setdefault(each.language, {})
-                for name, entry in each.document.value.items():
-                    texts[name] = {key: entry[key] for key in entry if key != "of"}
-        return found
-
-    def _stamps(self, kind: Kind) -> dict[str, dict[str, str]]:
-        """Return of which English they say that they are: language to id to stamp."""
-        found: dict[str, dict[str, str]] = {}
-        for each in self.translated:
-            if each.kind == kind:
-                said = each.document.value.items()
-                stamps = {name: entry["of"] for name, entry in said if "of" in entry}
-                found.setdefault(each.language, {}).update(stamps)
+                entries = each.document.value.items()
+                parsed = {name: Translation.parse(entry) for name, entry in entries}
+                found.setdefault(each.language, {}).update(parsed)
         return found
 
     def read(self, file: BookFile) -> None:

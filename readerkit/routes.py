@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from readerkit.annotations import english_stamp
 from readerkit.book import Book
 from readerkit.document import Path, YamlFile
 from readerkit.errors import ContentError, Fault
+from readerkit.translations import Translation, english_stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,8 @@ class Routes:
 
     failures: tuple[Failure, ...] = ()
     pairs: tuple[Pair, ...] = ()
-    spanish: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """From an id to a field to its text; ``of`` is the stamp of the English."""
-
-    def is_outdated(self, entry: Failure | Pair) -> bool:
-        """Tell whether the English of an entry changed after it was translated."""
-        return self.spanish.get(entry.id, {}).get("of", entry.stamp) != entry.stamp
+    spanish: Mapping[str, Translation] = field(default_factory=dict)
+    """By the id of a failure or a pair."""
 
 
 _KEYS: dict[str, dict[str, type]] = {
@@ -92,14 +88,14 @@ def parse_routes(
 
 def _translations(
     document: YamlFile, known: Mapping[str, Set[str]]
-) -> dict[str, Mapping[str, str]]:
+) -> dict[str, Translation]:
     """Return the texts of a sidecar that fits its schema, by id."""
     faults = list(document.faults)
-    found: dict[str, Mapping[str, str]] = {}
+    found: dict[str, Translation] = {}
     groups: dict[str, Any] = {} if faults else document.value or {}
     for kind, entries in groups.items():
         for name, texts in entries.items():
-            found[name] = texts
+            found[name] = Translation.parse(texts)
             if name not in known[kind]:
                 mark = document.key_mark((kind, name))
                 expected = f"one of the {kind} of paths.yaml"

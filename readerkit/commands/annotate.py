@@ -11,12 +11,19 @@ import click
 from readerkit.commands.options import book_option, json_option
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from readerkit.book import Note, Sources
     from readerkit.commands.library import Library
     from readerkit.document import Kind
     from readerkit.upstreams import Upstream
+
+EDITED = (
+    "annotations",
+    "translation",
+    "concept-translation",
+    "route-translation",
+    "diagram-translation",
+    "mirror",
+)
 
 
 @click.command(short_help="The notes, with every anchor resolved; one by its ID.")
@@ -26,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--update-lock", is_flag=True, help="Write what anchors resolve to now.")
 @click.option(
     "--schema",
-    type=click.Choice(["annotations", "translation", "mirror"]),
+    type=click.Choice(EDITED),
     help="Print the JSON Schema of such a file, with this book's ids, for an editor.",
 )
 @click.option("--lang", metavar="LANGUAGE", help="Show translated notes: es.")
@@ -126,6 +133,7 @@ def _hold(
 ) -> None:
     """Check the locks or write them; every anchor must resolve."""
     from readerkit.commands.holding import (
+        check_concepts,
         check_locks,
         print_checked,
         print_concepts_checked,
@@ -139,14 +147,15 @@ def _hold(
         results = update_locks(library, pages, say=not as_json)
     else:
         results = check_locks(library, pages)
+    concepts = [check_concepts(library.book)] if check and whole else []
     if as_json:
-        _print_json(results)
+        _print_json([*results, *concepts])
     if check:
         refuse_differences(results)
         for result in results if not as_json else ():
             print_checked(result)
-        if whole and not as_json:
-            print_concepts_checked(library.book)
+        for result in concepts if not as_json else ():
+            print_concepts_checked(result)
 
 
 def _print_schema(library: Library, kind: Kind) -> None:
@@ -251,18 +260,20 @@ def _show_one(
         raise ReaderkitError(f"no note{where} has the id '{note_id}': {hint}")
     if lang:
         _known_language(lang, library)
-        texts = library.book.translations.get(lang, {}).get(note_id)
-        if texts is None:
+        translated = library.book.translated(annotation, lang)
+        if not translated.texts:
             click.echo(f"(no {lang} text yet: this is the English one)", err=True)
-        elif library.book.is_outdated(lang, note_id):
+        elif translated.is_outdated(annotation.stamp):
             click.echo(f"(the English changed after this {lang} text)", err=True)
-        annotation = annotation.with_texts(texts or {})
+        annotation = annotation.with_texts(translated.texts)
     sources = library.sources(library.upstream(annotation.upstream))
     [note] = resolve_notes(library.book, sources, [annotation])
     if as_json:
         [plain] = _plain_notes(library, sources, [note])
         _print_json(plain)
     else:
+        from readerkit.commands.shown_note import show_note
+
         show_note(library, note, sources)
 
 
@@ -275,64 +286,6 @@ def _known_language(language: str, library: Library) -> None:
         raise ReaderkitError(
             f"--lang: this book has no translations into '{language}': {expected}"
         )
-
-
-def show_note(
-    library: Library, note: Note, sources: Sources, screen: Console | None = None
-) -> None:
-    """Print one note with its lines, what is beside it, and its proof."""
-    from readerkit.commands.evidence import lit_in, read_records
-    from readerkit.lit import say_lit
-    from readerkit.render.note_view import console, note_view, proof
-
-    records = read_records(library, sources.upstream.name)
-    upstream = sources.upstream
-    lock = library.book.locks.get(upstream.name)
-    came_from = library.came_from(upstream)
-    screen = screen or console()
-    screen.print(
-        note_view(
-            note,
-            sources.file(note.span.path),
-            library.book.references,
-            width=screen.width,
-            beside=_beside(library, note),
-            ran=say_lit(lit_in(sources, note.span, records)),
-        )
-    )
-    # Rich falls back to ASCII only in rules that have a title.
-    screen.rule(style="dim", characters="-" if screen.options.ascii_only else "─")
-    blob = lock.files[note.span.path] if lock else ""
-    origin = came_from.origin if came_from else "the cache"
-    for row in proof(note, upstream, blob=blob, came_from=origin):
-        screen.print(row, soft_wrap=True)
-
-
-def _beside(library: Library, note: Note) -> list[Any]:
-    """Return the mini lines that mirrors put beside a note, and what ran of them."""
-    from readerkit.book import MINIS
-    from readerkit.commands.evidence import lit_in, read_records
-    from readerkit.lit import lit_section, say_lit, say_section
-
-    sections = [
-        (mirror, section)
-        for mirror in library.book.mirrors.values()
-        for section in mirror.sections
-        if note.annotation.id in section.upstream and section.mini
-    ]
-    if not sections:
-        return []
-    minis = library.sources(library.upstream(MINIS))
-    records = read_records(library)
-    found = []
-    for _, section in sections:
-        heading = f"the mini ({section.relation}): {section.title}"
-        for anchor in section.mini:
-            span = minis.resolve(anchor)
-            ran = say_lit(lit_in(minis, span, records))
-            found.append((heading, minis.file(anchor.file), span, ran))
-        found[-1][-1].extend(say_section(lit_section(records, section)))
-    return found
 
 
 def _plain_notes(

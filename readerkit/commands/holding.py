@@ -22,6 +22,7 @@ from readerkit.commands.evidence import read_records
 from readerkit.commands.library import Library, save_lock
 from readerkit.errors import ContentError, Fault, LockError, ReaderkitError
 from readerkit.lit import unseen_events
+from readerkit.translations import Translation
 from readerkit.upstreams import Upstream
 from readerkit.wording import counted
 
@@ -92,7 +93,6 @@ def check_locks(library: Library, pages: list[Page]) -> list[dict[str, Any]]:
                 "translations_to_check": _behind(
                     library.book.notes_on(upstream.name),
                     library.book.translations,
-                    library.book.translated_from,
                 ),
             }
         )
@@ -101,16 +101,14 @@ def check_locks(library: Library, pages: list[Page]) -> list[dict[str, Any]]:
 
 def _behind(
     english: Iterable[Annotation | Concept],
-    translations: Mapping[str, Mapping[str, Mapping[str, str]]],
-    stamps: Mapping[str, Mapping[str, str]],
+    translations: Mapping[str, Mapping[str, Translation]],
 ) -> list[dict[str, str]]:
     """Return the translations that do not say that they are of today's English."""
     return [
-        {"id": each.id, "language": language, "of": stamp, "now": each.stamp}
+        {"id": each.id, "language": language, "of": said.of, "now": each.stamp}
         for each in english
-        for language, texts in sorted(translations.items())
-        if each.id in texts
-        and (stamp := stamps[language].get(each.id, "")) != each.stamp
+        for language, entries in sorted(translations.items())
+        if (said := entries.get(each.id)) and said.of != each.stamp
     ]
 
 
@@ -145,10 +143,15 @@ def print_checked(result: dict[str, Any]) -> None:
         click.echo(f"  {others}: readerkit annotate {name} --check --json")
 
 
-def print_concepts_checked(book: Book) -> None:
+def check_concepts(book: Book) -> dict[str, Any]:
+    """Return how many concepts there are, and of which a translation is outdated."""
+    behind = _behind(book.concepts.values(), book.concept_translations)
+    return {"concepts": len(book.concepts), "translations_to_check": behind}
+
+
+def print_concepts_checked(result: dict[str, Any]) -> None:
     """Say of which concepts a translation is to be looked at."""
-    concepts, stamps = book.concepts.values(), book.concepts_translated_from
-    if behind := _behind(concepts, book.concept_translations, stamps):
+    if behind := result["translations_to_check"]:
         click.echo(f"concepts: {counted(len(behind), 'translation')} to check")
         _print_behind(behind)
 

@@ -277,8 +277,8 @@ def _write(
     library: Library, upstream: Upstream, target: Path, draft: _Draft, book: Path | None
 ) -> None:
     """Append the entry if the whole book stays valid with it, lock it, show it."""
-    from readerkit.commands.annotate import show_note
     from readerkit.commands.library import writing
+    from readerkit.commands.shown_note import show_note
     from readerkit.errors import ReaderkitError
 
     try:

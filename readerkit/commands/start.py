@@ -45,8 +45,8 @@ def start(book: Path | None) -> None:
         readerkit start
     """
     from readerkit.book import resolve_notes
-    from readerkit.commands.annotate import show_note
     from readerkit.commands.library import open_library
+    from readerkit.commands.shown_note import show_note
     from readerkit.errors import ReaderkitError
     from readerkit.render.note_view import console
 

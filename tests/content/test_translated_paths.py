@@ -33,8 +33,8 @@ def test_sidecar_has_the_paths_in_their_order():
 
 @pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.id)
 def test_spanish_path_is_whole_and_keeps_what_the_english_of_today_says(entry):
-    texts = dict(routes().spanish[entry.id])
-    assert texts.pop("of", None) == entry.stamp, f"once it says the same: {entry.stamp}"
-    assert list(texts) == [name for name in TEXTS if hasattr(entry, name)]
-    for name, text in texts.items():
+    spanish = routes().spanish[entry.id]
+    assert spanish.of == entry.stamp, f"once it says the same: {entry.stamp}"
+    assert list(spanish.texts) == [name for name in TEXTS if hasattr(entry, name)]
+    for name, text in spanish.texts.items():
         assert changed(getattr(entry, name), text) == []

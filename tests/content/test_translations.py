@@ -58,8 +58,8 @@ def translated() -> list[tuple[Annotation, dict[str, str]]]:
     """Return the notes that have Spanish texts, with these."""
     book = library().book
     return [
-        (book.annotations[name], texts)
-        for name, texts in book.translations["es"].items()
+        (book.annotations[name], dict(said.texts))
+        for name, said in book.translations["es"].items()
     ]
 
 
@@ -164,7 +164,7 @@ def test_a_note_is_translated_whole_or_not_at_all(note, texts):
 
 @pytest.mark.parametrize(("note", "texts"), translated(), ids=note_ids)
 def test_translation_says_of_which_english_it_is(note, texts):
-    said = library().book.translated_from["es"].get(note.id)
+    said = library().book.translated(note, "es").of
     assert said == note.stamp, "readerkit annotate --check tells what to do"
 
 

@@ -66,7 +66,6 @@ def book(notes: str = NOTES, lock: Lock | None = None, mirrors: str = "") -> Boo
         {"m": parse_mirror(mirror)} if mirrors else {},
         {},
         {},
-        {},
     )
 
 

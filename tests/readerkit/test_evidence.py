@@ -8,7 +8,16 @@ import pytest
 
 from readerkit.anchors import Span
 from readerkit.commands.library import open_library
-from readerkit.evidence import Evidence, homes, ran_lines, related, seen_there
+from readerkit.evidence import (
+    Evidence,
+    expected,
+    homes,
+    ran_lines,
+    related,
+    seen_there,
+    worth_saying,
+)
+from readerkit.lit import LitLines
 from readerkit.records import Lit, Record, lines_from_text
 from tests.helpers import ROOT
 
@@ -73,6 +82,34 @@ def test_a_file_whose_lines_ran_only_in_setup_ran_no_line_of_the_step(record):
     assert ran_lines([Evidence(only_setup)]) == {
         ("megatron", "a.py"): {NAME: frozenset()}
     }
+
+
+# --- what is worth saying ---
+
+
+def lines(comparison, step=(), setup=()):
+    return LitLines(comparison, 2, frozenset(step), frozenset(setup), (), False)
+
+
+def test_records_that_ran_the_lines_are_told_of_and_else_the_expected_ones():
+    idle, other, built = lines("idle"), lines("other"), lines("built", setup=[3])
+    step = lines("step", step=[3])
+    assert worth_saying([idle, built, step], {"idle"}) == [step]
+    assert worth_saying([idle, built], {"idle"}) == [built]
+    assert worth_saying([idle, other], {"idle"}) == [idle]
+    assert worth_saying([other], {"idle"}) == []
+
+
+def test_a_note_expects_the_records_of_its_mirrors_and_else_those_of_its_file(book):
+    evidence = evidence_of("pipeline_", "ddp_", "tensor_parallel_megatron")
+    mirrors = book.mirrors.values()
+    file = {NAME: frozenset([7]), "ddp_megatron": frozenset()}
+    section = book.mirrors["pipeline-executor"].sections[0]
+    named = book.annotations[section.upstream[0]]
+    ours = expected(named, file, mirrors, evidence)
+    assert ours == {name for name in evidence if name.startswith("pipeline_")}
+    unnamed = replace(named, id="of-no-mirror")
+    assert expected(unnamed, file, mirrors, evidence) == {NAME}
 
 
 # --- which records bear on a mirror ---

@@ -10,6 +10,7 @@ import pytest
 from readerkit.anchors import Fingerprint, Span
 from readerkit.errors import ContentError
 from readerkit.reading import BookFile, parse_book
+from readerkit.translations import Translation
 from readerkit.upstreams import Lock, LockedAnchor
 from tests.helpers import ANNOTATIONS, CONCEPTS, REFERENCES
 
@@ -69,25 +70,24 @@ def test_book_joins_all_files():
     assert list(book.mirrors) == ["closing"]
     assert list(book.concepts) == ["collectives", "all-reduce"]
     assert list(book.references) == ["paper"]
-    assert book.translations == {"es": {"close": {"title": "El cierre"}}}
-    assert book.translated_from == {"es": {"close": "en-12345678"}}
-    concept = {"all-reduce": {"summary": "Todos suman."}}
-    assert book.concept_translations == {"es": concept}
-    assert book.concepts_translated_from == {"es": {"all-reduce": "en-87654321"}}
+    note = Translation({"title": "El cierre"}, "en-12345678")
+    assert book.translations == {"es": {"close": note}}
+    concept = Translation({"summary": "Todos suman."}, "en-87654321")
+    assert book.concept_translations == {"es": {"all-reduce": concept}}
     assert book.annotations["close"].upstream == "sample"
     assert book.minis_beside("close") == ("tensor",)
     assert book.minis_beside("whole-step") == ()
 
 
 def test_translation_is_outdated_when_it_says_that_it_is_of_other_words():
-    stamp = parse_book(files({})).annotations["close"].stamp
+    note = parse_book(files({})).annotations["close"]
     of = "close: {{{}title: El cierre}}\n"
-    for said, is_outdated in [("", False), (f"of: {stamp}, ", False),
+    for said, is_outdated in [("", False), (f"of: {note.stamp}, ", False),
                               ("of: en-12345678, ", True)]:  # fmt: skip
         book = parse_book(files({"sample/linear.es.yaml": of.format(said)}))
-        assert book.is_outdated("es", "close") == is_outdated
-        assert not book.is_outdated("es", "whole-step")
-        assert not book.is_outdated("pt", "close")
+        assert book.translated(note, "es").is_outdated(note.stamp) == is_outdated
+        assert not book.translated(book.annotations["whole-step"], "es").texts
+        assert not book.translated(note, "pt").texts
 
 
 def test_a_note_and_a_concept_of_the_same_id_are_translated_apart():
@@ -99,8 +99,9 @@ def test_a_note_and_a_concept_of_the_same_id_are_translated_apart():
         "mirrors/closing.yaml": MIRROR.replace("[close]", "[all-reduce]"),
     }
     book = parse_book(files(changes))
-    assert book.translations == {"es": {"all-reduce": {"title": "La nota"}}}
-    assert book.concept_translations == {"es": {"all-reduce": {"title": "La idea"}}}
+    note, concept = book.annotations["all-reduce"], book.concepts["all-reduce"]
+    assert book.translated(note, "es").texts == {"title": "La nota"}
+    assert book.translated(concept, "es").texts == {"title": "La idea"}
 
 
 def test_known_differences_have_a_bound_for_each_comparison_and_event():

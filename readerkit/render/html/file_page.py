@@ -10,7 +10,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from readerkit.book import MINIS, Note
-from readerkit.evidence import of_the_idea, seen_there
+from readerkit.evidence import expected, seen_there, worth_saying
 from readerkit.links import File, Target
 from readerkit.lit import LitLines, Sent, say_calls
 from readerkit.render.html import addresses
@@ -175,9 +175,9 @@ def _seen(shelf: Shelf, note: Note) -> Iterator[Seen]:
     """Yield what records saw in a note's lines; that nothing ran, only if none did."""
     upstream = note.annotation.upstream
     found = seen_there(upstream, note.span, shelf.evidence)
-    ran = [each for each in found if each.ran]
-    setup = [each for each in found if each.setup_lines]
-    told = ran or setup or _expected(shelf, note, found)
+    file = shelf.ran.get((upstream, note.span.path), {})
+    mirrors = shelf.book.mirrors.values()
+    told = worth_saying(found, expected(note.annotation, file, mirrors, shelf.evidence))
     if found and not told:
         yield Seen(label("no record runs this code"), False, ())
     for _, group in groupby(sorted(told, key=_alike), _alike):
@@ -185,22 +185,7 @@ def _seen(shelf: Shelf, note: Note) -> Iterator[Seen]:
         records = tuple(
             (e.comparison, shelf.strips.get(e.comparison, "")) for e in same
         )
-        yield Seen(ran_text(same[0]), bool(ran), records)
-
-
-def _expected(shelf: Shelf, note: Note, found: Sequence[LitLines]) -> list[LitLines]:
-    """Return the records of which a reader would expect that they ran a note's lines.
-
-    Those of the mirrors that name it; without such a mirror, those that ran other lines
-    of its file.
-    """
-    annotation = note.annotation
-    mirrors = shelf.book.mirrors.values()
-    ran = shelf.ran.get((annotation.upstream, note.span.path), {})
-    meant = of_the_idea(annotation.id, mirrors, shelf.evidence) or {
-        name for name, lines in ran.items() if lines
-    }
-    return [each for each in found if each.comparison in meant]
+        yield Seen(ran_text(same[0]), same[0].ran, records)
 
 
 def _alike(seen: LitLines) -> tuple[tuple[Sent, ...], bool]:

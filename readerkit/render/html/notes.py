@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +16,7 @@ from readerkit.render.html.escape import shown
 from readerkit.render.html.markdown import FormulaError, line, prose, title
 from readerkit.render.html.quiz_page import Asked
 from readerkit.render.html.words import Text, label
+from readerkit.translations import Translation
 
 LABELS = {
     "decision": "Decided",
@@ -161,7 +162,7 @@ def note_view(
         commit=upstream.commit,
         blob=lock.files.get(note.span.path, "") if lock else "",
         is_translated=texts.is_translated,
-        is_outdated=book.is_outdated(SPANISH, annotation.id),
+        is_outdated=book.translated(annotation, SPANISH).is_outdated(annotation.stamp),
         mine=annotation.mine,
     )
 
@@ -194,12 +195,12 @@ def check_texts(notes: Iterable[Note], book: Book) -> None:
 
 
 def _texts(annotation: Annotation, book: Book) -> _Texts:
-    spanish = book.translations.get(SPANISH, {}).get(annotation.id)
+    spanish = book.translated(annotation, SPANISH)
     try:
         return _Texts(
-            _text(annotation.title, (spanish or {}).get("title"), title),
+            _text(annotation.title, spanish.get("title"), title),
             tuple(_paragraphs(annotation, spanish)),
-            spanish is not None,
+            bool(spanish.texts),
         )
     except FormulaError as error:
         raise ContentError(
@@ -207,14 +208,12 @@ def _texts(annotation: Annotation, book: Book) -> _Texts:
         ) from None
 
 
-def _paragraphs(
-    annotation: Annotation, spanish: Mapping[str, str] | None
-) -> Iterator[Paragraph]:
+def _paragraphs(annotation: Annotation, spanish: Translation) -> Iterator[Paragraph]:
     for name in LABELS:
         text: str = getattr(annotation, name)
         if text and name in TEXT_FIELDS:
             heading = label(LABELS[name]) if LABELS[name] else None
-            yield Paragraph(heading, _text(text, (spanish or {}).get(name), prose))
+            yield Paragraph(heading, _text(text, spanish.get(name), prose))
 
 
 def _text(english: str, spanish: str | None, render: Callable[[str], Markup]) -> Text:
@@ -247,8 +246,9 @@ def _section(citation: Citation, work: Reference, word: str) -> Markup:
 
 def concept_title(name: str, book: Book) -> Text:
     """Return what a concept is called."""
-    spanish = book.concept_translations.get(SPANISH, {}).get(name, {})
-    return _text(book.concepts[name].title, spanish.get("title"), shown)
+    concept = book.concepts[name]
+    spanish = book.translated(concept, SPANISH)
+    return _text(concept.title, spanish.get("title"), shown)
 
 
 def card(name: str, book: Book, *, render: Callable[[str], Markup] = line) -> Card:
@@ -258,15 +258,15 @@ def card(name: str, book: Book, *, render: Callable[[str], Markup] = line) -> Ca
         ContentError: a formula in its summary that cannot be set.
     """
     concept = book.concepts[name]
-    spanish = book.concept_translations.get(SPANISH, {}).get(name, {}).get("summary")
+    spanish = book.translated(concept, SPANISH)
     try:
-        summary = _text(concept.summary, spanish, render)
+        summary = _text(concept.summary, spanish.get("summary"), render)
     except FormulaError as error:
         raise ContentError([concept.place.fault(f"{name}: {error}")]) from None
     return Card(
         name,
         concept_title(name, book),
         summary,
-        is_translated=spanish is not None,
-        is_outdated=book.is_outdated_concept(SPANISH, name),
+        is_translated="summary" in spanish.texts,
+        is_outdated=spanish.is_outdated(concept.stamp),
     )

@@ -38,9 +38,10 @@ def _notes(shelf: Shelf) -> Iterator[list[str]]:
         annotation = note.annotation
         page = addresses.source_page(annotation.upstream, note.span.path)
         body = " ".join(getattr(annotation, field) for field in TEXT_FIELDS)
-        for texts in shelf.book.translations.values():
-            body += " " + " ".join(texts.get(name, {}).values())
-        spanish = shelf.book.translations.get(SPANISH, {}).get(name, {})
+        for language in shelf.book.translations:
+            translated = shelf.book.translated(annotation, language)
+            body += " " + " ".join(translated.texts.values())
+        spanish = shelf.book.translated(annotation, SPANISH)
         folder = note.span.path.rpartition("/")[0]
         lines = addresses.lines_text(note.span.path, note.span.first, note.span.last)
         place = f"{folder}/{lines}".removeprefix("/")
@@ -52,7 +53,7 @@ def _notes(shelf: Shelf) -> Iterator[list[str]]:
             visible(place),
             address,
             visible(f"{name} {body}"),
-            visible(spanish.get("title", "").replace("`", "")),
+            visible((spanish.get("title") or "").replace("`", "")),
         ]
 
 
@@ -60,16 +61,17 @@ def _ideas(shelf: Shelf) -> Iterator[list[str]]:
     for concept in shelf.book.concepts.values():
         page = f"{addresses.CONCEPTS}#{concept.id}"
         text = concept.summary
-        for texts in shelf.book.concept_translations.values():
-            text += " " + " ".join(texts.get(concept.id, {}).values())
-        spanish = shelf.book.concept_translations.get(SPANISH, {}).get(concept.id, {})
+        for language in shelf.book.concept_translations:
+            translated = shelf.book.translated(concept, language)
+            text += " " + " ".join(translated.texts.values())
+        spanish = shelf.book.translated(concept, SPANISH)
         yield [
             "concept",
             visible(concept.title),
             concept.layer,
             page,
             visible(text),
-            visible(spanish.get("title", "")),
+            visible(spanish.get("title") or ""),
         ]
     for mirror in shelf.book.mirrors.values():
         text = " ".join([mirror.idea, *(section.title for section in mirror.sections)])

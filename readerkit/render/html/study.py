@@ -20,6 +20,7 @@ from readerkit.render.html.notes import Card, Cite, NoteView, card, cite, concep
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.html.words import Text, label
 from readerkit.routes import Failure, Pair, Routes
+from readerkit.translations import Translation
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +240,7 @@ def path_page(shelf: Shelf, routes: Routes) -> PathPage:
 
 
 def _failure(shelf: Shelf, routes: Routes, failure: Failure) -> Stop:
-    spanish = routes.spanish.get(failure.id, {})
+    spanish = routes.spanish.get(failure.id, Translation())
     symptom, cause = spanish.get("symptom"), spanish.get("cause")
     return Stop(
         Text(shown(failure.symptom), shown(symptom) if symptom else None),
@@ -247,19 +248,20 @@ def _failure(shelf: Shelf, routes: Routes, failure: Failure) -> Stop:
         Text(prose(failure.cause), prose(cause) if cause else None),
         tuple(note_line(shelf, name) for name in failure.notes),
         is_translated=bool(symptom and cause),
-        is_outdated=routes.is_outdated(failure),
+        is_outdated=spanish.is_outdated(failure.stamp),
     )
 
 
 def _pairing(shelf: Shelf, routes: Routes, pair: Pair) -> Pairing:
-    wire = routes.spanish.get(pair.id, {}).get("wire")
+    spanish = routes.spanish.get(pair.id, Translation())
+    wire = spanish.get("wire")
     return Pairing(
         _title(shelf, pair.memory),
         _title(shelf, pair.coordination),
         Text(prose(pair.wire), prose(wire) if wire else None),
         tuple(note_line(shelf, name) for name in pair.notes),
         is_translated=bool(wire),
-        is_outdated=routes.is_outdated(pair),
+        is_outdated=spanish.is_outdated(pair.stamp),
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from readerkit.commands.annotate import EDITED
 from readerkit.upstreams.store import blob_id
 from tests.helpers import (
     ANNOTATIONS,
@@ -145,7 +146,7 @@ def test_json_without_notes_is_an_empty_list(tmp_path, capsys):
     assert run(capsys, "annotate", "--json", "--book", str(book.root)).out == "[]\n"
 
 
-@pytest.mark.parametrize("kind", ["annotations", "translation", "mirror"])
+@pytest.mark.parametrize("kind", EDITED)
 def test_schema_for_editors_is_json_schema(kind, desk):
     done = desk.run("annotate", "--schema", kind)
     assert json.loads(done.out)["$schema"].startswith("https://json-schema.org/")
@@ -224,6 +225,9 @@ def test_check_tells_of_concepts_whose_english_changed(tmp_path, capsys):
     assert (
         "concepts: 1 translation to check\n  all-reduce (es): the English" in said.out
     )
+    *_, concept = json.loads(run(capsys, "annotate", "--check", "--json", *where).out)
+    [behind] = concept["translations_to_check"]
+    assert (behind["id"], behind["of"]) == ("all-reduce", stamp)
 
 
 def test_mini_stands_beside_the_note_and_in_the_table(tmp_path, capsys):
@@ -328,12 +332,13 @@ def test_check_with_json_lists_differences_and_fails(locked):
             "differences": [],
             "not_reviewed": ["close", "whole-step"],
             "translations_to_check": [],
-        }
+        },
+        {"concepts": 2, "translations_to_check": []},
     ]
     edit_lock(locked, lambda anchors: anchors.pop("close"))
     done = locked.run("annotate", "--check", "--json")
     assert done.code == 1
-    [result] = json.loads(done.out)
+    result, _ = json.loads(done.out)
     assert result["differences"] == ["close: not in the lock, now lib/linear.py:14-17"]
 
 

@@ -1,0 +1,92 @@
+"""One note in the terminal: its lines, the mini beside them, what ran, its proof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import TYPE_CHECKING, Any
+
+from readerkit.anchors import Span
+from readerkit.book import MINIS, Note, Sources
+from readerkit.commands.evidence import lit_in, read_records
+from readerkit.commands.library import Library
+from readerkit.evidence import Evidence, expected, of_the_idea, ran_lines, worth_saying
+from readerkit.lit import lit_section, say_lit, say_section
+from readerkit.render.note_view import console, note_view, proof
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def show_note(
+    library: Library, note: Note, sources: Sources, screen: Console | None = None
+) -> None:
+    """Print one note with its lines, what is beside it, and its proof."""
+    evidence = {each.comparison: Evidence(each) for each in read_records(library)}
+    upstream = sources.upstream
+    lock = library.book.locks.get(upstream.name)
+    came_from = library.came_from(upstream)
+    screen = screen or console()
+    screen.print(
+        note_view(
+            note,
+            sources.file(note.span.path),
+            library.book.references,
+            width=screen.width,
+            beside=_beside(library, note, evidence),
+            ran=_ran(library, note, sources, evidence),
+        )
+    )
+    # Rich falls back to ASCII only in rules that have a title.
+    screen.rule(style="dim", characters="-" if screen.options.ascii_only else "─")
+    blob = lock.files[note.span.path] if lock else ""
+    origin = came_from.origin if came_from else "the cache"
+    for row in proof(note, upstream, blob=blob, came_from=origin):
+        screen.print(row, soft_wrap=True)
+
+
+def _ran(
+    library: Library, note: Note, sources: Sources, evidence: Mapping[str, Evidence]
+) -> list[str]:
+    """Return what records show of a note's lines, in words."""
+    file = ran_lines(evidence.values()).get((sources.upstream.name, note.span.path), {})
+    mirrors = library.book.mirrors.values()
+    meant = expected(note.annotation, file, mirrors, evidence)
+    return _say(sources, note.span, evidence, meant)
+
+
+def _say(
+    sources: Sources, span: Span, evidence: Mapping[str, Evidence], expected: Set[str]
+) -> list[str]:
+    """Return what is worth saying of some lines, and which records are stale."""
+    found = lit_in(sources, span, (each.record for each in evidence.values()))
+    fresh = [each for each in found if not each.stale]
+    stale = [each for each in found if each.stale]
+    told = worth_saying(fresh, expected)
+    if fresh and not told:
+        return ["no record runs this code", *say_lit(stale)]
+    return say_lit([*told, *stale])
+
+
+def _beside(
+    library: Library, note: Note, evidence: Mapping[str, Evidence]
+) -> list[Any]:
+    """Return the mini lines that mirrors put beside a note, and what ran of them."""
+    sections = [
+        (mirror, section)
+        for mirror in library.book.mirrors.values()
+        for section in mirror.sections
+        if note.annotation.id in section.upstream and section.mini
+    ]
+    if not sections:
+        return []
+    minis = library.sources(library.upstream(MINIS))
+    records = [each.record for each in evidence.values()]
+    found = []
+    for mirror, section in sections:
+        heading = f"the mini ({section.relation}): {section.title}"
+        for anchor in section.mini:
+            span = minis.resolve(anchor)
+            ran = _say(minis, span, evidence, of_the_idea(mirror, evidence))
+            found.append((heading, minis.file(anchor.file), span, ran))
+        found[-1][-1].extend(say_section(lit_section(records, section)))
+    return found
