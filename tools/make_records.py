@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from mini_impls.compare.known import COMPARISONS
+from mini_impls.compare.known import comparisons
 from mini_impls.compare.run import compare
 from readerkit.commands.evidence import find_stale
 from readerkit.commands.library import Library, open_library
@@ -30,7 +30,7 @@ def main() -> int:
     args = parser.parse_args()
     library = open_library()
     failed = 0
-    for comparison in COMPARISONS:
+    for comparison in comparisons():
         path = FOLDER / f"{comparison.name}.json"
         if args.names and comparison.name not in args.names:
             continue

@@ -25,7 +25,7 @@ from torch.profiler import ProfilerActivity, profile
 from mini_impls import ddp, launch
 from mini_impls.compare import ddp as compare_ddp
 from mini_impls.compare import shims, upstream_files
-from mini_impls.compare.known import COMPARISONS, find
+from mini_impls.compare.known import comparisons, find
 from mini_impls.compare.sides import Comparison, DataParallelSide, Side, ignore_phase
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig, build_model, make_batch
@@ -156,7 +156,7 @@ def main() -> None:
     args = parser.parse_args()
     chosen = [
         comparison
-        for comparison in COMPARISONS
+        for comparison in comparisons()
         if (not args.mini or comparison.mini in args.mini)
         and args.upstream in (None, comparison.upstream)
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing import SignalException
 
-from mini_impls.compare.known import COMPARISONS, find
+from mini_impls.compare.known import MODULES, find
 from mini_impls.compare.run import compare
 from mini_impls.compare.show import render
 from mini_impls.launch import (
@@ -24,14 +24,12 @@ from readerkit.upstreams.store import write_atomically
 
 def main(argv: list[str] | None = None) -> int:
     """Compare, print, save; return 0 where all agrees or is explained, 1 otherwise."""
-    names = "\n".join(f"  {c.mini} --upstream {c.upstream}" for c in COMPARISONS)
     parser = argparse.ArgumentParser(
         prog=program(),
         description="Run a mini beside its upstream on the same work.",
-        epilog=f"comparisons:\n{names}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="`readerkit compare` lists what each is held against.",
     )
-    parser.add_argument("mini", help="the mini's module: ddp, fsdp, ...")
+    parser.add_argument("mini", help=f"one of {', '.join(MODULES)}")
     parser.add_argument("--upstream", help="what it is held against (default: first)")
     parser.add_argument("--world", type=int, help="ranks (default 2)")
     parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")

@@ -1,33 +1,39 @@
-"""The comparisons there are."""
+"""The comparisons there are, by the mini that they are of.
 
-from mini_impls.compare import (
-    collectives,
-    ddp,
-    fsdp,
-    fsdp_flat,
-    fsdp_state,
-    pipeline,
-    sequence_parallel,
-    tensor_parallel,
-    zero,
-    zero_fully_shard,
-)
+Each is imported when it is asked for: an upstream can take a second to import.
+"""
+
+from importlib import import_module
+
 from mini_impls.compare.sides import Comparison
 
 ALIASES = {"tp": "tensor_parallel", "sp": "sequence_parallel", "pp": "pipeline"}
 
-COMPARISONS: tuple[Comparison, ...] = (
-    *ddp.COMPARISONS,
-    *fsdp.COMPARISONS,
-    *fsdp_flat.COMPARISONS,
-    *fsdp_state.COMPARISONS,
-    *tensor_parallel.COMPARISONS,
-    *sequence_parallel.COMPARISONS,
-    *pipeline.COMPARISONS,
-    *zero.COMPARISONS,
-    *zero_fully_shard.COMPARISONS,
-    *collectives.COMPARISONS,
-)
+MODULES = {
+    "ddp": ("ddp",),
+    "fsdp": ("fsdp",),
+    "fsdp_flat": ("fsdp_flat",),
+    "fsdp_state": ("fsdp_state",),
+    "tensor_parallel": ("tensor_parallel",),
+    "sequence_parallel": ("sequence_parallel",),
+    "pipeline": ("pipeline",),
+    "zero": ("zero", "zero_fully_shard"),
+    "collectives": ("collectives",),
+}
+"""From a mini to where its comparisons are, beside this file."""
+
+
+def comparisons() -> tuple[Comparison, ...]:
+    """Return all of them."""
+    return tuple(each for mini in MODULES for each in of_mini(mini))
+
+
+def of_mini(mini: str) -> tuple[Comparison, ...]:
+    """Return those of a mini, which must be one of `MODULES`."""
+    found: list[Comparison] = []
+    for module in MODULES[mini]:
+        found += import_module(f"mini_impls.compare.{module}").COMPARISONS
+    return tuple(found)
 
 
 def find(mini: str, upstream: str | None = None) -> Comparison:
@@ -36,10 +42,11 @@ def find(mini: str, upstream: str | None = None) -> Comparison:
     Raises ValueError where there is none; the message names those there are.
     """
     name = ALIASES.get(mini, mini)
-    found = {c.upstream: c for c in COMPARISONS if c.mini == name}
-    if not found:
-        minis = ", ".join(dict.fromkeys(c.mini for c in COMPARISONS))
-        raise ValueError(f"no mini {mini!r} is compared; there are {minis}")
+    if name not in MODULES:
+        raise ValueError(
+            f"no mini {mini!r} is compared; there are {', '.join(MODULES)}"
+        )
+    found = {each.upstream: each for each in of_mini(name)}
     if upstream is None:
         return next(iter(found.values()))
     if upstream not in found:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mini_impls.compare.known import COMPARISONS
+from mini_impls.compare.known import comparisons
 from mini_impls.compare.match import align, excuses
 from readerkit.commands.evidence import find_stale
 from readerkit.commands.library import Library, open_library
@@ -47,7 +47,7 @@ def aligned(library: Library, record: Record) -> list[RankEvents]:
 
 
 def test_every_comparison_ships_a_record() -> None:
-    names = {comparison.name for comparison in COMPARISONS}
+    names = {comparison.name for comparison in comparisons()}
     assert {path.stem for path in PATHS} == names
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mini_impls.compare.known import COMPARISONS
+from mini_impls.compare.known import comparisons
 from tests.helpers import ROOT
 
 SCRIPT = ROOT / "benchmarks/minis/run.py"
@@ -23,7 +23,7 @@ def benchmark():
     return module
 
 
-@pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda c: c.name)
+@pytest.mark.parametrize("comparison", comparisons(), ids=lambda c: c.name)
 def test_every_comparison_shares_the_sixteen_rows(benchmark, comparison):
     sized = benchmark.sized(comparison)
     ranks = benchmark.WORLD_SIZE if sized.data_parallel else 1

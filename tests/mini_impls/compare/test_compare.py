@@ -8,7 +8,7 @@ import torch.distributed as dist
 from ranks import RankPool
 
 from mini_impls.compare import run
-from mini_impls.compare.known import COMPARISONS, find
+from mini_impls.compare.known import comparisons, find
 from mini_impls.compare.places import Places, get_roots
 from mini_impls.compare.tables import make_tables
 from mini_impls.compare.upstream_files import write_megatron
@@ -17,8 +17,8 @@ from mini_impls.compare.watch import MIN_STEPS, _Watcher, watch
 from readerkit.commands.library import open_library
 from tests.helpers import ROOT
 
-TORCH_ONLY = [c for c in COMPARISONS if c.upstreams == ("pytorch",)]
-OF_MEGATRON = [c for c in COMPARISONS if "megatron" in c.upstreams]
+TORCH_ONLY = [c for c in comparisons() if c.upstreams == ("pytorch",)]
+OF_MEGATRON = [c for c in comparisons() if "megatron" in c.upstreams]
 
 
 @cache
@@ -182,7 +182,7 @@ def test_a_world_that_does_not_fit_is_refused_at_once(mini, world_size, steps, s
 
 
 @pytest.mark.parametrize("world_size", [2, 3, 4, 8])
-@pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda c: c.name)
+@pytest.mark.parametrize("comparison", comparisons(), ids=lambda c: c.name)
 def test_a_world_is_refused_or_its_work_can_be_shared(comparison, world_size):
     try:
         comparison.check(world_size)
@@ -202,7 +202,7 @@ def test_a_world_is_refused_or_its_work_can_be_shared(comparison, world_size):
 
 def test_the_book_names_the_comparisons_there_are():
     named = {c.name: (c.mini, c.upstream) for c in the_book().comparisons.values()}
-    assert named == {c.name: (c.mini, c.upstream) for c in COMPARISONS}
+    assert named == {c.name: (c.mini, c.upstream) for c in comparisons()}
 
 
 def test_a_reason_is_needed_where_waits_differ(pool2):
