@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing import SignalException
 
-from mini_impls.compare.known import MODULES, find
+from mini_impls.compare.known import MODULES, comparisons, find
 from mini_impls.compare.run import compare
 from mini_impls.compare.show import render
 from mini_impls.launch import (
@@ -24,10 +24,10 @@ from readerkit.upstreams.store import write_atomically
 
 def main(argv: list[str] | None = None) -> int:
     """Compare, print, save; return 0 where all agrees or is explained, 1 otherwise."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=program(),
         description="Run a mini beside its upstream on the same work.",
-        epilog="`readerkit compare` lists what each is held against.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("mini", help=f"one of {', '.join(MODULES)}")
     parser.add_argument("--upstream", help="what it is held against (default: first)")
@@ -70,6 +70,16 @@ def main(argv: list[str] | None = None) -> int:
         return 128 + error.sigval
     print(record.to_text() if args.json else render(record), end="\n")
     return 0 if record.agrees else 1
+
+
+class _Parser(argparse.ArgumentParser):
+    """Lists the comparisons in its help alone: that imports every upstream."""
+
+    def format_help(self) -> str:
+        """Return the help."""
+        names = "\n".join(f"  {c.mini} --upstream {c.upstream}" for c in comparisons())
+        self.epilog = f"comparisons:\n{names}"
+        return super().format_help()
 
 
 def ranks_of(wanted: int | None) -> int:

@@ -1,6 +1,5 @@
 """Comparisons that are killed: real processes, real signals, nothing left behind."""
 
-import json
 import os
 import signal
 import subprocess
@@ -83,16 +82,15 @@ def is_gone(pid):
     return state == "Z"
 
 
-@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_rank_ends_all_and_is_named(tmp_path, real_cache, signum):
+def test_a_killed_rank_ends_all_and_is_named(tmp_path, real_cache):
     with training(MODULE, tmp_path) as (process, ranks):
         everyone = children(process.pid)
-        os.kill(ranks[1], signum)
+        os.kill(ranks[1], signal.SIGKILL)
         start = time.monotonic()
         _, err = process.communicate(timeout=10)
         assert time.monotonic() - start < 10
         assert process.returncode == 1
-        assert f"rank 1 failed first: it ended by {signum.name}" in err
+        assert "rank 1 failed first: it ended by SIGKILL" in err
         assert "Traceback" not in err
         wait_for(lambda: all(map(is_gone, everyone)), 5)
 
@@ -102,7 +100,6 @@ def test_a_killed_rank_ends_all_and_is_named(tmp_path, real_cache, signum):
     [
         pytest.param(MODULE, signal.SIGKILL, False, -9, id="launcher killed"),
         pytest.param(MODULE, signal.SIGTERM, False, 143, id="launcher ended"),
-        pytest.param(MODULE, signal.SIGINT, True, 130, id="^C on the launcher"),
         pytest.param(COMMAND, signal.SIGKILL, False, -9, id="command killed"),
         pytest.param(COMMAND, signal.SIGINT, True, 130, id="^C on the command"),
     ],
@@ -136,5 +133,6 @@ def test_torchrun_makes_one_record(tmp_path, real_cache):
     record = Record.parse(ended.stdout, "printed")
     assert record.agrees
     assert (record.world_size, len(record.events)) == (2, 2)
-    saved = json.loads((tmp_path / "ddp_torch.json").read_text())
-    assert saved["comparison"] == "ddp_torch"
+    assert (set(record.pins), record.shims) == ({"pytorch"}, ())
+    saved = (tmp_path / "ddp_torch.json").read_text()
+    assert Record.parse(saved, "saved") == record
