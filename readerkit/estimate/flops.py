@@ -262,62 +262,62 @@ def estimate_flops(
             "The paper of selective recompute counts its FLOPs three times as high "
             "(s/3h instead of s/4.5h): 2.7% for GPT-3 where one more forward is 0.9%."
         )
-    rate: Number | None = None
     if gpus and peak_flops_per_s and (seconds or mfu):
+        peak = gpus * peak_flops_per_s
         if seconds is None:
             assert mfu is not None
-            seconds = model / (gpus * peak_flops_per_s * check_fraction("mfu", mfu))
-        rate = model / seconds / gpus
-        if rate > peak_flops_per_s:
+            seconds = model / (peak * check_fraction("mfu", mfu))
+        elif model / seconds > peak * (1 + 1e-9):  # not for what rounding adds
             raise EstimateError(
-                f"step: got {seconds:g} s, expected at least "
-                f"{model / gpus / peak_flops_per_s:.3g} s: the MFU would be "
-                f"{rate / peak_flops_per_s:.0%} of the peak"
+                f"step: got {seconds:g} s, expected at least {model / peak:.3g} s: "
+                f"the MFU would be {model / seconds / peak:.0%} of the peak"
             )
         items += _utilization(model, run, seconds, gpus, peak_flops_per_s)
         if recompute == "selective":
-            scores = (
-                3
-                * shape.layers
-                * attention_flops_per_token(
-                    shape, sequence=sequence, attention=attention
-                )
+            scores = attention_flops_per_token(
+                shape, sequence=sequence, attention=attention
             )
+            again = 3 * shape.layers * scores * step_tokens
             items.append(
                 Item(
                     "HFU as its paper counts",
-                    (model + step_tokens * scores) / seconds / gpus / peak_flops_per_s,
+                    (model + again) / seconds / peak,
                     "fraction",
                     "the scores of a forward counted three times more: s/3h",
                     KORTHIKANTI,
                 )
             )
-    if tokens and rate and gpus and seconds:
-        days = check_amount("tokens", tokens) / step_tokens * seconds / SECONDS_PER_DAY
-        items += [
-            Item(
-                "training", days, "days", f"{tokens:g} tokens, step by step", "a count"
-            ),
-            Item(
-                "GPU-hours",
-                gpu_hours(gpus=gpus, days=days),
-                "GPU-hours",
-                f"{gpus} GPUs × days × 24",
-                "a count",
-            ),
-        ]
-        if usd_per_gpu_hour:
-            hours = days * 24
-            items.append(
-                Item(
-                    "cost",
-                    cost_usd(gpus=gpus, hours=hours, usd_per_gpu_hour=usd_per_gpu_hour),
-                    "USD",
-                    f"{gpus} GPUs × hours × {usd_per_gpu_hour}",
-                    "a count",
-                )
-            )
+        if tokens:
+            steps = check_amount("tokens", tokens) / step_tokens
+            days = steps * seconds / SECONDS_PER_DAY
+            items += _training(tokens, days, gpus, usd_per_gpu_hour)
     return Estimate("FLOPs of a step", tuple(items), tuple(notes))
+
+
+def _training(
+    tokens: Number, days: Number, gpus: int, usd_per_gpu_hour: Number | None
+) -> list[Item]:
+    items = [
+        Item("training", days, "days", f"{tokens:g} tokens, step by step", "a count"),
+        Item(
+            "GPU-hours",
+            gpu_hours(gpus=gpus, days=days),
+            "GPU-hours",
+            f"{gpus} GPUs × days × 24",
+            "a count",
+        ),
+    ]
+    if usd_per_gpu_hour:
+        items.append(
+            Item(
+                "cost",
+                cost_usd(gpus=gpus, hours=days * 24, usd_per_gpu_hour=usd_per_gpu_hour),
+                "USD",
+                f"{gpus} GPUs × hours × {usd_per_gpu_hour}",
+                "a count",
+            )
+        )
+    return items
 
 
 def _utilization(

@@ -167,6 +167,17 @@ def test_time_mfu_and_cost_of_a_token_budget():
     assert cost_usd(gpus=2, hours=3, usd_per_gpu_hour=0.35) == pytest.approx(2.1)
 
 
+def test_the_whole_peak_can_be_used_and_no_more():
+    for gpus in range(1, 200):
+        given = {"batch": 8, "sequence": 1024, "gpus": gpus, "peak_flops_per_s": 989e12}
+        whole = estimate_flops(shape("gpt2"), **given, mfu=1.0)
+        seconds = whole["step time"]
+        again = estimate_flops(shape("gpt2"), **given, seconds=seconds)
+        assert again["MFU"] == pytest.approx(1.0)
+        with pytest.raises(EstimateError, match="would be 101% of the peak"):
+            estimate_flops(shape("gpt2"), **given, seconds=seconds / 1.01)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
