@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,9 +140,11 @@ def _exam(bank: Any, history: Any) -> Item:
 
 def _mastery(bank: Any, history: Any) -> dict[str, Mastery]:
     from readerkit.labs.progress import Mastery
+    from readerkit.quiz.history import timestamp
     from readerkit.quiz.report import outcomes
 
-    latest = {each.question: each for each in outcomes(history.answers())}
+    told = history.told_answers(timestamp(datetime.now(UTC)))
+    latest = {each.question: each for each in outcomes(told)}
     found = {}
     for name, objective in bank.objectives.items():
         asked = [q for q in bank.questions.values() if q.objective == name]

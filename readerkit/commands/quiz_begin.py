@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.history import History
+from readerkit.quiz.history import History, timestamp
 from readerkit.quiz.session import Session, choose_questions, without_self_marked
 
 MAX_SEED = 1_000_000
@@ -82,7 +82,7 @@ def _choice(
 
     coming = [
         each
-        for each in due_questions(history.answers())
+        for each in due_questions(history.told_answers(timestamp(now())))
         if each.question in bank.questions
         and (not topics or bank.questions[each.question].topic in topics)
     ]

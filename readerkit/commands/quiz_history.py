@@ -26,7 +26,7 @@ def stats(as_json: bool) -> None:
 
     history = open_history()
     now = datetime.now(UTC)
-    due = due_values(history.answers(), now)
+    due = due_values(history.told_answers(timestamp(now)), now)
     values = {**history_values(history, now=timestamp(now)), "due": due}
     if as_json:
         import json

@@ -207,6 +207,20 @@ class History:
         query += " ORDER BY answered, session, position, attempt"
         return [AnswerRow(**row) for row in self._read(query, values)]
 
+    def told_answers(self, now: str) -> list[AnswerRow]:
+        """Return the answers whose marks may be known at a moment, in their order.
+
+        An exam that can still be resumed stays out: its points wait for its end.
+        """
+        hidden = {
+            row.id
+            for row in self.sessions()
+            if row.mode == "exam"
+            and row.ended is None
+            and (row.deadline is None or row.deadline > now)
+        }
+        return [each for each in self.answers() if each.session not in hidden]
+
     # --- the file ---
 
     def _migrate(self, migrations: Sequence[str]) -> None:

@@ -125,19 +125,9 @@ def read_next(
     return [dict(each) for each in found]
 
 
-def history_values(history: History, *, now: str = "") -> dict[str, Any]:
-    """Return the quizzes and topics of a history as JSON values.
-
-    An exam that can still be resumed stays out: its points wait for its end.
-    """
-    hidden = {
-        row.id
-        for row in history.sessions()
-        if row.mode == "exam"
-        and row.ended is None
-        and (row.deadline is None or row.deadline > now)
-    }
-    answers = [each for each in history.answers() if each.session not in hidden]
+def history_values(history: History, *, now: str) -> dict[str, Any]:
+    """Return the quizzes and topics of a history as JSON values."""
+    answers = history.told_answers(now)
     quizzes = []
     for row in history.sessions():
         found = outcomes(each for each in answers if each.session == row.id)

@@ -418,6 +418,14 @@ def test_leaving_an_exam_shows_no_points(book):
     assert "Read next" not in done.out
 
 
+def test_what_is_due_tells_nothing_of_an_exam_that_goes_on(book, capsys):
+    typed(book, "--exam", "--only", "bytes", "--only", "gap", answers="84\nq\n")
+    assert json.loads(run(capsys, "quiz", "stats", "--json").out)["due"] == []
+    nothing = run(capsys, "quiz", "7", "--due", "--book", str(book))
+    assert nothing.code == 1
+    assert "nothing was answered yet" in nothing.err
+
+
 def test_exam_in_a_terminal_explains_at_the_end(book):
     done = typed(
         book, "--exam", "--only", "bytes", "--only", "gap", answers="84\nno_sync\n"
