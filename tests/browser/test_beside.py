@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.barriers import barriers
 
@@ -63,20 +64,20 @@ def test_a_prediction_is_answered(record):
     for _ in range(11):
         record.get_by_role("button", name="all-reduce").click()
     assert "12 / 13" in guess.inner_text()
-    assert record.locator(".sites").is_visible()
+    expect(record.locator(".sites")).to_be_visible()
 
 
 def test_an_event_lights_its_line_and_the_way_there_on_both_sides(page, record):
     record.get_by_role("button", name="Just show me").click()
     record.locator(".moment").nth(1).locator("a").first.click()
     lit = record.locator(".sites .l.on")
-    assert record.locator(".sites .up .l.on").count() == 1
-    assert record.locator(".sites .mini .l.on").count() == 1
+    expect(record.locator(".sites .up .l.on")).to_have_count(1)
+    expect(record.locator(".sites .mini .l.on")).to_have_count(1)
     assert "all_reduce" in lit.first.inner_text()
     picked = record.locator(".picked")
     assert "65.5 kB" in picked.inner_text()
     ways = picked.locator(".way")
-    assert ways.count() == 2
+    expect(ways).to_have_count(2)
     links = ways.first.locator("li > a").all_inner_texts()
     assert links[0] == "mappings.py:31" and "layers.py:1294" in links
     assert not [text for text in links if "launch.py" in text]
@@ -91,7 +92,7 @@ def test_events_are_picked_with_the_keyboard(record, page):
     record.get_by_role("button", name="Just show me").click()
     assert page.evaluate("document.activeElement.className").startswith("ev ")
     page.keyboard.press("Enter")
-    assert record.locator(".picked").is_visible()
+    expect(record.locator(".picked")).to_be_visible()
 
 
 def test_an_event_of_cpp_is_picked_too_and_says_so(site, open_page):
@@ -138,25 +139,25 @@ def test_both_lanes_stay_in_line(site, open_page):
 
 def test_paper_has_events_and_no_prediction(page, record):
     page.emulate_media(media="print")
-    assert record.locator(".ev").first.is_visible()
-    assert record.locator(".sites").is_visible()
-    assert not record.locator(".guess").is_visible()
+    expect(record.locator(".ev").first).to_be_visible()
+    expect(record.locator(".sites")).to_be_visible()
+    expect(record.locator(".guess")).to_be_hidden()
 
 
 def test_all_is_there_without_javascript(site, open_page):
     page = open_page(f"file://{site}/{PAGE}", java_script_enabled=False)
     record = page.locator(NAME)
     for there in (".ev", ".sites", "tbody"):
-        assert record.locator(there).first.is_visible()
-    assert not record.locator(".guess").is_visible()
+        expect(record.locator(there).first).to_be_visible()
+    expect(record.locator(".guess")).to_be_hidden()
 
 
 def test_the_page_of_schedules_draws_them_and_leads_to_their_records(site, open_page):
     page = open_page(f"file://{site}/beside/pipeline-schedules.html")
-    assert page.locator(".drawn svg.chart").count() == 4
+    expect(page.locator(".drawn svg.chart")).to_have_count(4)
     guests = page.locator(".guest")
-    assert guests.count() == 7
-    assert guests.locator("svg.chart").count() == 7
+    expect(guests).to_have_count(7)
+    expect(guests.locator("svg.chart")).to_have_count(7)
     guests.get_by_role("link", name="pipeline_torch_gpipe").click()
     assert page.url.endswith("beside/pipeline-executor.html#r-pipeline_torch_gpipe")
 

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.helpers import ANNOTATIONS, make_book, serving
 from tests.readerkit.commands.test_site import FILE
@@ -40,8 +41,10 @@ def test_the_text_of_a_note_changes_where_it_stands(book, page):
     changed = changed.replace("The closing collective", "What closes the block")
     book.path("sample/linear.yaml").write_text(changed)
     page.locator(".code .note").get_by_text("One flag does.").wait_for()
-    assert page.locator(".code .note em").get_by_text("flag").count() == 1
-    assert page.locator(".contents").get_by_text("What closes the block").count() == 1
+    expect(page.locator(".code .note em").get_by_text("flag")).to_have_count(1)
+    expect(
+        page.locator(".contents").get_by_text("What closes the block")
+    ).to_have_count(1)
     assert is_same_document(page)
 
 
@@ -85,7 +88,7 @@ def test_a_fault_is_told_and_taken_back(book, page):
     notes = book.path("sample/linear.yaml")
     notes.write_text(ANNOTATIONS.replace("kind: citation", "kind: sitation", 1))
     page.get_by_role("alert").get_by_text("got 'sitation'").wait_for()
-    assert page.locator("#close").count() == 1
+    expect(page.locator("#close")).to_have_count(1)
     notes.write_text(ANNOTATIONS)
     page.get_by_role("alert").wait_for(state="hidden")
     assert is_same_document(page)
@@ -141,4 +144,4 @@ def test_the_readers_first_own_note_is_followed(book, page):
     page.get_by_role("alert").get_by_text("missing key 'concepts'").wait_for()
     (mine / "mine.yaml").write_text(own + "  concepts: [collectives]\n")
     page.locator(".note").get_by_text("My own").wait_for()
-    assert page.get_by_role("alert").count() == 0
+    expect(page.get_by_role("alert")).to_have_count(0)

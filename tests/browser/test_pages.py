@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.barriers import barriers
 
@@ -55,20 +56,20 @@ def test_no_barrier_and_nothing_to_scroll_sideways(site, open_page, page):
 @each_kind
 def test_page_holds_without_javascript(site, open_page, page):
     opened = open_page(f"file://{site}/{page}", java_script_enabled=False)
-    assert opened.locator("h1").is_visible()
-    assert not opened.locator(".js-only").first.is_visible()
+    expect(opened.locator("h1")).to_be_visible()
+    expect(opened.locator(".js-only").first).to_be_hidden()
     if "mlp.py.html" in page:
-        assert opened.locator("#mlp-column-then-row").is_visible()
+        expect(opened.locator("#mlp-column-then-row")).to_be_visible()
         opened.locator("#lang-es + label").click()
         opened.locator("#mlp-column-then-row .more > summary").click()
-        assert opened.get_by_text("Prueba").first.is_visible()
+        expect(opened.get_by_text("Prueba").first).to_be_visible()
 
 
 def test_scripts_and_styles_are_the_sites_own(site, open_page):
     page = open_page(f"file://{site}/{LAYERS}")
     policy = page.locator('meta[http-equiv="Content-Security-Policy"]')
     assert "default-src 'none'" in policy.get_attribute("content")
-    assert page.locator("script:not([src]), [style], style").count() == 0
+    expect(page.locator("script:not([src]), [style], style")).to_have_count(0)
 
 
 def test_every_page_with_lines_of_an_upstream_names_holder_and_licence(site):
@@ -97,8 +98,10 @@ def test_no_page_names_a_folder_of_the_builder(site):
 def test_paper_has_notes_and_no_bars(site, open_page):
     page = open_page(f"file://{site}/{LAYERS}")
     page.emulate_media(media="print")
-    assert not page.locator(".top").is_visible()
-    assert page.locator("#tp-row-forward").get_by_text("Cost", exact=True).is_visible()
+    expect(page.locator(".top")).to_be_hidden()
+    expect(
+        page.locator("#tp-row-forward").get_by_text("Cost", exact=True)
+    ).to_be_visible()
     last, after = (page.locator(f"#L{n}").bounding_box() for n in (1294, 1295))
     note = page.locator("#tp-row-forward").bounding_box()
     assert note["y"] >= last["y"] + last["height"]

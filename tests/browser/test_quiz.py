@@ -34,7 +34,7 @@ def test_from_disk_each_question_has_its_solution_behind_a_disclosure(site, open
     assert page.locator("article.question .solution").count() == questions.count()
     bubble = page.locator("#q-pp-bubble-total")
     key = bubble.locator(".key")
-    assert not key.is_visible()
+    expect(key).to_be_hidden()
     bubble.get_by_text("Solution").first.click()
     assert "%" in key.inner_text()
     bubble.get_by_role("link", name="get_bubble").or_(
@@ -48,7 +48,7 @@ def test_code_to_search_in_is_shown_without_the_way_to_the_answer(site, open_pag
     asked = page.locator("article.question:has(.search-code)").first
     asked.locator(".search-code summary").click()
     assert asked.locator(".code .l").count() > 20
-    assert asked.locator(".code .l a:not(:first-child)").count() == 0
+    expect(asked.locator(".code .l a:not(:first-child)")).to_have_count(0)
 
 
 def test_served_page_marks_explains_and_keeps_answers(book, served, open_page):
@@ -67,12 +67,12 @@ def test_served_page_marks_explains_and_keeps_answers(book, served, open_page):
             page.get_by_label(wrong.text).check()
             page.get_by_role("button", name="Answer").click()
             page.get_by_text("Not yet.").wait_for()
-            assert page.get_by_text("Nothing is summed.").is_visible()
-            assert page.get_by_text("Try again, for fewer points.").is_visible()
-            assert page.get_by_label(wrong.text).is_checked()
+            expect(page.get_by_text("Nothing is summed.")).to_be_visible()
+            expect(page.get_by_text("Try again, for fewer points.")).to_be_visible()
+            expect(page.get_by_label(wrong.text)).to_be_checked()
             expect(page.get_by_label(wrong.text)).to_be_focused()
             refuted = page.locator('.feedback a[href$="linear.py.html#close"]')
-            assert refuted.first.is_visible()
+            expect(refuted.first).to_be_visible()
             page.get_by_role("button", name="Skip").click()
             expected[variant.question.id] = 0.0
         else:
@@ -84,11 +84,11 @@ def test_served_page_marks_explains_and_keeps_answers(book, served, open_page):
         assert page.locator("#quiz .prompt").inner_text() == variant.prompt
         page.get_by_role("button", name="Go on").click()
     page.get_by_text("passed", exact=True).wait_for()
-    assert page.get_by_role("heading", name="90%").is_visible()
+    expect(page.get_by_role("heading", name="90%")).to_be_visible()
     answers = open_history().answers()
     assert {each.question: each.credit for each in answers} == expected
     assert len(answers) == 11
-    assert page.locator(".self-check").is_hidden()
+    expect(page.locator(".self-check")).to_be_hidden()
 
 
 def test_an_answer_to_be_mended_is_where_one_types(book, served, open_page):

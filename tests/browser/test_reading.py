@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from playwright.sync_api import expect
 
 LAYERS = "read/megatron/megatron/core/tensor_parallel/layers.py.html"
 
@@ -70,14 +71,14 @@ def test_a_note_that_is_linked_to_is_open_and_shown_with_its_lines(
 ):
     page = open_page(f"file://{site}/{LAYERS}#tp-row-bias-once", width=width)
     note = page.locator("#tp-row-bias-once")
-    assert note.get_by_text("Why", exact=True).is_visible()
+    expect(note.get_by_text("Why", exact=True)).to_be_visible()
     for place in (page.locator("#L1300"), note.locator(".title")):
         assert 0 <= place.bounding_box()["y"] < 900
     other = page.locator("#tp-row-forward")
-    assert not other.get_by_text("Why", exact=True).is_visible()
+    expect(other.get_by_text("Why", exact=True)).to_be_hidden()
     note.get_by_role("link", name="Previous note").click()
-    assert other.get_by_text("Why", exact=True).is_visible()
-    assert not note.get_by_text("Why", exact=True).is_visible()
+    expect(other.get_by_text("Why", exact=True)).to_be_visible()
+    expect(note.get_by_text("Why", exact=True)).to_be_hidden()
 
 
 def test_without_scripts_too_a_linked_note_is_open_below_its_lines(site, open_page):
@@ -85,7 +86,7 @@ def test_without_scripts_too_a_linked_note_is_open_below_its_lines(site, open_pa
         f"file://{site}/{LAYERS}#tp-row-forward", width=1440, java_script_enabled=False
     )
     note = page.locator("#tp-row-forward")
-    assert note.get_by_text("Why", exact=True).is_visible()
+    expect(note.get_by_text("Why", exact=True)).to_be_visible()
     for place in (page.locator("#L1294"), page.locator("#L1276"), note):
         assert 0 <= place.bounding_box()["y"] < 900
 
@@ -94,7 +95,7 @@ def test_a_note_that_was_linked_to_can_be_folded(site, open_page):
     page = open_page(f"file://{site}/{LAYERS}#tp-row-forward")
     note = page.locator("#tp-row-forward")
     note.locator(".more > summary").click()
-    assert not note.get_by_text("Why", exact=True).is_visible()
+    expect(note.get_by_text("Why", exact=True)).to_be_hidden()
 
 
 def test_each_note_has_a_bracket_that_its_neighbour_has_not(layers):
@@ -114,9 +115,9 @@ def test_each_note_has_a_bracket_that_its_neighbour_has_not(layers):
 
 def test_lines_and_their_note_mark_each_other(layers):
     layers.locator(".l:has(#L1280)").hover()
-    assert layers.locator("#tp-row-forward.active").count() == 1
+    expect(layers.locator("#tp-row-forward.active")).to_have_count(1)
     layers.locator("#tp-row-bias-once").hover()
-    assert layers.locator(".note.active").count() == 1
+    expect(layers.locator(".note.active")).to_have_count(1)
     lit = layers.locator(".edge.on")
     assert lit.count() == 1300 - 1295 + 1
 
@@ -126,6 +127,7 @@ def test_the_keyboard_reaches_the_notes_at_once_and_steps_through_them(layers):
     layers.keyboard.press("Tab")
     layers.keyboard.press("Enter")
     layers.wait_for_url("**#tp-init-gpu-depends-on-degree")
+    expect(layers.locator("#tp-init-gpu-depends-on-degree")).to_be_focused()
     for _ in range(3):  # its lines, to the next; its title stands after
         layers.keyboard.press("Tab")
         focused = layers.evaluate("document.activeElement.textContent")
@@ -137,7 +139,7 @@ def test_the_keyboard_reaches_the_notes_at_once_and_steps_through_them(layers):
 
 def test_lines_in_the_address_are_marked(site, open_page):
     page = open_page(f"file://{site}/{LAYERS}#L10-L12")
-    assert page.locator(".l.on").count() == 3
+    expect(page.locator(".l.on")).to_have_count(3)
 
 
 def test_the_footer_waits_for_the_last_note(layers):
@@ -154,7 +156,7 @@ def test_choosing_lines_changes_the_address(layers):
     layers.wait_for_url("**#L20")
     layers.locator("#L24").click(modifiers=["Shift"])
     layers.wait_for_url("**#L20-L24")
-    assert layers.locator(".l.on").count() == 5
+    expect(layers.locator(".l.on")).to_have_count(5)
 
 
 def test_selecting_text_over_lines_changes_the_address(layers):
@@ -210,7 +212,7 @@ def test_search_is_walked_with_the_keyboard(layers):
     layers.wait_for_url("**/layers.py.html#L1245")
     layers.keyboard.press("Control+k")
     layers.keyboard.press("Escape")
-    assert not layers.locator("#search-results").is_visible()
+    expect(layers.locator("#search-results")).to_be_hidden()
 
 
 def test_the_theme_is_remembered(layers):
@@ -234,23 +236,23 @@ def test_the_language_is_remembered_and_what_is_missing_is_marked(
     page = open_page(f"file://{small_site}/read/sample/lib/linear.py.html")
     page.locator("#lang-es + label").click()
     translated, missing = page.locator("#close"), page.locator("#whole-step")
-    assert translated.get_by_text("Un conmutador lo elige.").is_visible()
-    assert not translated.get_by_text("One switch picks it.").is_visible()
-    assert missing.get_by_text("Forward, then backward.").is_visible()
-    assert missing.locator(".only-es").first.is_visible()
+    expect(translated.get_by_text("Un conmutador lo elige.")).to_be_visible()
+    expect(translated.get_by_text("One switch picks it.")).to_be_hidden()
+    expect(missing.get_by_text("Forward, then backward.")).to_be_visible()
+    expect(missing.locator(".only-es").first).to_be_visible()
     page.reload()
     assert page.locator("html").get_attribute("lang") == "es"
-    assert translated.get_by_text("Un conmutador lo elige.").is_visible()
+    expect(translated.get_by_text("Un conmutador lo elige.")).to_be_visible()
 
 
 def test_concepts_and_their_cards_follow_the_language(small_site, open_page):
     page = open_page(f"file://{small_site}/concepts.html")
     page.locator("#lang-es + label").click()
     translated, missing = page.locator("#all-reduce"), page.locator("#collectives")
-    assert translated.get_by_text("Todos reciben la suma.").is_visible()
-    assert not translated.get_by_text("Everyone gets the sum.").is_visible()
-    assert translated.locator(".only-es").count() == 0
-    assert missing.locator(".only-es").is_visible()
+    expect(translated.get_by_text("Todos reciben la suma.")).to_be_visible()
+    expect(translated.get_by_text("Everyone gets the sum.")).to_be_hidden()
+    expect(translated.locator(".only-es")).to_have_count(0)
+    expect(missing.locator(".only-es")).to_be_visible()
     page.goto(f"file://{small_site}/read/sample/lib/linear.py.html")
     page.locator("#close .more > summary").click()
     chip = page.locator("#close .tip").first
@@ -265,9 +267,9 @@ def test_concepts_and_their_cards_follow_the_language(small_site, open_page):
 
 def test_the_first_tab_skips_to_the_content(layers):
     layers.keyboard.press("Tab")
-    assert layers.evaluate("document.activeElement.className") == "skip"
+    expect(layers.locator(".skip").first).to_be_focused()
     layers.keyboard.press("Enter")
-    assert layers.evaluate("document.activeElement.id") == "content"
+    expect(layers.locator("#content")).to_be_focused()
 
 
 def test_a_note_marks_its_lines_under_the_keyboard_too(layers):
@@ -310,9 +312,9 @@ def test_the_start_page_says_where_its_stop_is_and_how_far_one_is(site, open_pag
     assert page.locator(".progress").inner_text().strip() == "· 0 / 88 notes read"
     assert box(page, ".progress")["y"] < box(page, ".first-stop")["y"]
     marks = page.locator(".thirds .only-es")
-    assert not marks.first.is_visible()
+    expect(marks.first).to_be_hidden()
     page.locator("#lang-es + label").click()
-    assert marks.first.is_visible()
+    expect(marks.first).to_be_visible()
 
 
 def test_the_tree_is_folded_but_where_notes_are_or_an_address_leads(site, open_page):
@@ -320,14 +322,14 @@ def test_the_tree_is_folded_but_where_notes_are_or_an_address_leads(site, open_p
     page = open_page(address)
     noted = page.locator(".tree").get_by_role("link", name="layers.py", exact=True)
     plain = page.locator(".tree").get_by_role("link", name="gpt_model.py")
-    assert noted.first.is_visible()
-    assert not plain.is_visible()
+    expect(noted.first).to_be_visible()
+    expect(plain).to_be_hidden()
     page.locator('[id="megatron/core/models"] > summary').press("Enter")
     page.locator('[id="megatron/core/models/gpt"] > summary').press("Enter")
-    assert plain.is_visible()
+    expect(plain).to_be_visible()
     page.goto("about:blank")
     page.goto(f"{address}#megatron/core/models/gpt")
-    assert plain.is_visible()
+    expect(plain).to_be_visible()
 
 
 def test_spanish_fits_as_english_does(layers):
@@ -335,7 +337,7 @@ def test_spanish_fits_as_english_does(layers):
     assert bar < 60
     layers.locator("#lang-es + label").click()
     assert box(layers, ".top")["height"] == bar
-    assert layers.get_by_text("Un solo conmutador elige").first.is_visible()
+    expect(layers.get_by_text("Un solo conmutador elige").first).to_be_visible()
     test_notes_never_collide(layers)
 
 
@@ -349,7 +351,7 @@ def test_search_and_theme_speak_the_chosen_language(layers):
     search.fill("perdida de")  # without its accent
     found = layers.locator("#search-results")
     found.get_by_text("decisión").first.wait_for()
-    assert found.get_by_text("Tres números por token cruzan el grupo").is_visible()
+    expect(found.get_by_text("Tres números por token cruzan el grupo")).to_be_visible()
     search.fill("nadanadanada")
     assert found.inner_text() == "Nada encontrado"
     layers.locator("#lang-en + label").click()
@@ -361,13 +363,13 @@ def test_a_chapter_shows_one_language_at_a_time_and_each_drawing_once(site, open
     page = open_page(f"file://{site}/chapters/why-distributed.html")
     drawings = page.locator("svg.chart").count()
     assert drawings == 3
-    assert page.get_by_text("Reason one: it does not fit").is_visible()
-    assert not page.get_by_text("Razón uno: no cabe").is_visible()
+    expect(page.get_by_text("Reason one: it does not fit")).to_be_visible()
+    expect(page.get_by_text("Razón uno: no cabe")).to_be_hidden()
     page.locator("#lang-es + label").click()
-    assert not page.get_by_text("Reason one: it does not fit").is_visible()
-    assert page.get_by_text("Razón uno: no cabe").is_visible()
+    expect(page.get_by_text("Reason one: it does not fit")).to_be_hidden()
+    expect(page.get_by_text("Razón uno: no cabe")).to_be_visible()
     assert page.locator("svg.chart:visible").count() == drawings
-    assert page.get_by_text("burbuja: 37.50% del ideal").count() == 2
+    expect(page.get_by_text("burbuja: 37.50% del ideal")).to_have_count(2)
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 LAYERS = "read/megatron/megatron/core/tensor_parallel/layers.py.html"
 WRITTEN = {"citation", "note", "pitfall", "concept", "chapter", "lab", "beside"}
@@ -74,7 +75,7 @@ def test_everything_that_is_written_is_found(layers, query, kind, name):
 def test_the_list_closes_when_the_focus_leaves(layers):
     look_for(layers, "dgrad")
     layers.keyboard.press("Tab")
-    assert layers.locator("#search-results").is_hidden()
+    expect(layers.locator("#search-results")).to_be_hidden()
     layers.keyboard.press("Shift+Tab")
     layers.locator("#search-results a").first.wait_for()
     layers.locator("#search-results a").nth(1).click()
@@ -83,15 +84,15 @@ def test_the_list_closes_when_the_focus_leaves(layers):
 
 def test_the_box_shows_what_is_typed(layers):
     box, hint = layers.locator("#search"), layers.locator(".search kbd")
-    assert hint.is_visible()
+    expect(hint).to_be_visible()
     bar = layers.locator(".top").bounding_box()["height"]
     box.fill("reduce_scatter_to_sequence_parallel")
-    assert hint.is_hidden()
+    expect(hint).to_be_hidden()
     assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
     assert layers.locator(".top").bounding_box()["height"] == bar
     box.fill("")
     box.blur()
-    assert hint.is_visible()
+    expect(hint).to_be_visible()
 
 
 def test_on_a_phone_the_list_is_on_the_screen(site, open_page):
