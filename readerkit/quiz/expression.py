@@ -12,6 +12,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 
 from readerkit.errors import ReaderkitError
 
@@ -45,6 +46,7 @@ class ExpressionError(ReaderkitError):
     """A formula that is no expression, or has no value for these names."""
 
 
+@lru_cache(maxsize=1024)
 def parse_expression(text: str) -> ast.expr:
     """Return the checked tree of a formula.
 

@@ -10,10 +10,11 @@ import pytest
 
 from mini_impls.compare.known import comparisons
 from mini_impls.compare.match import align, excuses
+from readerkit.book import Book
 from readerkit.commands.evidence import find_stale
-from readerkit.commands.library import Library, open_library
 from readerkit.lit import belongs, unseen_events
 from readerkit.records import RankEvents, Record
+from tests.content.test_annotations import library
 from tests.helpers import ROOT
 
 RECORDS = ROOT / "annotations" / "records"
@@ -26,9 +27,9 @@ def read(path: Path) -> Record:
     return Record.parse(path.read_text("utf-8"), path.name)
 
 
-def aligned(library: Library, record: Record) -> list[RankEvents]:
+def aligned(book: Book, record: Record) -> list[RankEvents]:
     """Return the ranks with their events aligned as today's mirrors have it."""
-    known = library.book.differences(record.comparison)
+    known = book.differences(record.comparison)
     return [
         RankEvents(
             rank.rank,
@@ -53,7 +54,7 @@ def test_every_comparison_ships_a_record() -> None:
 
 @EACH
 def test_record_is_not_stale(path: Path) -> None:
-    reasons = find_stale(open_library(), read(path))
+    reasons = find_stale(library(), read(path))
     assert not reasons, f"make it anew: python tools/make_records.py {path.stem}"
 
 
@@ -65,12 +66,12 @@ def test_record_has_no_unexplained_line(path: Path) -> None:
 @EACH
 def test_record_has_the_reasons_of_todays_mirrors(path: Path) -> None:
     record = read(path)
-    library = open_library()
-    now = [rank.matches for rank in aligned(library, record)]
+    book = library().book
+    now = [rank.matches for rank in aligned(book, record)]
     assert now == [rank.matches for rank in record.events]
     known = {
         (mirror, difference.why)
-        for mirror, difference in library.book.differences(record.comparison)
+        for mirror, difference in book.differences(record.comparison)
     }
     lines = [v for v in record.verdicts if v.state == "explained" and v.mirror]
     of_events = {(m.mirror, m.why) for rank in now for m in rank}
@@ -83,7 +84,7 @@ def test_record_has_the_reasons_of_todays_mirrors(path: Path) -> None:
 def test_known_differences_occur_as_often_as_mirrors_say(path: Path) -> None:
     """A bound that is never reached would excuse what nobody has looked at."""
     record = read(path)
-    known = open_library().book.differences(record.comparison)
+    known = library().book.differences(record.comparison)
     for _, difference in known:
         if difference.what in ("values", "order"):
             continue
@@ -103,7 +104,7 @@ def test_known_differences_occur_as_often_as_mirrors_say(path: Path) -> None:
 @EACH
 def test_values_and_orders_that_may_differ_do(path: Path) -> None:
     record = read(path)
-    known = open_library().book.differences(record.comparison)
+    known = library().book.differences(record.comparison)
     for what, lines in (
         ("values", [v for v in record.verdicts if v.rank is None]),
         ("order", [v for v in record.verdicts if "another order" in v.what]),
@@ -116,7 +117,7 @@ def test_values_and_orders_that_may_differ_do(path: Path) -> None:
 
 
 def test_events_that_mirrors_name_are_in_the_records() -> None:
-    mirrors = open_library().book.mirrors.values()
+    mirrors = library().book.mirrors.values()
     assert unseen_events(mirrors, map(read, PATHS)) == []
 
 
@@ -124,7 +125,7 @@ def test_events_of_every_comparison_belong_to_a_mirror() -> None:
     """What was sent can be read about: each event has a section that means it."""
     named = [
         event
-        for mirror in open_library().book.mirrors.values()
+        for mirror in library().book.mirrors.values()
         for section in mirror.sections
         for event in section.events
     ]

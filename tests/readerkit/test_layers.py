@@ -164,8 +164,13 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_bytes())
 
 
-def imports(path: Path, *, top_level: bool = False) -> Iterator[str]:
-    """Yield what a module imports, by full name; types alone do not count."""
+@cache
+def imports(path: Path, *, top_level: bool = False) -> frozenset[str]:
+    """Return what a module imports, by full name; types alone do not count."""
+    return frozenset(_imports(path, top_level))
+
+
+def _imports(path: Path, top_level: bool) -> Iterator[str]:
     tree = parsed(path)
     typing_only = {
         id(node)
@@ -187,6 +192,7 @@ def imports(path: Path, *, top_level: bool = False) -> Iterator[str]:
                 yield whole if whole in MODULES else str(node.module)
 
 
+@cache
 def calls(module: str) -> set[str]:
     return {
         ast.unparse(node.func)
@@ -259,7 +265,7 @@ def test_library_has_one_importer(library, place):
     ],
 )
 def test_what_stands_between_the_edges_touches_no_disk_and_no_process(module):
-    names = set(imports(MODULES[module])) - {"urllib.parse"}  # which only spells
+    names = imports(MODULES[module]) - {"urllib.parse"}  # which only spells
     assert not {name.split(".")[0] for name in names} & OUTSIDE
     hidden = {"open", "print", "input", "eval", "exec", "__import__"}
     assert not calls(module) & hidden
@@ -281,7 +287,7 @@ def test_only_commands_print_and_only_cli_exits(module):
 )
 def test_no_import_hides_in_a_function_to_dodge_a_cycle(module):
     path = MODULES[module]
-    late = set(imports(path)) - set(imports(path, top_level=True))
+    late = imports(path) - imports(path, top_level=True)
     ours = {name for name in late if name.startswith("readerkit")}
     # Late for the sake of start-up: the parser, git and the widths of letters.
     assert ours <= {
@@ -298,5 +304,5 @@ def test_module_says_what_it_is_for(module):
 
 
 def test_errors_import_nothing_of_the_package():
-    names = set(imports(MODULES["readerkit.errors"]))
+    names = imports(MODULES["readerkit.errors"])
     assert not {name for name in names if name.startswith("readerkit")}
