@@ -1,11 +1,12 @@
 # make read   set up, show the first stop, then fetch and resolve everything
-# make test   set up what tests need, run them all
+# make test   set up what tests need, run them: under ten minutes on two cores
+# make slow   the tests that start and kill whole comparisons, or need four ranks for long
 
 PYTHON ?= python3
 BIN := .venv/bin
 RUN := $(BIN)/python -m readerkit
 
-.PHONY: read test lint bench sky
+.PHONY: read test slow lint bench sky
 .DELETE_ON_ERROR:
 
 read: .venv/.toolkit
@@ -31,13 +32,19 @@ read: .venv/.toolkit
 # Tests wait for ranks, servers and browsers: one process more than there are cores. The
 # slow folders come first (pytest's own order), so that none is left over for the end.
 WORKERS = $$($(BIN)/python -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: .venv/.test
 	@$(RUN) fetch megatron
 	@$(RUN) fetch pytorch
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	@$(PYTEST) -m "not slow"
+
+slow: .venv/.test
+	@$(RUN) fetch megatron
+	@$(RUN) fetch pytorch
+	@$(PYTEST) -m slow
 
 # SkyPilot wants an older click and 560 MB: an environment of its own, and no part of test.
 sky: .venv/.test .venv-sky/bin/sky
