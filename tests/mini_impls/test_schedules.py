@@ -1,5 +1,6 @@
 """Schedules against drawn tables, torch's own orders and closed formulas."""
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -10,6 +11,7 @@ import pytest
 from torch.distributed.pipelining import schedules as torch_schedules
 
 from mini_impls import schedules
+from mini_impls.demos import schedules as demo
 from mini_impls.schedules import (
     Step,
     Transfer,
@@ -452,13 +454,22 @@ def test_torch_is_not_imported():
 
 
 def test_command_prints_every_schedule_or_says_why_not(capsys):
-    assert schedules.main(["--world", "2", "--microbatches", "2"]) == 0
+    assert demo.main(["--world", "2", "--microbatches", "2"]) == 0
     assert "rank 1 | .   F0a F1a F0b B0b" in capsys.readouterr().out
-    assert schedules.main(["--world", "2", "--microbatches", "3"]) == 0
+    assert demo.main(["--world", "2", "--microbatches", "3"]) == 0
     parts = capsys.readouterr().out.strip().split("\n\n")
     assert [part.partition(":")[0] for part in parts] == list(schedules.SCHEDULES)
     assert ["rank 0 | " in part for part in parts] == [True, True, False, True]
     assert "3 is not a multiple of 2" in parts[2]
+
+
+def test_a_reader_that_has_left_is_no_failure():
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "mini_impls.schedules"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize(
@@ -466,7 +477,7 @@ def test_command_prints_every_schedule_or_says_why_not(capsys):
     [("--backward-cost", "-1"), ("--backward-cost", "0"), ("--world", "0")],
 )
 def test_sizes_and_costs_that_are_not_above_zero_are_one_message(capsys, option, value):
-    assert schedules.main([option, value]) == 1
+    assert demo.main([option, value]) == 1
     out, err = capsys.readouterr()
     assert out == ""
     assert err.endswith(f": {option} {value} is not above 0\n")

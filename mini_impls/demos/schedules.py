@@ -1,0 +1,71 @@
+"""Pipeline schedules, drawn, each with its bubble and what it holds."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from mini_impls.schedules import (
+    SCHEDULES,
+    draw,
+    get_bubble,
+    get_closed_bubble,
+    get_orders,
+    get_peak_in_flight,
+    get_timeline,
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the schedules of one pipeline, with bubble and memory."""
+    parser = argparse.ArgumentParser(
+        prog=os.environ.get("READERKIT_COMMAND", "python -m mini_impls.schedules"),
+        description="Pipeline schedules, drawn: what each rank does and waits for.",
+    )
+    parser.add_argument("--world", type=int, default=4, help="ranks (p)")
+    parser.add_argument("--microbatches", type=int, default=8, help="(m)")
+    parser.add_argument("--chunks", type=int, default=2, help="model chunks a rank (v)")
+    parser.add_argument("--backward-cost", type=int, default=1, help="a forward is 1")
+    args = parser.parse_args(argv)
+    for name in ("world", "microbatches", "chunks", "backward_cost"):
+        if getattr(args, name) < 1:
+            option = name.replace("_", "-")
+            text = f"--{option} {getattr(args, name)} is not above 0"
+            print(f"{parser.prog}: {text}", file=sys.stderr)
+            return 1
+    for schedule in SCHEDULES:
+        v = args.chunks if schedule == "interleaved" else 1
+        try:
+            text = describe(
+                schedule, args.world, args.microbatches, v, args.backward_cost
+            )
+        except ValueError as error:
+            text = f"  does not fit: {error}"
+        head = f"{schedule}: p={args.world} m={args.microbatches} v={v}"
+        try:
+            print(f"{head}\n{text}\n", flush=True)
+        except BrokenPipeError:  # nobody reads on, as after `| head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def describe(
+    schedule: str,
+    world_size: int,
+    num_microbatches: int,
+    num_model_chunks: int,
+    backward_cost: int,
+) -> str:
+    """Return a schedule drawn, its bubble beside the formula, and what it holds."""
+    sizes = (world_size, num_microbatches, num_model_chunks)
+    orders = get_orders(schedule, *sizes)
+    timeline = get_timeline(orders, backward_cost=backward_cost)
+    ideal, total = get_bubble(timeline, world_size)
+    closed, formula = get_closed_bubble(schedule, *sizes, backward_cost=backward_cost)
+    held = " ".join(str(get_peak_in_flight(order)) for order in orders)
+    return f"""{draw(timeline, world_size)}
+  bubble of ideal time {float(ideal):.2%}, {formula} = {float(closed):.2%}
+  bubble of all time   {float(total):.2%}
+  most activations held, each of 1/{num_model_chunks} of a rank's layers: {held}"""
