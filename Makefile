@@ -6,7 +6,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := $(BIN)/python -m readerkit
 
-.PHONY: read test slow lint bench sky
+.PHONY: read test slow fetched bench sky
 .DELETE_ON_ERROR:
 
 read: .venv/.toolkit
@@ -33,18 +33,18 @@ read: .venv/.toolkit
 # slow folders come first (pytest's own order), so that none is left over for the end.
 WORKERS = $$($(BIN)/python -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-test: .venv/.test
-	@$(RUN) fetch megatron
-	@$(RUN) fetch pytorch
+test: fetched
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(PYTEST) -m "not slow"
 
-slow: .venv/.test
+slow: fetched
+	@$(PYTEST) -m slow
+
+fetched: .venv/.test
 	@$(RUN) fetch megatron
 	@$(RUN) fetch pytorch
-	@$(PYTEST) -m slow
 
 # SkyPilot wants an older click and 560 MB: an environment of its own, and no part of test.
 sky: .venv/.test .venv-sky/bin/sky

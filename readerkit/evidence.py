@@ -111,7 +111,7 @@ def of_the_idea(mirror: Mirror, evidence: Mapping[str, Evidence]) -> set[str]:
     return {one.comparison for one in related(mirror, evidence) if one.is_own}
 
 
-def expected(
+def expected_to_run(
     annotation: Annotation,
     file: Mapping[str, frozenset[int]],
     mirrors: Iterable[Mirror],

@@ -32,10 +32,6 @@ class Translation:
         texts = {name: text for name, text in entry.items() if name != "of"}
         return cls(texts, entry.get("of", ""))
 
-    def get(self, name: str) -> str | None:
-        """Return the text of a field, None where it is not translated."""
-        return self.texts.get(name)
-
     def is_outdated(self, stamp: str) -> bool:
         """Tell whether the English, of which this is the stamp, changed since."""
         return self.of not in ("", stamp)

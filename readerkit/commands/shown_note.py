@@ -9,7 +9,13 @@ from readerkit.anchors import Span
 from readerkit.book import MINIS, Note, Sources
 from readerkit.commands.evidence import lit_in, read_records
 from readerkit.commands.library import Library
-from readerkit.evidence import Evidence, expected, of_the_idea, ran_lines, worth_saying
+from readerkit.evidence import (
+    Evidence,
+    expected_to_run,
+    of_the_idea,
+    ran_lines,
+    worth_saying,
+)
 from readerkit.lit import lit_section, say_lit, say_section
 from readerkit.render.note_view import console, note_view, proof
 
@@ -50,7 +56,7 @@ def _ran(
     """Return what records show of a note's lines, in words."""
     file = ran_lines(evidence.values()).get((sources.upstream.name, note.span.path), {})
     mirrors = library.book.mirrors.values()
-    meant = expected(note.annotation, file, mirrors, evidence)
+    meant = expected_to_run(note.annotation, file, mirrors, evidence)
     return _say(sources, note.span, evidence, meant)
 
 

@@ -10,7 +10,7 @@ from readerkit.anchors import Span
 from readerkit.commands.library import open_library
 from readerkit.evidence import (
     Evidence,
-    expected,
+    expected_to_run,
     homes,
     ran_lines,
     related,
@@ -106,10 +106,10 @@ def test_a_note_expects_the_records_of_its_mirrors_and_else_those_of_its_file(bo
     file = {NAME: frozenset([7]), "ddp_megatron": frozenset()}
     section = book.mirrors["pipeline-executor"].sections[0]
     named = book.annotations[section.upstream[0]]
-    ours = expected(named, file, mirrors, evidence)
+    ours = expected_to_run(named, file, mirrors, evidence)
     assert ours == {name for name in evidence if name.startswith("pipeline_")}
     unnamed = replace(named, id="of-no-mirror")
-    assert expected(unnamed, file, mirrors, evidence) == {NAME}
+    assert expected_to_run(unnamed, file, mirrors, evidence) == {NAME}
 
 
 # --- which records bear on a mirror ---

@@ -10,7 +10,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from readerkit.book import MINIS, Note
-from readerkit.evidence import expected, seen_there, worth_saying
+from readerkit.evidence import expected_to_run, seen_there, worth_saying
 from readerkit.links import File, Target
 from readerkit.lit import LitLines, Sent, say_calls
 from readerkit.render.html import addresses
@@ -177,7 +177,8 @@ def _seen(shelf: Shelf, note: Note) -> Iterator[Seen]:
     found = seen_there(upstream, note.span, shelf.evidence)
     file = shelf.ran.get((upstream, note.span.path), {})
     mirrors = shelf.book.mirrors.values()
-    told = worth_saying(found, expected(note.annotation, file, mirrors, shelf.evidence))
+    meant = expected_to_run(note.annotation, file, mirrors, shelf.evidence)
+    told = worth_saying(found, meant)
     if found and not told:
         yield Seen(label("no record runs this code"), False, ())
     for _, group in groupby(sorted(told, key=_alike), _alike):

@@ -198,7 +198,7 @@ def _texts(annotation: Annotation, book: Book) -> _Texts:
     spanish = book.translated(annotation, SPANISH)
     try:
         return _Texts(
-            _text(annotation.title, spanish.get("title"), title),
+            _text(annotation.title, spanish.texts.get("title"), title),
             tuple(_paragraphs(annotation, spanish)),
             bool(spanish.texts),
         )
@@ -213,7 +213,7 @@ def _paragraphs(annotation: Annotation, spanish: Translation) -> Iterator[Paragr
         text: str = getattr(annotation, name)
         if text and name in TEXT_FIELDS:
             heading = label(LABELS[name]) if LABELS[name] else None
-            yield Paragraph(heading, _text(text, spanish.get(name), prose))
+            yield Paragraph(heading, _text(text, spanish.texts.get(name), prose))
 
 
 def _text(english: str, spanish: str | None, render: Callable[[str], Markup]) -> Text:
@@ -248,7 +248,7 @@ def concept_title(name: str, book: Book) -> Text:
     """Return what a concept is called."""
     concept = book.concepts[name]
     spanish = book.translated(concept, SPANISH)
-    return _text(concept.title, spanish.get("title"), shown)
+    return _text(concept.title, spanish.texts.get("title"), shown)
 
 
 def card(name: str, book: Book, *, render: Callable[[str], Markup] = line) -> Card:
@@ -260,7 +260,7 @@ def card(name: str, book: Book, *, render: Callable[[str], Markup] = line) -> Ca
     concept = book.concepts[name]
     spanish = book.translated(concept, SPANISH)
     try:
-        summary = _text(concept.summary, spanish.get("summary"), render)
+        summary = _text(concept.summary, spanish.texts.get("summary"), render)
     except FormulaError as error:
         raise ContentError([concept.place.fault(f"{name}: {error}")]) from None
     return Card(

@@ -53,7 +53,7 @@ def _notes(shelf: Shelf) -> Iterator[list[str]]:
             visible(place),
             address,
             visible(f"{name} {body}"),
-            visible((spanish.get("title") or "").replace("`", "")),
+            visible(spanish.texts.get("title", "").replace("`", "")),
         ]
 
 
@@ -71,7 +71,7 @@ def _ideas(shelf: Shelf) -> Iterator[list[str]]:
             concept.layer,
             page,
             visible(text),
-            visible(spanish.get("title") or ""),
+            visible(spanish.texts.get("title", "")),
         ]
     for mirror in shelf.book.mirrors.values():
         text = " ".join([mirror.idea, *(section.title for section in mirror.sections)])

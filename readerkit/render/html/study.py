@@ -241,7 +241,7 @@ def path_page(shelf: Shelf, routes: Routes) -> PathPage:
 
 def _failure(shelf: Shelf, routes: Routes, failure: Failure) -> Stop:
     spanish = routes.spanish.get(failure.id, Translation())
-    symptom, cause = spanish.get("symptom"), spanish.get("cause")
+    symptom, cause = spanish.texts.get("symptom"), spanish.texts.get("cause")
     return Stop(
         Text(shown(failure.symptom), shown(symptom) if symptom else None),
         "",
@@ -254,7 +254,7 @@ def _failure(shelf: Shelf, routes: Routes, failure: Failure) -> Stop:
 
 def _pairing(shelf: Shelf, routes: Routes, pair: Pair) -> Pairing:
     spanish = routes.spanish.get(pair.id, Translation())
-    wire = spanish.get("wire")
+    wire = spanish.texts.get("wire")
     return Pairing(
         _title(shelf, pair.memory),
         _title(shelf, pair.coordination),
