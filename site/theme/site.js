@@ -132,7 +132,8 @@
     if (opened && opened !== fold) opened.open = false;
     if (!fold.open) opened = fold;
     fold.open = true;
-    note.focus({ preventScroll: true });
+    // A busy browser says late that the address changed: a reader may be further in.
+    if (!note.contains(document.activeElement)) note.focus({ preventScroll: true });
     const first = lineOf(note.dataset.first);
     const above = note.getBoundingClientRect().top - first.getBoundingClientRect().top;
     first.scrollIntoView({ block: "start" });

@@ -137,6 +137,16 @@ def test_the_keyboard_reaches_the_notes_at_once_and_steps_through_them(layers):
     layers.wait_for_url("**#sp-regather-input")
 
 
+def test_a_late_word_of_the_new_address_leaves_the_keyboard_where_it_is(
+    site, open_page
+):
+    page = open_page(f"file://{site}/{LAYERS}#tp-row-forward")
+    lines = page.locator("#tp-row-forward a.span")
+    lines.focus()
+    page.evaluate("dispatchEvent(new HashChangeEvent('hashchange'))")
+    expect(lines).to_be_focused()
+
+
 def test_lines_in_the_address_are_marked(site, open_page):
     page = open_page(f"file://{site}/{LAYERS}#L10-L12")
     expect(page.locator(".l.on")).to_have_count(3)
