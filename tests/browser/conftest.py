@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from readerkit.commands.library import open_library
 from readerkit.commands.site_build import Workshop, make_site
@@ -38,6 +38,7 @@ def browser() -> Iterator[Browser]:
         if os.environ.get("READERKIT_BROWSER") == "required":
             pytest.fail(message)
         pytest.skip(message)
+    expect.set_options(timeout=30_000)  # as long as an action may take
     with sync_playwright() as playwright:
         # Nobody else's pages are opened, and a container's root has no sandbox.
         browser = playwright.chromium.launch(
