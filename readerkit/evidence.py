@@ -58,11 +58,10 @@ class Related:
 
     comparison: str
     is_own: bool
-    """The mirror names its events, or it is of the mini that the mirror is about."""
-    sections: tuple[int, ...]
-    """The sections, from 0, that show a mini which it ran."""
-    minis: tuple[str, ...]
-    """The files of these that it ran."""
+    """The mirror names its events, or it is of the mini that the mirror is about.
+
+    Else the record has watched another mini that the mirror shows.
+    """
 
 
 def related(mirror: Mirror, evidence: Mapping[str, Evidence]) -> list[Related]:
@@ -71,18 +70,14 @@ def related(mirror: Mirror, evidence: Mapping[str, Evidence]) -> list[Related]:
         event.comparison for section in mirror.sections for event in section.events
     }
     main = main_mini(mirror)
+    shown = {anchor.file for section in mirror.sections for anchor in section.mini}
     found = []
     for name, each in evidence.items():
-        ran = {*each.record.blobs.get(MINIS, {}), f"mini_impls/{each.record.mini}.py"}
-        files = [
-            {anchor.file for anchor in section.mini} & ran
-            for section in mirror.sections
-        ]
-        sections = tuple(index for index, those in enumerate(files) if those)
-        minis = tuple(sorted(set().union(*files)))
-        is_own = name in named or f"mini_impls/{each.record.mini}.py" == main
-        if is_own or sections:
-            found.append(Related(name, is_own, sections, minis))
+        compared = f"mini_impls/{each.record.mini}.py"
+        watched = {*each.record.blobs.get(MINIS, ()), compared}
+        is_own = name in named or compared == main
+        if is_own or shown & watched:
+            found.append(Related(name, is_own))
     return sorted(found, key=lambda one: not one.is_own)
 
 

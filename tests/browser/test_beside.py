@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 from playwright.sync_api import expect
 
+from readerkit.records import lines_from_text
 from tests.browser.barriers import barriers
+from tests.helpers import ROOT
 
 PAGE = "beside/tensor-parallel.html"
 NAME = "#r-tensor_parallel_megatron"
+RECORDS = ROOT / "annotations" / "records"
+SCHEDULES = "mini_impls/schedules.py"
 ROW_LAYER = "megatron:megatron/core/tensor_parallel/layers.py:1294"
 
 
@@ -160,6 +167,25 @@ def test_the_page_of_schedules_draws_them_and_leads_to_their_records(site, open_
     expect(guests.locator("svg.chart")).to_have_count(7)
     guests.get_by_role("link", name="pipeline_torch_gpipe").click()
     assert page.url.endswith("beside/pipeline-executor.html#r-pipeline_torch_gpipe")
+
+
+def test_a_record_of_another_page_is_credited_with_lines_that_it_ran(site, open_page):
+    page = open_page(f"file://{site}/beside/pipeline-schedules.html")
+    guests = page.locator(".guest").all()
+    for guest in guests:
+        name = guest.locator("h3").inner_text()
+        record = json.loads((RECORDS / f"{name}.json").read_text())
+        [lit] = [row for row in record["lit"] if row["path"] == SCHEDULES]
+        expect(guest.get_by_text("Ran in its step")).to_have_count(0)
+        assert not lit["step"]
+        said = guest.locator("p", has_text="Ran while it was set up:").inner_text()
+        told = {int(number) for number in re.findall(r"\d+", said)}
+        ran = set(lines_from_text(lit["setup"]))
+        sections = page.locator("section.pair").all()
+        assert len(sections) > 5
+        for number, section in enumerate(sections, 1):
+            lines = section.locator(".mini .l a:first-child").all_inner_texts()
+            assert (number in told) == (not ran.isdisjoint(map(int, lines))), number
 
 
 def test_records_of_the_idea_come_before_others(site, open_page):

@@ -11,7 +11,7 @@ from mini_impls.schedules import SCHEDULES
 from readerkit.anchors import Span
 from readerkit.annotations import Mirror, MirrorSection
 from readerkit.book import MINIS
-from readerkit.evidence import Related, main_mini, related, seen_there
+from readerkit.evidence import main_mini, related, seen_there
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
@@ -60,6 +60,16 @@ class SectionView:
 
 
 @dataclass(frozen=True, slots=True)
+class GuestSections:
+    """Sections whose lines another page's record ran, and when it ran them."""
+
+    in_step: bool
+    minis: Markup
+    """The files of these lines."""
+    sections: tuple[tuple[int, Markup], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GuestRecord:
     """A record that another page shows in full: why it is named here, and the way."""
 
@@ -70,10 +80,8 @@ class GuestRecord:
     backend: Markup
     agrees: bool
     is_stale: bool
-    sections: tuple[tuple[int, Markup], ...]
-    """Those that show a mini which it ran."""
-    minis: Markup
-    """The files of these."""
+    ran: tuple[GuestSections, ...]
+    """Sections of this page whose lines ran: in its step, or while it was set up."""
     chart: Markup
 
 
@@ -122,13 +130,9 @@ def mirror_page(shelf: Shelf, mirror: Mirror) -> MirrorPage:
         for section in mirror.sections
         for note in section.upstream
     )
-    own: list[Related] = []
-    guests: list[Related] = []
-    for each in related(mirror, shelf.evidence):
-        is_here = each.is_own or shelf.strips.get(each.comparison) == address
-        (own if is_here else guests).append(each)
+    own, guests = _records(shelf, mirror)
     main = next(iter(upstreams))  # its records come first
-    own.sort(key=lambda one: main not in shelf.evidence[one.comparison].record.pins)
+    own.sort(key=lambda name: main not in shelf.evidence[name].record.pins)
     return MirrorPage(
         address=address,
         title=shown(mirror.title),
@@ -139,10 +143,8 @@ def mirror_page(shelf: Shelf, mirror: Mirror) -> MirrorPage:
             for index, section in enumerate(mirror.sections)
         ),
         charts=tuple(_schedules()) if main_mini(mirror) == SCHEDULE_FILE else (),
-        strips=tuple(
-            strip_view(shelf, shelf.evidence[one.comparison], address) for one in own
-        ),
-        guests=tuple(_guest(shelf, mirror, one) for one in guests),
+        strips=tuple(strip_view(shelf, shelf.evidence[name], address) for name in own),
+        guests=tuple(guests),
         rights=tuple(
             rights(shelf, shelf.book.upstreams[name], "") for name in upstreams
         ),
@@ -156,22 +158,61 @@ def _schedules() -> Iterator[Chart]:
         yield schedule_chart(name, DRAWN_RANKS, DRAWN_MICROBATCHES, chunks)
 
 
-def _guest(shelf: Shelf, mirror: Mirror, one: Related) -> GuestRecord:
-    record = shelf.evidence[one.comparison].record
+def _records(shelf: Shelf, mirror: Mirror) -> tuple[list[str], list[GuestRecord]]:
+    """Return the records that a page shows in full, and those it names."""
+    address = addresses.mirror_page(mirror.id)
+    own: list[str] = []
+    guests: list[GuestRecord] = []
+    for one in related(mirror, shelf.evidence):
+        if one.is_own or shelf.strips.get(one.comparison) == address:
+            own.append(one.comparison)
+            continue
+        guest = _guest(shelf, mirror, one.comparison)
+        if guest.ran or guest.is_stale:
+            guests.append(guest)
+    return own, guests
+
+
+def _guest(shelf: Shelf, mirror: Mirror, comparison: str) -> GuestRecord:
+    record = shelf.evidence[comparison].record
     return GuestRecord(
-        comparison=one.comparison,
-        page=f"{shelf.strips[one.comparison]}#r-{one.comparison}",
+        comparison=comparison,
+        page=f"{shelf.strips[comparison]}#r-{comparison}",
         upstream=shown(record.upstream),
         world_size=record.world_size,
         backend=shown(record.backend),
         agrees=record.agrees,
-        is_stale=bool(shelf.evidence[one.comparison].stale),
-        sections=tuple(
-            (index + 1, line(mirror.sections[index].title)) for index in one.sections
-        ),
-        minis=_files(one.minis),
+        is_stale=bool(shelf.evidence[comparison].stale),
+        ran=tuple(_sections_that_ran(shelf, mirror, comparison)),
         chart=bars(record),
     )
+
+
+def _sections_that_ran(
+    shelf: Shelf, mirror: Mirror, comparison: str
+) -> Iterator[GuestSections]:
+    evidence = {comparison: shelf.evidence[comparison]}
+    seen = [
+        (index, span.path, found)
+        for index in range(len(mirror.sections))
+        for span in shelf.mirrored[mirror.id, index]
+        for found in seen_there(MINIS, span, evidence)
+    ]
+    step = {(index, path) for index, path, found in seen if found.ran}
+    in_step = {index for index, _ in step}
+    setup = {
+        (index, path)
+        for index, path, found in seen
+        if found.setup_lines and index not in in_step
+    }
+    for is_step, those in ((True, step), (False, setup)):
+        if those:
+            numbers = sorted({index for index, _ in those})
+            yield GuestSections(
+                is_step,
+                _files(sorted({path for _, path in those})),
+                tuple((i + 1, line(mirror.sections[i].title)) for i in numbers),
+            )
 
 
 def _section(
@@ -226,6 +267,7 @@ def mirror_index(shelf: Shelf) -> MirrorIndex:
 
 
 def _line(shelf: Shelf, mirror: Mirror) -> MirrorLine:
+    own, guests = _records(shelf, mirror)
     minis = dict.fromkeys(
         anchor.file for section in mirror.sections for anchor in section.mini
     )
@@ -235,7 +277,7 @@ def _line(shelf: Shelf, mirror: Mirror) -> MirrorLine:
         prose(mirror.idea),
         len(mirror.sections),
         _files(minis),
-        len(related(mirror, shelf.evidence)),
+        len(own) + len(guests),
     )
 
 
