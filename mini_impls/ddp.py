@@ -14,6 +14,7 @@ Leaves out:
 - a distributed optimizer on top of the buckets: `zero.py`
 - rebuilding buckets in the order in which gradients were seen to arrive
 - buffers broadcast again before every forward, hooks that compress, sparse gradients
+- checkpoints with `use_reentrant=True`, each a backward of its own within backward
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -110,15 +111,13 @@ def assign_buckets(
     buckets: list[list[nn.Parameter]] = []
     filling: dict[torch.dtype, list[nn.Parameter]] = {}
     for param in reversed(params):
-        if param.dtype not in filling:
-            filling[param.dtype] = []
-            buckets.append(filling[param.dtype])
-        bucket = filling[param.dtype]
-        bucket.append(param)
-        limit = first_bucket_bytes if bucket is buckets[0] else bucket_bytes
+        bucket = [*filling.pop(param.dtype, []), param]
+        limit = bucket_bytes if buckets else first_bucket_bytes
         if sum(p.nbytes for p in bucket) >= limit:
-            del filling[param.dtype]
-    return buckets
+            buckets.append(bucket)
+        else:
+            filling[param.dtype] = bucket  # last of those that are not full
+    return [*buckets, *filling.values()]
 
 
 # --- 3. overlapped: all-reduce from the hooks of backward ---

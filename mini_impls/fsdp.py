@@ -15,11 +15,12 @@ Leaves out:
 - streams of its own: a collective is started early and waited for late instead
 - a reduce-scatter that goes on from one backward into the next (`is_last_backward`)
 - modules that take or return anything but positional arguments and one tensor
+- parameters that only some ranks use: what the ranks send would not belong together
 - the scaling that fp16 gradients need; saving, loading, clipping: `fsdp_state.py`
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -80,6 +81,8 @@ class FSDPParam:
         """Fill the whole parameter from (W, C ...) and let the model see it."""
         self.all_gather_output.untyped_storage().resize_(self.all_gather_output.nbytes)
         self.all_gather_output.view(gathered.shape).copy_(gathered)
+        # The shard is what the model shows between steps, and what one may freeze.
+        self.unsharded_param.requires_grad_(self.sharded_param.requires_grad)
         for owner in self.owners:
             setattr(owner.module, owner.attribute, self.unsharded_param)
 
@@ -128,13 +131,21 @@ class FSDPParamGroup:
         self.next_group: FSDPParamGroup | None = None
         self.is_unsharded = False
         self._all_gather_result: tuple[Tensor, dist.Work] | None = None
+        self._gathered_version = 0
         self._post_forward_indices: list[int] = []
-        self._ran_post_backward = False
+        self._training_state: Literal["idle", "pre_backward", "post_backward"] = "idle"
 
     def unshard(self) -> None:
         """Start the all-gather, unless it is under way or done."""
-        if self._all_gather_result is not None or self.is_unsharded:
+        # Every write to a shard, such as an optimizer's, raises its version.
+        version = sum(p._sharded_param_data._version for p in self.fsdp_params)
+        if self._all_gather_result is not None:
+            if self._gathered_version == version:
+                return
+            self._all_gather_result[1].wait()  # gathered ahead, not used, now stale
+        elif self.is_unsharded:
             return
+        self._gathered_version = version
         group = self.state.group
         inputs = [fsdp_param.all_gather_input() for fsdp_param in self.fsdp_params]
         all_gather_input = torch.cat(inputs)
@@ -173,7 +184,9 @@ class FSDPParamGroup:
         """Gather, start on the group after, and mark where backward will end."""
         self.unshard()
         self.wait_for_unshard()
-        if self.state.prefetch and self.next_group is not None:
+        # A checkpoint runs forward again within backward, which goes the other way.
+        is_forward = self._training_state != "pre_backward"
+        if self.state.prefetch and self.next_group is not None and is_forward:
             self.next_group.unshard()
         args = tuple(_cast_fp_tensor(arg, self.state.compute_dtype) for arg in args)
         needs_grad = [isinstance(arg, Tensor) and arg.requires_grad for arg in args]
@@ -184,19 +197,21 @@ class FSDPParamGroup:
 
     def post_forward(self, module: nn.Module, args: Any, output: Tensor) -> Tensor:
         """Free, and mark where backward will begin."""
+        casted: Tensor = _cast_fp_tensor(output, self.state.output_dtype)
+        if self._training_state == "pre_backward":
+            return casted  # forward runs again, for a checkpoint
         if self.reshard_after_forward or not torch.is_grad_enabled():
             self.reshard()
         if output.requires_grad:
             self._post_forward_indices.append(len(self.state.post_forward_order))
             self.state.post_forward_order.append(self)
             output.register_hook(self.pre_backward)
-        casted: Tensor = _cast_fp_tensor(output, self.state.output_dtype)
         return casted
 
     def pre_backward(self, grad: Tensor) -> None:
         """Gather again, and start on the group that ran before this one."""
         self.state.queue_root_post_backward()
-        self._ran_post_backward = False
+        self._training_state = "pre_backward"
         self.unshard()
         self.wait_for_unshard()
         if not self._post_forward_indices:
@@ -207,7 +222,7 @@ class FSDPParamGroup:
 
     def post_backward(self) -> None:
         """Take the gradients, free the parameters, start the reduce-scatter."""
-        self._ran_post_backward = True
+        self._training_state = "post_backward"
         for fsdp_param in self.fsdp_params:
             fsdp_param.accumulate_unsharded_grad(self.state.reduce_dtype)
         self.reshard()
@@ -316,13 +331,13 @@ class FSDPState:
         self._callback_queued = False
         for param_group in self.param_groups.values():
             # Where no input needs a gradient, as for the root's tokens, no mark is set.
-            if not param_group._ran_post_backward:
+            if param_group._training_state != "post_backward":
                 param_group.post_backward()
             # What was gathered ahead and not used is stale once the optimizer steps.
             param_group.wait_for_unshard()
             param_group.reshard()
             param_group._post_forward_indices.clear()
-            param_group._ran_post_backward = False
+            param_group._training_state = "idle"
         self.finish_reduce_scatter()
         self.post_forward_order.clear()
         for param in self.replicated if self.reduce_grads else ():
@@ -380,6 +395,10 @@ def fully_shard(
         home = homes.pop()
         if home is None:
             state.replicated.append(param)
+            if param.requires_grad:  # its backward may touch no sharded module at all
+                param.register_post_accumulate_grad_hook(
+                    lambda _: state.queue_root_post_backward()
+                )
         else:
             params_of[home].append(FSDPParam(param, places, group, compute_dtype))
     previous = None

@@ -76,6 +76,7 @@ class FlatParamHandle:
         self._saved_grad_shard: Tensor | None = None
         self._all_gather: dist.Work | None = None
         self._post_forward_index: int | None = None
+        self._in_backward = False
         self.is_unsharded = False
         self.reshard()
 
@@ -141,6 +142,8 @@ class FlatParamHandle:
 
     def post_forward(self, module: nn.Module, args: Any, output: Tensor) -> None:
         """Free, unless this is the root, which backward needs first."""
+        if self._in_backward:
+            return  # a checkpoint runs forward again, and needs the rest of backward
         if self is not self.state.root or not torch.is_grad_enabled():
             self.reshard()
         if output.requires_grad:
@@ -151,6 +154,7 @@ class FlatParamHandle:
     def pre_backward(self, grad: Tensor) -> None:
         """Gather again, and start on the handle that ran before this one."""
         self.state.queue_post_backward_final_callback()
+        self._in_backward = True
         self.unshard()
         self.wait_for_unshard()
         self.prepare_gradient_for_backward()
@@ -159,6 +163,7 @@ class FlatParamHandle:
 
     def post_backward(self, flat_param: Tensor) -> None:
         """Take the whole gradient, (N), free the parameter, start to reduce."""
+        self._in_backward = False
         self.reshard()
         if not self.state.sync_gradients:
             return  # `.grad` stays whole, and the next microbatch adds to it
@@ -253,6 +258,7 @@ class FlatState:
             if self.sync_gradients:
                 handle.prepare_gradient_for_optim()
             handle._post_forward_index = None
+            handle._in_backward = False
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:

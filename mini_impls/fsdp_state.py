@@ -121,7 +121,7 @@ def save_checkpoint(
     *,
     step: int,
 ) -> None:
-    """Write a new directory; it has its name only once all of it is on disk."""
+    """Write a new directory; it has its name once every rank has written its file."""
     aside = directory.with_name(directory.name + ".part")
     if directory.exists():
         raise FileExistsError(f"{directory} exists: a checkpoint is never overwritten")
@@ -215,8 +215,7 @@ def load_checkpoint(
         for full_key in sorted(key for key in keys if key.startswith(f"{name}/")):
             rows = _read_rows(files, starts, full_key, shard)
             state[full_key.removeprefix(f"{name}/")] = rows.to(shard.param.device)
-        if state:
-            optimizer.state[shard.param] = state
+        optimizer.state[shard.param] = state  # none replaces what there was, too
     for options, loaded in zip(
         optimizer.param_groups, index["param_groups"], strict=True
     ):

@@ -33,7 +33,7 @@ Params = Iterable[nn.Parameter] | Iterable[dict[str, Any]]
 # --- 1. stage 1: the optimizer state ---
 
 
-class ZeroStage1:
+class ZeroStage1(torch.optim.Optimizer):
     """Any `torch.optim` class, each rank running it on the parameters that it owns."""
 
     def __init__(
@@ -50,7 +50,7 @@ class ZeroStage1:
         self.gradients = gradients
         # An optimizer has no state before its first step, so this one costs nothing;
         # it fills in the defaults of every group, and schedulers may change them there.
-        self.param_groups = optimizer_class(params, **defaults).param_groups
+        super().__init__(optimizer_class(params, **defaults).param_groups, defaults)
         self.params: list[nn.Parameter] = [
             param
             for param_group in self.param_groups
@@ -83,7 +83,7 @@ class ZeroStage1:
     def _owned(self, params: Iterable[nn.Parameter]) -> list[nn.Parameter]:
         return [param for param in params if self.param_to_rank[param] == self.rank]
 
-    def step(self) -> None:
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Average the gradients, update the owned parameters, share them."""
         self._sync_gradients()
         self._local_step()
@@ -121,10 +121,17 @@ class ZeroStage1:
         for handle in handles:
             handle.wait()
 
-    def zero_grad(self) -> None:
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop all gradients."""
         for param in self.params:
             param.grad = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Refuse: a rank has the state of what it owns, and would save that alone."""
+        raise NotImplementedError(
+            f"rank {self.rank} of {self.world_size} has a part of the optimizer state: "
+            "save `optim.state_dict()` on every rank"
+        )
 
     def bytes_held(self) -> dict[str, int]:
         """Return this rank's bytes of parameters, gradients and optimizer state."""
@@ -192,7 +199,7 @@ class ZeroStage2(ZeroStage1):
             param.grad = grad
         self.main_grad = {}
 
-    def zero_grad(self) -> None:
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop all gradients, those that were reduced and not yet used too."""
         self._finish_reduction()
         self.main_grad = {}

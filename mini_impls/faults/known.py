@@ -121,16 +121,9 @@ DDP_FAULTS = (
         at=Anchor(
             DDP,
             "assign_buckets",
-            start="if param.dtype not in filling: ...",
-            stop="if sum(p.nbytes for p in bucket) >= limit: ...",
+            code="return [*buckets, *filling.values()]",
         ),
-        wrong="""
-            bucket = filling.setdefault(param.dtype, [])
-            bucket.append(param)
-            limit = bucket_bytes if buckets else first_bucket_bytes
-            if sum(p.nbytes for p in bucket) >= limit:
-                buckets.append(filling.pop(param.dtype))
-        """,
+        wrong="return buckets",
         work="ddp",
         choices=(RAISES, HANGS, SAME, DRIFTS),
         why="The parameters left over belong to no bucket, get no hook, and keep the "

@@ -166,7 +166,28 @@ def test_buckets_fill_from_the_last_parameter(sizes, first, rest, want):
 def test_a_bucket_holds_one_dtype():
     params = linear_params(4) + linear_params(4, dtype=torch.float64) + linear_params(4)
     buckets = assign_buckets(params, first_bucket_bytes=999, bucket_bytes=999)
-    assert [len(bucket) for bucket in buckets] == [2, 1]
+    # What was opened first is full last: it waits for the first parameter of all.
+    assert [len(bucket) for bucket in buckets] == [1, 2]
+
+
+def test_a_bucket_that_fills_slowly_holds_up_none_of_another_dtype():
+    scale, weight = {"dtype": torch.bfloat16}, {"dtype": torch.float32}
+    params = [
+        p
+        for _ in range(3)
+        for kind in (weight, scale)
+        for p in linear_params(4, **kind)
+    ]
+    buckets = assign_buckets(params, first_bucket_bytes=16, bucket_bytes=16)
+    index = {param: i for i, param in enumerate(params)}
+    # 8 B a scale, 16 B a weight: the second scale fills theirs, the third is alone
+    assert [[index[p] for p in bucket] for bucket in buckets] == [
+        [4],
+        [5, 3],
+        [2],
+        [0],
+        [1],
+    ]
 
 
 # --- the awkward cases ---

@@ -6,8 +6,10 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 
 from mini_impls.fsdp import fully_shard
+from mini_impls.fsdp_flat import fully_shard_flat
 from mini_impls.model import (
     GPTConfig,
     build_model,
@@ -283,6 +285,146 @@ def test_output_dtype_hands_fp32_to_what_is_not_sharded(pool2):
     for losses in pool2.run(mixed_with_replicated_head):
         assert losses == pytest.approx(want, rel=1e-2)  # bf16 has 8 bits
         assert losses != want
+
+
+# --- what a training does besides ---
+
+
+class Chain(nn.Module):
+    """Three layers, each a group of its own; with a checkpoint, each runs twice."""
+
+    def __init__(self, early_stop=None):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.ModuleList(
+            nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 4), nn.Sigmoid())
+            for _ in range(3)
+        )
+        self.early_stop = early_stop
+
+    def forward(self, x):
+        for layer in self.layers:
+            if self.early_stop is None:
+                x = layer(x)
+            else:
+                with set_checkpoint_early_stop(self.early_stop):
+                    x = checkpoint(layer, x, use_reentrant=False)
+        return x
+
+
+CHAIN = ["layers.0", "layers.1", "layers.2"]
+
+
+def inputs(rank, step):
+    generator = torch.Generator().manual_seed(10 * step + rank)
+    return torch.randn(2, 4, generator=generator)
+
+
+def chain_alone(world_size, steps=3):
+    model = Chain()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    for step in range(steps):
+        optimizer.zero_grad()
+        for rank in range(world_size):
+            (model(inputs(rank, step)).pow(2).mean() / world_size).backward()
+        optimizer.step()
+    return {name: p.detach() for name, p in model.named_parameters()}
+
+
+def chain_checkpointed(rank, flat, early_stop):
+    model = Chain(early_stop)
+    shard = fully_shard_flat if flat else fully_shard
+    state = shard(model, rank.group, modules=CHAIN)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    for step in range(3):
+        with CollectiveCounter() as sent:
+            optimizer.zero_grad()
+            model(inputs(rank.rank, step)).pow(2).mean().backward()
+            optimizer.step()
+    full = state.full_parameters() if flat else state.full_parameters(model)
+    return full, sent.counts()
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("early_stop", [True, False])
+def test_layers_may_be_checkpointed(pool2, flat, early_stop):
+    want = chain_alone(2)
+    for full, sent in pool2.run(chain_checkpointed, flat, early_stop):
+        for name, p in want.items():
+            torch.testing.assert_close(full[name], p, rtol=1e-5, atol=1e-6)
+        # Each layer's gathers: for forward, for backward; none for the second forward.
+        assert sent == {"all_gather": 6, "reduce_scatter": 3}
+
+
+def step_after_part_of_a_forward(rank, grad):
+    model = Chain()
+    state = fully_shard(model, rank.group, modules=CHAIN)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    for step in range(3):
+        optimizer.zero_grad()
+        model(inputs(rank.rank, step)).pow(2).mean().backward()
+        with torch.set_grad_enabled(grad):
+            model.layers[0](inputs(rank.rank, step))  # the next is gathered in vain
+        optimizer.step()
+    return state.full_parameters(model)
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_what_was_gathered_ahead_is_dropped_once_the_shards_change(pool2, grad):
+    want = chain_alone(2)
+    for full in pool2.run(step_after_part_of_a_forward, grad):
+        for name, p in want.items():
+            torch.testing.assert_close(full[name], p, rtol=1e-5, atol=1e-6)
+
+
+def freeze_late(rank):
+    model = Chain()
+    fully_shard(model, rank.group, modules=CHAIN)
+    model.layers[1].requires_grad_(False)
+    before = [p.detach().clone() for p in model.layers[1].parameters()]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.5)
+    model(inputs(rank.rank, 0)).pow(2).mean().backward()
+    optimizer.step()
+    frozen = list(model.layers[1].parameters())
+    trained = [p.grad is not None for p in model.layers[0].parameters()]
+    return all(map(torch.equal, before, frozen)), [p.grad for p in frozen], trained
+
+
+def test_what_is_frozen_after_sharding_stays_as_it_is(pool2):
+    for is_same, grads, trained in pool2.run(freeze_late):
+        assert is_same and all(trained)
+        assert grads == [None] * 4
+
+
+def probe(rank, wrap):
+    """Train a replicated head on a frozen trunk; all of it may be in a checkpoint."""
+    model = Chain()
+    model.layers[:2].requires_grad_(False)
+    fully_shard(model, rank.group, modules=CHAIN[:2])
+    optimizer = torch.optim.SGD(model.layers[2].parameters(), lr=0.5)
+    for step in range(3):
+        optimizer.zero_grad()
+        x = inputs(rank.rank, step)
+        output = checkpoint(model, x, use_reentrant=False) if wrap else model(x)
+        output.pow(2).mean().backward()
+        optimizer.step()
+    return {name: p.detach() for name, p in model.layers[2].named_parameters()}
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+def test_a_replicated_head_on_a_frozen_trunk_gets_the_mean_gradient(pool2, wrap):
+    model = Chain()
+    model.layers[:2].requires_grad_(False)
+    optimizer = torch.optim.SGD(model.layers[2].parameters(), lr=0.5)
+    for step in range(3):
+        optimizer.zero_grad()
+        for rank in range(2):
+            (model(inputs(rank, step)).pow(2).mean() / 2).backward()
+        optimizer.step()
+    first, second = pool2.run(probe, wrap)
+    for name, p in model.layers[2].named_parameters():
+        assert torch.equal(first[name], second[name]), name
+        torch.testing.assert_close(first[name], p.detach(), rtol=1e-5, atol=1e-6)
 
 
 # --- awkward models ---

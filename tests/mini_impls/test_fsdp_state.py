@@ -122,6 +122,21 @@ def test_loads_on_another_world(request, tmp_path, saved_on, loaded_on):
             torch.testing.assert_close(resumed[key], value, rtol=1e-3, atol=1e-4)
 
 
+def go_back_to_the_start(rank, directory):
+    model, shards, _ = sharded(rank)
+    parameters = [shard.param for shard in shards.values()]
+    optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+    save_checkpoint(directory, shards, optimizer, rank.group, step=0)
+    once = run_steps(rank, model, shards, optimizer, range(3))
+    load_checkpoint(directory, shards, optimizer)
+    return once, run_steps(rank, model, shards, optimizer, range(3))
+
+
+def test_a_checkpoint_from_before_the_first_step_has_no_momentum(pool2, tmp_path):
+    for once, again in pool2.run(go_back_to_the_start, tmp_path / "start"):
+        assert again == once
+
+
 def test_each_rank_writes_its_own_rows_and_nothing_else(pool4, tmp_path):
     directory = tmp_path / "checkpoint"
     saved = pool4.run(save, directory)

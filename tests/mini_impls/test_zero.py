@@ -215,6 +215,36 @@ def test_a_changed_learning_rate_reaches_the_local_optimizer(pool2):
     assert pool2.run(scheduled) == [True, True]
 
 
+def with_a_scheduler(rank, stage):
+    model = build_model(CONFIG)
+    params = list(model.parameters())
+    optimizer = make(stage, model, params, torch.optim.SGD, rank.group, lr=0.1)
+    names = {param: name for name, param in model.named_parameters()}
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    for batch in batches(CONFIG, rank.world_size, 3):
+        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=rank.world_size)
+        optimizer.zero_grad()
+        compute_loss(model(tokens), labels).backward()
+        optimizer.step()
+        scheduler.step()
+    with pytest.raises(NotImplementedError, match=f"rank {rank.rank} of 2 has a part"):
+        optimizer.state_dict()
+    return {names[p]: t for p, t in optimizer.full_parameters().items()}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_scheduler_of_torch_drives_it(pool2, stage):
+    model = build_model(CONFIG)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    for batch in batches(CONFIG, 2, 3):
+        train_one_process(model, optimizer, [batch], chunks=2)
+        scheduler.step()
+    for full in pool2.run(with_a_scheduler, stage):
+        for name, p in model.named_parameters():
+            assert torch.equal(full[name], p), name
+
+
 def accumulate(rank, stage):
     model = build_model(CONFIG)
     optimizer = make(
