@@ -41,8 +41,8 @@ def publish(site: Path, files: Mapping[str, bytes], digest: str) -> list[str]:
             shutil.rmtree(aside, ignore_errors=True)
     except OSError as error:
         raise StoreError(
-            f"cannot write {site}: {error.strerror or error}: expected a folder on a "
-            "disk with room; free some space, or name another with --output"
+            f"cannot write {site}: {error.strerror or error}: expected a folder "
+            "that can be written, on a disk with room; name another with --output"
         ) from None
     return written
 

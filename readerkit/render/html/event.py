@@ -198,7 +198,8 @@ class _Writer:
 
 def _account(event: Event) -> Text:
     english, spanish = zip(*_told(event), strict=True)
-    return Text(shown(". ".join(english) + "."), shown(". ".join(spanish) + "."))
+    one, other = ("; ".join(told) + "." for told in (english, spanish))
+    return Text(shown(one[0].upper() + one[1:]), shown(other[0].upper() + other[1:]))
 
 
 def _told(event: Event) -> Iterator[tuple[str, str]]:
@@ -206,7 +207,7 @@ def _told(event: Event) -> Iterator[tuple[str, str]]:
     what, dtype = op_name(event.op), event.dtype
     count = size(event.payload_bytes)
     yield f"{what} of {count} {dtype}", f"{what} de {count} {dtype}"
-    peer = "" if event.peer is None else f", peer {event.peer}"
+    peer = "" if event.peer is None else f", with rank {event.peer}"
     other = "" if event.peer is None else f", con el rank {event.peer}"
     yield f"group {event.group}{peer}", f"grupo {event.group}{other}"
     hidden, ready = event.products_hidden, event.gradients_ready
