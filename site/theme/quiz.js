@@ -3,36 +3,62 @@
 (function () {
   const box = document.getElementById("quiz");
   if (!box) return;
+  const selfCheck = document.querySelector(".self-check");
   box.hidden = false;
-  document.querySelector(".self-check").hidden = true;
+  selfCheck.hidden = true;
 
-  function send(fields) {
+  const FAILED = {
+    en: { lost: "The server cannot be reached. Nothing here is lost: try again.",
+      refused: "The server could not take this. Nothing here is lost: try again. Its word: " },
+    es: { lost: "No se alcanza el servidor. Aquí no se pierde nada: inténtelo de nuevo.",
+      refused: "El servidor no pudo aceptarlo. Aquí no se pierde nada: inténtelo de nuevo. Dijo: " },
+  };
+  const failed = document.createElement("p");
+  failed.className = "warning";
+  failed.setAttribute("role", "alert");
+
+  function send(fields, answered) {
+    const at = document.activeElement; // what is inert loses the focus
+    let refused = "";
     box.inert = true;
     fetch("/-/quiz/" + box.dataset.phase, { method: "POST", body: new URLSearchParams(fields) })
-      .then(function (answer) { return answer.text(); })
-      .catch(function (failure) { return failure; })
-      .then(show);
+      .then(function (answer) {
+        if (answer.ok) return answer.text();
+        refused = String(answer.status);
+        throw new Error(refused);
+      })
+      .then(answered, function () {
+        box.inert = false;
+        tell(refused);
+        if (isFree() && box.contains(at)) at.focus();
+      });
+  }
+  function tell(refused) {
+    const said = FAILED[document.documentElement.lang];
+    failed.textContent = refused ? said.refused + refused : said.lost;
+    if (!box.querySelector("form")) selfCheck.hidden = false; // it needs no server
+    box.append(failed);
   }
   function show(said) {
     box.inert = false;
-    if (said instanceof Error) box.append(warning(said.message));
-    else box.innerHTML = said; // the server's own template, which escapes
-    const first = box.querySelector("[data-focus]");
+    box.innerHTML = said; // the server's own template, which escapes
+  }
+  // A reader who went on to the search box meanwhile stays there.
+  function isFree() {
+    return document.activeElement === document.body || box.contains(document.activeElement);
+  }
+  function goOn(said) {
+    const free = isFree();
+    show(said);
+    const first = free && box.querySelector("[data-focus]");
     if (!first) return;
     // A question to be mended: at the answer that was given.
     const field = first.querySelector("[name=answer]:checked") || first.querySelector("[name=answer]");
     (field || first).focus();
   }
-  function warning(text) {
-    const made = document.createElement("p");
-    made.className = "warning";
-    made.setAttribute("role", "alert");
-    made.textContent = text;
-    return made;
-  }
   box.addEventListener("submit", function (event) {
     event.preventDefault();
-    send(new FormData(event.target, event.submitter));
+    send(new FormData(event.target, event.submitter), goOn);
   });
   box.addEventListener("click", function (event) {
     const line = event.target.closest(".to-search .l");
@@ -42,5 +68,5 @@
     line.classList.add("on");
     box.querySelector("input[name=answer]").value = line.firstElementChild.textContent;
   });
-  send({ do: "open" });
+  send({ do: "open" }, show); // nobody asked for it: the focus stays
 })();

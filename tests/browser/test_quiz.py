@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 from playwright.sync_api import expect
@@ -134,11 +135,77 @@ def begin_and_skip_to(page, book, kind):
 def test_no_turn_of_the_served_page_has_a_barrier(book, served, open_page):
     page = open_page(f"http://127.0.0.1:{served}/quiz/7.html", width=390)
     page.get_by_role("button", name="Begin").wait_for()
-    for button in ("Begin", "Skip", "Go on"):
+    turns = (("Begin", "form.question"), ("Skip", ".feedback"), ("Go on", "h2"))
+    for button, shown in turns:
         assert barriers(page) == ""
         assert overflow(page) == 0
         page.get_by_role("button", name=button).first.click()
-        page.get_by_role("heading", name=" / 4").wait_for()
+        page.locator(f"#quiz {shown}").wait_for()
+
+
+LOST = "The server cannot be reached."
+
+
+def fail(status, route):
+    """Answer with a fault; without a number, not at all."""
+    if status:
+        route.fulfill(status=status)
+    else:
+        route.abort()
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_a_failure_keeps_the_form_and_is_told_once(book, served, browser, language):
+    page = browser.new_page()  # it says itself that something failed
+    page.goto(f"http://127.0.0.1:{served}/quiz/7.html")
+    begin_and_skip_to(page, book, "numeric")
+    page.locator(f"#lang-{language} + label").click()
+    answer = page.locator("#quiz input[name=answer]")
+    answer.fill("no number")
+    told = page.locator("#quiz [role=alert]")
+    english, turns = language == "en", "**/-/quiz/7"
+    for status in (500, 403, None, 413):
+        page.route(turns, partial(fail, status))
+        said = LOST if english else "No se alcanza el servidor."
+        answer.press("Enter")
+        expect(told).to_have_count(1)
+        expect(told).to_contain_text(str(status) if status else said)
+        expect(told).to_contain_text("again" if english else "de nuevo")
+        expect(answer).to_be_focused()
+        assert answer.input_value() == "no number"
+        page.unroute(turns)
+    answer.fill("987654321")
+    answer.press("Enter")
+    page.locator("#quiz .feedback .wrong").wait_for()
+    expect(told).to_have_count(0)
+    page.close()
+
+
+def test_without_a_first_answer_there_is_the_self_check(served, browser):
+    page = browser.new_page()
+    page.route("**/-/quiz/7", lambda route: route.abort())
+    page.goto(f"http://127.0.0.1:{served}/quiz/7.html")
+    expect(page.locator("#quiz [role=alert]")).to_contain_text(LOST)
+    expect(page.locator(".self-check")).to_be_visible()
+    page.close()
+
+
+def test_the_focus_is_the_readers_until_an_answer_was_asked_for(
+    book, served, open_page
+):
+    page = open_page(f"http://127.0.0.1:{served}/quiz/7.html")
+    page.get_by_role("button", name="Begin").wait_for()
+    assert page.evaluate("document.activeElement === document.body")
+    begin_and_skip_to(page, book, "numeric")
+    page.get_by_label("Your answer").fill("987654321")
+    held = []
+    page.route("**/-/quiz/7", lambda route: held.append(route))
+    with page.expect_request("**/-/quiz/7"):
+        page.get_by_role("button", name="Answer").click()
+    page.locator("#search").focus()
+    held.pop().continue_()
+    page.locator("#quiz .feedback .wrong").wait_for()
+    expect(page.locator("#search")).to_be_focused()
 
 
 def fill(page, variant):
