@@ -137,6 +137,30 @@ def test_on_a_phone_results_are_in_view_or_said_to_go_on(site, open_page):
     assert "gradient" in plan.evaluate("box => getComputedStyle(box).backgroundImage")
 
 
+OPEN_ALL = """document.querySelectorAll("details").forEach(each => each.open = true);
+document.querySelectorAll(".record").forEach(each => each.classList.add("told"))"""
+BROKEN_NUMBERS = """cells => cells.filter(cell => {
+    const text = document.createRange();
+    text.selectNodeContents(cell);
+    const lines = Array.from(text.getClientRects(), box => Math.round(box.bottom));
+    return new Set(lines).size > 1;
+}).map(cell => cell.textContent)"""
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_no_number_of_a_table_is_broken(site, open_page, width):
+    page = open_page(f"file://{site}/index.html", width=width)
+    count = 0
+    for address in sorted(site.glob("beside/*.html")):
+        page.goto(f"file://{address}")
+        numbers = page.locator("td.n")
+        page.evaluate(OPEN_ALL)
+        assert numbers.evaluate_all(BROKEN_NUMBERS) == [], address
+        assert overflow(page) == 0, address
+        count += numbers.count()
+    assert count > 500
+
+
 @pytest.mark.parametrize("page", ["estimates.html", "labs/02.html"])
 def test_what_is_folded_away_has_no_barrier_either(site, open_page, page):
     opened = open_page(f"file://{site}/{page}", width=420)
