@@ -25,8 +25,18 @@ def book(tmp_path):
 
 @pytest.fixture
 def page(book, free_port, open_page):
+    def is_second_look(answer):
+        return answer.url.endswith(FILE) and answer.request.resource_type == "fetch"
+
     with serving(book, free_port):
-        page = open_page(f"http://127.0.0.1:{free_port}/{FILE}", width=1400)
+        page = open_page("about:blank", width=1400)
+        # What is written before both have come may be part of what it begins with.
+        with (
+            page.expect_response("**/-/changes*"),
+            page.expect_response(is_second_look) as second_look,
+        ):
+            page.goto(f"http://127.0.0.1:{free_port}/{FILE}")
+        second_look.value.finished()
         page.evaluate("window.sameDocument = true")
         yield page
         page.close()  # it would say that the server is gone
