@@ -18,10 +18,14 @@
     });
     return { build: build, texts: texts, rest: page.documentElement.innerHTML };
   }
+  const reached = "a[href], button, input, summary, [tabindex]";
   function change(part, text) {
+    const at = Array.from(part.querySelectorAll(reached)).indexOf(document.activeElement);
     const open = Array.from(part.querySelectorAll("details"), function (each) { return each.open; });
     part.innerHTML = text;
-    part.querySelectorAll("details").forEach(function (each, at) { each.open = open[at] || false; });
+    part.querySelectorAll("details").forEach(function (each, index) { each.open = open[index] || false; });
+    // The keyboard goes on from where it was.
+    if (at >= 0) (part.querySelectorAll(reached)[at] || part).focus({ preventScroll: true });
   }
   function ask() {
     return fetch(location.pathname).then(function (answer) {

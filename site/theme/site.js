@@ -123,15 +123,16 @@
     if (wide.matches) notes.forEach(function (note) { lineOf(note.dataset.first).before(note); });
     else inText.slice().reverse().forEach(function (note) { lineOf(note.dataset.last).after(note); });
   }
+  // Looked up when needed: a served page may get a note's text anew.
+  function fold(note) { return note.querySelector(".more"); }
   let opened = null;
   function follow() {
     // A note that is linked to is open, and its lines are in view.
     const note = notes.find(function (each) { return "#" + each.id === location.hash; });
     if (!note) return;
-    const fold = note.querySelector(".more");
-    if (opened && opened !== fold) opened.open = false;
-    if (!fold.open) opened = fold;
-    fold.open = true;
+    if (opened && opened !== note) fold(opened).open = false;
+    if (!fold(note).open) opened = note;
+    fold(note).open = true;
     // A busy browser says late that the address changed: a reader may be further in.
     if (!note.contains(document.activeElement)) note.focus({ preventScroll: true });
     const first = lineOf(note.dataset.first);
@@ -189,11 +190,10 @@
   function rememberAfter(id, isRead) {
     setTimeout(function () { if (isRead()) remember(id); }, 4000);
   }
-  notes.forEach(function (note) {
-    const fold = note.querySelector(".more");
-    function isOpen() { return fold.open; }
-    fold.addEventListener("toggle", function () { rememberAfter(note.id, isOpen); });
-  });
+  document.addEventListener("toggle", function (event) {
+    const note = event.target.matches(".more") && event.target.closest(".code .note");
+    if (note) rememberAfter(note.id, function () { return fold(note).open; });
+  }, true); // on its way down: it does not come up again
   const end = document.querySelector(".around");
   if ("IntersectionObserver" in window && chapter && end) {
     let isSeen = false;

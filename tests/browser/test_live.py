@@ -66,6 +66,45 @@ def test_what_was_unfolded_stays_so(book, page):
     assert is_same_document(page)
 
 
+def say_otherwise(book, page):
+    """Change a note that is shown."""
+    changed = ANNOTATIONS.replace("One switch picks it.", "One flag does.")
+    book.path("sample/linear.yaml").write_text(changed)
+    page.locator("#close").get_by_text("One flag does.").wait_for()
+    assert is_same_document(page)
+
+
+def test_the_focus_stays_in_a_note_that_changes(book, page):
+    page.locator("#close .more > summary").press("Enter")
+    for place in (
+        page.locator("#close .more > summary"),
+        page.locator("#close .proof > summary"),
+        page.locator("#close").get_by_role("link", name="All-reduce"),
+    ):
+        place.focus()
+        say_otherwise(book, page)
+        expect(place).to_be_focused()
+        book.path("sample/linear.yaml").write_text(ANNOTATIONS)
+        page.locator("#close").get_by_text("One switch picks it.").wait_for()
+
+
+def test_a_changed_note_is_remembered_once_it_was_read(book, page):
+    say_otherwise(book, page)
+    with page.expect_request("**/-/read") as told:
+        page.locator("#close .more > summary").click()
+    assert told.value.post_data_json == ["close"]
+
+
+def test_a_changed_note_folds_when_another_is_gone_to(book, page):
+    page.locator("#close .title a").click()
+    why = page.locator("#close").get_by_text("Half the bytes.")
+    expect(why).to_be_visible()
+    say_otherwise(book, page)
+    expect(why).to_be_visible()
+    page.locator("#whole-step .title a").click()
+    expect(why).to_be_hidden()
+
+
 def test_another_note_is_a_new_page(book, page):
     notes = book.path("sample/linear.yaml")
     notes.write_text(ANNOTATIONS.replace("id: close", "id: close-it"))
