@@ -5,6 +5,7 @@
   const box = document.getElementById("search-results");
   const root = document.body.dataset.root;
   const LIMIT = 40, WRITTEN = 12, BEGIN = "(?:^|[^a-z0-9])";
+  const APART = /[\s_:(),\u2010-\u2015-]+/g; // spaces, joints of names, what a call has, any dash
   const SPANISH = { citation: "decisión", note: "nota", pitfall: "trampa", concept: "concepto", chapter: "capítulo",
     lab: "lab", quiz: "quiz", reference: "obra", symptom: "síntoma", page: "página", estimate: "cálculo", beside: "al lado", file: "archivo", name: "nombre" };
   let entries = null, asked = false, chosen = -1;
@@ -36,8 +37,13 @@
     return plain(text.replace(/([a-z0-9])([A-Z])/g, "$1|$2").replace(/([A-Z])([A-Z][a-z])/g, "$1|$2"));
   }
   // A pattern for letters with or without a joint between any two: "allreduce" is in "all-reduce".
+  // A number may stand a word further: "zero3" is in "ZeRO stage 3".
   function joined(letters, joint) {
-    return Array.from(letters, function (letter) { return letter.replace(/[^a-z0-9]/, "\\$&"); }).join(joint);
+    const further = "(?:" + joint + "|[^a-z0-9]+(?:[a-z]+[^a-z0-9]+)?)";
+    return Array.from(letters, function (letter, at) {
+      const before = /[a-z]\d/.test(letters.slice(at - 1, at + 1)) ? further : joint;
+      return (at ? before : "") + letter.replace(/[^a-z0-9]/, "\\$&");
+    }).join("");
   }
   function load() {
     if (asked) return;
@@ -60,18 +66,31 @@
   // Which part of the list it belongs to: what people wrote about the word, then names that hold it,
   // then what has its letters in the middle of a word.
   function group(entry, found, query) {
-    const last = entry.name.slice(entry.name.lastIndexOf(".") + 1);
-    const typed = /[A-Z_.]/.test(query) && (entry.name === query || entry.weight === 2 && last === query);
-    if (typed) return 0;
+    const name = query.replace(/[:(),]+$/, "");
+    const whole = entry.kind === "file" ? "/" + entry.where : "." + entry.name;
+    const typed = entry.name === name || entry.weight && (whole.endsWith("/" + name) || whole.endsWith("." + name));
+    if (typed && /[A-Z_.(]/.test(query)) return 0;
     if (found === 2) return entry.weight ? 4 : 5;
     return entry.weight ? 3 : 1 + found;
   }
   function find(query) {
-    const terms = plain(query).split(/[\s_-]+/).filter(Boolean).map(function (text) {
+    const found = look(query), less = shorter(query);
+    // A word that only prose has may still be the end of a name: "self.forward".
+    const isEnough = found.some(function (entry) { return entry.weight; }) || found.length && /\s/.test(query);
+    return isEnough || less === query ? found : Array.from(new Set([...find(less), ...found]));
+  }
+  // Without what is called with or the line; then without the folders, or the owners of a name.
+  function shorter(query) {
+    const bare = query.replace(/[:(].*$/, "");
+    if (bare !== query) return bare;
+    return query.endsWith(".py") ? query.slice(query.lastIndexOf("/") + 1) : query.slice(query.lastIndexOf(".") + 1);
+  }
+  function look(query) {
+    const terms = plain(query).split(APART).filter(Boolean).map(function (text) {
       return { text: text, begins: new RegExp(BEGIN + joined(text, "[-_|]?")) };
     });
     if (!terms.length) return [];
-    const whole = joined(plain(query).replace(/[\s_-]+/g, ""), "[-_|\\s]*");
+    const whole = joined(plain(query).replace(APART, ""), "[-_|:(),\\s]*");
     const phrase = new RegExp(BEGIN + whole), name = new RegExp("(?:^|[./])" + whole + "$");
     const groups = [[], [], [], [], [], []];
     for (const entry of entries) {
@@ -79,7 +98,7 @@
       if (found < 0) continue;
       const said = phrase.test(entry.key) || Boolean(entry.body) && phrase.test(entry.body);
       const value = (name.test(entry.key) ? -9 : said ? -5 : 0) + entry.weight * 2 + entry.name.length / 40;
-      groups[group(entry, found, query.trim())].push([value, entry]);
+      groups[group(entry, found, query)].push([value, entry]);
     }
     groups.forEach(function (each) { each.sort(function (a, b) { return a[0] - b[0]; }); });
     const [exact, titled, said, named, ...within] = groups;
@@ -94,7 +113,7 @@
   }
   function show() {
     if (!entries || document.activeElement !== input) return;
-    const results = find(input.value);
+    const results = find(input.value.trim());
     const spanish = document.documentElement.lang === "es";
     box.replaceChildren();
     results.forEach(function (entry, index) {
