@@ -54,7 +54,8 @@
       if (!line) break;
       line.classList.add("on");
     }
-    if (scroll && first && chosen[0] !== chosen[1]) first.scrollIntoView({ block: "start" });
+    // Unless the browser does it: one line as "#L10" is an id.
+    if (scroll && first && !document.getElementById(location.hash.slice(1))) first.scrollIntoView({ block: "start" });
   }
   function choose(first, last) {
     const low = Math.min(first, last), high = Math.max(first, last);

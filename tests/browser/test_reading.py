@@ -152,6 +152,16 @@ def test_lines_in_the_address_are_marked(site, open_page):
     expect(page.locator(".l.on")).to_have_count(3)
 
 
+@pytest.mark.parametrize("lines", ["L1274", "L1274-L1274", "L1274-L1280"])
+def test_lines_in_the_address_are_in_view(site, open_page, lines):
+    page = open_page(f"file://{site}/{LAYERS}#{lines}")
+    expect(page.locator(".l.on").first).to_be_in_viewport()
+    page.goto(f"file://{site}/{LAYERS}#L10")
+    expect(page.locator("#L10")).to_be_in_viewport()
+    page.goto(f"file://{site}/{LAYERS}#{lines}")
+    expect(page.locator("#L1274")).to_be_in_viewport()
+
+
 def test_the_footer_waits_for_the_last_note(layers):
     notes = layers.locator(".code .note")
     last = max(
