@@ -158,7 +158,9 @@
 
   // --- what was read ---
   let read = new Set();
-  try { read = new Set(JSON.parse(kept("read") || "[]")); } catch (broken) { /* begin anew */ }
+  try {
+    read = new Set(JSON.parse(kept("read") || "[]").filter(function (id) { return typeof id === "string"; }));
+  } catch (broken) { /* begin anew */ }
   const served = location.protocol.startsWith("http");
   function remember(id) {
     if (read.has(id)) return;
@@ -174,17 +176,16 @@
     document.querySelectorAll("[data-chapter-line]").forEach(function (item) {
       item.classList.toggle("read", read.has(item.dataset.chapterLine));
     });
+    let all = 0; // of this book: what is kept may be of others too
     document.querySelectorAll("[data-notes]").forEach(function (item) {
       const ids = item.dataset.notes.split(" ");
       const done = ids.filter(function (id) { return read.has(id); }).length;
+      all += done;
       item.querySelector(".read-count").textContent = done ? done + " / " : "";
       item.classList.toggle("read", done === ids.length);
     });
     const bar = document.querySelector(".progress");
-    if (bar) {
-      const count = Array.from(read).filter(function (id) { return !id.includes("/"); }).length;
-      bar.querySelector(".so-far").textContent = count + " / " + bar.dataset.total;
-    }
+    if (bar) bar.querySelector(".so-far").textContent = all + " / " + bar.dataset.total;
   }
   const chapter = document.querySelector("[data-chapter]");
   // A note: unfolded for as long as it takes to begin; a chapter: at its end as long.
