@@ -339,9 +339,13 @@ def serving(book: SampleBook, port: int) -> Iterator[None]:
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
-    assert str(port) in process.stdout.readline()
-    yield
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)  # closes the pipes
-    assert process.returncode == 130
+    try:
+        assert process.stdout is not None
+        assert str(port) in process.stdout.readline()
+        yield
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)  # closes the pipes
+        assert process.returncode == 130
+    finally:
+        process.kill()  # whatever failed: nothing if it has ended
+        process.communicate()

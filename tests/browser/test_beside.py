@@ -166,7 +166,7 @@ def test_the_page_of_schedules_draws_them_and_leads_to_their_records(site, open_
     expect(guests).to_have_count(7)
     expect(guests.locator("svg.chart")).to_have_count(7)
     guests.get_by_role("link", name="pipeline_torch_gpipe").click()
-    assert page.url.endswith("beside/pipeline-executor.html#r-pipeline_torch_gpipe")
+    page.wait_for_url("**/beside/pipeline-executor.html#r-pipeline_torch_gpipe")
 
 
 def test_a_record_of_another_page_is_credited_with_lines_that_it_ran(site, open_page):

@@ -113,7 +113,7 @@ def test_a_site_works_from_any_folder(site, open_page, tmp_path):
     (tmp_path / "a b" / "site").symlink_to(site)
     page = open_page(f"file://{tmp_path}/a b/site/{LAYERS}")
     page.get_by_role("link", name="get_tensor_model_parallel_rank").first.click()
-    assert page.url.endswith("megatron/core/parallel_state.py.html#L1606")
+    page.wait_for_url("**/megatron/core/parallel_state.py.html#L1606")
 
 
 def test_on_a_phone_results_are_in_view_or_said_to_go_on(site, open_page):
