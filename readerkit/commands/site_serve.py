@@ -179,7 +179,7 @@ class Server:
         body = await _own_body(request)
         try:
             given = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):  # the latter: nested too deeply
             given = None
         if not isinstance(given, list) or not all(_is_id(each) for each in given):
             raise HTTPException(400, "expected a list of ids")
@@ -242,7 +242,10 @@ async def _own_body(request: Request) -> bytes:
 
 
 def _is_id(value: Any) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= 200
+    """Return whether this may be an id: half of a surrogate pair is no text."""
+    if not isinstance(value, str) or not 0 < len(value) <= 200:
+        return False
+    return not any("\ud800" <= each <= "\udfff" for each in value)
 
 
 def application(server: Server) -> Starlette:

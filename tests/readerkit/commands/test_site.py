@@ -335,6 +335,8 @@ def test_serve_keeps_what_was_read_for_its_own_pages_only(served):
     assert ask(served, "/-/read", "POST", '["close"]')[0] == 403
     assert ask(served, "/-/read", "POST", '{"a": 1}', **own)[0] == 400
     assert ask(served, "/-/read", "POST", "[1]", **own)[0] == 400
+    for no_ids in ("[" * 100_000, r'["\ud800"]', r'["close", "\udfffa"]', '["\x00'):
+        assert ask(served, "/-/read", "POST", no_ids, **own)[0] == 400
     assert ask(served, "/-/read", "POST", '["close"]', **own)[0] == 200
     assert json.loads(ask(served, "/-/read")[1]) == ["close"]
 
