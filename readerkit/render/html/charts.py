@@ -5,7 +5,7 @@ Each has a title and a sentence that says in words what it shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
@@ -17,6 +17,8 @@ from readerkit.render.html.quantity import number, size
 
 _WIDTH, _HEIGHT = 640, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 12, 12, 38
+_LETTER = 8.8
+"""How wide one is, at most on average: on a phone the style sheet makes them larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,11 @@ def _frame(name: str, title: str, text: str, height: int, inner: Markup) -> Mark
         w=_WIDTH, h=height, n=name, t=shown(title), d=shown(text)
     )
     return start + inner + Markup("</svg>")
+
+
+def _room(labels: Iterable[str]) -> float:
+    """Return what labels that end before a chart take up, with a gap at either end."""
+    return 16 + _LETTER * max(map(len, labels))
 
 
 def _text(x: float, y: float, kind: str, text: str) -> Markup:
@@ -117,7 +124,7 @@ def _axis(low: float, high: float) -> Iterator[Markup]:
 def memory_chart(name: str, rows: Sequence[tuple[str, str, int]]) -> Markup:
     """Return bytes by side and category as bars: (category, side, bytes) each."""
     most = max(count for _, _, count in rows) or 1
-    left, step = 190, 22
+    left, step = _room(f"{category}, {side}" for category, side, _ in rows), 22
     height = step * len(rows) + 8
     parts = []
     for index, (category, side, count) in enumerate(rows):
@@ -172,7 +179,7 @@ def gantt(name: str, title: str, rows: Sequence[str], cells: Sequence[Cell]) -> 
     """Return who works on what and when: a row for each rank, a box for each step."""
     end = max(cell.end for cell in cells)
     begin = min(cell.start for cell in cells)
-    left, step = 66, 30
+    left, step = _room(rows), 30
     height = step * len(rows) + 24
     scale = (_WIDTH - left - 6) / (end - begin)
     parts = []
