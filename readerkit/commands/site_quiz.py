@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +29,15 @@ def read_banks(book: Path) -> list[Bank]:
 
 
 def questions_by_note(banks: list[Bank]) -> dict[str, tuple[Asked, ...]]:
-    """Return which topics ask about each note, and how often."""
-    counted: Counter[tuple[str, int, str]] = Counter()
+    """Return which questions lead to each note, by topic."""
+    names: dict[tuple[str, int, str], list[str]] = defaultdict(list)
     for bank in banks:
-        for question in bank.questions.values():
+        for name, question in bank.questions.items():
             for note in question.notes:
-                counted[note, bank.phase, question.topic] += 1
+                names[note, bank.phase, question.topic].append(name)
     found: dict[str, tuple[Asked, ...]] = {}
-    for (note, phase, topic), count in counted.items():
-        found[note] = (*found.get(note, ()), _asked(phase, topic, count))
+    for (note, phase, topic), each in names.items():
+        found[note] = (*found.get(note, ()), _asked(phase, topic, each))
     return found
 
 
@@ -45,7 +45,9 @@ def phase_views(banks: list[Bank]) -> Iterator[PhaseView]:
     """Yield what the page of the quiz shows of each bank."""
     for bank in banks:
         questions = bank.questions.values()
-        topics = Counter(question.topic for question in questions)
+        topics: dict[str, list[str]] = defaultdict(list)
+        for name, question in bank.questions.items():
+            topics[question.topic].append(name)
         objectives = Counter(question.objective for question in questions)
         yield PhaseView(
             bank.phase,
@@ -72,6 +74,11 @@ def checks(banks: list[Bank], phase: int) -> list[dict[str, Any]]:
     return [{**asked(bank, each), **explained(each)} for each in variants]
 
 
-def _asked(phase: int, topic: str, count: int) -> Asked:
-    command = f"readerkit quiz {phase} --topic {topic}"
-    return Asked(shown(topic.replace("_", " ")), count, shown(command))
+def _asked(phase: int, topic: str, names: Sequence[str]) -> Asked:
+    page = addresses.quiz_page(phase)
+    return Asked(
+        shown(topic.replace("_", " ")),
+        len(names),
+        shown(f"readerkit quiz {phase} --topic {topic}"),
+        tuple((shown(name), f"{page}#q-{name}") for name in names),
+    )

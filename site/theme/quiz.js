@@ -5,7 +5,8 @@
   if (!box) return;
   const selfCheck = document.querySelector(".self-check");
   box.hidden = false;
-  selfCheck.hidden = true;
+  // A note leads to a question there.
+  selfCheck.hidden = !selfCheck.contains(document.getElementById(location.hash.slice(1)));
 
   const FAILED = {
     en: { lost: "The server cannot be reached. Nothing here is lost: try again.",

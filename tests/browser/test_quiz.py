@@ -52,6 +52,29 @@ def test_code_to_search_in_is_shown_without_the_way_to_the_answer(site, open_pag
     expect(asked.locator(".code .l a:not(:first-child)")).to_have_count(0)
 
 
+NOTE = "read/megatron/megatron/core/tensor_parallel/layers.py.html#tp-row-forward"
+
+
+def test_a_note_leads_to_its_questions(site, open_page):
+    page = open_page(f"file://{site}/{NOTE}")
+    asked = page.locator("#tp-row-forward .part", has_text="Questions")
+    expect(asked.locator("code").first).to_contain_text("readerkit quiz 35 --topic")
+    link = asked.get_by_role("link").first
+    name = link.inner_text()
+    link.click()
+    page.wait_for_url(f"**/{CHECK}#q-{name}")
+    expect(page.locator(f"#q-{name} .prompt")).to_be_in_viewport()
+
+
+def test_a_served_question_that_an_address_names_is_shown(book, served, open_page):
+    page = open_page(f"http://127.0.0.1:{served}/read/sample/lib/linear.py.html#close")
+    asked = page.locator("#close .part", has_text="Questions")
+    asked.get_by_role("link").first.click()
+    page.wait_for_url("**/quiz/7.html#q-*")
+    page.get_by_role("button", name="Begin").wait_for()
+    expect(page.locator("article:target .prompt")).to_be_in_viewport()
+
+
 def test_served_page_marks_explains_and_keeps_answers(book, served, open_page):
     page = open_page(f"http://127.0.0.1:{served}/quiz/7.html")
     page.get_by_label("Questions").fill("10")

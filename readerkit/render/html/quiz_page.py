@@ -9,11 +9,13 @@ from markupsafe import Markup
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Questions on one topic that lead to a note."""
+    """Questions on one topic: all of them, or those that lead to a note."""
 
     topic: Markup
     count: int
     command: Markup
+    questions: tuple[tuple[Markup, str], ...]
+    """The name of each, and where it stands to answer it for oneself."""
 
 
 @dataclass(frozen=True, slots=True)
