@@ -39,6 +39,12 @@ Shape = tuple[int, int, int]
 
 CHUNKS = 2
 """Model chunks a rank of the interleaved schedule."""
+COUNTED_WORLDS = (2, 4)
+"""Numbers of ranks for which the mirror bounds what differs with chunks.
+
+How many messages the two sides post in another order depends there on the parity of the
+ranks and on how the rounds of chunks fall; the bounds are counts, and not a formula.
+"""
 LAYERS = 4
 ROWS = 2
 """Sequences of a microbatch."""
@@ -239,9 +245,9 @@ def formulas(side: PipelineSide, shape: Shape, schedule: Schedule) -> Formulas:
 
 
 def resize(comparison: Comparison, world_size: int) -> Comparison:
-    """Return the comparison with a layer a stage or more, and full rounds."""
+    """Return the comparison with a layer a stage or more, and enough microbatches."""
     stages = world_size * comparison.chunks
-    microbatches = full_rounds(world_size)
+    microbatches = microbatches_for(world_size)
     return replace(
         comparison,
         config=GPTConfig(num_layers=-(-LAYERS // stages) * stages),
@@ -252,12 +258,22 @@ def resize(comparison: Comparison, world_size: int) -> Comparison:
 
 def check(schedule: str, chunks: int, world_size: int) -> None:
     """Raise ValueError where schedule and ranks do not fit."""
-    schedules.get_orders(schedule, world_size, full_rounds(world_size), chunks)
+    if chunks > 1 and world_size not in COUNTED_WORLDS:
+        counted = " or ".join(map(str, COUNTED_WORLDS))
+        raise ValueError(
+            f"{schedule} comparisons run on {counted} ranks, not {world_size}: how "
+            "often the order of messages may differ is known for these alone"
+        )
+    schedules.get_orders(schedule, world_size, microbatches_for(world_size), chunks)
 
 
-def full_rounds(world_size: int) -> int:
-    """Return the least number of microbatches, 4 or more, that `world_size` divides."""
-    return -(-4 // world_size) * world_size
+def microbatches_for(world_size: int) -> int:
+    """Return the least power of two that is 4 or more and not below `world_size`.
+
+    The mini and Megatron divide the loss by it before the backward, torch the gradients
+    after: the same numbers only where dividing rounds nothing.
+    """
+    return max(4, 1 << (world_size - 1).bit_length())
 
 
 def tolerance(world_size: int) -> Tolerance:

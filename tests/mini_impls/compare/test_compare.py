@@ -62,12 +62,16 @@ def test_a_mini_agrees_with_its_upstream(pool2, comparison):
     assert bool(run.not_measured(comparison)) == comparison.writes_files
 
 
-def test_collectives_agree_where_chunks_are_uneven():
+@pytest.fixture(scope="module")
+def pool3():
+    """Three ranks."""
     pool = RankPool(3)
-    try:
-        lines, events = judged(pool, find("collectives"))
-    finally:
-        pool.close()
+    yield pool
+    pool.close()
+
+
+def test_collectives_agree_where_chunks_are_uneven(pool3):
+    lines, events = judged(pool3, find("collectives"))
     assert [v for v in lines if v.state == "differ"] == []
     called = {event.op for event in events[0].upstream}
     assert called == {
@@ -85,6 +89,14 @@ def test_a_mini_agrees_with_its_upstream_on_four_ranks(pool4, comparison):
     lines, events = judged(pool4, comparison)
     assert [v for v in lines if v.state == "differ"] == []
     assert len(events) == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("upstream", ["torch_1f1b", "torch_gpipe"])
+def test_a_pipeline_agrees_on_an_odd_number_of_ranks(pool3, upstream):
+    lines, events = judged(pool3, find("pipeline", upstream))
+    assert [v for v in lines if v.state == "differ"] == []
+    assert len(events) == 3
 
 
 def _watch_megatron(rank, mini, upstream, directory):
@@ -181,13 +193,32 @@ def test_a_world_that_does_not_fit_is_refused_at_once(mini, world_size, steps, s
         run.check(find(mini), world_size, steps)
 
 
+CHUNKED = [c for c in comparisons() if c.mini == "pipeline" and c.chunks > 1]
+
+
+@pytest.mark.parametrize("world_size", [3, 5, 6, 8])
+@pytest.mark.parametrize("comparison", CHUNKED, ids=lambda c: c.name)
+def test_chunks_are_compared_where_differences_were_counted(comparison, world_size):
+    with pytest.raises(ValueError, match=f"run on 2 or 4 ranks, not {world_size}: "):
+        run.check(comparison, world_size, MIN_STEPS)
+
+
+@pytest.mark.parametrize("world_size", range(2, 18))
+def test_dividing_by_the_number_of_microbatches_rounds_nothing(world_size):
+    """Torch divides gradients by it, the mini the loss before the backward."""
+    microbatches = find("pipeline").at(world_size).microbatches
+    assert microbatches >= max(4, world_size)
+    assert microbatches & (microbatches - 1) == 0
+
+
 @pytest.mark.parametrize("world_size", [2, 3, 4, 8])
 @pytest.mark.parametrize("comparison", comparisons(), ids=lambda c: c.name)
 def test_a_world_is_refused_or_its_work_can_be_shared(comparison, world_size):
     try:
         comparison.check(world_size)
     except ValueError:
-        assert comparison.mini in ("tensor_parallel", "sequence_parallel")
+        refused = ("tensor_parallel", "sequence_parallel")
+        assert comparison.mini in refused or comparison in CHUNKED
         return
     sized = comparison.at(world_size)
     assert sized.rows_per_rank % sized.microbatches == 0
