@@ -54,6 +54,9 @@ FELT_GRACE_S = 3.0
 START_S = 900.0
 """How long the first rank waits for the last one to be up."""
 
+LONGEST_S = 365 * 24 * 3600.0
+"""The longest timeout: far beyond it clocks overflow, in Python and in the store."""
+
 SPEAK_S = 20.0
 """How long ranks of torchrun leave it to rank 0 to say what all of them have found."""
 
@@ -101,6 +104,14 @@ def check_devices(backend: str, world_size: int) -> None:
     gpus = torch.cuda.device_count()
     if backend == "nccl" and gpus < world_size:
         raise ValueError(f"NCCL needs a GPU a rank: {world_size} ranks, {gpus} GPUs")
+
+
+def check_timeout(timeout_s: float) -> None:
+    """Raise ValueError for a time that no clock can wait for."""
+    if not timeout_s > 0:
+        raise ValueError(f"--timeout {timeout_s} is not above 0")
+    if timeout_s > LONGEST_S:
+        raise ValueError(f"--timeout {timeout_s} is above {LONGEST_S:.0f}, a year")
 
 
 # --- 2. inside a rank ---
@@ -201,11 +212,12 @@ def run(
 ) -> list[Any]:
     """Run `fn(Rank, *args)` in `world_size` processes; return what each returned.
 
-    Raises `ValueError` where the world does not fit this machine, `RankFailedError`
+    Raises `ValueError` where world or timeout do not fit, `RankFailedError`
     where a rank raised, died, left early or waited past `timeout_s`, and
     `SignalException` where this process was told to end and has ended its ranks.
     """
     check_devices(backend, world_size)
+    check_timeout(timeout_s)
     for name in ("torch.distributed.elastic", "torch.multiprocessing.spawn"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # `failures` says it once
     env = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
@@ -358,9 +370,9 @@ def main(
             check_devices(args.backend, int(os.environ["LOCAL_WORLD_SIZE"]))
         elif args.world is None:
             args.world = 2
-        for name in ("steps", "timeout"):
-            if not getattr(args, name) > 0:
-                raise ValueError(f"--{name} {getattr(args, name)} is not above 0")
+        if args.steps < 1:
+            raise ValueError(f"--steps {args.steps} is not above 0")
+        check_timeout(args.timeout)
         if check is not None:
             check(args)
         if not under_torchrun:

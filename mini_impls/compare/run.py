@@ -55,11 +55,13 @@ def compare(
     Under torchrun this process is one of the ranks, and only the first has a record.
 
     Raises:
-        ValueError: a world that does not fit the comparison or this machine.
+        ValueError: a world that does not fit the comparison or this machine, or a
+            timeout that no clock can wait for.
         ReaderkitError: upstream code that is not the pinned one.
         RankFailedError: a rank that raised, died or waited too long.
     """
     check(comparison, world_size, steps)
+    launch.check_timeout(timeout_s)
     load = load_before()
     with tempfile.TemporaryDirectory(prefix="readerkit-upstream-") as name:
         files = {"pytorch": upstream_files.check_torch(library)}

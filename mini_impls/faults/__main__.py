@@ -20,6 +20,7 @@ from mini_impls.faults.show import (
     to_json,
 )
 from mini_impls.faults.symptoms import shown
+from mini_impls.launch import check_timeout
 from readerkit.commands.library import note_progress, open_library
 from readerkit.errors import ReaderkitError
 
@@ -61,11 +62,12 @@ def break_mini(fault: Fault, args: argparse.Namespace) -> None:
     """Ask, run both, show.
 
     Raises:
-        ValueError: a world or a prediction that does not fit.
+        ValueError: a world, a timeout or a prediction that does not fit.
         ReaderkitError: an anchor that no longer resolves, or runs that do not show
             what the fault is for.
     """
     check(args.world)
+    check_timeout(args.timeout)
     if args.predict is not None and not 1 <= args.predict <= len(fault.choices):
         raise ValueError(
             f"--predict {args.predict} is not one of 1 to {len(fault.choices)}"

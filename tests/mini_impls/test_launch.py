@@ -270,6 +270,11 @@ def test_timeout_is_for_collectives_and_not_for_a_rank_that_starts_late(tmp_path
     assert done.stdout == "[rank 0] is there\n[rank 1] is there\n"
 
 
+def test_the_longest_timeout_does_not_overflow():
+    values = launch.run(sum_of_ranks, (10,), world_size=2, timeout_s=launch.LONGEST_S)
+    assert [value[1] for value in values] == [21, 21]
+
+
 def never(rank, args):
     raise AssertionError("no process may start")
 
@@ -283,6 +288,9 @@ def refuse(args):
     [
         (["--world", "3"], {"check": refuse}, "4 heads are not divisible by 3"),
         (["--world", "0"], {}, "world size 0 is below 1"),
+        (["--timeout", "inf"], {}, "--timeout inf is above 31536000, a year"),
+        (["--timeout", "1e300"], {}, "--timeout 1e+300 is above 31536000, a year"),
+        (["--timeout", "nan"], {}, "--timeout nan is not above 0"),
         pytest.param(
             ["--backend", "nccl", "--world", "64"],
             {},
@@ -291,7 +299,7 @@ def refuse(args):
         ),
     ],
 )
-def test_world_that_does_not_fit_is_one_line(capfd, argv, options, message):
+def test_what_does_not_fit_is_one_line(capfd, argv, options, message):
     assert launch.main(never, description="never", argv=argv, **options) == 1
     captured = capfd.readouterr()
     assert message in captured.err

@@ -6,8 +6,11 @@ from mini_impls.compare.__main__ import main
 from readerkit.records import Record
 
 
-def test_a_mistake_is_one_line_and_status_one(capsys):
-    assert main(["ddp", "--upstream", "nothing"]) == 1
+@pytest.mark.parametrize(
+    "argv", [["ddp", "--upstream", "nothing"], ["ddp", "--timeout", "inf"]]
+)
+def test_a_mistake_is_one_line_and_status_one(capsys, argv):
+    assert main(argv) == 1
     out, err = capsys.readouterr()
     assert out == ""
     assert len(err.splitlines()) == 1
