@@ -22,11 +22,13 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from multiprocessing import resource_tracker
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,9 @@ GRACE_S = 1.0
 
 FELT_GRACE_S = 3.0
 """How long one lingers that lost a neighbour: whoever failed itself ends the run."""
+
+END_S = 10.0
+"""How long, beyond the timeout, ranks may take to leave once all work is done."""
 
 START_S = 900.0
 """How long the first rank waits for the last one to be up."""
@@ -245,7 +250,7 @@ def run(
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         try:
-            return _wait(ranks, run_dir, world_size)
+            return _wait(ranks, run_dir, world_size, timeout_s)
         except SignalException:
             ranks.close(signal.SIGKILL, timeout=5)
             raise
@@ -271,9 +276,55 @@ def join(
     )
 
 
-def _wait(ranks: PContext, run_dir: Path, world_size: int) -> list[Any]:
+def _wait(
+    ranks: PContext, run_dir: Path, world_size: int, timeout_s: float
+) -> list[Any]:
     children = {child.pid: child for child in multiprocessing.active_children()}
     processes = {rank: children.get(pid) for rank, pid in ranks.pids().items()}
+    # Elastic waits without limit for processes whose work is done, so not here.
+    over, stayed = threading.Event(), list[int]()
+    threading.Thread(
+        target=_end_those_that_stay,
+        args=(processes, run_dir, timeout_s, over, stayed),
+        daemon=True,
+    ).start()
+    try:
+        return _wait_for_values(ranks, processes, run_dir, world_size)
+    except RankFailedError:
+        if not stayed:
+            raise
+        which = ", ".join(map(str, stayed))
+        text = f"still there {timeout_s + END_S:g} s after all work was done"
+        raise RankFailedError(f"rank {which} does not end: {text}") from None
+    finally:
+        over.set()
+
+
+def _end_those_that_stay(
+    processes: Mapping[int, BaseProcess | None],
+    run_dir: Path,
+    timeout_s: float,
+    over: threading.Event,
+    stayed: list[int],
+) -> None:
+    """Kill the ranks that outlive the work of all, as a thread of their own can."""
+    while not all((run_dir / f"{rank}.done").exists() for rank in processes):
+        if over.wait(0.2):
+            return
+    if over.wait(timeout_s + END_S):
+        return
+    alive = {r: p for r, p in processes.items() if p is not None and p.is_alive()}
+    stayed += alive
+    for process in alive.values():
+        process.kill()
+
+
+def _wait_for_values(
+    ranks: PContext,
+    processes: Mapping[int, BaseProcess | None],
+    run_dir: Path,
+    world_size: int,
+) -> list[Any]:
     crowded = world_size > (os.cpu_count() or 1) and sys.stderr.isatty()
     up = -1 if crowded else world_size
     while True:

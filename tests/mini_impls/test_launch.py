@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -90,6 +91,22 @@ def test_a_rank_that_returned_early_is_missing():
     message = r"(?s)rank 0 failed first: .*rank 1 is missing: it had already returned"
     with pytest.raises(RankFailedError, match=message):
         launch.run(return_early, world_size=2, timeout_s=1.0)
+
+
+def leave_a_thread(rank, clock):
+    if rank.rank == 1:
+        threading.Thread(target=time.sleep, args=(60,)).start()
+    clock.with_suffix(f".{rank.rank}").write_text(str(time.monotonic()))
+
+
+def test_a_rank_that_returned_and_does_not_end_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(launch, "END_S", 1.0)
+    clock = tmp_path / "clock"
+    message = r"^rank 1 does not end: still there 3 s after all work was done$"
+    with pytest.raises(RankFailedError, match=message):
+        launch.run(leave_a_thread, (clock,), world_size=2, timeout_s=2.0)
+    took = time.monotonic() - float(clock.with_suffix(".1").read_text())
+    assert 3 < took < 30
 
 
 def stand_still(rank, clock):
