@@ -26,6 +26,13 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["torch.distributed", "torch._dynamo"])
 
 
+COLLECTIVE_S = 60.0
+"""What one collective may take: a guard, that a crowded machine should not reach."""
+
+HANG_S = 180.0
+"""What one call of all ranks may take: a guard as well, for hangs outside of them."""
+
+
 class RankFailure(AssertionError):
     """A rank raised; the message is the first failed rank's traceback."""
 
@@ -39,7 +46,7 @@ def _serve(rank: int, world_size: int, store_path: str, calls: Connection) -> No
         store=dist.FileStore(store_path, world_size),
         rank=rank,
         world_size=world_size,
-        timeout=timedelta(seconds=20),
+        timeout=timedelta(seconds=COLLECTIVE_S),
     )
     group = dist.group.WORLD
     assert group is not None
@@ -66,7 +73,7 @@ class RankPool:
         self._calls: list[Connection] = []
 
     def run(
-        self, fn: Callable[..., Any], *args: Any, timeout_s: float = 30.0
+        self, fn: Callable[..., Any], *args: Any, timeout_s: float = HANG_S
     ) -> list[Any]:
         """Return what `fn(Rank, *args)` returned on each rank.
 

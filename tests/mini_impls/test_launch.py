@@ -19,6 +19,9 @@ from mini_impls.traffic import CollectiveCounter
 
 ROOT = Path(__file__).parents[2]
 
+GONE_S = 30.0
+"""What a process may take to end on a crowded machine, where no time is promised."""
+
 
 def sum_of_ranks(rank, extra):
     total = torch.tensor([rank.rank + extra])
@@ -164,7 +167,8 @@ def test_a_lost_neighbour_is_no_cause_whoever_says_so_first(
 
 
 def come_late(rank):
-    time.sleep(1.5 * rank.rank)
+    launch.GRACE_S = 6.0  # in this rank alone, so that the late one has time to come
+    time.sleep(3.0 * rank.rank)
     dist.all_reduce(torch.ones(1), group=rank.group)  # what rank 1 comes late to
 
 
@@ -212,12 +216,12 @@ def test_a_killed_rank_is_named_though_its_neighbour_ended_before_the_launcher_l
         pids = [int(process.stdout.readline().split()[-1]) for _ in range(2)]
         process.send_signal(signal.SIGSTOP)
         os.kill(pids[killed], signal.SIGKILL)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + GONE_S
         while not all(map(is_dead, pids)):
             assert time.monotonic() < deadline, "the neighbour felt nothing"
             time.sleep(0.05)
         process.send_signal(signal.SIGCONT)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=GONE_S)
     assert process.returncode == 1
     assert f"rank {killed} failed first: it ended by SIGKILL before it was done" in err
 
@@ -246,8 +250,8 @@ def test_no_rank_outlives_its_launcher(tmp_path, signum, status):
             os.killpg(process.pid, signum)
         else:
             process.send_signal(signum)
-        assert process.wait(10) == status
-        deadline = time.monotonic() + 5
+        assert process.wait(GONE_S) == status
+        deadline = time.monotonic() + GONE_S
         while any(Path(f"/proc/{pid}").exists() for pid in pids):
             assert time.monotonic() < deadline, "a rank is still there"
             time.sleep(0.05)

@@ -35,9 +35,7 @@ def _watch(rank, mini, upstream, fault):
 
 
 def judged(pool, comparison, fault=None, known=None):
-    results = pool.run(
-        _watch, comparison.mini, comparison.upstream, fault, timeout_s=60
-    )
+    results = pool.run(_watch, comparison.mini, comparison.upstream, fault)
     return judge(results, comparison, known)
 
 
@@ -122,9 +120,7 @@ def test_a_mini_agrees_with_megatron_on_four_ranks(megatron, real_cache, compari
     pool, directory = megatron
     if not any(directory.iterdir()):
         write_megatron(open_library(ROOT), directory)
-    results = pool.run(
-        _watch_megatron, comparison.mini, comparison.upstream, directory, timeout_s=120
-    )
+    results = pool.run(_watch_megatron, comparison.mini, comparison.upstream, directory)
     lines, events = judge(results, comparison)
     assert [v for v in lines if v.state == "differ"] == []
     assert len(events) == 4

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ranks import HANG_S as LIMIT_S
 from ranks import RankPool
 
 from mini_impls.faults.fault import install
@@ -18,7 +19,7 @@ class MutantPool(RankPool):
 
     def __init__(self, path: Path, *, hangs: bool) -> None:
         super().__init__(2)
-        self.limit_s = HANG_S if hangs else 60.0
+        self.limit_s = HANG_S if hangs else LIMIT_S
         super().run(install_in_rank, path)
 
     def run(self, fn: Callable[..., Any], *args: Any, timeout_s: float = 0.0) -> Any:

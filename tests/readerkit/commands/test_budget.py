@@ -1,6 +1,7 @@
 """``readerkit budget`` as a person uses it, before, during and after a job."""
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -52,9 +53,14 @@ def test_a_job_from_its_price_to_its_record(capsys, prices, ledger, tmp_path):
     job = (*prices("1"), "--hours", "2", "--lab", "02")
     done = run_process("budget", "run", *job, "--", "sh", "-c", "echo ran; exit 5")
     assert (done.code, done.out) == (5, "ran\n")
-    assert done.err == "readerkit: entry 1: ended after 0 s; $0.01 of $2.00\n"
+    # One cent pays for 36 s; that of a busy machine may be more than none.
+    said = re.fullmatch(
+        r"readerkit: entry 1: ended after (\d+) s; \$0\.01 of \$2\.00\n", done.err
+    )
+    assert said and int(said[1]) <= 36
     shown = run(capsys, "budget", "ledger").out
-    assert "$0.01 of $2.00  lab 02, 1 × rtx-4090 (spot) at runpod: 0 s" in shown
+    gpu = "1 × rtx-4090 (spot) at runpod"
+    assert f"$0.01 of $2.00  lab 02, {gpu}: {said[1]} s" in shown
     assert "$0.01 of $5.00 are spent or reserved in phase 35; $4.99 left." in shown
     [entry] = json.loads(run(capsys, "budget", "ledger", "--json").out)["entries"]
     assert (entry["exit_code"], entry["actual_cents"]) == (5, 1)
