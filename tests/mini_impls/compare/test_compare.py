@@ -127,6 +127,21 @@ def test_a_mini_agrees_with_megatron_on_four_ranks(megatron, real_cache, compari
     assert all(rank.mini and rank.upstream for rank in events)
 
 
+@pytest.mark.slow
+def test_a_pipeline_agrees_with_megatron_on_an_odd_number_of_ranks(
+    pool3, megatron, real_cache
+):
+    _, directory = megatron
+    if not any(directory.iterdir()):
+        write_megatron(open_library(ROOT), directory)
+    comparison = find("pipeline", "megatron_1f1b")
+    results = pool3.run(
+        _watch_megatron, comparison.mini, comparison.upstream, directory
+    )
+    lines, _ = judge(results, comparison)
+    assert [v for v in lines if v.state == "differ"] == []
+
+
 def _sum_for_mean(side):
     for bucket in side.model.buckets:
         bucket.gradient_scaling_factor = 1.0
