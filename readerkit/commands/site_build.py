@@ -84,14 +84,21 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def make_site(library: Library, inputs: Inputs, workshop: Workshop) -> Files:
+def make_site(
+    library: Library, inputs: Inputs, workshop: Workshop, *, content_id: str = ""
+) -> Files:
     """Return every file of a book's site; each note is checked, no page rendered yet.
+
+    A workshop that makes it again needs the digest of the content from before the
+    library was opened: what is written meanwhile belongs to the next build.
 
     Raises:
         ContentError: a note, a mirror, a formula or a diagram that does not hold.
     """
     sources = open_sources(library, workshop)
-    shelf = make_shelf(library, inputs, sources, workshop)
+    shelf = make_shelf(
+        library, sources, workshop, content_id or inputs.content_digest()
+    )
     check_texts(shelf.notes.values(), shelf.book)
     writing = read_writing(library, sources)
     workshop.shelf = shelf
@@ -140,7 +147,10 @@ def open_sources(library: Library, workshop: Workshop) -> dict[str, Sources]:
 
 
 def make_shelf(
-    library: Library, inputs: Inputs, sources: Mapping[str, Sources], workshop: Workshop
+    library: Library,
+    sources: Mapping[str, Sources],
+    workshop: Workshop,
+    content_id: str,
 ) -> Shelf:
     """Return everything that pages are made of.
 
@@ -168,9 +178,9 @@ def make_shelf(
             for name, mirror in homes(book.mirrors.values(), evidence).items()
         },
         origins={name: _origin(library, each) for name, each in sources.items()},
-        asked=questions_by_note(read_banks(inputs.book)),
+        asked=questions_by_note(read_banks(library.root)),
         links_id=links_id,
-        content_id=inputs.content_digest(),
+        content_id=content_id,
     )
 
 

@@ -90,8 +90,9 @@ class Server:
         Raises:
             ReaderkitError: something in it that does not hold; the old site stays.
         """
+        content = self.inputs.content_digest()  # before any of it is read
         library = open_library(self.book, quiet=True)
-        files = make_site(library, self.inputs, self.workshop)
+        files = make_site(library, self.inputs, self.workshop, content_id=content)
         for page in set(self.listeners.values()) & files.keys():
             files[page]()  # is asked for next: what is wrong in it is told there
         self.files = files

@@ -13,6 +13,9 @@ from contextlib import closing
 
 import pytest
 
+from readerkit.commands import site_serve
+from readerkit.commands.library import open_library
+from readerkit.commands.site_inputs import find_inputs
 from tests.helpers import ANNOTATIONS, ROOT, make_book, run, serving, write_files
 
 FILE = "read/sample/lib/linear.py.html"
@@ -358,6 +361,23 @@ def test_serve_takes_up_a_changed_note_and_survives_a_broken_one(served, book):
     shows("Half of them.")
     note.write_text(ANNOTATIONS)
     shows("Half the bytes.")
+
+
+def test_what_is_written_during_a_build_is_in_the_next(book, monkeypatch):
+    note = book.path("sample/linear.yaml")
+    server = site_serve.Server(find_inputs(book.root), book.root)
+
+    def open_and_write(*arguments, **options):
+        library = open_library(*arguments, **options)
+        note.write_text(ANNOTATIONS.replace("Half the bytes.", "Half of them."))
+        return library
+
+    with monkeypatch.context() as patch:
+        patch.setattr(site_serve, "open_library", open_and_write)
+        server.build()
+    assert b"Half the bytes." in server.files[FILE]()
+    server.build()
+    assert b"Half of them." in server.files[FILE]()
 
 
 def test_a_taken_port_is_said(capsys, book, served):
