@@ -119,7 +119,7 @@ def test_the_prediction_speaks_the_chosen_language(page, record):
     record.get_by_role("button", name="Mostrar todo").click()
     record.locator(".ev").first.click()
     picked = record.locator(".picked").inner_text()
-    assert "all-reduce de 65.5 kB float32. grupo tp." in picked
+    assert "All-reduce de 65.5 kB float32; grupo tp;" in picked
     assert "matrix products" not in picked
 
 

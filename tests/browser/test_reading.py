@@ -45,6 +45,7 @@ def test_on_a_phone_a_note_folds_in_under_its_span(site, open_page, has_scripts)
         assert note["y"] < box(page, f".l:has(#L{last + 1})")["y"]
 
 
+@pytest.mark.slow
 def test_every_note_of_the_book_stands_near_its_lines(site, open_page):
     page = open_page(f"file://{site}/{LAYERS}", width=1440)
     noted = [

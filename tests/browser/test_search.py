@@ -76,29 +76,29 @@ def test_everything_that_is_written_is_found(layers, query, kind, name):
     assert any(k == kind and name in n for k, n in found), found[:12]
 
 
-@pytest.mark.parametrize(
-    ("query", "kind", "name"),
-    [
-        ("ColumnParallelLinear.forward", "name", "ColumnParallelLinear.forward"),
-        ("RowParallelLinear.forward()", "name", "RowParallelLinear.forward"),
-        ("torch.distributed.all_reduce", "name", "all_reduce"),
-        ("dist.all_reduce", "name", "all_reduce"),
-        ("dist.all_reduce(x, group)", "name", "all_reduce"),
-        ("self._forward_impl", "name", "RowParallelLinear._forward_impl"),
-        ("forward(", "name", "MLP.forward"),
-        ("layers.py:1274", "file", "layers.py"),
-        ("megatron/core/tensor_parallel/layers.py", "file", "layers.py"),
-        ("Megatron-LM: Training", "reference", "Megatron-LM: Training"),
-    ],
-)
-def test_what_stands_in_code_is_found_first(layers, query, kind, name):
-    found = look_for(layers, query)[0]
-    assert found[0] == kind and found[1].startswith(name)
+IN_CODE = [
+    ("ColumnParallelLinear.forward", "name", "ColumnParallelLinear.forward"),
+    ("RowParallelLinear.forward()", "name", "RowParallelLinear.forward"),
+    ("torch.distributed.all_reduce", "name", "all_reduce"),
+    ("dist.all_reduce", "name", "all_reduce"),
+    ("dist.all_reduce(x, group)", "name", "all_reduce"),
+    ("self._forward_impl", "name", "RowParallelLinear._forward_impl"),
+    ("forward(", "name", "MLP.forward"),
+    ("layers.py:1274", "file", "layers.py"),
+    ("megatron/core/tensor_parallel/layers.py", "file", "layers.py"),
+    ("Megatron-LM: Training", "reference", "Megatron-LM: Training"),
+]
 
 
-@pytest.mark.parametrize("query", ["nobody.nothingatall", "nothingatall(", "(", ":"])
-def test_what_is_nowhere_is_not_found(layers, query):
-    assert look_for(layers, query) == []
+def test_what_stands_in_code_is_found_first(layers):
+    for query, kind, name in IN_CODE:
+        found = look_for(layers, query)[0]
+        assert found[0] == kind and found[1].startswith(name), query
+
+
+def test_what_is_nowhere_is_not_found(layers):
+    for query in ("nobody.nothingatall", "nothingatall(", "(", ":"):
+        assert look_for(layers, query) == [], query
 
 
 def test_the_list_closes_when_the_focus_leaves(layers):

@@ -89,6 +89,7 @@ def test_fault_shows_one_of_its_answers_and_a_check_fails(
         pool.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", sorted(HANGS))
 def test_a_hang_ends_and_says_who_was_waited_for(key, as_it_is, pool2):
     fault = find(FAULTS, *key.split("/"))
