@@ -1,6 +1,6 @@
 # make read   set up, show the first stop, then fetch and resolve everything
 # make test   set up what tests need, run them: under ten minutes on two cores
-# make slow   the tests that kill whole comparisons, run four ranks or visit every page
+# make slow   the tests that kill comparisons, run four ranks or labs, or visit every page
 
 PYTHON ?= python3
 BIN := .venv/bin

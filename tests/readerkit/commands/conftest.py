@@ -37,6 +37,14 @@ def locked(desk: Desk) -> Desk:
     return desk
 
 
+@pytest.hookimpl(tryfirst=True)  # before marks decide what is run
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what measures a lab as slow."""
+    for item in items:
+        if "measure" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def measure(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Return what measures a lab, once a session, and says where its result is."""
