@@ -83,7 +83,7 @@ class ZeroStage1(torch.optim.Optimizer):
     def _owned(self, params: Iterable[nn.Parameter]) -> list[nn.Parameter]:
         return [param for param in params if self.param_to_rank[param] == self.rank]
 
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
+    def step(self) -> None:  # type: ignore[override]  # takes no closure
         """Average the gradients, update the owned parameters, share them."""
         self._sync_gradients()
         self._local_step()
@@ -121,14 +121,14 @@ class ZeroStage1(torch.optim.Optimizer):
         for handle in handles:
             handle.wait()
 
-    def zero_grad(self, set_to_none: bool = True) -> None:
+    def zero_grad(self) -> None:  # type: ignore[override]  # always to None
         """Drop all gradients."""
         for param in self.params:
             param.grad = None
 
     def state_dict(self) -> dict[str, Any]:
         """Refuse: a rank has the state of what it owns, and would save that alone."""
-        raise NotImplementedError(
+        raise RuntimeError(
             f"rank {self.rank} of {self.world_size} has a part of the optimizer state: "
             "save `optim.state_dict()` on every rank"
         )
@@ -199,7 +199,7 @@ class ZeroStage2(ZeroStage1):
             param.grad = grad
         self.main_grad = {}
 
-    def zero_grad(self, set_to_none: bool = True) -> None:
+    def zero_grad(self) -> None:  # type: ignore[override]  # always to None
         """Drop all gradients, those that were reduced and not yet used too."""
         self._finish_reduction()
         self.main_grad = {}

@@ -144,7 +144,7 @@ def mirror_page(shelf: Shelf, mirror: Mirror) -> MirrorPage:
         ),
         charts=tuple(_schedules()) if main_mini(mirror) == SCHEDULE_FILE else (),
         strips=tuple(strip_view(shelf, shelf.evidence[name], address) for name in own),
-        guests=tuple(guests),
+        guests=tuple(_guest(shelf, name, ran) for name, ran in guests.items()),
         rights=tuple(
             rights(shelf, shelf.book.upstreams[name], "") for name in upstreams
         ),
@@ -158,22 +158,26 @@ def _schedules() -> Iterator[Chart]:
         yield schedule_chart(name, DRAWN_RANKS, DRAWN_MICROBATCHES, chunks)
 
 
-def _records(shelf: Shelf, mirror: Mirror) -> tuple[list[str], list[GuestRecord]]:
-    """Return the records that a page shows in full, and those it names."""
+def _records(
+    shelf: Shelf, mirror: Mirror
+) -> tuple[list[str], dict[str, tuple[GuestSections, ...]]]:
+    """Return the records that a page shows in full, and what those it names ran."""
     address = addresses.mirror_page(mirror.id)
     own: list[str] = []
-    guests: list[GuestRecord] = []
+    guests: dict[str, tuple[GuestSections, ...]] = {}
     for one in related(mirror, shelf.evidence):
         if one.is_own or shelf.strips.get(one.comparison) == address:
             own.append(one.comparison)
             continue
-        guest = _guest(shelf, mirror, one.comparison)
-        if guest.ran or guest.is_stale:
-            guests.append(guest)
+        ran = tuple(_sections_that_ran(shelf, mirror, one.comparison))
+        if ran or shelf.evidence[one.comparison].stale:
+            guests[one.comparison] = ran
     return own, guests
 
 
-def _guest(shelf: Shelf, mirror: Mirror, comparison: str) -> GuestRecord:
+def _guest(
+    shelf: Shelf, comparison: str, ran: tuple[GuestSections, ...]
+) -> GuestRecord:
     record = shelf.evidence[comparison].record
     return GuestRecord(
         comparison=comparison,
@@ -183,7 +187,7 @@ def _guest(shelf: Shelf, mirror: Mirror, comparison: str) -> GuestRecord:
         backend=shown(record.backend),
         agrees=record.agrees,
         is_stale=bool(shelf.evidence[comparison].stale),
-        ran=tuple(_sections_that_ran(shelf, mirror, comparison)),
+        ran=ran,
         chart=bars(record),
     )
 
