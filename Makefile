@@ -67,7 +67,7 @@ bench: .venv/.test
 	@$(PYTHON) -m venv .venv
 
 .venv/.toolkit: pyproject.toml | .venv/bin/python
-	@echo "== Installing readerkit and the libraries it stands on (about 20 MB)"
+	@echo "== Installing the toolkit and the libraries it stands on (about 20 MB)"
 	@$(BIN)/python -m pip install --disable-pip-version-check --editable .
 	@touch $@
 

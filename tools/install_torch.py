@@ -26,7 +26,7 @@ def main() -> None:
     wanted = [
         item
         for item in json.loads(plan.stdout)["install"]
-        if item["metadata"]["name"] != "readerkit"
+        if not item["is_direct"]  # this checkout itself
     ]
     if not wanted:
         print("torch is there already")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ ALIASES = {
     "pp": "pipeline",
 }
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+TORCH = ("torch==2.13.0", "numpy>=1.26", "packaging>=24.2", "safetensors>=0.5")
+"""The extra ``torch`` of pyproject.toml: what minis and comparisons run on."""
 PR_SET_PDEATHSIG = 1
 """Linux prctl: the signal that the kernel sends when the parent dies."""
 _SHARED = {"__init__", "failures", "launch", "model", "traffic"}
@@ -87,8 +90,8 @@ def run_module(
     """
     if torch and importlib.util.find_spec("torch") is None:
         raise ReaderkitError(
-            "torch is not installed here, and minis run on it: "
-            "install readerkit with its extra 'torch'"
+            "torch is not installed here, and minis run on it; to install it:\n"
+            f"    {shlex.join([sys.executable, '-m', 'pip', 'install', *TORCH])}"
         )
     sys.stdout.flush()
     code = _run([sys.executable, "-m", module, *arguments], command)

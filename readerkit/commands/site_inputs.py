@@ -87,7 +87,7 @@ def find_inputs(given: Path | None) -> Inputs:
         looked = ", ".join(str(top / "site") for top in tops)
         raise ReaderkitError(
             f"no templates: looked for a folder templates in {looked}; "
-            "install readerkit again, or give the book a folder site"
+            "give the book a folder site, or install the wheel again"
         )
     minis = next((t for t in (book, *tops) if (t / "mini_impls").is_dir()), book)
     own = mine.parent / "records"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -83,6 +84,22 @@ def test_wheel_holds_the_code_the_minis_and_the_book(wheel):
         assert f"readerkit/data/{path.relative_to(ROOT).as_posix()}" in names
     tops = {name.split("/")[0] for name in names if ".dist-info" not in name}
     assert tops == {"readerkit", "mini_impls"}
+
+
+def test_wheel_has_the_name_that_the_readme_installs(wheel):
+    assert f"pip install dist/{wheel.name}\n" in (ROOT / "README.md").read_text()
+    [info] = [n for n in zipfile.ZipFile(wheel).namelist() if n.endswith("/METADATA")]
+    words = zipfile.ZipFile(wheel).read(info).decode()
+    assert words.splitlines()[1:3] == ["Name: readerkit-distributed", "Version: 0.1.0"]
+
+
+def test_without_torch_the_command_that_brings_it_is_named(installed, elsewhere):
+    done = run_installed(installed, elsewhere, "run", "ddp")
+    assert (done.returncode, done.stdout) == (1, "")
+    python, *words = shlex.split(done.stderr.splitlines()[1])
+    assert Path(python) == installed.parent / "python"
+    assert words[:4] == ["-m", "pip", "install", "torch==2.13.0"]
+    assert "readerkit" not in words
 
 
 def test_version_runs_from_any_directory(installed, elsewhere):
