@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from readerkit.anchors.anchor import Anchor
+from readerkit.anchor import Anchor
 from readerkit.counts import Count
 from readerkit.document import Path, YamlFile
 from readerkit.errors import AnchorError, ContentError, Fault

@@ -9,9 +9,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from readerkit.anchors import Anchor, SourceFile, Span, fingerprint, resolve
+from readerkit.anchor import Anchor, Span
 from readerkit.annotations import (
     Annotation,
     Comparison,
@@ -23,11 +23,21 @@ from readerkit.annotations import (
 from readerkit.errors import AnchorError, ContentError, Fault
 from readerkit.translations import Translation
 from readerkit.upstreams import Lock, LockedAnchor, Upstream
+from readerkit.upstreams.store import blob_id
+
+if TYPE_CHECKING:  # the parser comes where lines must be found
+    from readerkit.anchors import SourceFile
 
 MINIS = "minis"
 """The name of the upstream whose folder holds the mini implementations."""
 
 State = Literal["reviewed", "unreviewed", "changed", "unlocked"]
+
+Located = tuple[Span, str]
+"""Lines, and the anchor's definition, or the smallest one around them."""
+
+Remember = Callable[[str, Anchor, Callable[[], Located]], Located]
+"""Returns where an anchor stands in a blob: from memory, or else as it is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +99,30 @@ class Note:
     annotation: Annotation
     span: Span
     symbol: str
-    """The anchor's definition, or the smallest one around its lines."""
     state: State
     minis: tuple[str, ...] = ()
 
 
 class Sources:
-    """The parsed files of one upstream, each read and parsed at most once."""
+    """The parsed files of one upstream, each read and parsed at most once.
+
+    Where ``remember`` knows a place, its file is read and verified, but not parsed.
+    """
 
     def __init__(
-        self, upstream: Upstream, paths: Iterable[str], read: Callable[[str], bytes]
+        self,
+        upstream: Upstream,
+        paths: Iterable[str],
+        read: Callable[[str], bytes],
+        remember: Remember | None = None,
     ) -> None:
         self.upstream = upstream
         self.paths = frozenset(paths)
         self._read = read
+        self._remember = remember
         self._parsed: dict[str, SourceFile] = {}
         self._resolved: dict[Anchor, Span] = {}
+        self._blobs: dict[str, str] = {}
 
     def read(self, path: str) -> bytes:
         """Return the verified bytes of a file that the upstream includes."""
@@ -124,6 +142,8 @@ class Sources:
                     f"{self.upstream.name}{at} includes no file {path!r}",
                     [f"did you mean {candidate}?" for candidate in near],
                 )
+            from readerkit.anchors import SourceFile
+
             self._parsed[path] = SourceFile(path, self._read(path))
         return self._parsed[path]
 
@@ -134,8 +154,30 @@ class Sources:
             AnchorError: see ``anchors.resolve``.
         """
         if anchor not in self._resolved:
+            from readerkit.anchors import resolve
+
             self._resolved[anchor] = resolve(anchor, self.file(anchor.file))
         return self._resolved[anchor]
+
+    def place(self, anchor: Anchor) -> Located:
+        """Return the span of an anchor and its definition's name, or the one around.
+
+        Raises:
+            AnchorError: see ``anchors.resolve``.
+        """
+        path = anchor.file
+        if self._remember is None or path not in self.paths:
+            return self._find(anchor)
+        if path not in self._blobs:
+            self._blobs[path] = blob_id(self._read(path))
+        return self._remember(self._blobs[path], anchor, lambda: self._find(anchor))
+
+    def _find(self, anchor: Anchor) -> Located:
+        span = self.resolve(anchor)
+        if anchor.symbol:
+            return span, anchor.symbol
+        around = self.file(span.path).symbol_around(span.first, span.last)
+        return span, around.name if around else ""
 
 
 def resolve_notes(
@@ -162,12 +204,10 @@ def resolve_each(
     notes, faults = [], []
     for annotation in chosen:
         try:
-            span = sources.resolve(annotation.anchor)
+            span, symbol = sources.place(annotation.anchor)
         except AnchorError as error:
             faults.append(annotation.place.fault(f"{annotation.id}: {error}"))
             continue
-        around = sources.file(span.path).symbol_around(span.first, span.last)
-        symbol = annotation.anchor.symbol or (around.name if around else "")
         state = _state(lock, annotation.id, span, sources)
         minis = book.minis_beside(annotation.id)
         notes.append(Note(annotation, span, symbol, state, minis))
@@ -189,6 +229,8 @@ def check_mirrors(book: Book, minis: Sources) -> list[Fault]:
 
 def lock_notes(lock: Lock, notes: Iterable[Note], sources: Sources) -> Lock:
     """Return the lock with what ``notes`` resolve to now; reviews are kept."""
+    from readerkit.anchors import fingerprint
+
     anchors = {}
     for note in notes:
         known = lock.anchors.get(note.annotation.id)
@@ -225,5 +267,7 @@ def _state(lock: Lock, name: str, span: Span, sources: Sources) -> State:
         return "unreviewed"
     code = locked.fingerprint.code
     if locked.blob != lock.files.get(span.path):  # the pin moved since
+        from readerkit.anchors import fingerprint
+
         code = fingerprint(span, sources.file(span.path)).code
     return "reviewed" if locked.reviewed == code else "changed"

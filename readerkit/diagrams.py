@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
-from readerkit.anchors import Anchor
+from readerkit.anchor import Anchor
 from readerkit.document import YamlFile
 from readerkit.errors import AnchorError, ContentError, Fault
 from readerkit.translations import Translation, english_stamp

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from readerkit.anchors import Span
+from readerkit.anchor import Span
 from readerkit.annotations import Annotation, Mirror
 from readerkit.lit import MINIS, LitLines, lit
 from readerkit.records import Record, lines_from_text

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
-from readerkit.anchors import Span
+from readerkit.anchor import Span
 from readerkit.annotations import Event as Named
 from readerkit.annotations import Mirror, MirrorSection
 from readerkit.errors import Fault

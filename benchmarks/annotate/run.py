@@ -7,12 +7,14 @@ runs in this process by its own processor time.
 
 from __future__ import annotations
 
+import os
 import platform
 import random
 import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -52,7 +54,8 @@ def main() -> None:
         sources.file(path)
 
     print(f"{platform.platform()}, Python {platform.python_version()}, ", end="")
-    print(f"tree-sitter {tree_sitter.LANGUAGE_VERSION}, {ROUNDS} rounds\n")
+    print(f"tree-sitter {tree_sitter.LANGUAGE_VERSION}, {ROUNDS} rounds, ", end="")
+    print(f"load {os.getloadavg()[0]:.1f}\n")
     print(
         "| what | peer | median, ms | peer median, ms | ratio of medians | of minima |"
     )
@@ -60,12 +63,28 @@ def main() -> None:
 
     yaml_files = sorted(map(str, (library.root / "annotations").rglob("*.yaml")))
     scratch = [str(source_bytes[path]) for path in sorted(annotated)]
+    peer = "python start, YAML load, parse of the annotated files"
     compare(
         "warm `readerkit annotate megatron`",
-        "python start, YAML load, parse of the annotated files",
+        peer,
         script("annotate", "megatron"),
         process("-c", PEER, *yaml_files, *scratch),
     )
+    with tempfile.TemporaryDirectory() as folder:
+        for kept in ("blobs", "served"):
+            Path(folder, kept).symlink_to(library.store.root / kept)
+        compare(
+            "the same, the notes' places not known yet",
+            peer,
+            after(Path(folder), "*.places", "annotate", "megatron"),
+            process("-c", PEER, *yaml_files, *scratch),
+        )
+        compare(
+            "the same, nothing remembered",
+            peer,
+            after(Path(folder), "*", "annotate", "megatron"),
+            process("-c", PEER, *yaml_files, *scratch),
+        )
     for option in ("--help", "--version"):
         compare(
             f"`readerkit {option}`",
@@ -96,14 +115,32 @@ def main() -> None:
         scale(some, [anchor for anchor in anchors if anchor.file in some])
 
 
-def process(*arguments: str) -> Callable[[], object]:
+def process(*arguments: str, cache: Path | None = None) -> Callable[[], object]:
+    # Compiled modules are kept, as they are for a user, whatever is set here.
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    if cache:
+        env["READERKIT_CACHE"] = str(cache)
     command = [sys.executable, *arguments]
-    return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return lambda: subprocess.run(
+        command, check=True, stdout=subprocess.DEVNULL, env=env
+    )
 
 
-def script(*arguments: str) -> Callable[[], object]:
-    command = [str(Path(sys.executable).with_name("readerkit")), *arguments]
-    return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+def script(*arguments: str, cache: Path | None = None) -> Callable[[], object]:
+    own = str(Path(sys.executable).with_name("readerkit"))
+    return process(own, *arguments, cache=cache)
+
+
+def after(cache: Path, forgotten: str, *arguments: str) -> Callable[[], object]:
+    """Return a run of the command that finds a part of its memory gone."""
+    run = script(*arguments, cache=cache)
+
+    def forget_and_run() -> None:
+        for path in (cache / "parsed").glob(forgotten):
+            path.unlink()
+        run()
+
+    return forget_and_run
 
 
 Clock = Callable[[], float]

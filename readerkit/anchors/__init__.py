@@ -4,8 +4,8 @@ The only package that imports tree_sitter. It reads no file: bytes come in, span
 out.
 """
 
-from readerkit.anchors.anchor import Anchor, Span
-from readerkit.anchors.fingerprint import Fingerprint, fingerprint
+from readerkit.anchor import Anchor, Fingerprint, Span
+from readerkit.anchors.fingerprint import fingerprint
 from readerkit.anchors.resolve import resolve
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.symbols import Symbol

@@ -8,32 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from readerkit.anchors.anchor import Span
+from readerkit.anchor import Fingerprint, Span
 from readerkit.anchors.source import SourceFile
 
 NEIGHBOUR_LINES = 3
 _OPAQUE = {"string_content"}
 _OPEN, _CLOSE = b"\1", b"\2"  # no token holds these
-
-
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
-    """Hashes of the tokens in and around a span, as short hexadecimal strings."""
-
-    code: str
-    """Of all tokens of the span: what a person reviews a note against."""
-    lines: tuple[str, ...]
-    """Of each line; empty for one without tokens."""
-    before: str
-    """Of the nearest lines with tokens above the span."""
-    after: str
-    """Of the nearest lines with tokens below it."""
-    symbol: str
-    """Of the smallest definition around the span; empty at module level."""
 
 
 def fingerprint(span: Span, source: SourceFile) -> Fingerprint:

@@ -8,7 +8,7 @@ from keyword import iskeyword
 
 from tree_sitter import Node
 
-from readerkit.anchors.anchor import Anchor, Span
+from readerkit.anchor import Anchor, Span
 from readerkit.anchors.pattern import Match, compile_pattern
 from readerkit.anchors.resolve import resolve
 from readerkit.anchors.source import SourceFile

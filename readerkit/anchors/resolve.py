@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from tree_sitter import Node, Query, QueryCursor, QueryError
 
-from readerkit.anchors.anchor import Anchor, Span
+from readerkit.anchor import Anchor, Span
 from readerkit.anchors.near import near_code, near_symbols, shorten
 from readerkit.anchors.pattern import Match, compile_pattern
 from readerkit.anchors.source import PYTHON, SourceFile

@@ -115,8 +115,8 @@ def _list(library: Library, chosen: list[Upstream], as_json: bool) -> None:
     faults: list[Fault] = []
     plain: list[dict[str, Any]] = []
     for each in chosen:
-        sources = library.sources(each)
-        notes, wrong = resolve_each(library.book, sources)
+        with library.sources_to_list(each) as sources:
+            notes, wrong = resolve_each(library.book, sources)
         faults += wrong
         if as_json:
             plain += _plain_notes(library, sources, notes)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from readerkit.anchors import Span
+from readerkit.anchor import Span
 from readerkit.book import MINIS, Sources
 from readerkit.commands.folders import data_folder
 from readerkit.commands.library import Library, warn

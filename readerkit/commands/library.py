@@ -13,14 +13,14 @@ from pathlib import Path
 
 import click
 
-from readerkit.book import MINIS, Book, Sources, check_mirrors, resolve_each
+from readerkit.book import MINIS, Book, Remember, Sources, check_mirrors, resolve_each
 from readerkit.commands.folders import (
     PACKAGE,
     cache_folder,
     data_folder,
     shipped_book,
 )
-from readerkit.commands.memo import Memo
+from readerkit.commands.memo import Memo, Places
 from readerkit.commands.overlay import for_this_book, read_with_overlay
 from readerkit.errors import ContentError, Fault, ReaderkitError
 from readerkit.reading import BookFile, read_book
@@ -93,14 +93,24 @@ class Library:
             f"readerkit fetch {upstream.name} --update-lock"
         )
 
-    def sources(self, upstream: Upstream) -> Sources:
+    def sources(self, upstream: Upstream, remember: Remember | None = None) -> Sources:
         """Return an upstream's verified files; what is missing is fetched first."""
         if upstream.folder:
-            return self._folder_sources(upstream)
+            files = self._folder_files(upstream)
+            return Sources(upstream, files, files.__getitem__, remember)
         lock = self.lock(upstream)
-        return Sources(
-            upstream, lock.files, lambda path: self._read(upstream, lock, path)
-        )
+
+        def read(path: str) -> bytes:
+            return self._read(upstream, lock, path)
+
+        return Sources(upstream, lock.files, read, remember)
+
+    @contextmanager
+    def sources_to_list(self, upstream: Upstream) -> Iterator[Sources]:
+        """Yield an upstream's files; places that are known are not looked for again."""
+        places = Places(self.store.root, self.root, upstream.name)
+        yield self.sources(upstream, places.find)
+        places.save()
 
     def came_from(self, upstream: Upstream) -> Provenance | None:
         """Return where the cached bytes of an upstream came from."""
@@ -124,13 +134,12 @@ class Library:
             )
         return data
 
-    def _folder_sources(self, upstream: Upstream) -> Sources:
+    def _folder_files(self, upstream: Upstream) -> dict[str, bytes]:
         beside = [self.root, PACKAGE.parent]
         root = next(
             (top for top in beside if (top / upstream.folder).is_dir()), self.root
         )
-        files = files_below(root, upstream, None)
-        return Sources(upstream, files, files.__getitem__)
+        return files_below(root, upstream, None)
 
 
 def open_library(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
-from readerkit.anchors import Span
+from readerkit.anchor import Span
 from readerkit.book import MINIS, Note, Sources
 from readerkit.commands.evidence import lit_in, read_records
 from readerkit.commands.library import Library

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from readerkit.anchors import Anchor
+from readerkit.anchor import Anchor
 from readerkit.book import Sources
 from readerkit.commands.library import Library
 from readerkit.commands.site_estimates import work_out

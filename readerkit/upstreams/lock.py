@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from readerkit.anchors import Fingerprint, Span
+from readerkit.anchor import Fingerprint, Span
 from readerkit.errors import ContentError, Fault
 from readerkit.wording import counted
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from readerkit.anchors.anchor import Span
+from readerkit.anchor import Span
 
 
 @dataclass(frozen=True, slots=True)

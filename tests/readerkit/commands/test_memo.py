@@ -1,14 +1,37 @@
+import hashlib
+import json
+
 import pytest
 
-from tests.helpers import ANNOTATIONS
+from tests.helpers import ANNOTATIONS, SAMPLE, make_book, run, run_process, write_files
 
 
 @pytest.fixture
 def memo(desk, tmp_path):
     """The one file of parsed content, after a first run."""
     assert desk.run("annotate").code == 0
-    [path] = (tmp_path / "cache" / "parsed").iterdir()
+    [path] = (tmp_path / "cache" / "parsed").glob("*.parsed")
     return path
+
+
+@pytest.fixture
+def places(desk, tmp_path):
+    """The one file of places found, after a first run."""
+    assert desk.run("annotate").code == 0
+    [path] = (tmp_path / "cache" / "parsed").glob("*.places")
+    return path
+
+
+def forge(places, change):
+    """Rewrite what is remembered, so that it is whole but for what it says."""
+    kept = json.loads(places.read_bytes().partition(b"\n")[2])
+    change(kept)
+    body = json.dumps(kept).encode()
+    places.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+
+
+def elsewhere(kept):
+    kept["places"] = {key: [1, 2, "nowhere"] for key in kept["places"]}
 
 
 def test_second_run_shows_the_same_and_writes_nothing(desk, memo):
@@ -60,3 +83,55 @@ def test_damaged_memory_is_as_good_as_none(damage, desk, memo):
     done = desk.run("annotate", "--json")
     assert (done.code, done.out, done.err) == (0, expected, "")
     assert memo.read_bytes() == whole
+
+
+# --- places ---
+
+
+def test_known_places_are_shown_again_without_a_parser(desk, places):
+    written = places.stat().st_mtime_ns
+    first = desk.run("annotate").out
+    at = ("--book", str(desk.book.root))
+    again = run_process("annotate", *at, environment={"PYTHONPROFILEIMPORTTIME": "1"})
+    assert (again.code, again.out) == (0, first)
+    assert "readerkit.book" in again.err and "tree_sitter" not in again.err
+    assert places.stat().st_mtime_ns == written
+
+
+def test_an_edited_anchor_is_found_anew(desk, places):
+    path = desk.book.path("sample/linear.yaml")
+    path.write_text(ANNOTATIONS.replace("symbol: step", "symbol: Linear.__init__"))
+    assert "Linear.__init__  lib/linear.py:7-8" in desk.run("annotate").out
+
+
+def test_an_edited_file_is_searched_anew(tmp_path, capsys):
+    notes = ANNOTATIONS.replace("lib/", "ours/")
+    book = make_book(
+        tmp_path, more={"ours/linear.yaml": notes, "sample/linear.yaml": ""}
+    )
+    source = write_files(book.root, {"ours/linear.py": SAMPLE}) / "ours" / "linear.py"
+    pins = book.path("upstreams.yaml")
+    ours = {"name": "ours", "title": "Ours", "folder": "ours", "include": ["ours/*.py"]}
+    pins.write_text(json.dumps([*json.loads(pins.read_text()), ours]))
+    at = ("annotate", "ours", "--book", str(book.root))
+    for before, lines in (("", "14-17"), ("# one\n", "15-18"), ("# two\n\n", "16-19")):
+        source.write_text(before + SAMPLE)
+        assert f"ours/linear.py:{lines}" in run(capsys, *at).out
+
+
+def test_places_that_other_code_found_count_for_nothing(desk, places):
+    expected = desk.run("annotate").out
+    forge(places, elsewhere)
+    assert "nowhere" in desk.run("annotate").out  # what follows is no accident
+    forge(places, lambda kept: kept.update(made_by="another version"))
+    assert desk.run("annotate").out == expected
+
+
+def test_what_is_held_against_a_lock_is_found_anew(locked, tmp_path):
+    assert locked.run("annotate").code == 0
+    [places] = (tmp_path / "cache" / "parsed").glob("*.places")
+    forge(places, elsewhere)
+    assert locked.run("annotate", "--check").code == 0
+    before = locked.lock().read_bytes()
+    assert locked.run("annotate", "--update-lock").code == 0
+    assert locked.lock().read_bytes() == before

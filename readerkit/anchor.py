@@ -1,4 +1,7 @@
-"""What an author writes (Anchor) and what it stands for (Span)."""
+"""What an author writes (Anchor), what it stands for (Span), how it is known again.
+
+Apart from ``anchors``, which finds the lines: who speaks of places needs no parser.
+"""
 
 from __future__ import annotations
 
@@ -88,6 +91,22 @@ class Anchor:
         return {
             _KEY_OF.get(name, name): item for name, item in items if item is not None
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Hashes of the tokens in and around a span, as short hexadecimal strings."""
+
+    code: str
+    """Of all tokens of the span: what a person reviews a note against."""
+    lines: tuple[str, ...]
+    """Of each line; empty for one without tokens."""
+    before: str
+    """Of the nearest lines with tokens above the span."""
+    after: str
+    """Of the nearest lines with tokens below it."""
+    symbol: str
+    """Of the smallest definition around the span; empty at module level."""
 
 
 _KEY_OF = {"start": "from", "stop": "to"}
