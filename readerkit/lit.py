@@ -15,6 +15,7 @@ from readerkit.anchor import Span
 from readerkit.annotations import Event as Named
 from readerkit.annotations import Mirror, MirrorSection
 from readerkit.errors import Fault
+from readerkit.numbers import format_bytes
 from readerkit.records import Event, RankEvents, Record, lines_from_text
 
 MINIS = "minis"
@@ -270,7 +271,7 @@ def _say_rank(sent: Sequence[Sent]) -> str:
     if not sent:
         return ""
     calls = ", ".join(say_calls(each.op, each.calls) for each in sent)
-    return f"{calls}, {say_bytes(sum(each.payload_bytes for each in sent))}"
+    return f"{calls}, {format_bytes(sum(each.payload_bytes for each in sent))}"
 
 
 def say_calls(op: str, calls: int) -> str:
@@ -282,11 +283,3 @@ def say_calls(op: str, calls: int) -> str:
 def op_name(op: str) -> str:
     """Return what an operation is called: ``all-gather``."""
     return _NAMES.get(op, op)
-
-
-def say_bytes(number: int) -> str:
-    """Return bytes in the unit that keeps them short; a MB is 10**6 bytes."""
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if number >= size:
-            return f"{number / size:.1f} {unit}"
-    return f"{number} B"

@@ -40,6 +40,7 @@ def list_known(as_json: bool) -> None:
     """
     from readerkit.commands.catalog import load_clusters, load_gpus, load_models
     from readerkit.estimate.shape import parameter_count
+    from readerkit.numbers import format_bytes, format_flop_rate, format_rate
 
     models = {
         name: (parameter_count(shape), source)
@@ -82,8 +83,8 @@ def list_known(as_json: bool) -> None:
     rows = [
         (
             name,
-            f"{gpu.memory_bytes / 1e9:.0f} GB, {gpu.flops_per_s / 1e12:.0f} TFLOP/s, "
-            f"{gpu.link_bytes_per_s / 1e9:.0f} GB/s",
+            f"{format_bytes(gpu.memory_bytes)}, {format_flop_rate(gpu.flops_per_s)}, "
+            f"{format_rate(gpu.link_bytes_per_s)}",
             gpu.source,
         )
         for name, gpu in gpus.items()
@@ -98,8 +99,8 @@ def list_known(as_json: bool) -> None:
         (
             name,
             f"{cluster.gpus_per_node} × {cluster.gpu.name}, "
-            f"{cluster.inside_bytes_per_s / 1e9:g} GB/s in, "
-            f"{cluster.between_bytes_per_s / 1e9:g} GB/s between",
+            f"{format_rate(cluster.inside_bytes_per_s)} in, "
+            f"{format_rate(cluster.between_bytes_per_s)} between",
             cluster.source,
         )
         for name, cluster in clusters.items()

@@ -147,7 +147,7 @@ def _exit_unless_it_fits(estimates: list[Estimate]) -> None:
 
 
 def _print_timeline(moments: list[dict[str, Any]], usable: float | None) -> None:
-    from readerkit.render.estimate_table import format_bytes
+    from readerkit.render.estimate_table import both_bytes
 
     click.secho(
         "\nin order of time: what is allocated, and what is held then", bold=True
@@ -158,4 +158,4 @@ def _print_timeline(moments: list[dict[str, Any]], usable: float | None) -> None
         mark = "  <- fails" if over else ""
         failed = failed or over
         what = f"{moment['moment']}: {moment['allocates']}"
-        click.echo(f"{what:<44}{format_bytes(moment['held'])}{mark}")
+        click.echo(f"{what:<44}{both_bytes(moment['held'])}{mark}")

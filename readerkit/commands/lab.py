@@ -119,6 +119,7 @@ def _file_name(chosen: Lab, *, on_gpus: bool) -> str:
 
 def _draw_steps(path: Path) -> None:
     from readerkit.labs.results import DdpResult, read_result
+    from readerkit.numbers import format_bytes
     from readerkit.render.plot import Bars, bar_plot
     from readerkit.upstreams.store import write_atomically
 
@@ -127,7 +128,7 @@ def _draw_steps(path: Path) -> None:
     for step in sorted(result.steps, key=lambda step: step.world_size):
         rates.setdefault(step.gradient_bytes, []).append(step.sequences / step.step_s)
     rows = [
-        Bars(f"{size / 1e6:.1f} MB of gradients", tuple(values))
+        Bars(f"{format_bytes(size)} of gradients", tuple(values))
         for size, values in sorted(rates.items())
     ]
     where = result.environment

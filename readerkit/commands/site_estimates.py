@@ -16,6 +16,7 @@ from readerkit.estimate.plan import plan as make_plan
 from readerkit.estimate.plan_search import Question
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.volumes import estimate_step_traffic
+from readerkit.numbers import format_bytes, format_rate, format_seconds
 from readerkit.render.html.estimate_page import Examples, Group, Worked
 
 RESERVE = 0.1
@@ -140,7 +141,7 @@ def _ring() -> Group:
         for algorithm in ("ring", "tree"):
             options = {
                 "ranks": RING_RANKS,
-                "bandwidth": f"{bandwidth / 1e9:g}GB",
+                "bandwidth": format_bytes(bandwidth).replace(" ", ""),
                 "latency_us": f"{latency * 1e6:g}",
                 "algorithm": algorithm,
             }
@@ -157,7 +158,7 @@ def _ring() -> Group:
             worked.append(Worked(name, command + _flags(options), estimate))
     return Group(
         f"an all-reduce over {RING_RANKS} ranks, between nodes of {CLUSTER}: "
-        f"{bandwidth / 1e9:g} GB/s, {latency * 1e6:g} µs a step",
+        f"{format_rate(bandwidth)}, {format_seconds(latency)} a step",
         tuple(worked),
     )
 

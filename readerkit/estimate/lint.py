@@ -20,6 +20,7 @@ from readerkit.estimate.states import precision
 from readerkit.estimate.step_time import Assumptions, StepTime, step_time
 from readerkit.estimate.timeline import first_failure
 from readerkit.estimate.volumes import dp_step_traffic
+from readerkit.numbers import format_bytes, format_rate, format_seconds
 
 MAX_BUBBLE = 0.2
 """Of total time; a pipeline with four times as many microbatches as ranks has 16%."""
@@ -129,7 +130,7 @@ def _memory(setting: Setting) -> Iterator[Finding]:
     yield Finding(
         "does-not-fit",
         "the most loaded GPU holds more than it has",
-        f"{held / 1e9:.1f} GB at the peak; {failure}",
+        f"{format_bytes(held, 2)} at the peak; {failure}",
         "more sharding (tp, pp, ZeRO), a smaller microbatch, or recompute",
     )
 
@@ -145,7 +146,8 @@ def _sync(setting: Setting) -> Iterator[Finding]:
         "needless-sync",
         f"--sync: gradients are summed after each of {layout.microbatches} "
         "microbatches",
-        f"a step sends {now / 1e9:.2f} GB for data parallelism, and {then / 1e9:.2f} "
+        f"a step sends {format_bytes(now, 2)} for data parallelism, and "
+        f"{format_bytes(then, 2)} "
         f"with no_sync, {1 - after.total / before.total:.1%} shorter",
         "--no-sync: one sum, after the last microbatch",
     )
@@ -170,8 +172,8 @@ def _tensor_parallel(setting: Setting, now: StepTime) -> Iterator[Finding]:
         "tp-across-nodes",
         f"tp {layout.tp} on nodes of {per_node} GPUs: every layer's collectives cross "
         "the network",
-        f"{number} ({cluster.inside_bytes_per_s / 1e9:g} GB/s a GPU inside, "
-        f"{cluster.between_bytes_per_s / 1e9:g} between)",
+        f"{number} ({format_rate(cluster.inside_bytes_per_s)} a GPU inside, "
+        f"{format_rate(cluster.between_bytes_per_s)} between)",
         f"tp {per_node} at most; the rest as pipeline or data parallel",
     )
 
@@ -198,8 +200,8 @@ def _straddling(setting: Setting) -> Iterator[Finding]:
                 "straddling-groups",
                 f"{axis} {size} does not divide a node of {per_node} GPUs",
                 f"{over} of {groups} groups have members in two nodes, and each waits "
-                f"for {setting.cluster.between_bytes_per_s / 1e9:g} GB/s instead of "
-                f"{setting.cluster.inside_bytes_per_s / 1e9:g}",
+                f"for {format_rate(setting.cluster.between_bytes_per_s)} instead of "
+                f"{format_rate(setting.cluster.inside_bytes_per_s)}",
                 f"a divisor of {per_node}",
             )
             return
@@ -290,10 +292,11 @@ def _accumulation(setting: Setting, now: StepTime) -> Iterator[Finding]:
         "needless-accumulation",
         f"{k} microbatches of {layout.micro_batch} where "
         f"{larger.microbatches} of {larger.micro_batch} fit",
-        f"{setting.held(larger) / 1e9:.1f} GB of {setting.usable_bytes / 1e9:.1f} "
-        f"would be held; a step sends {setting.sent(layout) / 1e9:.2f} GB for data "
-        f"parallelism now, {setting.sent(larger) / 1e9:.2f} then, and is "
-        f"{saved * 1e3:.1f} ms shorter",
+        f"{format_bytes(setting.held(larger), 2)} of "
+        f"{format_bytes(setting.usable_bytes, 2)} would be held; a step sends "
+        f"{format_bytes(setting.sent(layout), 2)} for data parallelism now, "
+        f"{format_bytes(setting.sent(larger), 2)} then, and is "
+        f"{format_seconds(saved, 1)} shorter",
         f"--micro-batch {larger.micro_batch}",
     )
 
@@ -337,8 +340,9 @@ def _recompute(setting: Setting, now: StepTime) -> Iterator[Finding]:
             yield Finding(
                 "needless-recompute",
                 f"full recompute where {kind} fits",
-                f"{setting.held(lighter) / 1e9:.1f} GB of "
-                f"{setting.usable_bytes / 1e9:.1f}, and the step {saved:.1%} shorter",
+                f"{format_bytes(setting.held(lighter), 2)} of "
+                f"{format_bytes(setting.usable_bytes, 2)}, and the step {saved:.1%} "
+                "shorter",
                 f"--recompute {kind}",
             )
             return

@@ -29,6 +29,7 @@ from readerkit.estimate.states import (
     precision,
 )
 from readerkit.estimate.timeline import first_failure
+from readerkit.numbers import format_bytes
 
 
 def estimate_training(
@@ -129,7 +130,7 @@ def _other_conventions(
         for name, kept in PRECISIONS.items()
         if name != convention
     )
-    listed = ", ".join(f"{name} {total / 1e9:.1f} GB" for name, total in totals)
+    listed = ", ".join(f"{name} {format_bytes(total, 2)}" for name, total in totals)
     return f"the total by other conventions: {listed}"
 
 
@@ -274,7 +275,8 @@ def estimate_inference(
         left = usable - weights - cache
         fits = "fits" if left >= 0 else "does not fit"
         notes.insert(
-            0, f"{fits}: {left / 1e9:.1f} GB left of {usable / 1e9:.1f} usable"
+            0,
+            f"{fits}: {format_bytes(left, 2)} left of {format_bytes(usable, 2)} usable",
         )
         room = (usable - weights) / per_token
         items.append(
@@ -337,7 +339,7 @@ def estimate_states(
     total = sum(item.value for item in items[1:])
     items.append(Item("total", total, "bytes", "the sum", SOURCE, "no activations"))
     others = ", ".join(
-        f"{name} {held / 1e9:.1f} GB"
+        f"{name} {format_bytes(held, 2)}"
         for name in PRECISIONS
         if name != convention
         for held in [

@@ -30,6 +30,7 @@ from readerkit.estimate.step_time import (
     ranks_in_node,
     step_time,
 )
+from readerkit.numbers import format_billions, format_bytes, format_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def _reasons(question: Question, layout: Layout, time: StepTime) -> Iterator[str
         if layout.tp <= cluster.gpus_per_node:
             yield (
                 f"tp {layout.tp} stays inside the node: "
-                f"{cluster.inside_bytes_per_s / 1e9:g} GB/s a GPU, {share:.1%} of the "
+                f"{format_rate(cluster.inside_bytes_per_s)} a GPU, {share:.1%} of the "
                 "step"
             )
         else:
@@ -207,7 +208,8 @@ def _rejected(
             "does not fit",
             len(misfit),
             f"nearest: {name_layout(nearest.leanest)} needs "
-            f"{nearest.least_bytes / 1e9:.1f} GB of {question.usable_bytes / 1e9:.1f}",
+            f"{format_bytes(nearest.least_bytes, 2)} of "
+            f"{format_bytes(question.usable_bytes, 2)}",
         )
     yield from _slower(fitting, question, ranked)
     for why, (count, example) in search.dropped.items():
@@ -240,8 +242,9 @@ def _memory_reason(question: Question) -> str:
     states = kept.total * params
     usable = question.usable_bytes
     text = (
-        f"{kept.total} B × {params / 1e9:.2f} B parameters = {states / 1e9:,.1f} GB of "
-        f"weights, gradients and optimizer; one GPU offers {usable / 1e9:.1f} GB"
+        f"{kept.total} B × {format_billions(params)} parameters = "
+        f"{format_bytes(states, 2)} of weights, gradients and optimizer; one GPU "
+        f"offers {format_bytes(usable, 2)}"
     )
     if states <= usable:
         return f"fits one GPU, before activations: {text}"

@@ -11,6 +11,7 @@ from readerkit.estimate.quantity import (
 from readerkit.estimate.states import (
     Precision,
 )
+from readerkit.numbers import format_bytes
 
 STEADY = "second forward"
 
@@ -60,7 +61,8 @@ def first_failure(
         if moment.held_bytes > usable:
             return (
                 f"does not fit: fails at '{moment.name}' ({moment.what}): "
-                f"{moment.held_bytes / 1e9:.1f} GB held, {usable / 1e9:.1f} GB usable"
+                f"{format_bytes(moment.held_bytes, 2)} held, "
+                f"{format_bytes(usable, 2)} usable"
             )
-    free = (usable - most.total) / 1e9
-    return f"fits: {free:.1f} GB of {usable / 1e9:.1f} GB usable are left"
+    free = usable - most.total
+    return f"fits: {format_bytes(free, 2)} of {format_bytes(usable, 2)} usable are left"

@@ -17,6 +17,7 @@ from readerkit.labs.results import (
     GenerationResult,
     Result,
 )
+from readerkit.numbers import format_bytes, format_rate, format_seconds
 
 TOLERANCE = 1e-5
 """Of losses and parameters in fp32 after ten steps, where sums have another order."""
@@ -101,8 +102,8 @@ def _bus_bandwidths(result: DdpResult) -> str:
             seconds=row.median_s,
         )
         texts.append(
-            f"{row.bytes:,} B in {1e3 * row.median_s:.2f} ms, "
-            f"busbw {rate / 1e9:.3g} GB/s"
+            f"{row.bytes:,} B in {format_seconds(row.median_s)}, "
+            f"busbw {format_rate(rate)}"
         )
     return f"{len(ordered)} sizes: " + "; ".join(texts)
 
@@ -120,7 +121,7 @@ def _scaling(one: DdpStep, many: DdpStep) -> str:
     speed_up = (many.sequences / many.step_s) / (one.sequences / one.step_s)
     share = many.all_reduce_s / many.step_s
     return (
-        f"{many.gradient_bytes / 1e6:.1f} MB of gradients: {speed_up:.2f}x the "
+        f"{format_bytes(many.gradient_bytes)} of gradients: {speed_up:.2f}x the "
         f"sequences a second, {share:.0%} of the step is all-reduce"
     )
 
@@ -147,8 +148,8 @@ def check_generation(result: GenerationResult) -> list[Item]:
         (one, many, one.token_s / many.token_s) for one, many in pairs if many.token_s
     ]
     curve = "; ".join(
-        f"width {many.hidden_size}: {1e3 * one.token_s:.2f} -> "
-        f"{1e3 * many.token_s:.2f} ms a token, {ratio:.2f}x"
+        f"width {many.hidden_size}: {format_seconds(one.token_s)} -> "
+        f"{format_seconds(many.token_s)} a token, {ratio:.2f}x"
         for one, many, ratio in ratios
     )
     return [
@@ -248,7 +249,7 @@ def _policies(result: FsdpResult) -> Iterable[str]:
         if step.world_size == result.world_size:
             yield (
                 f"{step.policy}: {step.tokens_per_s:,.0f} tokens/s, at most "
-                f"{step.largest_group_bytes / 1e6:.1f} MB of parameters in a group"
+                f"{format_bytes(step.largest_group_bytes)} of parameters in a group"
             )
 
 

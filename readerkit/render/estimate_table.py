@@ -8,54 +8,47 @@ from collections.abc import Sequence
 import click
 
 from readerkit.estimate.quantity import Estimate, Item, Number
+from readerkit.numbers import (
+    format_billions,
+    format_binary,
+    format_bytes,
+    format_flop_rate,
+    format_flops,
+    format_rate,
+    format_seconds,
+    format_share,
+)
 from readerkit.render.visible import visible_line
 
 WIDTH = 80
-_DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
-_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _NUMBER_COLUMN = 34
 
 
-def format_bytes(value: Number) -> str:
+def both_bytes(value: Number) -> str:
     """Return bytes in 10^3n, and beside it in 2^10n."""
-    decimal, binary = _scaled(value, 1000, _DECIMAL), _scaled(value, 1024, _BINARY)
+    decimal, binary = format_bytes(value, 2), format_binary(value, 2)
     return decimal if abs(value) < 1000 else f"{decimal:>12}  {binary:>12}"
-
-
-def _scaled(value: Number, step: int, units: Sequence[str]) -> str:
-    size, power = float(abs(value)), 0
-    while size >= step * 0.9995 and power < len(units) - 1:
-        size, power = size / step, power + 1
-    sign = "-" if value < 0 else ""
-    digits = 0 if power == 0 and size == int(size) else 2
-    return f"{sign}{size:,.{digits}f} {units[power]}"
-
-
-def format_seconds(value: Number) -> str:
-    """Return a time in the unit that shows it best."""
-    for unit, size in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= size:
-            return f"{value / size:,.2f} {unit}"
-    return f"{value / 1e-9:,.2f} ns"
 
 
 def format_value(item: Item) -> str:
     """Return an item's number as a person reads it."""
     value, unit = item.value, item.unit
     if unit == "bytes":
-        return format_bytes(value)
+        return both_bytes(value)
     if unit == "bytes/s":
-        return f"{value / 1e9:,.2f} GB/s"
+        return format_rate(value, 2)
     if unit == "fraction":
-        return f"{value:.2%}"
+        return format_share(value)
     if unit == "times":
         return f"{value:,.4g}x"
     if unit == "seconds":
         return format_seconds(value)
-    if unit in ("FLOPs", "FLOP/s"):
-        return f"{value:.4g} {unit}"
+    if unit == "FLOPs":
+        return format_flops(value)
+    if unit == "FLOP/s":
+        return format_flop_rate(value, 2)
     if unit == "parameters":
-        return f"{value:,.0f}  ({value / 1e9:,.2f} B)"
+        return f"{value:,.0f}  ({format_billions(value)})"
     if unit == "USD":
         return f"${value:,.2f}"
     shown = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"

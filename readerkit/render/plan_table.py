@@ -11,6 +11,7 @@ from readerkit.estimate.layout import Layout
 from readerkit.estimate.lint import Finding
 from readerkit.estimate.plan import Plan, Ranked
 from readerkit.estimate.states import precision
+from readerkit.numbers import format_bytes, format_flop_rate
 
 _WIDTH = 80
 HEAD = (
@@ -59,9 +60,10 @@ def assumed(plan: Plan) -> str:
         f"{question.global_batch} × {question.sequence} tokens; micro is "
         f"microbatches × sequences in each. {question.convention}: "
         f"{precision(question.convention).says}. {question.reserve:.0%} of "
-        f"{gpu.memory_bytes / 1e9:g} GB (as sold, in 10^9 bytes) kept free. Assumed: "
-        f"kernels at {efficiency:.0%} of {gpu.flops_per_s / 1e12:g} TFLOP/s ({source}),"
-        f" each activation through memory {assumed.memory_passes:g} times, links at "
+        f"{format_bytes(gpu.memory_bytes)} (as sold, in 10^9 bytes) kept free. "
+        f"Assumed: kernels at {efficiency:.0%} of "
+        f"{format_flop_rate(gpu.flops_per_s, 1)} ({source}), each activation through "
+        f"memory {assumed.memory_passes:g} times, links at "
         f"{assumed.link_efficiency:.0%}, {assumed.overlap:.0%} of data-parallel "
         f"traffic hidden. MFU counts {counted}."
     )
@@ -80,7 +82,7 @@ def _cells(place: int, each: Ranked) -> tuple[str, ...]:
         *map(str, sizes),
         f"{layout.microbatches} × {layout.micro_batch}",
         _chunks(layout),
-        f"{each.memory.total / 1e9:.1f} GB",
+        format_bytes(each.memory.total, 1),
         f"{time.communication_share:.1%}",
         f"{time.bubble_share:.1%}",
         f"{time.mfu:.0%}",

@@ -12,7 +12,6 @@ from readerkit.lit import (
     Sent,
     lit,
     lit_section,
-    say_bytes,
     say_lit,
     say_section,
     say_sent,
@@ -88,7 +87,7 @@ def test_lines_that_led_to_a_call_sent_it():
     assert found.sent == ((Sent("all_reduce", 1, 600_000),),) * 2
     assert not found.stale
     assert say_lit([found]) == [
-        "ran in tp_sample (2 ranks): 1 all-reduce, 600.0 kB a rank"
+        "ran in tp_sample (2 ranks): 1 all-reduce, 600 kB a rank"
     ]
 
 
@@ -158,15 +157,7 @@ def test_ranks_that_sent_different_things_are_told_apart():
 
 def test_several_records_each_have_a_row():
     rows = say_lit(look(10, 20, [record("a_x"), record("b_y", step="")]))
-    assert rows == ["ran in a_x (2 ranks): 1 all-reduce, 600.0 kB a rank"]
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1_200_000, "1.2 MB")],
-)
-def test_bytes_are_short(number, text):
-    assert say_bytes(number) == text
+    assert rows == ["ran in a_x (2 ranks): 1 all-reduce, 600 kB a rank"]
 
 
 def test_a_section_has_the_events_that_it_names():
@@ -180,11 +171,11 @@ def test_a_section_has_the_events_that_it_names():
     assert found.mini == ((), ())
     assert say_section([found]) == [
         "in tp_sample (2 ranks): mini sent nothing; "
-        "upstream 1 all-reduce, 600.0 kB a rank"
+        "upstream 1 all-reduce, 600 kB a rank"
     ]
     alike = replace(found, mini=found.upstream)
     assert say_section([alike]) == [
-        "in tp_sample (2 ranks): both 1 all-reduce, 600.0 kB a rank"
+        "in tp_sample (2 ranks): both 1 all-reduce, 600 kB a rank"
     ]
 
 

@@ -16,13 +16,13 @@ from markupsafe import Markup
 
 from readerkit.diagrams import Diagram
 from readerkit.errors import ContentError, Fault
+from readerkit.numbers import format_bytes, format_number
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.file_page import Rights, rights_of, view
 from readerkit.render.html.markdown import FormulaError, line, prose, title
 from readerkit.render.html.notes import NoteView
-from readerkit.render.html.quantity import number, size
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.html.words import Text
@@ -283,9 +283,9 @@ def _reckoned(part: _Part, row: str) -> tuple[Markup, Markup, Markup]:
         value, unit = float(match[1]), (match[2] or "").strip()
         product *= value
         units.append(unit)
-        factors.append(f"{number(value) if value < 1e6 else match[1]} {unit}")
+        factors.append(f"{format_number(value) if value < 1e6 else match[1]} {unit}")
     is_bytes = any(unit.startswith("B/") for unit in units)
-    result = size(product) if is_bytes else f"{product:.3g} {units[0]}"
+    result = format_bytes(product) if is_bytes else f"{product:.3g} {units[0]}"
     return shown(" × ".join(factors)), shown(result), line(about)
 
 

@@ -12,8 +12,8 @@ from typing import Literal
 
 from markupsafe import Markup
 
+from readerkit.numbers import format_bytes, format_number
 from readerkit.render.html.escape import shown
-from readerkit.render.html.quantity import number, size
 
 _WIDTH, _HEIGHT = 640, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 12, 12, 38
@@ -106,7 +106,7 @@ def loss_chart(name: str, series: Mapping[str, Sequence[float]]) -> Markup:
         parts.append(_box(_WIDTH - 132, y - 8, 10, 10, f"key s{index}"))
         parts.append(_text(_WIDTH - 116, y + 1, "tick", label))
     ends = "; ".join(
-        f"{label} from {number(line[0])} to {number(line[-1])}"
+        f"{label} from {format_number(line[0])} to {format_number(line[-1])}"
         for label, line in series.items()
     )
     text = f"Loss over {steps} steps: {ends}."
@@ -133,8 +133,10 @@ def memory_chart(name: str, rows: Sequence[tuple[str, str, int]]) -> Markup:
         width = (_WIDTH - left - 90) * count / most
         kind = "key s0" if side == "mini" else "key s1"
         parts.append(_box(left, y + 2, max(width, 0.5), step - 7, kind))
-        parts.append(_text(left + width + 6, y + 13, "tick", size(count)))
-    words = "; ".join(f"{category}, {side}: {size(n)}" for category, side, n in rows)
+        parts.append(_text(left + width + 6, y + 13, "tick", format_bytes(count)))
+    words = "; ".join(
+        f"{category}, {side}: {format_bytes(n)}" for category, side, n in rows
+    )
     text = f"Bytes that one rank holds: {words}."
     return _frame(name, "Memory by category", text, height, Markup("").join(parts))
 
@@ -158,20 +160,20 @@ def stack_chart(name: str, title: str, stacks: Sequence[Stack], limit: float) ->
             x += width
         # The figure stands clear of the line.
         x = max(x, at) if x + 60 > at else x
-        parts.append(_text(x + 6, y + 18, "tick", size(total)))
+        parts.append(_text(x + 6, y + 18, "tick", format_bytes(total)))
     parts.append(_line(at, top - 4, at, foot, "limit"))
-    parts.append(_text(at, top - 8, "tick mid", f"usable: {size(limit)}"))
+    parts.append(_text(at, top - 8, "tick mid", f"usable: {format_bytes(limit)}"))
     for index, kind in enumerate(kinds):
         x, y = left + 190 * (index % 3), foot + 12 + 18 * (index // 3)
         parts.append(_box(x, y, 10, 10, f"part p{index}"))
         parts.append(_text(x + 15, y + 9, "tick", kind))
     height = foot + 16 + 18 * -(-len(kinds) // 3)
     words = "; ".join(
-        f"{stack.name}: {size(total)}, of it "
-        + ", ".join(f"{part} {size(count)}" for part, count in stack.parts)
+        f"{stack.name}: {format_bytes(total)}, of it "
+        + ", ".join(f"{part} {format_bytes(count)}" for part, count in stack.parts)
         for stack, total in zip(stacks, totals, strict=True)
     )
-    text = f"Bytes held at once, with {size(limit)} usable. {words}."
+    text = f"Bytes held at once, with {format_bytes(limit)} usable. {words}."
     return _frame(name, title, text, height, Markup("").join(parts))
 
 

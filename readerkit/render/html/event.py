@@ -11,10 +11,10 @@ from markupsafe import Markup
 from readerkit.book import MINIS
 from readerkit.evidence import Evidence
 from readerkit.lit import op_name
+from readerkit.numbers import format_bytes
 from readerkit.records import Event, Match, RankEvents, Site
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
-from readerkit.render.html.quantity import size
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.html.words import Text, label
 
@@ -188,7 +188,7 @@ class _Writer:
         short = SHORT.get(event.op, event.op[:2].upper())
         return EventCell(
             operation=Operation(event.op, short, op_name(event.op)),
-            bytes=size(event.payload_bytes),
+            bytes=format_bytes(event.payload_bytes),
             account=self.accounts[_account(event)],
             page=stack.frames[0].page if stack.frames and not missing else "",
             stack=stack.id if stack.frames else "",
@@ -205,7 +205,7 @@ def _account(event: Event) -> Text:
 def _told(event: Event) -> Iterator[tuple[str, str]]:
     """Yield what is known of an event, in English and in Spanish."""
     what, dtype = op_name(event.op), event.dtype
-    count = size(event.payload_bytes)
+    count = format_bytes(event.payload_bytes)
     yield f"{what} of {count} {dtype}", f"{what} de {count} {dtype}"
     peer = "" if event.peer is None else f", with rank {event.peer}"
     other = "" if event.peer is None else f", con el rank {event.peer}"

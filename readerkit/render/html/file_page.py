@@ -13,12 +13,12 @@ from readerkit.book import MINIS, Note
 from readerkit.evidence import expected_to_run, seen_there, worth_saying
 from readerkit.links import File, Target
 from readerkit.lit import LitLines, Sent, say_calls
+from readerkit.numbers import format_bytes
 from readerkit.render.html import addresses
 from readerkit.render.html.brackets import bracketed
 from readerkit.render.html.code import link, numbered
 from readerkit.render.html.escape import shown
 from readerkit.render.html.notes import Beside, NoteView, Seen, note_view
-from readerkit.render.html.quantity import size
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.html.words import Text, label
 from readerkit.upstreams import Upstream
@@ -203,7 +203,7 @@ def ran_text(seen: LitLines) -> Text:
     if not seen.first_rank:
         return label("ran here and sent nothing")
     sent = [
-        f"{say_calls(each.op, each.calls)}, {size(each.payload_bytes)}"
+        f"{say_calls(each.op, each.calls)}, {format_bytes(each.payload_bytes)}"
         for each in seen.first_rank
     ]
     ran = label("ran here")

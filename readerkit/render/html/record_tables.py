@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from readerkit.lit import op_name
+from readerkit.numbers import format_number
 from readerkit.records import Record, Verdict
 from readerkit.render.html.charts import Cell, gantt, loss_chart, memory_chart
 from readerkit.render.html.escape import shown
-from readerkit.render.html.quantity import number
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ def verdict_row(verdict: Verdict) -> Row:
     return Row(
         (
             shown(verdict.what + rank),
-            shown(number(verdict.mini)),
-            shown(number(verdict.upstream)),
-            shown(number(verdict.difference)),
-            shown(number(verdict.tolerance)),
+            shown(format_number(verdict.mini)),
+            shown(format_number(verdict.upstream)),
+            shown(format_number(verdict.difference)),
+            shown(format_number(verdict.tolerance)),
             shown(verdict.state),
             shown(verdict.reason),
         ),

@@ -15,6 +15,7 @@ from readerkit.estimate.memory_estimates import estimate_inference, estimate_tra
 from readerkit.estimate.shape import parameter_count
 from readerkit.estimate.states import PRECISIONS
 from readerkit.estimate.timeline import first_failure, timeline
+from readerkit.numbers import format_bytes
 from tests.readerkit.estimate.catalog import MODELS, shape
 
 # Korthikanti et al. 2205.05198, table 2, over s b h, with r = a s / h.
@@ -251,7 +252,7 @@ def test_fp32_activations_are_four_bytes_an_element():
     assert half["last norm and logits"] == 4 * hidden + logits
     assert full["last norm and logits"] == 8 * hidden + logits
     # Said the same where another convention is in force.
-    assert f"fp32-16 {full['total'] / 1e9:.1f} GB" in half.notes[0]
+    assert f"fp32-16 {format_bytes(full['total'], 2)}" in half.notes[0]
     assert full.items[-3].convention.endswith("4 B an element")
 
 

@@ -218,7 +218,7 @@ def test_tensor_parallel_across_nodes_is_condemned_by_its_share():
     number = found["tp-across-nodes"].number
     across, inside = map(int, re.findall(r"(\d+)%", number))
     assert across > 80 > inside
-    assert "450 GB/s a GPU inside, 1.5625 between" in number
+    assert "450 GB/s a GPU inside, 1.56 GB/s between" in number
 
 
 def test_sixteen_stages_and_four_microbatches():
