@@ -16,8 +16,8 @@ from readerkit.commands.folders import (
 from readerkit.commands.memo import Memo
 from readerkit.document import Kind
 from readerkit.errors import ReaderkitError
+from readerkit.expression import Functions
 from readerkit.quiz.bank import BANK_FILE, Bank, parse_bank
-from readerkit.quiz.expression import Functions
 from readerkit.quiz.history import History
 from readerkit.quiz.lock import QuizLock
 from readerkit.quiz.scene import Place

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from readerkit.document import YamlFile
 from readerkit.errors import ContentError, Fault
-from readerkit.quiz.expression import Functions
+from readerkit.expression import Functions
 from readerkit.quiz.question import Question, Variant, make_variant
 from readerkit.quiz.scene import Keys
 

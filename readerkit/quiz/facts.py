@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from readerkit.errors import ReaderkitError
-from readerkit.quiz.expression import Number
+from readerkit.expression import Number
 from readerkit.quiz.scene import Fact, Scene
 
 if TYPE_CHECKING:

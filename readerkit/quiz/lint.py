@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from readerkit.errors import Fault, ReaderkitError
+from readerkit.expression import calls_in, names_in, parse_expression
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.expression import calls_in, names_in, parse_expression
 from readerkit.quiz.kinds.base import letters, plain
 from readerkit.quiz.kinds.choice import AskedChoice, Choice, Option
 from readerkit.quiz.kinds.locate import AskedLine

@@ -8,8 +8,8 @@ from typing import Any
 
 from readerkit.document import YamlFile
 from readerkit.errors import ContentError, Fault, ReaderkitError
+from readerkit.expression import Functions, Number, evaluate
 from readerkit.quiz.draw import Draw
-from readerkit.quiz.expression import Functions, Number, evaluate
 from readerkit.quiz.kinds import PARSERS, Asked, Body, Grade, PlaceRef
 from readerkit.quiz.scene import Keys, Place, Scene, Work
 

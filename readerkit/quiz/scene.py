@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from readerkit.errors import ReaderkitError
-from readerkit.quiz.expression import Functions, Number, evaluate
+from readerkit.expression import Functions, Number, evaluate
 
 _SLOT = re.compile(r"\{([^{}]+)\}")
 
