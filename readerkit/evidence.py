@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from readerkit.anchor import Span
 from readerkit.annotations import Annotation, Mirror
 from readerkit.lit import MINIS, LitLines, lit
-from readerkit.records import Record, lines_from_text
+from readerkit.records import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def ran_lines(
             continue
         for row in each.record.lit:
             of_file = files.setdefault((row.upstream, row.path), {})
-            of_file[each.record.comparison] = frozenset(lines_from_text(row.step))
+            of_file[each.record.comparison] = row.in_step(each.record.traced_step)
     return files
 
 
@@ -128,8 +128,9 @@ def expected_to_run(
 def worth_saying(found: Sequence[LitLines], expected: Set[str]) -> list[LitLines]:
     """Return, of all that records show of some lines, what is to be said.
 
-    Those that ran there, in the step or else before it; where none did, the expected.
+    Those that ran there in the traced step, or else at another time; where none did,
+    the expected.
     """
     ran = [each for each in found if each.ran]
-    setup = [each for each in found if each.setup_lines]
-    return ran or setup or [each for each in found if each.comparison in expected]
+    elsewhere = [each for each in found if each.ran_elsewhere]
+    return ran or elsewhere or [each for each in found if each.comparison in expected]

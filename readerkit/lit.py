@@ -1,7 +1,7 @@
 """What records show of some lines: whether they ran, and what they sent.
 
 Pure: records and lines come in, an answer goes out; pages and the terminal show it.
-"Not executed" is only said of code that a record watched.
+That something did not run is said with what was watched: set-up and the first steps.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 
 from readerkit.anchor import Span
 from readerkit.annotations import Event as Named
 from readerkit.annotations import Mirror, MirrorSection
 from readerkit.errors import Fault
 from readerkit.numbers import format_bytes
-from readerkit.records import Event, RankEvents, Record, lines_from_text
+from readerkit.records import Event, RankEvents, Record, line_numbers, lines_to_text
 
 MINIS = "minis"
 _NAMES = {
@@ -43,19 +42,31 @@ class LitLines:
 
     comparison: str
     world_size: int
-    step_lines: frozenset[int]
-    """Those that ran in the traced step, on any rank."""
     setup_lines: frozenset[int]
-    """Those that ran while model and optimizer were built."""
+    """Those that ran while model and optimizer were built, on any rank."""
+    steps: tuple[frozenset[int], ...]
+    """Those that ran in each step that was watched."""
+    traced_step: int
+    """The one whose events are known."""
     sent: tuple[tuple[Sent, ...], ...]
     """By rank: what was issued while one of the lines was on the stack."""
     stale: bool
     """The record is of other code than what is at hand."""
 
     @property
+    def step_lines(self) -> frozenset[int]:
+        """Those that ran in the traced step."""
+        return self.steps[self.traced_step]
+
+    @property
     def ran(self) -> bool:
-        """Whether any of the lines ran in the step."""
+        """Whether any of the lines ran in the traced step."""
         return bool(self.step_lines)
+
+    @property
+    def ran_elsewhere(self) -> bool:
+        """Whether any ran in set-up or in another step, and none in the traced one."""
+        return not self.ran and bool(self.setup_lines or any(self.steps))
 
     @property
     def first_rank(self) -> tuple[Sent, ...]:
@@ -67,8 +78,10 @@ class LitLines:
         return {
             "comparison": self.comparison,
             "world_size": self.world_size,
+            "traced_step": self.traced_step,
             "step_lines": sorted(self.step_lines),
             "setup_lines": sorted(self.setup_lines),
+            "lines_by_step": [sorted(lines) for lines in self.steps],
             "sent": [[asdict(each) for each in rank] for rank in self.sent],
             "stale": self.stale,
         }
@@ -105,28 +118,26 @@ def _watched(record: Record, upstream: str, path: str) -> bool:
 def _lit(
     record: Record, upstream: str, span: Span, commit: str | None, blob: str | None
 ) -> LitLines:
-    step: frozenset[int] = frozenset()
     setup: frozenset[int] = frozenset()
+    steps: list[set[int]] = [set() for _ in range(record.watched_steps)]
     inside = range(span.first, span.last + 1)
     for row in record.lit:
         if (row.upstream, row.path) == (upstream, span.path):
-            step = _lines(row.step).intersection(inside)
-            setup = _lines(row.setup).intersection(inside)
+            setup = line_numbers(row.setup).intersection(inside)
+            for those, lines in row.steps.items():
+                for step in line_numbers(those):
+                    steps[step].update(line_numbers(lines).intersection(inside))
     pin, known = record.pins.get(upstream, ""), record.blobs.get(upstream, {})
     return LitLines(
         record.comparison,
         record.world_size,
-        step,
         setup,
+        tuple(map(frozenset, steps)),
+        record.traced_step,
         tuple(sent_through(rank, upstream, span) for rank in record.events),
         stale=commit is not None
         and (pin != commit or (span.path in known and known[span.path] != blob)),
     )
-
-
-@lru_cache(maxsize=4096)
-def _lines(text: str) -> frozenset[int]:
-    return frozenset(lines_from_text(text))
 
 
 def sent_through(rank: RankEvents, upstream: str, span: Span) -> tuple[Sent, ...]:
@@ -232,16 +243,44 @@ def say_lit(found: Sequence[LitLines]) -> list[str]:
         if each.ran and not each.stale
     ]
     fresh = [each for each in found if not each.stale]
-    setup = [each.comparison for each in fresh if not each.ran and each.setup_lines]
-    if setup:
-        rows.append(f"ran while {', '.join(setup)} was set up, not in the step")
-    if fresh and not rows:
-        names = ", ".join(each.comparison for each in fresh)
-        rows.append(f"not executed in this configuration: {names}")
+    elsewhere = [each for each in fresh if each.ran_elsewhere]
+    idle = [] if rows or elsewhere else fresh
+    names: dict[str, list[str]] = {}
+    for each in elsewhere or idle:
+        names.setdefault(say_when(each), []).append(each.comparison)
+    rows += [f"{when}: {', '.join(those)}" for when, those in names.items()]
     old = [each.comparison for each in found if each.stale]
     if old:
         rows.append(f"the record is of other code, run it again: {', '.join(old)}")
     return rows
+
+
+def say_when(seen: LitLines, language: str = "en") -> str:
+    """Return when lines ran that the traced step did not run, and what was watched."""
+    ran = [step for step, lines in enumerate(seen.steps) if lines]
+    steps, watched = (
+        _say_steps(each, language) for each in (ran, range(len(seen.steps)))
+    )
+    if language == "es":
+        times = ["al prepararlo"] * bool(seen.setup_lines) + [f"en {steps}"] * bool(ran)
+        watch = f"observado: preparación y {watched}"
+        if not times:
+            return f"no se ejecutó ({watch}, sin las importaciones)"
+        return f"se ejecutó solo {' y '.join(times)} ({watch})"
+    times = ["set-up"] * bool(seen.setup_lines) + [steps] * bool(ran)
+    watch = f"watched: set-up and {watched}"
+    if not times:
+        return f"not run ({watch}, imports aside)"
+    return f"ran in {' and '.join(times)} only ({watch})"
+
+
+def _say_steps(steps: Iterable[int], language: str) -> str:
+    """Return steps by their numbers: ``step 0``, ``steps 0 to 2, 4``."""
+    text = lines_to_text(steps).replace(",", ", ")
+    one, several, to = (
+        ("el paso", "los pasos", "a") if language == "es" else ("step", "steps", "to")
+    )
+    return f"{one if text.isdecimal() else several} {text.replace('-', f' {to} ')}"
 
 
 def say_section(found: Sequence[LitSection]) -> list[str]:

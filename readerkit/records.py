@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Literal
 
 from readerkit import codec
 from readerkit.errors import ContentError, Fault
 
-FORMAT = 2
+FORMAT = 3
 
 Phase = Literal["setup", "forward", "backward", "optimizer", "checkpoint"]
 SideName = Literal["mini", "upstream"]
@@ -178,12 +179,23 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Lit:
-    """Lines of a file that ran, as ``3-7,9``: while it was set up, and in the step."""
+    """Lines of a file that ran, as ``3-7,9``; what an import runs is not among them."""
 
     upstream: str
     path: str
     setup: str
-    step: str
+    """While model and optimizer were built."""
+    steps: Mapping[str, str]
+    """By the watched steps in which they ran, written likewise: ``0``, ``1-4``."""
+
+    def in_step(self, step: int) -> frozenset[int]:
+        """Return the lines that ran in one step."""
+        return frozenset(
+            line
+            for steps, lines in self.steps.items()
+            if step in line_numbers(steps)
+            for line in line_numbers(lines)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +252,8 @@ class Record:
     steps: int
     warm_up_steps: int
     traced_step: int
+    watched_steps: int
+    """So many, from the first on, had their lines noted; times are of later ones."""
     pins: Mapping[str, str]
     """Upstream to full commit id."""
     blobs: Mapping[str, Mapping[str, str]]
@@ -288,6 +302,7 @@ class Record:
                     [Fault(file, 1, 1, "a record of another version", got, f"{FORMAT}")]
                 )
             record: Record = codec.decode(cls, data, "record")
+            record._check_steps()
             return record
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
@@ -296,6 +311,17 @@ class Record:
             raise ContentError(
                 [Fault(file, line, 1, "not a readable record", got, expected)]
             ) from None
+
+    def _check_steps(self) -> None:
+        """Raise ValueError where lines or events are of a step that nobody watched."""
+        steps = {
+            step
+            for row in self.lit
+            for those in row.steps
+            for step in line_numbers(those)
+        }
+        if not {self.traced_step, *steps} <= {*range(self.watched_steps)}:
+            raise ValueError(f"lit: steps beyond the {self.watched_steps} watched")
 
     def to_text(self) -> str:
         """Return JSON: an event, a total, a file on a line each, made to be diffed."""
@@ -344,6 +370,12 @@ def lines_to_text(lines: Iterable[int]) -> str:
         else:
             runs.append([line, line])
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+@lru_cache(maxsize=8192)
+def line_numbers(text: str) -> frozenset[int]:
+    """Return the same as ``lines_from_text``, read once."""
+    return frozenset(lines_from_text(text))
 
 
 def lines_from_text(text: str) -> set[int]:

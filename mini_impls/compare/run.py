@@ -5,6 +5,7 @@ import platform
 import shlex
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -24,6 +25,7 @@ from mini_impls.compare.watch import (
     MIN_STEPS,
     SIDES,
     WARM_UP_STEPS,
+    WATCHED_STEPS,
     RankResult,
     watch,
 )
@@ -132,6 +134,7 @@ def make_record(
         steps=steps,
         warm_up_steps=WARM_UP_STEPS,
         traced_step=WARM_UP_STEPS,
+        watched_steps=WATCHED_STEPS,
         pins={name: upstream.commit for name, upstream in noted.items()},
         blobs=blobs_that_ran(lit, noted),
         versions=versions(),
@@ -216,23 +219,36 @@ def lit_lines(
     results: Sequence[RankResult], noted: Mapping[str, UpstreamFiles]
 ) -> tuple[Lit, ...]:
     """Return the lines that ran on any rank, in files that are locked or are minis."""
-    setup: dict[tuple[str, str], set[int]] = {}
-    step: dict[tuple[str, str], set[int]] = {}
+    setup: dict[tuple[str, str], set[int]] = defaultdict(set)
+    steps: dict[tuple[str, str], dict[int, set[int]]] = {}
+    """By file and line: the steps in which it ran."""
     for result in results:
         for _, side in sides_of(result):
-            for into, lines in ((setup, side.setup_lines), (step, side.step_lines)):
-                for place, numbers in lines.items():
-                    into.setdefault(place, set()).update(numbers)
+            for place, lines in side.setup_lines.items():
+                setup[place] |= lines
+            for step, ran in enumerate(side.step_lines):
+                for place, lines in ran.items():
+                    of_file = steps.setdefault(place, defaultdict(set))
+                    for line in lines:
+                        of_file[line].add(step)
     return tuple(
         Lit(
             upstream,
             path,
             lines_to_text(setup.get((upstream, path), ())),
-            lines_to_text(step.get((upstream, path), ())),
+            lines_by_steps(steps.get((upstream, path), {})),
         )
-        for upstream, path in sorted({*setup, *step})
+        for upstream, path in sorted({*setup, *steps})
         if upstream == "minis" or path in _locked(noted, upstream)
     )
+
+
+def lines_by_steps(steps_of: Mapping[int, set[int]]) -> dict[str, str]:
+    """Return lines by the steps in which they ran, both as text."""
+    lines: dict[str, list[int]] = defaultdict(list)
+    for line, steps in steps_of.items():
+        lines[lines_to_text(steps)].append(line)
+    return {steps: lines_to_text(lines[steps]) for steps in sorted(lines)}
 
 
 def _locked(noted: Mapping[str, UpstreamFiles], upstream: str) -> Mapping[str, str]:

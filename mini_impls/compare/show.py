@@ -13,6 +13,7 @@ from readerkit.records import (
     Record,
     Site,
     Verdict,
+    line_numbers,
 )
 
 WORDS = {"agree": "agree", "explained": "differ, explained", "differ": "DIFFER"}
@@ -231,14 +232,12 @@ def _pipeline(pipeline: Pipeline) -> Iterator[str]:
 
 
 def _lit(record: Record) -> list[str]:
-    def count(text: str) -> int:
-        runs = [run.partition("-") for run in filter(None, text.split(","))]
-        return sum(int(last or first) - int(first) + 1 for first, _, last in runs)
-
-    rows = [("file", "setup", "step")]
+    watched = range(record.watched_steps)
+    rows = [("file", "setup", *(f"step {step}" for step in watched))]
     for lit in record.lit:
-        rows.append((lit.path, str(count(lit.setup)), str(count(lit.step))))
-    return _table(rows, right=(1, 2))
+        ran = [line_numbers(lit.setup), *map(lit.in_step, watched)]
+        rows.append((lit.path, *(str(len(lines)) for lines in ran)))
+    return _table(rows, right=range(1, len(rows[0])))
 
 
 def _summary(record: Record) -> str:

@@ -1,8 +1,8 @@
 """What every rank does: train both sides on the same batches and watch one step each.
 
 Steps alternate between the sides, so that what the machine does besides falls on both.
-After the warm-up one step is traced for events and lines, one for memory; the others
-are timed.
+After the warm-up one step is traced for events, one for memory; the others are timed.
+Up to there every line that runs is noted.
 """
 
 import math
@@ -28,6 +28,7 @@ from mini_impls.compare.sides import (
     Comparison,
     Formulas,
     Schedule,
+    SetPhase,
     Side,
     Sides,
     ignore_phase,
@@ -35,12 +36,14 @@ from mini_impls.compare.sides import (
 from mini_impls.compare.stacks import Stacks
 from mini_impls.compare.trace import CollectiveTrace
 from mini_impls.launch import Rank
-from mini_impls.model import make_batch
+from mini_impls.model import Batch, make_batch
 from readerkit.records import Bar, Event, Phase, SideName, Site
 
 WARM_UP_STEPS = 3
 """Torch's DDP builds its buckets anew after the first step, optimizers their state."""
-MIN_STEPS = WARM_UP_STEPS + 3
+WATCHED_STEPS = WARM_UP_STEPS + 2
+"""Steps whose lines are noted: all that are not timed."""
+MIN_STEPS = WATCHED_STEPS + 1
 SIDES: tuple[SideName, SideName] = ("mini", "upstream")
 
 Lines = Mapping[tuple[str, str], set[int]]
@@ -64,7 +67,8 @@ class SideResult:
     events: tuple[Event, ...]
     gradients: int | None
     setup_lines: Lines
-    step_lines: Lines
+    step_lines: tuple[Lines, ...]
+    """Of each watched step."""
     held: Mapping[str, int]
     peak: int
     peak_phase: Phase
@@ -114,7 +118,7 @@ class _Watcher:
         self.times: dict[str, list[float]] = defaultdict(list)
         self.wire: dict[str, int | None] = {}
         self.traces: dict[str, CollectiveTrace] = {}
-        self.lines: dict[str, LineTrace] = {}
+        self.lines: dict[str, list[LineTrace]] = defaultdict(list)
         self.peaks: dict[str, PeakMemory] = {}
 
     def run(self, steps: int) -> RankResult:
@@ -161,16 +165,16 @@ class _Watcher:
                 self.peaks[name] = peak = PeakMemory(held)  # type: ignore[arg-type]
                 del held
                 with peak:
-                    loss = side.step(batch, peak.set_phase)
+                    loss = self.watched_step(name, batch, peak.set_phase)
+            elif step < WATCHED_STEPS:
+                loss = self.watched_step(name, batch, ignore_phase)
             else:
                 sent, start = sent_bytes(), time.perf_counter()
                 loss = side.step(batch, ignore_phase)
-                elapsed = time.perf_counter() - start
-                if step > WARM_UP_STEPS:
-                    self.times[name].append(elapsed)
-                    after = sent_bytes()
-                    known = after is not None and sent is not None
-                    self.wire[name] = after - sent if known else None  # type: ignore[operator]
+                self.times[name].append(time.perf_counter() - start)
+                after = sent_bytes()
+                known = after is not None and sent is not None
+                self.wire[name] = after - sent if known else None  # type: ignore[operator]
         if loss is not None:
             self.losses[name].append(loss)
 
@@ -179,11 +183,18 @@ class _Watcher:
     ) -> float | None:
         """Take a step with every collective and every line noted."""
         self.traces[name] = trace = CollectiveTrace(self.stacks, self.sides.groups)
-        self.lines[name] = LineTrace(self.places)
         # Autograd would run the backward of a GPU on a thread of its own, unseen.
         here = torch.autograd.set_multithreading_enabled(False)
-        with here, trace.watching(side.watched()), self.lines[name]:
-            return side.step(batch, trace.set_phase)
+        with here, trace.watching(side.watched()):
+            return self.watched_step(name, batch, trace.set_phase)
+
+    def watched_step(
+        self, name: SideName, batch: Batch, set_phase: SetPhase
+    ) -> float | None:
+        """Take a step with every line noted."""
+        self.lines[name].append(LineTrace(self.places))
+        with self.lines[name][-1]:
+            return self.side(name).step(batch, set_phase)
 
     def distance(self, what: str) -> Distance:
         """Compare both sides' parameters or gradients, name by name."""
@@ -209,7 +220,7 @@ class _Watcher:
             events=self.traces[name].events(),
             gradients=len(list(side.watched())) or None,
             setup_lines=dict(self.setup.lines),
-            step_lines=dict(self.lines[name].lines),
+            step_lines=tuple(dict(trace.lines) for trace in self.lines[name]),
             held={what: held_bytes(tensors) for what, tensors in side.held().items()},
             peak=peak.peak,
             peak_phase=peak.peak_phase,

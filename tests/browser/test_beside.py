@@ -177,8 +177,10 @@ def test_a_record_of_another_page_is_credited_with_lines_that_it_ran(site, open_
         record = json.loads((RECORDS / f"{name}.json").read_text())
         [lit] = [row for row in record["lit"] if row["path"] == SCHEDULES]
         expect(guest.get_by_text("Ran in its step")).to_have_count(0)
-        assert not lit["step"]
-        said = guest.locator("p", has_text="Ran while it was set up:").inner_text()
+        assert not lit["steps"]
+        said = guest.locator(
+            "p", has_text="Ran in set-up or another step:"
+        ).inner_text()
         told = {int(number) for number in re.findall(r"\d+", said)}
         ran = set(lines_from_text(lit["setup"]))
         sections = page.locator("section.pair").all()

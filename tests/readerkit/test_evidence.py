@@ -18,7 +18,7 @@ from readerkit.evidence import (
     worth_saying,
 )
 from readerkit.lit import LitLines
-from readerkit.records import Lit, Record, lines_from_text
+from readerkit.records import Lit, Record, line_numbers
 from tests.helpers import ROOT
 
 NAME = "tensor_parallel_megatron"
@@ -54,8 +54,8 @@ def test_the_mini_is_asked_for_its_own_side(record):
 
 
 def test_lines_that_did_not_run_are_said_not_to_have(record):
-    lit = next(lit for lit in record.lit if lit.step and lit.upstream == "megatron")
-    last = max(lines_from_text(lit.step))
+    lit = next(lit for lit in record.lit if lit.steps and lit.upstream == "megatron")
+    last = max(max(map(line_numbers, lit.steps.values()), key=max))
     [found] = seen(record, Span(lit.path, last + 1, last + 1))
     assert (found.ran, found.first_rank) == (False, ())
 
@@ -78,7 +78,7 @@ def test_a_stale_record_says_nothing(record):
 
 
 def test_a_file_whose_lines_ran_only_in_setup_ran_no_line_of_the_step(record):
-    only_setup = replace(record, lit=(Lit("megatron", "a.py", "1-9", ""),))
+    only_setup = replace(record, lit=(Lit("megatron", "a.py", "1-9", {}),))
     assert ran_lines([Evidence(only_setup)]) == {
         ("megatron", "a.py"): {NAME: frozenset()}
     }
@@ -88,7 +88,9 @@ def test_a_file_whose_lines_ran_only_in_setup_ran_no_line_of_the_step(record):
 
 
 def lines(comparison, step=(), setup=()):
-    return LitLines(comparison, 2, frozenset(step), frozenset(setup), (), False)
+    return LitLines(
+        comparison, 2, frozenset(setup), (frozenset(step),), 0, (), stale=False
+    )
 
 
 def test_records_that_ran_the_lines_are_told_of_and_else_the_expected_ones():

@@ -15,11 +15,13 @@ from readerkit.lit import (
     say_lit,
     say_section,
     say_sent,
+    say_when,
     unseen_events,
 )
 from readerkit.records import Lit, RankEvents, Record, Site
 from tests.events import event
 
+NOT_RUN = "not run (watched: set-up and steps 0 to 4, imports aside)"
 PATH = "lib/linear.py"
 PLAIN = event(phase="forward", group="tp", payload_bytes=600_000)
 CALL = Site("sample", PATH, 30, "reduce")
@@ -44,6 +46,7 @@ def record(name="tp_sample", *, upstream=(PLAIN,), mini=(), step="10-12,30", **m
         "steps": 6,
         "warm_up_steps": 3,
         "traced_step": 3,
+        "watched_steps": 5,
         "pins": {"sample": "c" * 40},
         "blobs": {
             "sample": {PATH: "a" * 40},
@@ -63,8 +66,8 @@ def record(name="tp_sample", *, upstream=(PLAIN,), mini=(), step="10-12,30", **m
         "peaks": (),
         "times": (),
         "lit": (
-            Lit("sample", PATH, "1-3", step),
-            Lit("minis", "mini_impls/tp.py", "", "4-5"),
+            Lit("sample", PATH, "1-3", {"0": "50-51", "0-4": step}),
+            Lit("minis", "mini_impls/tp.py", "", {"0-4": "4-5"}),
         ),
         "pipeline": None,
     }
@@ -106,19 +109,51 @@ def test_lines_that_ran_without_a_call_sent_nothing():
 
 
 def test_lines_that_did_not_run_are_said_not_to_have():
-    [found] = look(40, 60)
+    [found] = look(52, 60)
     assert not found.ran
-    assert say_lit([found]) == ["not executed in this configuration: tp_sample"]
+    assert say_lit([found]) == [f"{NOT_RUN}: tp_sample"]
+
+
+def test_lines_that_ran_in_another_step_are_said_to_have_run_there():
+    [found] = look(40, 60)
+    assert (found.ran, found.ran_elsewhere) == (False, True)
+    assert say_lit([found]) == [
+        "ran in step 0 only (watched: set-up and steps 0 to 4): tp_sample"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setup", "steps", "english", "spanish"),
+    [
+        ("", {}, "not run (", "no se ejecutó ("),
+        ("7", {}, "ran in set-up only (", "se ejecutó solo al prepararlo ("),
+        (
+            "7",
+            {"1": "8"},
+            "in set-up and step 1 only",
+            "al prepararlo y en el paso 1 (",
+        ),
+        ("", {"0-2,4": "7"}, "ran in steps 0 to 2, 4 only", "en los pasos 0 a 2, 4 ("),
+    ],
+)
+def test_what_is_said_names_what_was_watched(setup, steps, english, spanish):
+    [found] = look(7, 8, [record(lit=(Lit("sample", PATH, setup, steps),))])
+    assert english in say_when(found)
+    assert "watched: set-up and steps 0 to 4" in say_when(found)
+    assert spanish in say_when(found, "es")
+    assert "observado: preparación y los pasos 0 a 4" in say_when(found, "es")
 
 
 def test_a_file_that_never_ran_was_watched_all_the_same():
     [found] = look(1, 9, path="lib/other.py", blob="f" * 40)
-    assert say_lit([found]) == ["not executed in this configuration: tp_sample"]
+    assert say_lit([found]) == [f"{NOT_RUN}: tp_sample"]
 
 
 def test_setup_is_told_apart_from_the_step():
     [found] = look(1, 3)
-    assert say_lit([found]) == ["ran while tp_sample was set up, not in the step"]
+    assert say_lit([found]) == [
+        "ran in set-up only (watched: set-up and steps 0 to 4): tp_sample"
+    ]
 
 
 def test_nothing_is_said_of_code_that_no_record_watched():
@@ -202,6 +237,7 @@ def test_it_reads_as_json_takes_it():
     assert isinstance(found, LitLines)
     plain = found.to_plain()
     assert plain["step_lines"] == [10, 11, 12]
+    assert plain["lines_by_step"] == [[10, 11, 12]] * 5
     assert plain["sent"][0] == [
         {"op": "all_reduce", "calls": 1, "payload_bytes": 600_000}
     ]

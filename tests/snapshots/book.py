@@ -108,6 +108,7 @@ def record_of(book: SampleBook, name: str) -> str:
         steps=3,
         warm_up_steps=1,
         traced_step=2,
+        watched_steps=5,
         pins={"sample": book.commit},
         blobs={
             "sample": {"lib/linear.py": blob_id(SAMPLE.encode())},
@@ -141,8 +142,8 @@ def record_of(book: SampleBook, name: str) -> str:
         peaks=(Peak(0, "mini", "forward", 2048, {"parameters": 1024}),),
         times=(Times(0, (0.1, 0.2, 0.1), (0.2, 0.2, 0.2)),),
         lit=(
-            Lit("minis", "mini_impls/sums.py", "", "7-8"),
-            Lit("sample", "lib/linear.py", "8-9", "13-14,17-18"),
+            Lit("minis", "mini_impls/sums.py", "", {"0-4": "7-8"}),
+            Lit("sample", "lib/linear.py", "8-9", {"0-4": "13-14,17-18"}),
         ),
         pipeline=None,
     ).to_text()

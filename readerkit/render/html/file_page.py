@@ -12,7 +12,7 @@ from markupsafe import Markup
 from readerkit.book import MINIS, Note
 from readerkit.evidence import expected_to_run, seen_there, worth_saying
 from readerkit.links import File, Target
-from readerkit.lit import LitLines, Sent, say_calls
+from readerkit.lit import LitLines, Sent, say_calls, say_when
 from readerkit.numbers import format_bytes
 from readerkit.render.html import addresses
 from readerkit.render.html.brackets import bracketed
@@ -189,17 +189,15 @@ def _seen(shelf: Shelf, note: Note) -> Iterator[Seen]:
         yield Seen(ran_text(same[0]), same[0].ran, records)
 
 
-def _alike(seen: LitLines) -> tuple[tuple[Sent, ...], bool]:
+def _alike(seen: LitLines) -> tuple[tuple[Sent, ...], str]:
     """Return what makes two records say the same of some lines."""
-    return seen.first_rank, not seen.ran and bool(seen.setup_lines)
+    return seen.first_rank, "" if seen.ran else say_when(seen)
 
 
 def ran_text(seen: LitLines) -> Text:
-    """Return ``ran here: 4 all-gathers, 1.2 MB``, or that nothing ran."""
-    if not seen.ran and seen.setup_lines:
-        return label("ran while it was set up, not in the step")
+    """Return ``ran here: 4 all-gathers, 1.2 MB``, or when else it ran, if at all."""
     if not seen.ran:
-        return label("not executed in this configuration")
+        return Text(shown(say_when(seen)), shown(say_when(seen, "es")))
     if not seen.first_rank:
         return label("ran here and sent nothing")
     sent = [

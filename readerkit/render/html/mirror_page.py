@@ -81,7 +81,7 @@ class GuestRecord:
     agrees: bool
     is_stale: bool
     ran: tuple[GuestSections, ...]
-    """Sections of this page whose lines ran: in its step, or while it was set up."""
+    """Sections of this page whose lines ran: in its traced step, or at other times."""
     chart: Markup
 
 
@@ -204,12 +204,12 @@ def _sections_that_ran(
     ]
     step = {(index, path) for index, path, found in seen if found.ran}
     in_step = {index for index, _ in step}
-    setup = {
+    elsewhere = {
         (index, path)
         for index, path, found in seen
-        if found.setup_lines and index not in in_step
+        if found.ran_elsewhere and index not in in_step
     }
-    for is_step, those in ((True, step), (False, setup)):
+    for is_step, those in ((True, step), (False, elsewhere)):
         if those:
             numbers = sorted({index for index, _ in those})
             yield GuestSections(

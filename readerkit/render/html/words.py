@@ -84,10 +84,6 @@ SPANISH = {
     "Evidence": "Evidencia",
     "ran here": "se ejecutó aquí",
     "ran here and sent nothing": "se ejecutó aquí y no envió nada",
-    "ran while it was set up, not in the step": (
-        "se ejecutó al prepararlo, no en el paso"
-    ),
-    "not executed in this configuration": "no se ejecutó en esta configuración",
     "no record covers these lines": "ningún registro cubre estas líneas",
     "lines": "líneas",
     "commit": "commit",
@@ -151,7 +147,7 @@ SPANISH = {
     "The schedules, drawn": "Los schedules, dibujados",
     "Records of other pages": "Registros de otras páginas",
     "Ran in its step:": "Ejecutado en su paso:",
-    "Ran while it was set up:": "Ejecutado mientras se preparaba:",
+    "Ran in set-up or another step:": "Ejecutado al prepararlo o en otro paso:",
     "section": "sección",
     "no record runs this code": "ningún registro ejecuta este código",
     "All files": "Todos los archivos",

@@ -39,6 +39,7 @@ RECORD = Record(
     steps=12,
     warm_up_steps=3,
     traced_step=3,
+    watched_steps=5,
     pins={"pytorch": "c" * 40},
     blobs={
         "pytorch": {"torch/a.py": "a" * 40},
@@ -66,7 +67,7 @@ RECORD = Record(
     held=(Held(0, "mini", "parameters", 8, 8, "4 B x 2"),),
     peaks=(Peak(0, "mini", "backward", 80, {"parameters": 8}),),
     times=(Times(0, (0.1, 0.2), (0.1, 0.3)),),
-    lit=(Lit("minis", "mini_impls/ddp.py", "1-2", "3,5"),),
+    lit=(Lit("minis", "mini_impls/ddp.py", "1-2", {"0": "3", "1-4": "5"}),),
     pipeline=Pipeline(
         "1f1b",
         2,
@@ -111,6 +112,8 @@ def test_an_event_has_a_line_of_its_own():
         (("pins",), [], "pins"),
         (("held", 0, "extra"), 1, "extra"),
         (("format",), 99, "another version"),
+        (("traced_step",), 5, "beyond the 5 watched"),
+        (("lit", 0, "steps"), {"3-5": "1"}, "beyond the 5 watched"),
     ],
 )
 def test_what_is_wrong_is_named(path, value, named):

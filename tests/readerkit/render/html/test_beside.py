@@ -248,27 +248,29 @@ def without_lines(record):
 
 def test_a_note_says_that_a_record_of_its_mirror_did_not_run_it(built):
     html = built(without_lines, page=LINEAR)
-    assert "not executed in this configuration" in note(html, "close")
+    said = note(html, "close")
+    assert "not run (watched: set-up and steps 0 to 4, imports aside)" in said
+    assert "no se ejecutó (observado: preparación y los pasos 0 a 4" in said
     assert f"#r-{NAME}" in note(html, "close")
 
 
 def test_a_note_whose_lines_ran_in_setup_says_only_that(built):
     def change(record):
-        lit = Lit("sample", "lib/linear.py", "14", "23")
+        lit = Lit("sample", "lib/linear.py", "14", {"0-4": "23"})
         return replace(without_lines(record), lit=(lit,))
 
     there = note(built(change, page=LINEAR), "close")
-    assert "ran while it was set up, not in the step" in there
-    assert "not executed" not in there
+    assert "ran in set-up only" in there
+    assert "not run" not in there
 
 
 def test_a_note_of_no_mirror_tells_of_a_record_that_ran_other_lines_of_its_file(built):
     def change(record):
-        lit = Lit("sample", "lib/linear.py", "", "14")
+        lit = Lit("sample", "lib/linear.py", "", {"0-4": "14"})
         return replace(without_lines(record), lit=(lit,))
 
     there = note(built(change, page=LINEAR), "whole-step")
-    assert "not executed in this configuration" in there and NAME in there
+    assert "not run (" in there and NAME in there
 
 
 def test_a_note_of_no_mirror_names_no_record_that_is_not_about_it(built):

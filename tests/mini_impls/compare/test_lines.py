@@ -1,0 +1,134 @@
+"""The lines that records call run, held against statements that count themselves."""
+
+import ast
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+from counted import statements
+
+from mini_impls.compare.known import comparisons
+from mini_impls.compare.places import get_roots
+from mini_impls.compare.upstream_files import write_megatron
+from readerkit.anchor import Span
+from readerkit.commands.library import open_library
+from readerkit.lit import lit, say_lit
+from readerkit.records import Record, line_numbers
+from tests.conftest import REAL_CACHE
+from tests.helpers import ROOT
+
+QUICK = ("fsdp_fully_shard", "pipeline_torch_1f1b")
+NAMES = [
+    pytest.param(c.name, marks=() if c.name in QUICK else pytest.mark.slow)
+    for c in comparisons()
+]
+LATER = (ast.Lambda, ast.GeneratorExp)
+"""Their line may run again when their statement does not."""
+BY_NAME = {comparison.name: comparison for comparison in comparisons()}
+
+
+@cache
+def record_of(name):
+    path = ROOT / "annotations" / "records" / f"{name}.json"
+    return Record.parse(path.read_text("utf-8"), path.name)
+
+
+@cache
+def the_library():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("READERKIT_CACHE", str(REAL_CACHE))
+        return open_library(ROOT)
+
+
+def files_of(name):
+    """Return the files that a note could be told of by a record: name and path."""
+    record, library = record_of(name), the_library()
+    ran = {(row.upstream, row.path) for row in record.lit}
+    noted = {
+        (note.upstream, note.anchor.file)
+        for note in library.book.annotations.values()
+        if note.upstream in record.pins
+    }
+    return sorted(ran | noted)
+
+
+def count(name, folder):
+    """Run a comparison; return by window and file the statements that any rank ran."""
+    roots, megatron = get_roots(None), ""
+    if "megatron" in BY_NAME[name].upstreams:
+        write_megatron(the_library(), folder / "megatron")
+        megatron = str(folder / "megatron")
+        roots = get_roots(Path(megatron))
+    files = {str(roots[u] / path): (u, path) for u, path in files_of(name)}
+    program = str(Path(__file__).with_name("counted.py"))
+    comparison = BY_NAME[name]
+    given = (str(folder), comparison.mini, comparison.upstream, megatron, *files)
+    ranks = [
+        subprocess.Popen([sys.executable, program, str(rank), *given], cwd=ROOT)
+        for rank in range(2)
+    ]
+    assert [rank.wait(timeout=600) for rank in ranks] == [0, 0]
+    windows = None
+    for rank in range(2):
+        seen = json.loads((folder / f"{rank}.json").read_text())
+        windows = windows or [{} for _ in seen]
+        for window, found in zip(windows, seen, strict=True):
+            for path, line in found:
+                window.setdefault(files[path], set()).add(line)
+    return roots, windows
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_line_ran_when_its_record_says_and_at_no_other_watched_time(name, tmp_path):
+    roots, counted = count(name, tmp_path)
+    record = record_of(name)
+    rows = {(row.upstream, row.path): row for row in record.lit}
+    wrong, checked = [], 0
+    for upstream, path in files_of(name):
+        row = rows.get((upstream, path))
+        said = [line_numbers(row.setup) if row else frozenset()]
+        for step in range(record.watched_steps):
+            said.append(row.in_step(step) if row else frozenset())
+        tree = ast.parse((roots[upstream] / path).read_bytes())
+        for node, first, last in statements(tree):
+            head = set(range(first, last + 1))
+            if any(isinstance(part, LATER) for part in ast.walk(node)):
+                continue
+            checked += 1
+            ran = [first in window.get((upstream, path), ()) for window in counted]
+            told = [bool(lines & head) for lines in said]
+            if ran != told:
+                wrong.append((f"{path}:{first}", ran, told))
+    assert not wrong
+    assert checked > 1000
+
+
+# What one forward does once, in upstreams that set themselves up lazily.
+ONCE = [
+    ("fsdp2-root-stays-gathered", "fsdp_fully_shard", "ran in step 0 only ("),
+    ("pp-receive-buffers", "pipeline_torch_1f1b", "ran in step 0 only ("),
+    ("pp-receive-buffers", "pipeline_torch_interleaved", "ran in step 0 only ("),
+    ("fsdp2-three-dtypes", "fsdp_fully_shard", "imports aside"),
+]
+
+
+@pytest.mark.parametrize(("note", "name", "said"), ONCE)
+def test_a_note_says_when_its_lines_ran(note, name, said):
+    annotation = the_library().book.annotations[note]
+    sources = the_library().sources(the_library().upstream(annotation.upstream))
+    span = sources.resolve(annotation.anchor)
+    [text] = say_lit(lit([record_of(name)], annotation.upstream, span))
+    assert said in text
+    assert "(watched: set-up and steps 0 to 4" in text
+
+
+def test_lazy_init_ran_in_the_first_step_only():
+    path = "torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py"
+    sources = the_library().sources(the_library().upstream("pytorch"))
+    [symbol] = sources.file(path).symbols["FSDPParamGroup.lazy_init"]
+    span = Span(path, symbol.first + 1, symbol.last)
+    [text] = say_lit(lit([record_of("fsdp_fully_shard")], "pytorch", span))
+    assert text.startswith("ran in step 0 only (")
