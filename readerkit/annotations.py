@@ -6,7 +6,7 @@ Knows nothing of git, files or HTML: parsed YAML comes in, checked against its s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from readerkit.anchor import Anchor
@@ -211,6 +211,30 @@ def parse_annotation(
         mine=mine,
         **given,
     )
+
+
+_NEEDED: dict[str, Any] = {
+    "id": "?",
+    "at": {"file": "?", "symbol": "?"},
+    "kind": "note",
+    "title": "",
+    "concepts": [],
+}
+
+
+def sound_part(document: YamlFile, index: int) -> YamlFile:
+    """Return the document with only what fits its schema of one note.
+
+    What a note cannot be without has a stand-in.
+    """
+    misfits = {path[:2] for path in document.misfits if path[:1] == (index,)}
+    if not misfits:
+        return document
+    entry = document.value[index]
+    fits = {key: entry[key] for key in entry if (index, key) not in misfits}
+    value = [*document.value]
+    value[index] = {**_NEEDED, **fits}
+    return replace(document, value=value)
 
 
 def parse_mirror(document: YamlFile) -> Mirror:

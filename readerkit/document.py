@@ -49,6 +49,8 @@ class YamlFile:
     faults: list[Fault] = field(default_factory=list)
     broken: set[str | int | None] = field(default_factory=set)
     """Top-level keys or positions whose values do not fit; None: nothing does."""
+    misfits: set[Path] = field(default_factory=set)
+    """The places of what does not fit; of a missing or unknown key, what it is in."""
 
     def mark(self, path: Path) -> Mark:
         """Return where the value at ``path`` stands, or its nearest parent."""

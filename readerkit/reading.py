@@ -25,6 +25,7 @@ from readerkit.annotations import (
     parse_concept,
     parse_mirror,
     parse_reference,
+    sound_part,
 )
 from readerkit.book import Book
 from readerkit.document import Kind, Path, YamlFile
@@ -123,6 +124,8 @@ class _Reader:
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     locks: dict[str, Lock] = field(default_factory=dict)
     annotations: list[_Written[Annotation]] = field(default_factory=list)
+    unplaced: list[_Written[Annotation]] = field(default_factory=list)
+    """Notes whose anchor is none: what they name is checked all the same."""
     mirrors: list[_Written[Mirror]] = field(default_factory=list)
     concepts: list[_Written[Concept]] = field(default_factory=list)
     references: list[_Written[Reference]] = field(default_factory=list)
@@ -131,7 +134,7 @@ class _Reader:
     unread: set[Kind] = field(default_factory=set)
     """Kinds of files of which one could not be read: what it names is not known."""
     refused: set[str] = field(default_factory=set)
-    """Ids of entries with faults: they exist, but are in none of the lists above."""
+    """Ids of entries with faults: they exist, whatever of them could be read."""
 
     def book(self) -> Book:
         return Book(
@@ -202,7 +205,9 @@ class _Reader:
             for index, entry in enumerate(document.value or ()):
                 if index in document.broken:
                     self.refused |= _names(entry)
-                else:
+                if kind == "annotations" and isinstance(entry, dict):
+                    self._read_note(file, document, index)
+                elif index not in document.broken:
                     self._read_entry(file, kind, document, index)
 
     def _read_entry(
@@ -210,11 +215,7 @@ class _Reader:
     ) -> None:
         entry = document.value[index]
         try:
-            if kind == "annotations":
-                upstream = file.path.split("/")[1]
-                note = parse_annotation(document, index, upstream, mine=file.mine)
-                self.annotations.append(_Written(note, document, (index,)))
-            elif kind == "concepts":
+            if kind == "concepts":
                 concept = parse_concept(document, index)
                 self.concepts.append(_Written(concept, document, (index,)))
             elif kind == "comparisons":
@@ -235,6 +236,23 @@ class _Reader:
             self.faults += error.faults
             self.refused |= _names(entry)
 
+    def _read_note(self, file: BookFile, document: YamlFile, index: int) -> None:
+        """Read a note; of one with faults what fits, so that all of them are told."""
+        entry, upstream = document.value[index], file.path.split("/")[1]
+        part = sound_part(document, index)
+        try:
+            note = parse_annotation(part, index, upstream, mine=file.mine)
+        except ContentError as error:
+            self.faults += error.faults
+            self.refused |= _names(entry)
+            document.misfits.add((index, "at"))
+            part = sound_part(document, index)
+            note = parse_annotation(part, index, upstream, mine=file.mine)
+        misfits = {path[:2] for path in document.misfits}
+        stands = "at" in entry and (index, "at") not in misfits
+        notes = self.annotations if stands else self.unplaced
+        notes.append(_Written(note, document, (index,)))
+
     # --- links between files ---
 
     def check_links(self) -> None:
@@ -254,7 +272,7 @@ class _Reader:
         comparisons = _Names(
             "comparison", "comparisons", {c.entry.name for c in self.comparisons}
         )
-        for annotation in self.annotations:
+        for annotation in (*self.annotations, *self.unplaced):
             self._check_upstream(annotation.entry)
             self._check_names(annotation, ("concepts",), concepts)
             self._check_citations(annotation, works)

@@ -26,6 +26,7 @@ from readerkit.shapes import (
     object_of,
     where,
 )
+from readerkit.wording import counted
 from readerkit.yaml_tree import parse_yaml
 
 ANNOTATION_KINDS = ("citation", "note", "pitfall")
@@ -380,6 +381,7 @@ def read_document(data: bytes, file: str, kind: Kind) -> YamlFile:
         is_name = error.kind.name == "propertyNames"
         whole = error.kind.error.instance if is_name else None
         document.broken.add(path[0] if path else whole)
+        document.misfits.add(path)
     return document
 
 
@@ -398,7 +400,6 @@ def _validator(kind: Kind) -> Any:
 
 
 _EXPECTED = {
-    "minItems": "at least {} entries",
     "maxLength": "at most {} characters",
     "minimum": "at least {}",
     "maximum": "at most {}",
@@ -444,6 +445,8 @@ def _faults(error: Any, path: Path, document: YamlFile, kind: Kind) -> list[Faul
         expected = "one of " + ", ".join(map(str, limit))
     elif limit == ANY_LETTER:
         expected = "some text"
+    elif rule == "minItems":
+        expected = f"at least {counted(limit, 'entry', 'entries')}"
     else:
         expected = _EXPECTED[rule].format(limit) if rule in _EXPECTED else error.message
     return [document.fault(path, f"wrong value for {name}", _show(value), expected)]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +15,10 @@ import click
 from readerkit.commands.options import book_option
 
 if TYPE_CHECKING:
-    from readerkit.anchors import Anchor, SourceFile, Span
+    from readerkit.anchor import Span
     from readerkit.book import Note, Sources
     from readerkit.commands.library import Library
+    from readerkit.commands.note_draft import Entry
     from readerkit.errors import ReaderkitError
     from readerkit.upstreams import Upstream
 
@@ -36,7 +38,6 @@ MAX_YAML_WIDTH = 1_000_000  # no line is folded
 @click.option(
     "--kind",
     type=click.Choice(["citation", "note", "pitfall"]),
-    default="citation",
     help="A design decision, how to read the lines, or a trap; by default citation.",
 )
 @click.option("--topic", help="The file it goes to: <topic>.yaml; by default my-notes.")
@@ -46,15 +47,23 @@ MAX_YAML_WIDTH = 1_000_000  # no line is folded
     help="The book at hand, or your own overlay (the default outside a checkout).",
 )
 @click.option(
+    "--from",
+    "given",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Take the entry from a file, such as a draft that was kept; no form is shown.",
+)
+@click.option(
     "--print", "only_print", is_flag=True, help="Print the entry; write nothing."
 )
 @book_option
 def note(
     place: str,
     note_id: str | None,
-    kind: str,
+    kind: str | None,
     topic: str | None,
     into: str | None,
+    given: Path | None,
     only_print: bool,
     book: Path | None,
 ) -> None:
@@ -66,23 +75,49 @@ def note(
     Example:
         readerkit note megatron/core/tensor_parallel/layers.py:1289-1292
         readerkit note tensor_parallel/layers.py:1286-1294 --kind note
-    """
-    from readerkit.anchors.propose import propose
-    from readerkit.commands.library import open_library
 
+    An entry with faults is offered to be edited again; without a terminal it is kept,
+    and the command that takes it up again is printed.
+    """
+    from readerkit.commands.library import open_library, writing
+    from readerkit.commands.note_draft import Draft
+    from readerkit.commands.shown_note import show_note
+
+    if given and (note_id or kind or only_print):
+        raise click.UsageError(
+            "--from takes the entry as it stands: leave --id, --kind and --print out"
+        )
     library = open_library(book)
     upstream, span = _find(place, library)
     target = _target(library, upstream, topic or "my-notes", into)
-    note_id = _free_id(note_id, library, target)
-    source = library.sources(upstream).file(span.path)
-    entry = _entry(note_id, kind, propose(span, source), library, upstream)
-    if only_print:
-        click.echo(entry, nl=False)
-        return
-    if target.is_relative_to(library.mine):  # before anyone types, not after
-        open_library(book, whole=True, quiet=True)
-    draft = _edit(entry, span, source, library)
-    _write(library, upstream, target, draft, book)
+
+    def again(file: Path) -> str:
+        options = {"--topic": topic, "--into": into, "--book": book, "--from": file}
+        words = [str(w) for option in options.items() if option[1] for w in option]
+        return shlex.join(["readerkit", "note", place, *words])
+
+    if given:
+        draft = Draft(given.absolute(), again(given.absolute()))
+    else:
+        note_id = _free_id(note_id, library, target)
+        entry, form = _form(note_id, kind or "citation", library, upstream, span)
+        if only_print:
+            click.echo(entry, nl=False)
+            return
+        if target.is_relative_to(library.mine):  # before anyone types, not after
+            open_library(book, whole=True, quiet=True)
+        draft = Draft.of(form, again)
+
+    def take(entry: Entry) -> tuple[Library, Sources, list[Note]]:
+        with writing():
+            return _add(library, upstream, target, entry, book)
+
+    fresh, sources, notes = draft.until_taken(take)
+    click.echo(f"wrote {target}")
+    if sys.stdout.isatty():
+        click.echo()
+    for each in notes:
+        show_note(fresh, replace(each, state="reviewed"), sources)
 
 
 def _free_id(given: str | None, library: Library, target: Path) -> str:
@@ -152,30 +187,54 @@ def _find(place: str, library: Library) -> tuple[Upstream, Span]:
     raise ReaderkitError(f"'{path}' fits {len(found)} files, expected one:\n{rows}")
 
 
-def _entry(
-    note_id: str, kind: str, anchor: Anchor, library: Library, upstream: Upstream
-) -> str:
-    """Return the YAML of a note with its anchor filled in and its texts still empty.
+def _form(
+    note_id: str, kind: str, library: Library, upstream: Upstream, span: Span
+) -> tuple[str, str]:
+    """Return a new entry with its anchor filled in, and the form that it is typed into.
 
-    Reference and concept are those of another note nearby, to be replaced.
+    Texts, citation and concepts are empty, and refused while they are: what a note
+    rests on is never somebody else's source.
     """
     import textwrap
 
     import yaml
 
-    at = yaml.safe_dump(anchor.to_yaml(), sort_keys=False, width=MAX_YAML_WIDTH)
+    from readerkit.anchors.propose import propose
+
+    source = library.sources(upstream).file(span.path)
+    anchor = propose(span, source).to_yaml()
+    at = yaml.safe_dump(anchor, sort_keys=False, width=MAX_YAML_WIDTH)
     rows = [f"- id: {note_id}", "  at:", textwrap.indent(at.rstrip(), "    ")]
     rows += [f"  kind: {kind}", "  title:"]
     rows += [f"  {name}: >-\n    " for name in _FIELDS.get(kind, ("text",))]
-    near = library.book.notes_on(upstream.name) or [*library.book.annotations.values()]
-    near.sort(key=lambda other: other.anchor.file != anchor.file)
-    cited = [citation for other in near for citation in other.references]
-    concepts = [name for other in near for name in other.concepts]
-    if kind == "citation" and cited:
-        section = f', section: "{cited[0].section}"' if cited[0].section else ""
-        rows.append(f"  references: [{{key: {cited[0].key}{section}}}]")
-    rows.append(f"  concepts: [{', '.join(concepts[:1] or library.book.concepts)}]")
-    return "\n".join(rows) + "\n"
+    if kind == "citation":
+        rows.append("  references: [{key: , section: }]")
+    rows.append("  concepts: []")
+    entry = "\n".join(rows) + "\n"
+    last = min(span.last, span.first + MAX_SHOWN_LINES - 1)
+    head = [
+        "Fill in the note below and save. Lines above the first '- ' are not kept.",
+        "What can be cited, and the concepts there are: references.yaml and",
+        f"concepts.yaml in {library.root / 'annotations'}",
+        *_said_nearby(library, upstream, span.path),
+        f"{span}",
+        *(f" {n:5} {source.line(n)}" for n in range(span.first, last + 1)),
+    ]
+    return entry, "".join(f"# {row}\n" for row in head) + f"\n{entry}"
+
+
+def _said_nearby(library: Library, upstream: Upstream, path: str) -> list[str]:
+    """Return what other notes on the file cite and name, to choose from."""
+    near = library.book.notes_on(upstream.name)
+    near = [note for note in near if note.anchor.file == path]
+    cited = [f"{c.key} {c.section}".strip() for note in near for c in note.references]
+    named = [concept for note in near for concept in note.concepts]
+    rows = {"cite": cited, "name": named}
+    return [
+        f"Other notes on this file {verb}: {', '.join(dict.fromkeys(words))}"
+        for verb, words in rows.items()
+        if words
+    ]
 
 
 def _target(library: Library, upstream: Upstream, topic: str, into: str | None) -> Path:
@@ -195,107 +254,8 @@ def _target(library: Library, upstream: Upstream, topic: str, into: str | None) 
     return root / "annotations" / upstream.name / f"{topic}.yaml"
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """What the reader saved, in a file that stays until the note is taken."""
-
-    file: Path
-    entry: str
-    first_line: int
-    """Of the entry in the file."""
-
-    def discard(self) -> None:
-        import shutil
-
-        shutil.rmtree(self.file.parent, ignore_errors=True)
-
-
-def _edit(entry: str, span: Span, source: SourceFile, library: Library) -> _Draft:
-    """Let the reader fill the entry in; return what they saved.
-
-    Raises:
-        ReaderkitError: no editor, nothing changed, or no entry left.
-    """
-    import tempfile
-
-    from readerkit.upstreams.store import write_atomically
-
-    last = min(span.last, span.first + MAX_SHOWN_LINES - 1)
-    lines = [f"#  {n:5} {source.line(n)}" for n in range(span.first, last + 1)]
-    head = [
-        "# Fill in the note below and save. Lines above the first '- ' are not kept.",
-        "# What can be cited, and the concepts there are: references.yaml and",
-        f"# concepts.yaml in {library.root / 'annotations'}",
-        f"# {span}",
-        *lines,
-        "",
-    ]
-    # A path that is not UTF-8 is shown as well as it can be.
-    text = ("\n".join(head) + "\n" + entry).encode("utf-8", "replace").decode()
-    file = Path(tempfile.mkdtemp(prefix="readerkit-")) / "note.yaml"
-    draft = _Draft(file, text, 1)
-    write_atomically(file, text.encode())
-    try:
-        click.edit(filename=str(file))
-    except click.ClickException as error:
-        raise _refused(
-            draft,
-            f"{error.message}; set EDITOR to an editor that runs, or use --print and "
-            "write the file yourself",
-            text,
-        ) from None
-    try:
-        saved = file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
-    except FileNotFoundError:
-        raise _refused(draft, "the entry was removed") from None
-    except UnicodeDecodeError as error:
-        raise _refused(draft, f"{file}: not UTF-8 text: {error}", text) from None
-    if saved.strip() == text.strip():
-        draft.discard()
-        raise _refused(draft, "the entry was closed unchanged")
-    start = re.search(r"^- ", saved, re.MULTILINE)
-    if start is None:
-        raise _refused(draft, "there is no entry left that begins with '- '", text)
-    first_line = saved.count("\n", 0, start.start()) + 1
-    return _Draft(file, saved[start.start() :].rstrip() + "\n", first_line)
-
-
-def _refused(draft: _Draft, problem: str, offered: str = "") -> Exception:
-    """Return the error for a note that is not taken; what was typed is kept."""
-    from readerkit.errors import ReaderkitError
-
-    saved = draft.file.read_bytes() if draft.file.is_file() else b""
-    if saved.strip() and saved != offered.encode():
-        kept = f"; your text is in {draft.file}"
-    else:
-        draft.discard()
-        kept = ""
-    return ReaderkitError(f"{problem}\nnothing was written{kept}")
-
-
-def _write(
-    library: Library, upstream: Upstream, target: Path, draft: _Draft, book: Path | None
-) -> None:
-    """Append the entry if the whole book stays valid with it, lock it, show it."""
-    from readerkit.commands.library import writing
-    from readerkit.commands.shown_note import show_note
-    from readerkit.errors import ReaderkitError
-
-    try:
-        with writing():
-            fresh, sources, notes = _add(library, upstream, target, draft, book)
-    except ReaderkitError as error:
-        raise _refused(draft, str(error)) from None
-    draft.discard()
-    click.echo(f"wrote {target}")
-    if sys.stdout.isatty():
-        click.echo()
-    for each in notes:
-        show_note(fresh, replace(each, state="reviewed"), sources)
-
-
 def _add(
-    library: Library, upstream: Upstream, target: Path, draft: _Draft, book: Path | None
+    library: Library, upstream: Upstream, target: Path, entry: Entry, book: Path | None
 ) -> tuple[Library, Sources, list[Note]]:
     """Write the entry and its lock; return what the book is then, and the new notes.
 
@@ -312,7 +272,7 @@ def _add(
     known = set(open_library(book, whole=whole, quiet=True).book.annotations)
     before = target.read_bytes() if target.is_file() else None
     old = before.decode().rstrip() + "\n\n" if before else ""
-    write_atomically(target, (old + draft.entry).encode())
+    write_atomically(target, (old + entry.text).encode())
     try:
         fresh = open_library(book, whole=whole, quiet=True)
         new = set(fresh.book.annotations) - known
@@ -326,7 +286,7 @@ def _add(
         save_lock(fresh, upstream.name, lock.with_anchors({**lock.anchors, **read}))
     except ReaderkitError as error:
         _restore(target, before)
-        message = _in_draft(error, target, old, draft)
+        message = _in_draft(error, target, old, entry)
         raise ReaderkitError(message) from None
     except BaseException:
         _restore(target, before)
@@ -334,15 +294,15 @@ def _add(
     return fresh, sources, notes
 
 
-def _in_draft(error: ReaderkitError, target: Path, old: str, draft: _Draft) -> str:
+def _in_draft(error: ReaderkitError, target: Path, old: str, entry: Entry) -> str:
     """Return the message of ``error`` with its places moved to the draft."""
     from readerkit.errors import ContentError
 
     if not isinstance(error, ContentError):
         return str(error)
-    shift = draft.first_line - 1 - old.count("\n")
+    shift = entry.first_line - 1 - old.count("\n")
     return "\n".join(
-        str(replace(fault, file=str(draft.file), line=fault.line + shift))
+        str(replace(fault, file=str(entry.file), line=fault.line + shift))
         if str(target).endswith(fault.file) and fault.line > old.count("\n")
         else str(fault)
         for fault in error.faults

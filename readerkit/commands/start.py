@@ -67,7 +67,8 @@ def _show(text: str) -> None:
     height = shutil.get_terminal_size().lines
     if sys.stdout.isatty() and sys.stdin.isatty() and text.count("\n") >= height:
         # What was read stays on the screen, and the last line says how to go on.
-        prompt = r"-Pspace\: go on   q\: leave$"
+        # After -P, less takes an s for the kind of prompt: the short one.
+        prompt = r"-Psspace\: go on   q\: leave$"
         os.environ.setdefault("LESS", f"FRX{prompt}")
         click.echo_via_pager(text, color=True)
     else:

@@ -130,7 +130,7 @@ FAULTS = {
     ),
     "a citation cites": (
         "annotations", edited(CITATION, '[{key: paper, section: "3"}]', "[]"),
-        ["8:15: wrong value for 'references': got [], expected at least 1 entries"],
+        ["8:15: wrong value for 'references': got [], expected at least 1 entry"],
     ),
     "a note has a text": (
         "annotations", edited(NOTE, "text: Words.", "why: W"),
@@ -193,7 +193,7 @@ FAULTS = {
     ),
     "no concepts": (
         "annotations", edited(NOTE, "[c]", "[]"),
-        ["6:13: wrong value for 'concepts': got [], expected at least 1 entries"],
+        ["6:13: wrong value for 'concepts': got [], expected at least 1 entry"],
     ),
     "a concept twice": (
         "annotations", edited(NOTE, "[c]", "[c, c]"),
@@ -234,7 +234,7 @@ FAULTS = {
     ),
     "mirror without sections": (
         "mirror", "id: m\ntitle: T\nidea: I\nsections: []\n",
-        ["4:11: wrong value for 'sections': got [], expected at least 1 entries"],
+        ["4:11: wrong value for 'sections': got [], expected at least 1 entry"],
     ),
     "unknown relation says only that": (
         "mirror", edited(MIRROR, "relation: same", "relation: equal"),

@@ -180,7 +180,7 @@ def test_own_note_goes_to_the_overlay_by_default(
     editor = tmp_path / "editor"
     editor.write_text(
         "#!/bin/sh\nsed -i -e 's/title:/title: Mine/' -e 's/text: >-/text: Words./' "
-        '"$1"\n'
+        '-e "s/concepts: \\[\\]/concepts: [tensor-parallel]/" "$1"\n'
     )
     editor.chmod(0o755)
     monkeypatch.setenv("EDITOR", str(editor))

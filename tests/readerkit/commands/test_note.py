@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,7 +14,11 @@ from tests.helpers import ANNOTATIONS, git, make_book, run, run_process, write_f
 from tests.readerkit.commands.disk import run_on_full_disk
 
 # An editor is a small script; these are what it does to the text.
-FILL = 's.replace("title:", "title: Mine").replace(">-\\n    ", ">-\\n    Words.")'
+NAMED = """s.replace("key: , section: ", 'key: paper, section: "3"')\
+.replace("concepts: []", "concepts: [all-reduce]")"""
+FILL = (
+    f'{NAMED}.replace("title:", "title: Mine").replace(">-\\n    ", ">-\\n    Words.")'
+)
 UNFILLED = 's.replace("title:", "title: Mine")'
 BROKEN = 's.replace("title:", "title: [")'
 
@@ -33,9 +38,6 @@ def editor(tmp_path, monkeypatch):
         script.chmod(0o755)
         monkeypatch.setenv("EDITOR", str(script))
         monkeypatch.delenv("VISUAL", raising=False)
-        monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-        monkeypatch.setattr("tempfile.tempdir", None)
-        (tmp_path / "tmp").mkdir(exist_ok=True)
 
     return use
 
@@ -43,7 +45,8 @@ def editor(tmp_path, monkeypatch):
 @pytest.fixture
 def drafts(tmp_path):
     """What is left for the reader to mend."""
-    return lambda: [path for path in (tmp_path / "tmp").rglob("*") if path.is_file()]
+    kept = tmp_path / "data" / "drafts"
+    return lambda: [path for path in kept.rglob("*") if path.is_file()]
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -126,8 +129,8 @@ def test_entry_is_filled_in_but_for_the_texts(desk, editor, tmp_path):
         "alternative": "",
         "why": "",
         "cost": "",
-        "references": [{"key": "paper", "section": "3"}],
-        "concepts": ["all-reduce"],
+        "references": [{"key": None, "section": None}],
+        "concepts": [],
     }
 
 
@@ -317,7 +320,10 @@ def test_text_that_cannot_be_taken_is_kept_and_its_place_said(
     assert (done.code, done.out) == (1, "")
     [kept] = drafts()
     assert "Traceback" not in done.err
-    assert done.err.splitlines()[-1] == f"nothing was written; your text is in {kept}"
+    assert done.err.splitlines()[-2:] == [
+        "nothing was written; to go on with your text:",
+        f"    readerkit note linear.py:14-17 --book {desk.book.root} --from {kept}",
+    ]
     places = re.findall(rf"{kept}:(\d+):\d+: ", done.err)
     assert problem in done.err
     # The parser notices an open bracket one line late.
@@ -325,6 +331,126 @@ def test_text_that_cannot_be_taken_is_kept_and_its_place_said(
     lines = kept.read_text().splitlines()
     assert line in [lines[int(place) - 1 - late].strip() for place in places]
     assert tree(desk.book.root) == before
+
+
+@pytest.mark.parametrize("kind", ["citation", "note", "pitfall"])
+def test_form_names_no_source_and_no_concept_of_somebody_else(kind, desk, editor):
+    editor('s.replace("title:", "title: Mine").replace(">-\\n    ", ">-\\n    Words.")')
+    before = tree(desk.book.root)
+    done = desk.run("note", "linear.py:14-17", "--kind", kind)
+    assert (done.code, done.out) == (1, "")
+    assert "wrong value for 'concepts': got [], expected at least 1 entry" in done.err
+    if kind == "citation":
+        assert "wrong type for 'key': got None, expected string" in done.err
+    assert tree(desk.book.root) == before
+
+
+def test_form_tells_what_other_notes_on_the_file_rest_on(desk, editor, tmp_path):
+    editor("s")
+    desk.run("note", "linear.py:14-17")
+    head, _, entry = (tmp_path / "offered").read_text().partition("\n- id")
+    assert "# Other notes on this file cite: paper 3\n" in head
+    assert "# Other notes on this file name: all-reduce, collectives\n" in head
+    assert "paper" not in entry and "all-reduce" not in entry
+
+
+def test_every_fault_of_an_entry_is_told_in_one_round(desk, editor):
+    editor(
+        f"{FILL}.replace('cost: >-', 'costs: >-').replace('title: Mine', 'title: 7')"
+        ".replace('[all-reduce]', '[all-redcue]').replace('\"3\"', '\"8\"')"
+        ".replace('self.sequence_parallel: ...', 'self.nothing: ...')"
+    )
+    done = desk.run("note", "linear.py:14-17")
+    assert done.code == 1
+    for fault in (
+        "missing key 'cost'",
+        "unknown key: got 'costs'",
+        "wrong type for 'title': got 7, expected string",
+        "unknown concept: got 'all-redcue'",
+        "unknown section: got '8' of paper",
+        "no match for 'if self.nothing: ...'",
+    ):
+        assert fault in done.err
+
+
+def test_names_are_checked_where_the_anchor_is_none(desk, editor):
+    editor(f"{FILL}.replace('[all-reduce]', '[all-redcue]').replace('code:', 'cod:')")
+    done = desk.run("note", "linear.py:14-17")
+    assert "unknown key: got 'cod'" in done.err
+    assert "unknown concept: got 'all-redcue'" in done.err
+
+
+# --- a draft that is taken up again ---
+
+
+def taken_up_again(err: str) -> list[str]:
+    """Return the words of the command that a refusal ends with."""
+    name, *words = shlex.split(err.splitlines()[-1])
+    assert name == "readerkit"
+    return words
+
+
+def test_draft_is_taken_back_by_the_command_that_is_printed(
+    desk, editor, drafts, capsys
+):
+    editor(f"{FILL}.replace('[all-reduce]', '[all-redcue]')")
+    refused = desk.run("note", "linear.py:14-17", "--topic", "closing")
+    again = taken_up_again(refused.err)
+    still = run(capsys, *again)
+    assert (still.code, still.out) == (1, "")
+    assert taken_up_again(still.err) == again
+    [kept] = drafts()
+    kept.write_text(kept.read_text().replace("all-redcue", "all-reduce"))
+    editor("nothing opens it")
+    done = run(capsys, *again)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"wrote {desk.book.path('sample/closing.yaml')}\n")
+    assert drafts() == []
+    assert not list(kept.parents[1].iterdir())
+
+
+def test_file_that_the_reader_brings_is_taken_and_stays(desk, tmp_path):
+    mine = tmp_path / "words" / "mine.yaml"
+    write_files(mine.parent, {"mine.yaml": ANNOTATIONS.replace("id: ", "id: my-")})
+    done = desk.run("note", "linear.py:14-17", "--from", str(mine))
+    assert (done.code, done.err) == (0, "")
+    assert mine.is_file()
+    listed = json.loads(desk.run("annotate", "--json").out)
+    assert {"my-close", "my-whole-step"} < {note["id"] for note in listed}
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--id", "x"], "--from takes the entry as it stands: leave --id"),
+        (["--kind", "note"], "leave --id, --kind and --print out"),
+        (["--print"], "leave --id, --kind and --print out"),
+    ],
+)
+def test_what_the_form_would_hold_does_not_go_with_a_file(
+    more, message, desk, tmp_path
+):
+    write_files(tmp_path, {"mine.yaml": ANNOTATIONS})
+    given = ("--from", str(tmp_path / "mine.yaml"))
+    done = desk.run("note", "linear.py:14", *given, *more)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_file_that_is_not_there_is_wrong_use(desk):
+    done = desk.run("note", "linear.py:14", "--from", "/nowhere/x.yaml")
+    assert done.code == 2
+    assert "'/nowhere/x.yaml' does not exist" in done.err
+
+
+def test_folder_that_keeps_drafts_must_be_writable(desk, editor, tmp_path):
+    editor(FILL)
+    (tmp_path / "data").write_text("a file")
+    done = desk.run("note", "linear.py:14-17")
+    assert (done.code, done.out) == (1, "")
+    assert f"cannot write {tmp_path}/data/drafts" in done.err
+    assert "set READERKIT_DATA" in done.err
+    assert not (tmp_path / "offered").exists()
 
 
 def test_text_that_is_not_utf8_is_kept(desk, editor, drafts):
@@ -395,7 +521,7 @@ def test_full_disk_keeps_the_old_file_and_the_text(desk, editor, drafts):
     assert left[str(topic)] == old
     assert not any(".aside-" in path for path in left)
     [kept] = drafts()
-    assert f"your text is in {kept}" in done.err
+    assert f"--from {kept}" in done.err
 
 
 # --- places that hold no note ---

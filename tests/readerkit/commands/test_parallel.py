@@ -52,7 +52,9 @@ def test_reviews_at_once_are_all_kept(desk):
 def test_notes_written_at_once_are_all_kept(locked, tmp_path, monkeypatch):
     editor = tmp_path / "editor"
     editor.write_text(
-        "#!/bin/sh\nsed -i 's/title:/title: Mine/; s/^    $/    Words./' \"$1\"\n"
+        "#!/bin/sh\nsed -i 's/title:/title: Mine/; s/^    $/    Words./; "
+        "s/concepts: \\[\\]/concepts: [all-reduce]/; "
+        's/{key: , section: }/{key: paper}/\' "$1"\n'
     )
     editor.chmod(0o755)
     monkeypatch.setenv("EDITOR", str(editor))
