@@ -40,7 +40,7 @@ BELOW: dict[str, set[str]] = {
     "yaml_tree": {"document", "errors"},
     "shapes": set(),
     "quiz_schema": {"shapes"},
-    "schema": {"document", "errors", "quiz_schema", "shapes", "yaml_tree"},
+    "schema": {"document", "errors", "quiz_schema", "shapes", "yaml_tree", "wording"},
     "quiz": {"document", "errors", "expression"},
     "annotations": {"anchor", "counts", "document", "errors", "translations"},
     "upstreams": {"anchor", "git", "errors", "wording"},
