@@ -29,9 +29,10 @@ if TYPE_CHECKING:  # the parser comes where lines must be found
     from readerkit.anchors import SourceFile
 
 MINIS = "minis"
-"""The name of the upstream whose folder holds the mini implementations."""
+"""The name of the upstream whose folder holds the mini implementations that run."""
 
-State = Literal["reviewed", "unreviewed", "changed", "unlocked"]
+State = Literal["reviewed", "unreviewed", "changed", "unlocked", "floating"]
+"""How a note stands to the lock; floating: in a folder, which has none."""
 
 Located = tuple[Span, str]
 """Lines, and the anchor's definition, or the smallest one around them."""
@@ -79,6 +80,25 @@ class Book:
             for difference in section.differences
             if difference.comparison == comparison
         ]
+
+    def home_of(self, path: str) -> str:
+        """Return the folder upstream that holds a mini, or would if there was one."""
+        folders = [
+            each.name
+            for each in self.upstreams.values()
+            if each.folder and each.includes(path)
+        ]
+        return MINIS if MINIS in folders or not folders else folders[0]
+
+    def minis_in(self, folder: str) -> list[Anchor]:
+        """Return the lines that mirrors show of a folder."""
+        anchors = (
+            anchor
+            for mirror in self.mirrors.values()
+            for section in mirror.sections
+            for anchor in section.mini
+        )
+        return [each for each in anchors if self.home_of(each.file) == folder]
 
     def minis_beside(self, annotation: str) -> tuple[str, ...]:
         """Return the names of the minis that a mirror puts beside an annotation."""
@@ -208,18 +228,25 @@ def resolve_each(
         except AnchorError as error:
             faults.append(annotation.place.fault(f"{annotation.id}: {error}"))
             continue
-        state = _state(lock, annotation.id, span, sources)
+        is_pinned = sources.upstream.is_pinned
+        state = _state(lock, annotation.id, span, sources) if is_pinned else "floating"
         minis = book.minis_beside(annotation.id)
         notes.append(Note(annotation, span, symbol, state, minis))
     return sorted(notes, key=lambda note: (note.span, note.annotation.id)), faults
 
 
-def check_mirrors(book: Book, minis: Sources) -> list[Fault]:
-    """Return a fault for every mini anchor of a mirror that does not resolve."""
+def check_mirrors(book: Book, folders: Mapping[str, Sources]) -> list[Fault]:
+    """Return a fault for every mini anchor of a mirror that does not resolve.
+
+    ``folders`` are the upstreams that are read where they stand, by name.
+    """
     faults = []
     for mirror in book.mirrors.values():
         for section in mirror.sections:
             for anchor, place in zip(section.mini, section.places, strict=True):
+                minis = folders.get(book.home_of(anchor.file))
+                if minis is None:  # no such folder: a fault of the book's own
+                    continue
                 try:
                     minis.resolve(anchor)
                 except AnchorError as error:
@@ -241,22 +268,22 @@ def lock_notes(lock: Lock, notes: Iterable[Note], sources: Sources) -> Lock:
     return lock.with_anchors(anchors)
 
 
-def lock_differences(locked: Lock, now: Lock, commit: str) -> Iterator[str]:
-    """Yield one line for each way in which ``now`` is not what was locked."""
+def lock_differences(locked: Lock, now: Lock, commit: str) -> Iterator[tuple[str, str]]:
+    """Yield each way in which ``now`` is not what was locked: of which id, and how."""
     if locked.commit != commit:
-        yield f"the lock is of commit {locked.commit}: upstreams.yaml pins {commit}"
+        yield "", f"the lock is of commit {locked.commit}: upstreams.yaml pins {commit}"
     for name in sorted({*locked.anchors, *now.anchors}):
         before, after = locked.anchors.get(name), now.anchors.get(name)
         if before is None:
-            yield f"{name}: not in the lock, now {after and after.span}"
+            yield name, f"not in the lock, now {after and after.span}"
         elif after is None:
-            yield f"{name}: in the lock at {before.span}, but no annotation has this id"
+            yield name, f"in the lock at {before.span}, but no annotation has this id"
         elif before.span != after.span:
-            yield f"{name}: the lock says {before.span}, it resolves to {after.span}"
+            yield name, f"the lock says {before.span}, it resolves to {after.span}"
         elif before.fingerprint.lines != after.fingerprint.lines:
-            yield f"{name}: the code at {after.span} is not what was locked"
+            yield name, f"the code at {after.span} is not what was locked"
         elif before.fingerprint != after.fingerprint:
-            yield f"{name}: the code around {after.span} is not what was locked"
+            yield name, f"the code around {after.span} is not what was locked"
 
 
 def _state(lock: Lock, name: str, span: Span, sources: Sources) -> State:

@@ -29,6 +29,7 @@ class Fault:
     """One thing wrong in one hand-written file."""
 
     file: str
+    """Empty: what is wrong is in none of them."""
     line: int
     column: int
     what: str
@@ -37,13 +38,18 @@ class Fault:
 
     def __str__(self) -> str:
         """Return ``file:line:column: what: got X, expected Y``."""
-        text = f"{self.file}:{self.line}:{self.column}: {self.what}"
+        place = f"{self.file}:{self.line}:{self.column}: " if self.file else ""
+        return place + self.message
+
+    @property
+    def message(self) -> str:
+        """What is wrong, without its place."""
         parts = []
         if self.got:
             parts.append(f"got {self.got}")
         if self.expected:
             parts.append(f"expected {self.expected}")
-        return f"{text}: {', '.join(parts)}" if parts else text
+        return f"{self.what}: {', '.join(parts)}" if parts else self.what
 
 
 class ContentError(ReaderkitError):

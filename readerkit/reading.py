@@ -123,6 +123,8 @@ class _Reader:
     faults: list[Fault] = field(default_factory=list)
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     locks: dict[str, Lock] = field(default_factory=dict)
+    lock_files: dict[str, str] = field(default_factory=dict)
+    """What messages call the first file of each lock."""
     annotations: list[_Written[Annotation]] = field(default_factory=list)
     unplaced: list[_Written[Annotation]] = field(default_factory=list)
     """Notes whose anchor is none: what they name is checked all the same."""
@@ -175,6 +177,7 @@ class _Reader:
 
     def _read_lock(self, file: BookFile) -> None:
         name = file.path.rpartition("/")[2].removesuffix(".lock")
+        self.lock_files.setdefault(name, file.name)
         text = file.data.decode("utf-8", "replace")
         lock = Lock.parse(text, file.name)
         known = self.locks.get(name)
@@ -286,6 +289,8 @@ class _Reader:
                 self._check_names(mirror, ("sections", index, "upstream"), notes)
                 for key in ("events", "differences"):
                     self._check_compared(mirror, ("sections", index, key), comparisons)
+            self._check_minis(mirror)
+        self._check_locks()
         self._check_translations("translation", notes)
         self._check_translations("concept-translation", concepts)
         self._check_cycles()
@@ -328,6 +333,28 @@ class _Reader:
         """Check the comparisons that each entry of a list names."""
         for index in range(len(mirror.document.find(below) or ())):
             self._check_names(mirror, (*below, index, "comparisons"), known)
+
+    def _check_minis(self, mirror: _Written[Mirror]) -> None:
+        """Check that some folder of the book holds each mini."""
+        folders = [each for each in self.upstreams.values() if each.folder]
+        if "upstreams" in self.unread:
+            return
+        expected = "a file of " + ", ".join(each.name for each in folders)
+        for section in mirror.entry.sections:
+            for anchor, place in zip(section.mini, section.places, strict=True):
+                if not any(each.includes(anchor.file) for each in folders):
+                    what = "a mini that no folder of upstreams.yaml includes"
+                    got = f"'{anchor.file}'"
+                    wanted = expected if folders else "an upstream with a folder"
+                    self.faults.append(place.fault(what, got, wanted))
+
+    def _check_locks(self) -> None:
+        known = {*self.upstreams, *self.refused}
+        for name, file in self.lock_files.items():
+            if name not in known and "upstreams" not in self.unread:
+                got, expected = f"'{name}'", "one of " + ", ".join(self.upstreams)
+                fault = Fault(file, 1, 1, "a lock of no upstream", got, expected)
+                self.faults.append(fault)
 
     def _check_translations(self, kind: Kind, known: _Names) -> None:
         first: dict[tuple[str, str], Place] = {}

@@ -29,7 +29,8 @@ EDITED = (
 @click.command(short_help="The notes, with every anchor resolved; one by its ID.")
 @click.argument("upstream", required=False)
 @click.argument("note_id", metavar="[ID]", required=False)
-@click.option("--check", is_flag=True, help="Fail on any difference from the locks.")
+@click.option("--check", is_flag=True, help="Fail on anything wrong in the book.")
+@click.option("--strict", is_flag=True, help="With --check: on unreviewed notes too.")
 @click.option("--update-lock", is_flag=True, help="Write what anchors resolve to now.")
 @click.option(
     "--schema",
@@ -43,6 +44,7 @@ def annotate(
     upstream: str | None,
     note_id: str | None,
     check: bool,
+    strict: bool,
     update_lock: bool,
     schema: Kind | None,
     lang: str | None,
@@ -64,27 +66,36 @@ def annotate(
 
     if check and update_lock:
         raise click.UsageError("--check and --update-lock exclude each other")
-    holds = check or update_lock
+    if strict and not check:
+        raise click.UsageError("--strict is for --check: add it")
+    if note_id and (check or update_lock):
+        raise click.UsageError(
+            "--check and --update-lock are for a whole upstream: leave out the ID"
+        )
+    if check:
+        _check(upstream, book, strict=strict, as_json=as_json)
+        return
     with writing() if update_lock else nullcontext():
-        library = open_library(book, whole=holds)
+        library = open_library(book, whole=update_lock)
         if schema:
             _print_schema(library, schema)
             return
         if upstream and not note_id:
             upstream, note_id = _named(upstream, library)
         if note_id:
-            if holds:
-                raise click.UsageError(
-                    "--check and --update-lock are for a whole upstream: "
-                    "leave out the ID"
-                )
+            if update_lock:
+                raise click.UsageError("--update-lock is for a whole upstream")
             _show_one(library, upstream, note_id, lang, as_json)
             return
         if lang:
             raise click.UsageError("--lang is for one note: add its ID")
         chosen = [library.upstream(upstream)] if upstream else _noted(library)
-        if holds:
-            _hold(library, chosen, check, as_json, whole=upstream is None)
+        if update_lock:
+            from readerkit.commands.holding import update_locks
+
+            results = update_locks(library, chosen, say=not as_json)
+            if as_json:
+                _print_json(results)
         else:
             _list(library, chosen, as_json)
         if not chosen and not as_json:
@@ -109,7 +120,7 @@ def _noted(library: Library) -> list[Upstream]:
 
 def _list(library: Library, chosen: list[Upstream], as_json: bool) -> None:
     """Print every note that resolves; the others are told at the end."""
-    from readerkit.book import resolve_each
+    from readerkit.book import check_mirrors, resolve_each
     from readerkit.errors import ContentError, Fault
 
     faults: list[Fault] = []
@@ -118,6 +129,9 @@ def _list(library: Library, chosen: list[Upstream], as_json: bool) -> None:
         with library.sources_to_list(each) as sources:
             notes, wrong = resolve_each(library.book, sources)
         faults += wrong
+        faults += check_mirrors(
+            library.book, {each.name: sources} if each.folder else {}
+        )
         if as_json:
             plain += _plain_notes(library, sources, notes)
         else:
@@ -128,34 +142,28 @@ def _list(library: Library, chosen: list[Upstream], as_json: bool) -> None:
         raise ContentError(faults)
 
 
-def _hold(
-    library: Library, chosen: list[Upstream], check: bool, as_json: bool, *, whole: bool
+def _check(
+    upstream: str | None, book: Path | None, *, strict: bool, as_json: bool
 ) -> None:
-    """Check the locks or write them; every anchor must resolve."""
-    from readerkit.commands.holding import (
-        check_concepts,
-        check_locks,
-        print_checked,
-        print_concepts_checked,
-        refuse_differences,
-        resolved,
-        update_locks,
-    )
+    """Hold a book, or one upstream of it; whatever is wrong is told at once."""
+    from readerkit.commands.holding import Report, check, print_report
+    from readerkit.commands.library import open_library
+    from readerkit.errors import ReaderkitError
 
-    pages = resolved(library, chosen, mirrors=check and whole)
-    if not check:
-        results = update_locks(library, pages, say=not as_json)
-    else:
-        results = check_locks(library, pages)
-    concepts = [check_concepts(library.book)] if check and whole else []
+    report = Report()
+    try:
+        library = open_library(book, whole=True)
+        if upstream in library.book.annotations:
+            raise click.UsageError("--check is for a whole upstream: leave out the ID")
+        chosen = library.upstream(upstream) if upstream else None
+        check(library, chosen, report, strict=strict)
+    except ReaderkitError as error:  # a book that cannot be opened has faults too
+        report.add(error)
     if as_json:
-        _print_json([*results, *concepts])
-    if check:
-        refuse_differences(results)
-        for result in results if not as_json else ():
-            print_checked(result)
-        for result in concepts if not as_json else ():
-            print_concepts_checked(result)
+        _print_json(report.to_plain())
+    report.refuse()
+    if not as_json:
+        print_report(report)
 
 
 def _print_schema(library: Library, kind: Kind) -> None:
@@ -213,6 +221,9 @@ def _summary(library: Library, sources: Sources, notes: list[Note]) -> str:
     else:
         title = visible_line(f"{upstream.title} {upstream.tag}")
         pin = f"{title}, commit {upstream.commit[:12]}"
+    if not notes and upstream.folder:
+        shown = counted(len(library.book.minis_in(upstream.name)), "place")
+        return f"no notes on {pin}, {of_files}: mirrors show {shown} in them"
     if not notes:
         return f"no notes on {pin} ({of_files}) yet: readerkit note FILE:LINES"
     files = len({note.span.path for note in notes})

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from readerkit.book import MINIS, Book, Remember, Sources, check_mirrors, resolve_each
+from readerkit.book import Book, Remember, Sources, check_mirrors, resolve_each
 from readerkit.commands.folders import (
     PACKAGE,
     cache_folder,
@@ -65,6 +65,11 @@ class Library:
             return self.book.upstreams[name]
         known = ", ".join(self.book.upstreams)
         raise ReaderkitError(f"unknown upstream: got '{name}', expected one of {known}")
+
+    def folders(self) -> dict[str, Sources]:
+        """Return the upstreams that are read where they stand, by name."""
+        upstreams = self.book.upstreams.values()
+        return {each.name: self.sources(each) for each in upstreams if each.folder}
 
     def pinned(self) -> list[Upstream]:
         """Return the upstreams that are held against a lock."""
@@ -193,8 +198,8 @@ def _anchor_faults(library: Library) -> Iterator[Fault]:
                     or library.store.read(files[note.anchor.file]) is not None
                 ]
             yield from resolve_each(book, library.sources(upstream), notes)[1]
-            if upstream.name == MINIS:
-                yield from check_mirrors(book, library.sources(upstream))
+    with contextlib.suppress(ReaderkitError):
+        yield from check_mirrors(book, library.folders())
 
 
 @contextmanager

@@ -47,6 +47,7 @@ def lint(
     import json
 
     from readerkit.commands.folders import is_checkout
+    from readerkit.commands.library import open_library
     from readerkit.commands.quiz_files import Shelf
     from readerkit.errors import ReaderkitError
 
@@ -62,7 +63,10 @@ def lint(
     phases = shelf.phases() if phase is None else [phase]
     if not phases:
         raise ReaderkitError(f"{shelf.root}: got a book without quizzes/")
-    summaries = [_lint_phase(shelf, book, each, update_lock) for each in phases]
+    library = open_library(book)
+    summaries = [
+        lint_phase(shelf, library, each, update=update_lock) for each in phases
+    ]
     if as_json:
         click.echo(json.dumps(summaries, indent=1))
         return
@@ -85,16 +89,20 @@ def _schema(book: Path | None) -> dict[str, object]:
     )
 
 
-def _lint_phase(
-    shelf: Shelf, book: Path | None, phase: int, update: bool
+def lint_phase(
+    shelf: Shelf, library: Library, phase: int, *, update: bool = False
 ) -> dict[str, Any]:
-    from readerkit.commands.library import open_library
+    """Return what a bank holds, once all of it holds.
+
+    Raises:
+        ContentError: every fault of the bank.
+        LockError: keys that are not what the lock says.
+    """
     from readerkit.errors import ContentError, LockError
     from readerkit.quiz.lint import lint_bank
     from readerkit.quiz.lock import differences
     from readerkit.upstreams.store import write_atomically
 
-    library = open_library(book)
     bank = shelf.bank(phase, with_lock=False)
     locked = _readable_lock(shelf, phase)
     now, faults = resolve_keys(bank, library, locked, run=update)

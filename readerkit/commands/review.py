@@ -45,6 +45,16 @@ def _review(note_ids: tuple[str, ...], book: Path | None) -> None:
             else "list them with readerkit annotate"
         )
         raise ReaderkitError(f"no note has the id {', '.join(unknown)}: {hint}")
+    floating = [
+        name
+        for name in note_ids
+        if not library.book.upstreams[known[name].upstream].is_pinned
+    ]
+    if floating:
+        raise ReaderkitError(
+            f"{', '.join(floating)}: got a note on a folder, which is read where it "
+            "stands and has no lock, expected one on a pinned upstream"
+        )
     shipped = [name for name in note_ids if not known[name].mine]
     if shipped and not is_checkout(library.root):
         raise ReaderkitError(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from readerkit.anchor import Span
-from readerkit.book import MINIS, Note, Sources
+from readerkit.book import Note, Sources
 from readerkit.commands.evidence import lit_in, read_records
 from readerkit.commands.library import Library
 from readerkit.evidence import (
@@ -18,6 +18,7 @@ from readerkit.evidence import (
 )
 from readerkit.lit import lit_section, say_lit, say_section
 from readerkit.render.note_view import console, note_view, proof
+from readerkit.upstreams.store import blob_id
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +30,6 @@ def show_note(
     """Print one note with its lines, what is beside it, and its proof."""
     evidence = {each.comparison: Evidence(each) for each in read_records(library)}
     upstream = sources.upstream
-    lock = library.book.locks.get(upstream.name)
     came_from = library.came_from(upstream)
     screen = screen or console()
     screen.print(
@@ -44,7 +44,7 @@ def show_note(
     )
     # Rich falls back to ASCII only in rules that have a title.
     screen.rule(style="dim", characters="-" if screen.options.ascii_only else "─")
-    blob = lock.files[note.span.path] if lock else ""
+    blob = blob_id(sources.read(note.span.path))
     origin = came_from.origin if came_from else "the cache"
     for row in proof(note, upstream, blob=blob, came_from=origin):
         screen.print(row, soft_wrap=True)
@@ -85,12 +85,13 @@ def _beside(
     ]
     if not sections:
         return []
-    minis = library.sources(library.upstream(MINIS))
+    folders = library.folders()
     records = [each.record for each in evidence.values()]
     found = []
     for mirror, section in sections:
         heading = f"the mini ({section.relation}): {section.title}"
         for anchor in section.mini:
+            minis = folders[library.book.home_of(anchor.file)]
             span = minis.resolve(anchor)
             ran = _say(minis, span, evidence, of_the_idea(mirror, evidence))
             found.append((heading, minis.file(anchor.file), span, ran))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any
 
 from readerkit.anchors import Span
-from readerkit.annotations import Mirror
-from readerkit.book import MINIS, Note, Sources, check_mirrors, resolve_notes
+from readerkit.book import Book, Note, Sources, check_mirrors, resolve_notes
 from readerkit.commands.evidence import read_evidence
 from readerkit.commands.library import Library
 from readerkit.commands.site_inputs import Inputs
@@ -170,7 +169,7 @@ def make_shelf(
         links=links,
         uses=uses,
         notes=notes,
-        mirrored=dict(_mirrored(book.mirrors.values(), sources)),
+        mirrored=dict(_mirrored(book, sources)),
         evidence=evidence,
         ran=ran_lines(evidence.values()),
         strips={
@@ -193,8 +192,7 @@ def _notes(library: Library, sources: Mapping[str, Sources]) -> dict[str, Note]:
                 notes[note.annotation.id] = note
         except ContentError as error:
             faults += error.faults
-    if MINIS in sources:
-        faults += check_mirrors(library.book, sources[MINIS])
+    faults += check_mirrors(library.book, _folders(sources))
     if faults:
         raise ContentError(faults)
     return notes
@@ -242,9 +240,17 @@ def _made(
 
 
 def _mirrored(
-    mirrors: Iterable[Mirror], sources: Mapping[str, Sources]
+    book: Book, sources: Mapping[str, Sources]
 ) -> Iterator[tuple[tuple[str, int], tuple[Span, ...]]]:
-    for mirror in mirrors:
+    for mirror in book.mirrors.values():
         for index, section in enumerate(mirror.sections):
-            spans = tuple(sources[MINIS].resolve(anchor) for anchor in section.mini)
-            yield (mirror.id, index), spans
+            homes = (sources[book.home_of(anchor.file)] for anchor in section.mini)
+            spans = zip(homes, section.mini, strict=True)
+            yield (
+                (mirror.id, index),
+                tuple(home.resolve(anchor) for home, anchor in spans),
+            )
+
+
+def _folders(sources: Mapping[str, Sources]) -> dict[str, Sources]:
+    return {name: each for name, each in sources.items() if each.upstream.folder}

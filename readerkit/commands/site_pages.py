@@ -11,6 +11,7 @@ from pathlib import Path
 from readerkit.anchor import Anchor
 from readerkit.book import Sources
 from readerkit.commands.library import Library
+from readerkit.commands.reading_paths import read_routes
 from readerkit.commands.site_estimates import work_out
 from readerkit.commands.site_quiz import checks, phase_views, read_banks
 from readerkit.commands.start import FIRST_STOP
@@ -19,10 +20,13 @@ from readerkit.errors import AnchorError, ContentError, Fault
 from readerkit.render.html.chapter import Script
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing
-from readerkit.routes import Routes, parse_routes
 from readerkit.schema import read_document
 from readerkit.upstreams.store import write_atomically
-from readerkit.yaml_tree import decode, parse_yaml
+from readerkit.yaml_tree import decode
+
+CHAPTERS, LABS, DIAGRAMS = (
+    Path("site", "pages", kind) for kind in ("chapters", "labs", "diagrams")
+)
 
 
 def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
@@ -32,22 +36,22 @@ def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
         ContentError: a claim of a diagram that does not hold, an unknown id.
     """
     root = library.root  # another book has its own pages, or none
-    pages = root / "site" / "pages"
     banks = read_banks(root)
     return Writing(
-        scripts=tuple(_scripts(pages / "chapters", root)),
+        scripts=tuple(read_chapters(root)),
         examples=work_out,
-        labs=tuple(_labs(pages / "labs", root)),
-        diagrams={d.name: d for d in _diagrams(pages / "diagrams", root, sources)},
-        routes=_routes(pages / "paths.yaml", library, root),
+        labs=tuple(read_labs(root)),
+        diagrams={d.name: d for d in _diagrams(root, sources)},
+        routes=read_routes(library),
         first_stop=FIRST_STOP,
         phases=tuple(phase_views(banks)),
         checks=partial(checks, banks),
     )
 
 
-def _scripts(folder: Path, root: Path) -> Iterator[Script]:
-    for path in sorted(folder.glob("*.md")):
+def read_chapters(root: Path) -> Iterator[Script]:
+    """Yield the chapters of a book in their order."""
+    for path in sorted((root / CHAPTERS).glob("*.md")):
         if not path.name.endswith(".es.md"):
             yield _script(path, path.stem.partition("-")[2] or path.stem, root)
 
@@ -62,8 +66,9 @@ def _script(path: Path, name: str, root: Path) -> Script:
     )
 
 
-def _labs(folder: Path, root: Path) -> Iterator[LabScript]:
-    for path in sorted(folder.glob("*.md")):
+def read_labs(root: Path) -> Iterator[LabScript]:
+    """Yield the labs of a book in their order."""
+    for path in sorted((root / LABS).glob("*.md")):
         if "." in path.stem:  # a solution, or a translation
             continue
         solution = path.with_suffix(".solution.md")
@@ -79,9 +84,24 @@ def _text(path: Path, root: Path) -> str:
     return decode(path.read_bytes(), path.relative_to(root).as_posix())
 
 
-def _diagrams(
-    folder: Path, root: Path, sources: Mapping[str, Sources]
-) -> Iterator[Diagram]:
+def _diagrams(root: Path, sources: Mapping[str, Sources]) -> Iterator[Diagram]:
+    for path in diagram_files(root):
+        yield read_diagram_at(path, root, sources)
+
+
+def diagram_files(root: Path) -> list[Path]:
+    """Return the English drawings of a book."""
+    found = sorted((root / DIAGRAMS).glob("*.mmd"))
+    return [path for path in found if not path.name.endswith(".es.mmd")]
+
+
+def read_diagram_at(path: Path, root: Path, sources: Mapping[str, Sources]) -> Diagram:
+    """Return a diagram, with its claims held against the sources they are about.
+
+    Raises:
+        ContentError: a claim that does not hold.
+    """
+
     def lines_of(upstream: str, anchor: Anchor) -> str:
         if upstream not in sources:
             raise AnchorError(f"unknown upstream '{upstream}'")
@@ -90,35 +110,20 @@ def _diagrams(
         numbers = range(span.first, span.last + 1)
         return "\n".join(source.line(number) for number in numbers)
 
-    for path in sorted(folder.glob("*.mmd")):
-        if path.name.endswith(".es.mmd"):
-            continue
-        claims = path.with_suffix(".yaml")
-        if not claims.exists():
-            what = f"a diagram without its claims: expected {claims.name} beside it"
-            raise ContentError([Fault(path.relative_to(root).as_posix(), 1, 1, what)])
-        file = claims.relative_to(root).as_posix()
-        document = read_document(claims.read_bytes(), file, "diagram")
-        diagram = read_diagram(path.stem, _text(path, root), document, lines_of)
-        spanish, texts = path.with_suffix(".es.mmd"), path.with_suffix(".es.yaml")
-        if spanish.exists() and texts.exists():
-            file = texts.relative_to(root).as_posix()
-            told = read_document(texts.read_bytes(), file, "diagram-translation")
-            drawn = spanish.relative_to(root).as_posix()
-            diagram = in_spanish(diagram, _text(spanish, root), drawn, told)
-        yield diagram
-
-
-def _routes(path: Path, library: Library, root: Path) -> Routes:
-    if not path.exists():
-        return Routes()
-    document = parse_yaml(path.read_bytes(), path.relative_to(root).as_posix())
-    beside = path.with_suffix(".es.yaml")
-    if not beside.exists():
-        return parse_routes(document, library.book)
-    file = beside.relative_to(root).as_posix()
-    spanish = read_document(beside.read_bytes(), file, "route-translation")
-    return parse_routes(document, library.book, spanish)
+    claims = path.with_suffix(".yaml")
+    if not claims.exists():
+        what = f"a diagram without its claims: expected {claims.name} beside it"
+        raise ContentError([Fault(path.relative_to(root).as_posix(), 1, 1, what)])
+    file = claims.relative_to(root).as_posix()
+    document = read_document(claims.read_bytes(), file, "diagram")
+    diagram = read_diagram(path.stem, _text(path, root), document, lines_of)
+    spanish, texts = path.with_suffix(".es.mmd"), path.with_suffix(".es.yaml")
+    if spanish.exists() and texts.exists():
+        file = texts.relative_to(root).as_posix()
+        told = read_document(texts.read_bytes(), file, "diagram-translation")
+        drawn = spanish.relative_to(root).as_posix()
+        diagram = in_spanish(diagram, _text(spanish, root), drawn, told)
+    return diagram
 
 
 def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:

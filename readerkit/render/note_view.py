@@ -203,13 +203,18 @@ def proof(note: Note, upstream: Upstream, *, blob: str, came_from: str) -> list[
         "changed": "these lines changed since the note was reviewed",
         "unlocked": "the lock does not hold these lines: "
         "readerkit annotate --update-lock",
+        "floating": "read where it stands: a folder has no lock to be held against",
     }[note.state]
-    rows = [
-        ("link", upstream.permalink(note.span)),
-        ("pinned", f"{upstream.title} {upstream.tag}, commit {upstream.commit}"),
-        ("blob", f"{blob}, verified on this read; from {came_from}"),
-        ("state", state),
-    ]
+    if upstream.is_pinned:
+        title = f"{upstream.title} {upstream.tag}".strip()
+        rows = [
+            ("link", upstream.permalink(note.span)),
+            ("pinned", f"{title}, commit {upstream.commit}"),
+            ("blob", f"{blob}, verified on this read; from {came_from}"),
+        ]
+    else:
+        rows = [("folder", f"{upstream.title}, {upstream.folder}"), ("blob", blob)]
+    rows.append(("state", state))
     if upstream.licence:
         licence = upstream.licence
         terms = f"{upstream.url}/blob/{upstream.commit}/{licence.path}"

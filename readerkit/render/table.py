@@ -14,7 +14,13 @@ import click
 from readerkit.book import Note
 from readerkit.render.visible import visible_line
 
-_MARKS = {"reviewed": " ", "unreviewed": "?", "changed": "!", "unlocked": "*"}
+_MARKS = {
+    "reviewed": " ",
+    "unreviewed": "?",
+    "changed": "!",
+    "unlocked": "*",
+    "floating": " ",
+}
 _COLORS = {"citation": "cyan", "note": "green", "pitfall": "yellow"}
 LEGEND = {
     "unreviewed": "? not reviewed yet: readerkit review ID",

@@ -75,7 +75,7 @@ def test_every_annotation_is_of_an_upstream_that_is_held_against_a_lock():
 
 
 def test_every_mini_anchor_of_every_mirror_resolves():
-    assert check_mirrors(library().book, sources("minis")) == []
+    assert check_mirrors(library().book, {"minis": sources("minis")}) == []
 
 
 @pytest.mark.parametrize(

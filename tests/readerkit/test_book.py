@@ -320,7 +320,8 @@ DIFFERENCES = {
     ("a", "notes", "commit", "expected"), DIFFERENCES.values(), ids=DIFFERENCES
 )
 def test_every_difference_from_the_lock_is_a_line(a, notes, commit, expected):
-    assert list(lock_differences(locked(), relock(a, notes), commit)) == expected
+    found = lock_differences(locked(), relock(a, notes), commit)
+    assert [f"{name}: {what}" if name else what for name, what in found] == expected
 
 
 def test_review_alone_is_no_difference():
@@ -352,12 +353,12 @@ def test_mini_beside_a_note_is_named_once():
 
 
 def test_mini_anchors_that_resolve_have_no_faults():
-    assert check_mirrors(book(mirrors=MIRROR), sources()) == []
+    assert check_mirrors(book(mirrors=MIRROR), {"minis": sources()}) == []
 
 
 def test_every_mini_anchor_without_a_place_is_told_where_it_is_written():
     text = MIRROR.replace("symbol: first", "symbol: fist").replace("lib/b", "lib/c")
-    first, second = map(str, check_mirrors(book(mirrors=text), sources()))
+    first, second = map(str, check_mirrors(book(mirrors=text), {"minis": sources()}))
     assert first.startswith("mirror.yaml:9:5: m: lib/a.py: no symbol 'fist'\n")
     assert second.startswith("mirror.yaml:10:5: m: sample at aaaaaaaaaaaa includes no")
 

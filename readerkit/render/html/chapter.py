@@ -8,8 +8,9 @@ A Spanish text shows the same between its words, so a page holds each of these o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 
 from markupsafe import Markup
@@ -138,6 +139,22 @@ def pieces(
         yield from writer.pieces(part, other)
 
 
+def check_script(
+    script: Script, notes: Container[str], diagrams: Container[str]
+) -> Iterator[Fault]:
+    """Yield what no page can be made of; the notes that it may show are given."""
+    english = list(_parts(script.text, script.file))
+    spanish = list(_parts(script.spanish, script.spanish_file))
+    checks = [partial(_check, part, notes, diagrams) for part in (*english, *spanish)]
+    if script.spanish:
+        checks.append(partial(_check_equal, english, spanish))
+    for check in checks:
+        try:
+            check()
+        except ContentError as error:
+            yield from error.faults
+
+
 def upstreams_in(told: Iterable[Piece]) -> Iterator[str]:
     """Yield the upstream of each excerpt."""
     return (piece.lines.upstream for piece in told if piece.lines)
@@ -201,6 +218,25 @@ def _check_equal(english: list[_Part], spanish: list[_Part]) -> None:
             raise theirs.fault(what, f"'{theirs.shows}'", expected)
 
 
+def _check(part: _Part, notes: Container[str], diagrams: Container[str]) -> None:
+    if part.kind == "note":
+        _check_known(part, notes)
+    elif part.kind == "diagram":
+        _check_known(part, diagrams)
+    elif part.kind == "schedule":
+        _schedule(part)
+    elif part.kind:
+        for row in part.body.splitlines():
+            _reckoned(part, row)
+    else:
+        _prose(part)
+
+
+def _check_known(part: _Part, names: Container[str]) -> None:
+    if part.name not in names:
+        raise part.fault(f"unknown {part.kind}", part.name)
+
+
 @dataclass(frozen=True, slots=True)
 class _Writer:
     shelf: Shelf
@@ -217,15 +253,13 @@ class _Writer:
     def _fenced(self, part: _Part, other: _Part | None) -> Piece:
         name = part.name
         if part.kind == "note":
-            if name not in self.shelf.notes:
-                raise part.fault("unknown note", name)
+            _check_known(part, self.shelf.notes)
             note = self.shelf.notes[name]
             upstream = note.annotation.upstream
             lines = excerpt(self.shelf, upstream, note.span, self.address)
             return Piece(note=view(self.shelf, name), lines=lines)
         if part.kind == "diagram":
-            if name not in self.diagrams:
-                raise part.fault("unknown diagram", name)
+            _check_known(part, self.diagrams)
             return Piece(drawing=drawing(self.diagrams[name]))
         if part.kind == "schedule":
             return Piece(chart=_schedule(part))

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from markupsafe import Markup
 
-from readerkit.book import MINIS, Note
+from readerkit.book import Note
 from readerkit.evidence import expected_to_run, seen_there, worth_saying
 from readerkit.links import File, Target
 from readerkit.lit import LitLines, Sent, say_calls, say_when
@@ -126,7 +126,12 @@ def _beside(shelf: Shelf, annotation: str) -> Iterator[Beside]:
                 lines=tuple(
                     (
                         shown(addresses.lines_text(span.path, span.first, span.last)),
-                        addresses.lines_page(MINIS, span.path, span.first, span.last),
+                        addresses.lines_page(
+                            shelf.book.home_of(span.path),
+                            span.path,
+                            span.first,
+                            span.last,
+                        ),
                     )
                     for span in spans
                 ),

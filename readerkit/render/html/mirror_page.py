@@ -240,7 +240,10 @@ def _section(
             for name in section.upstream
         ),
         mini=tuple(
-            MiniSide(excerpt(shelf, MINIS, span, address), tuple(_seen(shelf, span)))
+            MiniSide(
+                excerpt(shelf, shelf.book.home_of(span.path), span, address),
+                tuple(_seen(shelf, span)),
+            )
             for span in shelf.mirrored[mirror.id, index]
         ),
         why=prose(section.why),

@@ -30,6 +30,7 @@ STATES = {
     "unreviewed": "not reviewed yet",
     "changed": "these lines changed since the review",
     "unlocked": "these lines are not in the lock",
+    "floating": "in a folder, read where it stands",
 }
 SPANISH = "es"
 
@@ -157,7 +158,7 @@ def note_view(
         seen=seen,
         asked=asked,
         state=label(STATES[note.state]),
-        is_sound=note.state == "reviewed",
+        is_sound=note.state in ("reviewed", "floating"),
         permalink=upstream.permalink(note.span),
         commit=upstream.commit,
         blob=lock.files.get(note.span.path, "") if lock else "",

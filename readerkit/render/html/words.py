@@ -92,6 +92,7 @@ SPANISH = {
     "not reviewed yet": "aún sin revisar",
     "these lines changed since the review": "estas líneas cambiaron tras la revisión",
     "these lines are not in the lock": "estas líneas no están en el lock",
+    "in a folder, read where it stands": "en una carpeta, leída donde está",
     "the same lines on the upstream host": "las mismas líneas en el sitio original",
     "Notes in this file": "Notas de este archivo",
     "file": "archivo",

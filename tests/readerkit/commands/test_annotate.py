@@ -198,7 +198,7 @@ def test_check_tells_of_translations_whose_english_changed(tmp_path, capsys):
     assert "  close (es): the English changed since: once it says" in said.out
     assert "whole-step (es)" not in said.out
     plain = json.loads(run(capsys, "annotate", "--check", "--json", *where).out)
-    [behind] = plain[0]["translations_to_check"]
+    [behind] = plain["upstreams"][0]["translations_to_check"]
     assert (behind["id"], behind["of"]) == ("close", stamps[0][1])
     assert behind["now"] in said.out
     shown = run(capsys, "annotate", "close", "--lang", "es", *where)
@@ -225,8 +225,8 @@ def test_check_tells_of_concepts_whose_english_changed(tmp_path, capsys):
     assert (
         "concepts: 1 translation to check\n  all-reduce (es): the English" in said.out
     )
-    *_, concept = json.loads(run(capsys, "annotate", "--check", "--json", *where).out)
-    [behind] = concept["translations_to_check"]
+    plain = json.loads(run(capsys, "annotate", "--check", "--json", *where).out)
+    [behind] = plain["concepts"]["translations_to_check"]
     assert (behind["id"], behind["of"]) == ("all-reduce", stamp)
 
 
@@ -237,15 +237,6 @@ def test_mini_stands_beside_the_note_and_in_the_table(tmp_path, capsys):
     assert re.search(r"^2\s+return all_reduce\(y, group\)", done.out, re.MULTILINE)
     table = run(capsys, "annotate", "--book", str(book.root)).out
     assert re.search(r"^\* close .*  tiny$", table, re.MULTILINE)
-
-
-def test_folder_upstream_is_not_said_to_be_pinned(tmp_path, capsys):
-    book = with_minis(tmp_path)
-    done = run(capsys, "annotate", "minis", "--book", str(book.root))
-    assert done.out == (
-        "no notes on The minis (a folder, read where it stands) (1 file) yet: "
-        "readerkit note FILE:LINES\n"
-    )
 
 
 # --- held against the lock ---
@@ -321,25 +312,6 @@ def test_check_names_what_nobody_reviewed(locked):
         "sample: 2 anchors, all as the lock says",
         "  not reviewed against this code yet: close, whole-step",
     ]
-
-
-def test_check_with_json_lists_differences_and_fails(locked):
-    good = json.loads(locked.run("annotate", "--check", "--json").out)
-    assert good == [
-        {
-            "upstream": "sample",
-            "anchors": 2,
-            "differences": [],
-            "not_reviewed": ["close", "whole-step"],
-            "translations_to_check": [],
-        },
-        {"concepts": 2, "translations_to_check": []},
-    ]
-    edit_lock(locked, lambda anchors: anchors.pop("close"))
-    done = locked.run("annotate", "--check", "--json")
-    assert done.code == 1
-    result, _ = json.loads(done.out)
-    assert result["differences"] == ["close: not in the lock, now lib/linear.py:14-17"]
 
 
 def test_update_lock_says_what_it_wrote_and_writes_nothing_twice(desk):
@@ -443,6 +415,7 @@ def test_a_wrong_name_is_one_line_with_the_right_ones(arguments, message, desk):
         pytest.param(["close", "--check"], id="check-of-one-note"),
         pytest.param(["sample", "close", "--update-lock"], id="update-of-one-note"),
         pytest.param(["--lang", "es"], id="language-of-a-list"),
+        pytest.param(["--strict"], id="strict-without-check"),
         pytest.param(["--schema", "book"], id="unknown-schema"),
         pytest.param(["a", "b", "c"], id="too-many"),
     ],
@@ -455,10 +428,9 @@ def test_wrong_use_exits_with_2_and_does_nothing(arguments, desk):
     assert desk.lock().read_bytes() == before
 
 
-@pytest.mark.parametrize("option", ["--check", "--update-lock"])
-def test_folder_upstream_has_no_lock_to_check(option, tmp_path, capsys):
+def test_folder_upstream_has_no_lock_to_write(tmp_path, capsys):
     book = with_minis(tmp_path)
-    done = run(capsys, "annotate", "minis", option, "--book", str(book.root))
+    done = run(capsys, "annotate", "minis", "--update-lock", "--book", str(book.root))
     assert done.code == 1
     assert done.err == "readerkit: minis is a folder of this book: it has no lock\n"
 
