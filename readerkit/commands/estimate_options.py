@@ -219,6 +219,11 @@ _LAYOUT_SIZES = {
     "virtual_stages": "Model chunks of a pipeline rank (interleaved).",
     "sequence": "Tokens in a sequence (default 4096).",
 }
+flash_option = click.option(
+    "--flash/--no-flash",
+    default=True,
+    help="Flash attention (default), or attention scores kept in memory.",
+)
 layout_options = options(
     *(
         click.option(f"--{name.replace('_', '-')}", type=COUNT, help=text)
@@ -240,9 +245,7 @@ layout_options = options(
         metavar="KIND",
         help="none (default), selective or full.",
     ),
-    click.option(
-        "--flash/--no-flash", default=False, help="Attention without scores in memory."
-    ),
+    flash_option,
     click.option(
         "--schedule",
         default=None,

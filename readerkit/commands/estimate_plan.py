@@ -12,6 +12,7 @@ from readerkit.commands.estimate_options import (
     SIZE,
     EstimateCommand,
     fit_sequence,
+    flash_option,
     layout_options,
     model_options,
     need_shape,
@@ -100,7 +101,7 @@ def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
 @click.option(
     "--vocab-multiple", type=COUNT, default=1, help="Padding of the vocabulary."
 )
-@click.option("--flash/--no-flash", default=True, help="Flash attention (default).")
+@flash_option
 @click.option("--tokens", type=COUNT, help="Of the whole training: gives days.")
 @click.option("--days", type=float, help="How many there are.")
 @click.option("--top", type=COUNT, default=5, help="How many layouts to show.")

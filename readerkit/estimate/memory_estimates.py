@@ -143,7 +143,7 @@ def _activation_items(layout: Layout, most: RankMemory, kept: Precision) -> list
         rank=most.rank,
     )
     cut = f"tp {layout.tp}{', sequence parallel' * layout.shards_sequence}"
-    kind = "flash attention" if layout.flash else "attention scores in memory"
+    kind = "flash attention: no" if layout.flash else "no flash attention: all"
     items = [
         Item(
             "activations",
@@ -152,7 +152,8 @@ def _activation_items(layout: Layout, most: RankMemory, kept: Precision) -> list
             f"{chunks} in flight ({layout.schedule}) × 1/{layout.virtual_stages} of "
             f"the rank's layers, {cut}, cp {layout.cp}",
             PAPER,
-            f"{layout.recompute} recompute; {kind}; {kept.activation} B an element",
+            f"{layout.recompute} recompute; {kind} scores in memory; "
+            f"{kept.activation} B an element",
         )
     ]
     if most.recomputed:

@@ -1,12 +1,14 @@
 """``readerkit estimate`` as a person and as a program use it."""
 
 import json
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
 
+from readerkit.commands.site_estimates import work_out
 from tests.helpers import run, write_files
-from tests.readerkit.test_cli import imported
+from tests.readerkit.test_cli import README, imported
 
 HEAVY = {"torch", "tree_sitter", "jinja2", "git", "rich", "requests", "numpy"}
 
@@ -50,6 +52,44 @@ def test_every_item_of_a_program_has_formula_source_and_unit(capsys):
     assert "mixed-18" in memory["items"][2]["convention"]
     held = [moment["held"] for moment in got["timeline"]]
     assert held[-1] == values(memory)["total"]
+
+
+def total_of(capsys, command: str) -> float:
+    done = run(capsys, *command.split()[1:], "--json")  # 1: it does not fit the GPU
+    return values(json.loads(done.out)["estimates"][-1])["total"]
+
+
+def test_one_configuration_has_one_total_in_readme_help_site_and_plan(capsys):
+    [readme] = re.findall(r"^\$ (readerkit estimate memory.*)$", README, re.MULTILINE)
+    for page in (("estimate",), ("estimate", "memory")):
+        assert f"\n  {readme}\n" in f"{run(capsys, *page, '--help').out}".replace(
+            "\n      ", "\n  "
+        )
+    site = work_out()
+    rows = {each.command: each for group in site.memory for each in group.worked}
+    for command, worked in rows.items():
+        total = values(worked.estimate.to_plain())["total"]
+        assert total == total_of(capsys, command)
+        assert total == total_of(capsys, command.replace(" --flash", ""))
+    asked = {*readme.split(), "--flash"}
+    [row] = [each for command, each in rows.items() if {*command.split()} == asked]
+    assert values(row.estimate.to_plain())["total"] == total_of(capsys, readme)
+    [first] = [each for each in site.best.worked if "memory" in each.name]
+    assert values(first.estimate.to_plain())["total"] == total_of(capsys, first.command)
+    assert site.plan.ranked[0].memory.total == total_of(capsys, first.command)
+
+
+def test_memory_and_plan_say_whether_scores_are_in_memory(capsys):
+    model = ("--model", "llama-2-7b")
+    said = {
+        ("memory", *model): "flash attention: no scores in memory",
+        ("memory", *model, "--no-flash"): "no flash attention: all scores in memory",
+        ("plan", *model, "--gpus", "8"): "Flash attention; MFU counts causal",
+        ("plan", *model, "--gpus", "8", "--no-flash"): "Attention scores in memory;",
+    }
+    for arguments, words in said.items():
+        shown = run(capsys, "estimate", *arguments).out
+        assert words in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(
