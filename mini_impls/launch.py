@@ -43,9 +43,13 @@ from torch.distributed.elastic.multiprocessing import (
 )
 
 from mini_impls import failures
+from mini_impls.limits import check_timeout
 
 PR_SET_PDEATHSIG = 1
 """Linux prctl: the signal that the kernel sends when the parent dies."""
+
+TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+"""What a terminal sends to everyone in its foreground: ^C, ^\\, and that it closes."""
 
 GRACE_S = 1.0
 """How long a failed rank lingers, so that neighbours can say where they stand."""
@@ -58,9 +62,6 @@ END_S = 10.0
 
 START_S = 900.0
 """How long the first rank waits for the last one to be up."""
-
-LONGEST_S = 365 * 24 * 3600.0
-"""The longest timeout: far beyond it clocks overflow, in Python and in the store."""
 
 SPEAK_S = 20.0
 """How long ranks of torchrun leave it to rank 0 to say what all of them have found."""
@@ -109,14 +110,6 @@ def check_devices(backend: str, world_size: int) -> None:
     gpus = torch.cuda.device_count()
     if backend == "nccl" and gpus < world_size:
         raise ValueError(f"NCCL needs a GPU a rank: {world_size} ranks, {gpus} GPUs")
-
-
-def check_timeout(timeout_s: float) -> None:
-    """Raise ValueError for a time that no clock can wait for."""
-    if not timeout_s > 0:
-        raise ValueError(f"--timeout {timeout_s} is not above 0")
-    if timeout_s > LONGEST_S:
-        raise ValueError(f"--timeout {timeout_s} is above {LONGEST_S:.0f}, a year")
 
 
 # --- 2. inside a rank ---
@@ -227,10 +220,7 @@ def run(
         logging.getLogger(name).setLevel(logging.CRITICAL)  # `failures` says it once
     env = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
     common = (world_size, backend, timeout_s)
-    handlers = {
-        s: signal.getsignal(s)
-        for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-    }
+    handlers = {s: signal.getsignal(s) for s in (*TYPED, signal.SIGTERM)}
     with tempfile.TemporaryDirectory(prefix="mini-impls-") as name:
         run_dir = Path(name)
         rest = (run_dir, os.getpid(), fn, args)
@@ -238,7 +228,7 @@ def run(
         # may answer it, or every rank prints a traceback of its own. The tracker
         # would unblock it if it were started by the first rank.
         resource_tracker.ensure_running()
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_BLOCK, TYPED)
         try:
             ranks = start_processes(
                 name="rank",
@@ -247,8 +237,9 @@ def run(
                 envs={r: env for r in range(world_size)},
                 logs_specs=DefaultLogsSpecs(log_dir=str(run_dir / "logs")),
             )
+            _end_once(handlers)
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, TYPED)
         try:
             return _wait(ranks, run_dir, world_size, timeout_s)
         except SignalException:
@@ -257,6 +248,23 @@ def run(
         finally:
             for signum, handler in handlers.items():
                 signal.signal(signum, handler)
+
+
+def _end_once(handlers: Mapping[signal.Signals, Any]) -> None:
+    """Take over from elastic: what is ignored stays so, and nobody is told twice.
+
+    Whoever ends a whole group (a shell, a terminal that closes) tells the launcher and
+    those it answers to, who tell it again: that must not cut its end short.
+    """
+    heeded = [s for s, before in handlers.items() if before is not signal.SIG_IGN]
+
+    def end(signum: int, frame: object) -> None:
+        for each in heeded:
+            signal.signal(each, signal.SIG_IGN)
+        raise SignalException("told to end", sigval=signal.Signals(signum))
+
+    for each in handlers:
+        signal.signal(each, end if each in heeded else signal.SIG_IGN)
 
 
 def is_under_torchrun() -> bool:

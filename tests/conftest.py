@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from pathlib import Path
 
@@ -13,6 +14,13 @@ from readerkit.commands.folders import cache_folder
 # Where ``make test`` put the real upstreams before pytest started.
 REAL_CACHE = cache_folder()
 _connect = socket.socket.connect
+
+# A suite that was started with signals ignored (nohup, `make test &` in a script) would
+# hand that on to every process it starts. A handler is not inherited; the suite itself
+# goes on without heeding them.
+for _signum in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+    if signal.getsignal(_signum) is signal.SIG_IGN:
+        signal.signal(_signum, lambda *_: None)
 
 
 def _loopback_only(self: socket.socket, address: object) -> None:

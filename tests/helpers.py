@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
-import fcntl
 import json
 import os
-import pty
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +22,7 @@ from filelock import FileLock
 from readerkit.cli import main
 from readerkit.upstreams import Lock
 from readerkit.upstreams.store import blob_id
+from tests.terminals import READERKIT, Terminal
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -81,26 +77,9 @@ def run_process(
 
 def run_on_terminal(columns: int, *arguments: str, lines: int = 50) -> str:
     """Run the command on a terminal of its own and return what it wrote there."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-    env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
-    with subprocess.Popen(
-        [sys.executable, "-m", "readerkit", *arguments],
-        env=env | {"TERM": "xterm-256color"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    ) as process:
-        os.close(theirs)
-        written = b""
-        # A terminal whose last process is gone answers with an error.
-        with contextlib.suppress(OSError):
-            while data := os.read(ours, 1 << 16):
-                written += data
-        process.wait(30)
-    os.close(ours)
-    return written.decode(errors="replace").replace("\r\n", "\n")
+    with Terminal(*READERKIT, *arguments, columns=columns, lines=lines) as terminal:
+        terminal.close()
+        return terminal.shown
 
 
 def write_files(root: Path, files: Mapping[str, str | bytes]) -> Path:

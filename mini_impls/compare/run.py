@@ -29,6 +29,7 @@ from mini_impls.compare.watch import (
     RankResult,
     watch,
 )
+from mini_impls.limits import check_timeout
 from mini_impls.model import build_model, make_batch, train_one_process
 from readerkit.commands.library import Library
 from readerkit.records import Lit, RankEvents, Record, SideName, lines_to_text
@@ -63,7 +64,7 @@ def compare(
         RankFailedError: a rank that raised, died or waited too long.
     """
     check(comparison, world_size, steps)
-    launch.check_timeout(timeout_s)
+    check_timeout(timeout_s)
     load = load_before()
     with tempfile.TemporaryDirectory(prefix="readerkit-upstream-") as name:
         files = {"pytorch": upstream_files.check_torch(library)}

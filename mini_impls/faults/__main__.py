@@ -1,4 +1,7 @@
-"""`python -m mini_impls.faults MINI FAULT`: predict, run, see, find the guard."""
+"""`python -m mini_impls.faults MINI FAULT`: predict, run, see, find the guard.
+
+What runs comes with torch, which takes seconds to import: not before the question.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,9 @@ import argparse
 import sys
 
 import click
-from torch.distributed.elastic.multiprocessing import SignalException
 
-from mini_impls.faults.fault import Fault, Mutant, find
+from mini_impls.faults.fault import Fault, Mutant, check, find
 from mini_impls.faults.known import FAULTS
-from mini_impls.faults.run import check, observe
 from mini_impls.faults.show import (
     Result,
     faults_to_json,
@@ -20,7 +21,7 @@ from mini_impls.faults.show import (
     to_json,
 )
 from mini_impls.faults.symptoms import shown
-from mini_impls.launch import check_timeout
+from mini_impls.limits import check_timeout
 from readerkit.commands.library import note_progress, open_library
 from readerkit.errors import ReaderkitError
 
@@ -49,6 +50,10 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 def ask(fault: Fault) -> int | None:
     """Return the choice of a person at a terminal, from 0; None for no answer."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        numbers = f"1 to {len(fault.choices)}"
+        click.echo(f"(no terminal to ask on: --predict N, {numbers})", err=True)
+        return None
     number: int = click.prompt(
         f"Your prediction, 1 to {len(fault.choices)} (0 to go on without)",
         type=click.IntRange(0, len(fault.choices)),
@@ -76,8 +81,10 @@ def break_mini(fault: Fault, args: argparse.Namespace) -> None:
     prediction = None if args.predict is None else args.predict - 1
     if not args.json:
         show_question(mutant)
-        if args.predict is None and sys.stdin.isatty() and sys.stdout.isatty():
+        if args.predict is None:
             prediction = ask(fault)
+    from mini_impls.faults.run import observe
+
     options = {"world_size": args.world, "timeout_s": args.timeout}
     note_progress(f"running {fault.mini} as it is, on {args.world} ranks")
     right = observe(fault.work, None, **options)
@@ -111,10 +118,9 @@ def main(argv: list[str] | None = None) -> int:
     except (ValueError, ReaderkitError) as error:
         print(f"{args.prog}: {error}", file=sys.stderr)
         return 1
-    except click.Abort:
+    except click.Abort:  # the end of input
+        click.echo(f"\n{args.prog}: interrupted", err=True)
         return 130
-    except SignalException as error:
-        return 128 + error.sigval
     return 0
 
 

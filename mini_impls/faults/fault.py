@@ -15,6 +15,9 @@ from readerkit.anchors import Anchor, SourceFile, Span, resolve
 
 MINIS_ROOT = Path(mini_impls.__file__).resolve().parent.parent
 
+WORLDS = (2, 4)
+"""What the models of `work.py` can be cut for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -111,6 +114,12 @@ class Mutant:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.source(), "utf-8")
         return path
+
+
+def check(world_size: int) -> None:
+    """Raise ValueError where the work does not fit, before any process starts."""
+    if world_size not in WORLDS:
+        raise ValueError(f"faults are shown on 2 or 4 ranks, not on {world_size}")
 
 
 def install(path: Path) -> None:

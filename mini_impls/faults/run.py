@@ -11,20 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
+from torch.distributed.elastic.multiprocessing import SignalException
 
 from mini_impls import launch
 from mini_impls.faults.fault import Mutant, install
 from mini_impls.faults.symptoms import Outcome
 from mini_impls.launch import Rank
-
-WORLDS = (2, 4)
-"""What the models of `work.py` can be cut for."""
-
-
-def check(world_size: int) -> None:
-    """Raise ValueError where the work does not fit, before any process starts."""
-    if world_size not in WORLDS:
-        raise ValueError(f"faults are shown on 2 or 4 ranks, not on {world_size}")
 
 
 def run_work(rank: Rank, work: str, mutant: Path | None, timeout_s: float) -> Any:
@@ -44,7 +36,8 @@ def observe(
 ) -> Outcome:
     """Return how a run ended: by what it measured, or by its first failure.
 
-    A call within the work that waits longer than `timeout_s` is a failure.
+    A call within the work that waits longer than `timeout_s` is a failure. Told to end,
+    it ends its ranks and this process.
     """
     with tempfile.TemporaryDirectory(prefix="mini-impls-fault-") as name:
         path = None if mutant is None else mutant.write(Path(name))
@@ -56,4 +49,6 @@ def observe(
             )
         except launch.RankFailedError as error:
             return Outcome(failure=str(error))
+        except SignalException as error:
+            raise SystemExit(128 + error.sigval) from None
     return Outcome(ranks=ranks)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
-import os
 import shlex
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from readerkit.commands.processes import run_to_its_end
 from readerkit.errors import ReaderkitError
 
 ALIASES = {
@@ -21,12 +18,9 @@ ALIASES = {
     "sp": "sequence_parallel",
     "pp": "pipeline",
 }
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 TORCH = ("torch==2.13.0", "numpy>=1.26", "packaging>=24.2", "safetensors>=0.5")
 """The extra ``torch`` of pyproject.toml: what minis and comparisons run on."""
-PR_SET_PDEATHSIG = 1
-"""Linux prctl: the signal that the kernel sends when the parent dies."""
-_SHARED = {"__init__", "failures", "launch", "model", "traffic"}
+_SHARED = {"__init__", "failures", "launch", "limits", "model", "traffic"}
 
 
 def named(mini: str | None, wants_help: bool) -> str:
@@ -70,14 +64,6 @@ def one_of(names: Sequence[str], mini: str) -> str:
     )
 
 
-def _end_with_parent() -> None:
-    """Have the kernel end this process with the command, even if that is killed.
-
-    The launcher ends its ranks in the same way, so that nothing is left behind.
-    """
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
 def run_module(
     module: str, arguments: Sequence[str], *, command: str, torch: bool = True
 ) -> None:
@@ -94,38 +80,6 @@ def run_module(
             f"    {shlex.join([sys.executable, '-m', 'pip', 'install', *TORCH])}"
         )
     sys.stdout.flush()
-    code = _run([sys.executable, "-m", module, *arguments], command)
+    code = run_to_its_end([sys.executable, "-m", module, *arguments], command)
     if code:
         raise click.exceptions.Exit(code if code > 0 else 128 - code)
-
-
-def _run(arguments: Sequence[str], command: str) -> int:
-    """Run a process to its end, and return its exit code.
-
-    It has a process group of its own, so that ^C reaches it once, from here, and it is
-    waited for while it ends its ranks and takes its files away. It is always told so by
-    SIGTERM: an interrupt in the middle of importing torch prints a traceback.
-    """
-    process: subprocess.Popen[bytes] | None = None
-    told: list[int] = []
-
-    def end(signum: int, _: object) -> None:
-        told.append(signum)
-        if process is not None:
-            process.terminate()
-
-    before = {name: signal.signal(name, end) for name in _ENDING}
-    try:
-        process = subprocess.Popen(
-            arguments,
-            env={**os.environ, "READERKIT_COMMAND": command},
-            process_group=0,
-            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
-        )
-        if told:
-            process.terminate()
-        code = process.wait()
-    finally:
-        for name, handler in before.items():
-            signal.signal(name, handler)
-    return 128 + told[0] if told and code else code

@@ -78,9 +78,14 @@ class Draft:
             return taken
 
     def _edit(self) -> None:
+        from readerkit.commands.processes import lent_terminal
+
         try:
-            click.edit(filename=str(self.file))
+            with lent_terminal() as interrupts:
+                click.edit(filename=str(self.file))
         except click.ClickException as error:
+            if interrupts:  # and the editor has ended by it
+                raise KeyboardInterrupt from None
             raise self._refused(
                 f"{error.message}; set EDITOR to an editor that runs, or use --print "
                 "and write the file yourself"

@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing import PContext
 
-from mini_impls import launch
+from mini_impls import launch, limits
 from mini_impls.launch import RankFailedError
 from mini_impls.traffic import CollectiveCounter
 
@@ -182,7 +182,7 @@ def test_a_rank_that_came_too_late_is_shown_where_it_came_to():
 WAITING = """
 import os, torch
 import torch.distributed as dist
-from mini_impls import launch
+from mini_impls import launch, limits
 def demo(rank, args):
     rank.say_each(f"pid {os.getpid()}")
     dist.recv(torch.ones(1), 1 - rank.rank, group=rank.group)
@@ -228,7 +228,7 @@ def test_a_killed_rank_is_named_though_its_neighbour_ended_before_the_launcher_l
 
 SCRIPT = """
 import os, signal, time
-from mini_impls import launch
+from mini_impls import launch, limits
 def demo(rank, args):
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     rank.say_each(f"blocked {signal.SIGINT in blocked} pid {os.getpid()}")
@@ -261,7 +261,7 @@ def test_no_rank_outlives_its_launcher(tmp_path, signum, status):
 
 LATE = """
 import os, time
-from mini_impls import launch
+from mini_impls import launch, limits
 if __name__ != "__main__":  # in a rank: the first one to come here is slow to start
     try:
         os.mkdir(os.environ["LATE"])
@@ -292,7 +292,7 @@ def test_timeout_is_for_collectives_and_not_for_a_rank_that_starts_late(tmp_path
 
 
 def test_the_longest_timeout_does_not_overflow():
-    values = launch.run(sum_of_ranks, (10,), world_size=2, timeout_s=launch.LONGEST_S)
+    values = launch.run(sum_of_ranks, (10,), world_size=2, timeout_s=limits.LONGEST_S)
     assert [value[1] for value in values] == [21, 21]
 
 

@@ -2,18 +2,15 @@
 
 import json
 import os
-import pty
-import select
-import subprocess
-import sys
-import time
+import signal
 
 import pytest
 
 from mini_impls.faults.__main__ import main
 from mini_impls.faults.known import FAULTS
 from readerkit.cli import main as readerkit
-from tests.helpers import ROOT
+from tests.helpers import ROOT, run_process
+from tests.terminals import READERKIT, Terminal
 
 
 def test_without_a_fault_the_faults_are_listed(capsys):
@@ -80,33 +77,43 @@ def test_a_deadlock_ends_and_is_told(capfd, real_cache):
 
 @pytest.mark.slow
 def test_a_person_is_asked_before_anything_runs(real_cache):
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "readerkit", "break", "fsdp", "stale-shard"]
-    process = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=subprocess.STDOUT, cwd=ROOT
-    )
-    os.close(theirs)
-    seen = b""
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:
-        if not select.select([ours], [], [], 1.0)[0]:
-            continue
-        try:
-            got = os.read(ours, 4096)
-        except OSError:  # the terminal's last reader has gone
-            break
-        if not got:
-            break
-        asked = b"go on without" in seen
-        seen += got
-        if not asked and b"go on without" in seen:
-            assert b"measured, right" not in seen
-            os.write(ours, b"9\n4\n")
-    assert process.wait(10) == 0
-    os.close(ours)
-    text = seen.decode()
-    assert "9 is not in the range" in text
-    assert "You said 4: right." in text
+    with Terminal(*READERKIT, "break", "fsdp", "stale-shard") as terminal:
+        asked = terminal.read_until("go on without")
+        assert "measured, right" not in asked
+        terminal.type("9\n")
+        terminal.read_until("9 is not in the range")
+        terminal.type("4\n")
+        terminal.read_until("You said 4: right.")
+        assert terminal.close() == 0
+
+
+@pytest.mark.parametrize(
+    ("act", "code"),
+    [
+        (Terminal.interrupt, 130),
+        (Terminal.quit, 131),
+        (Terminal.hang_up, 129),
+        (lambda terminal: terminal.type("\x04"), 130),
+        (lambda terminal: os.kill(terminal.pid, signal.SIGTERM), 143),
+        (lambda terminal: os.kill(terminal.pid, signal.SIGKILL), -9),
+    ],
+    ids=["^C", "^\\", "hung up", "^D", "told to end", "killed"],
+)
+def test_whoever_is_asked_can_always_leave(act, code):
+    with Terminal(*READERKIT, "break", "ddp", "no-sync") as terminal:
+        terminal.read_until("go on without")
+        terminal.stop()
+        terminal.resume()
+        act(terminal)
+        assert terminal.close() == code
+
+
+@pytest.mark.slow
+def test_a_prediction_in_a_pipe_is_not_dropped_without_a_word(real_cache):
+    done = run_process("break", "zero", "unsharded-state", stdin="2\n", timeout=300)
+    assert done.code == 0
+    assert "no terminal to ask on: --predict N, 1 to 4" in done.err
+    assert "You said" not in done.out
 
 
 def test_the_alias_of_a_mini_works_through_readerkit(capfd):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
 import random
 import re
-import select
 import shutil
 import signal
 import subprocess
 import sys
-import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +21,7 @@ from readerkit.render.html.addresses import source_page
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT, Result, run, run_process, write_files
 from tests.readerkit.quiz.sample import BANK, QUESTIONS
+from tests.terminals import READERKIT, Terminal
 
 FORWARD = (
     "file: megatron/core/tensor_parallel/layers.py, symbol: RowParallelLinear.forward"
@@ -567,61 +564,13 @@ def test_first_question_needs_nothing_heavy(book):
 # --- on a terminal of its own ---
 
 
-def own_environment() -> dict[str, str]:
-    """Return an environment that leaves the size to the terminal."""
-    sizes = ("LINES", "COLUMNS")
-    kept = {name: value for name, value in os.environ.items() if name not in sizes}
-    return kept | {"TERM": "xterm-256color"}
-
-
-class Terminal:
-    """A quiz on a terminal, and a person who types."""
-
-    def __init__(self, *arguments: str, lines: int = 24) -> None:
-        self._unread = ""
-        self._ours, theirs = pty.openpty()
-        termios.tcsetwinsize(theirs, (lines, 100))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "readerkit", "quiz", *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env=own_environment(),
-            preexec_fn=own_terminal,
-            cwd=ROOT,
-        )
-        os.close(theirs)
-
-    def type(self, text: str) -> None:
-        os.write(self._ours, text.encode())
-
-    def read_until(self, words: str) -> str:
-        """Return what was written up to these words; the rest is read next."""
-        while words not in self._unread:
-            assert select.select([self._ours], [], [], 60)[0], self._unread
-            try:
-                self._unread += os.read(self._ours, 1 << 16).decode(errors="replace")
-            except OSError:  # the other end is closed
-                break
-        assert words in self._unread, self._unread
-        seen, found, self._unread = self._unread.partition(words)
-        return seen + found
-
-    def close(self) -> int:
-        code = self.process.wait(60)
-        os.close(self._ours)
-        return code
-
-
-def own_terminal() -> None:
-    """Make the terminal on stdin the one whose ^C is a signal to this process."""
-    os.setsid()
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+def at_terminal(*arguments: str, lines: int = 24) -> Terminal:
+    return Terminal(*READERKIT, "quiz", *arguments, columns=100, lines=lines, cwd=ROOT)
 
 
 def test_interrupt_keeps_the_answers_and_the_next_start_offers_them(book):
     where = ("7", "--book", str(book))
-    one = Terminal(*where, "--only", "gap", "--only", "row")
+    one = at_terminal(*where, "--only", "gap", "--only", "row")
     one.read_until("> ")
     one.type("no_sync\n")
     one.read_until("2/2")
@@ -629,7 +578,7 @@ def test_interrupt_keeps_the_answers_and_the_next_start_offers_them(book):
     one.read_until("1 of 2 answered, and kept. To go on: readerkit quiz 7 --resume")
     one.read_until("interrupted")
     assert one.close() == 130
-    two = Terminal(*where)
+    two = at_terminal(*where)
     two.read_until("1 of 2 answered)? [Y/n]")
     two.type("\n")
     two.read_until("2/2")
@@ -643,7 +592,7 @@ def test_interrupt_keeps_the_answers_and_the_next_start_offers_them(book):
 def test_offer_to_resume_can_be_declined(book):
     where = ("7", "--book", str(book))
     typed(book, "--only", "gap", "--only", "row", answers="no_sync\nq\n")
-    again = Terminal(*where)
+    again = at_terminal(*where)
     again.read_until("[Y/n]")
     again.type("n\n")
     assert "4 questions" in again.read_until("1/4")
@@ -655,7 +604,7 @@ def test_offer_to_resume_can_be_declined(book):
 
 @pytest.mark.parametrize(("lines", "times"), [(24, 2), (500, 1)])
 def test_prompt_stands_again_below_code_that_scrolls(book, lines, times):
-    reader = Terminal("7", "--book", str(book), "--only", "line", lines=lines)
+    reader = at_terminal("7", "--book", str(book), "--only", "line", lines=lines)
     shown = reader.read_until("(a line number")
     assert shown.count("Where is it?") == times
     reader.type("q\n")
