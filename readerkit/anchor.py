@@ -5,19 +5,19 @@ Apart from ``anchors``, which finds the lines: who speaks of places needs no par
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from readerkit.errors import AnchorError
+from readerkit.git_names import TreePath, parse_path
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
     """Lines of one file, counted from 1, both ends included."""
 
-    path: str
+    path: TreePath
     first: int
     last: int
 
@@ -34,7 +34,7 @@ class Anchor:
     Anchor(file='a.py', symbol='Linear.forward', code='all_reduce(...)', ...)
     """
 
-    file: str
+    file: TreePath
     symbol: str | None = None
     """A class or function, nested names joined by dots; alone: the whole definition."""
     code: str | None = None
@@ -59,8 +59,10 @@ class Anchor:
                 upstream.
         """
         given = {_FIELD_OF.get(key, key): item for key, item in value.items()}
-        anchor = cls(**given)
-        check_path(anchor.file)
+        try:
+            anchor = cls(**{**given, "file": parse_path(given.get("file"))})
+        except ValueError as error:
+            raise AnchorError(str(error)) from None
         ways = [
             name
             for name, used in (
@@ -111,26 +113,3 @@ class Fingerprint:
 
 _KEY_OF = {"start": "from", "stop": "to"}
 _FIELD_OF = {key: name for name, key in _KEY_OF.items()}
-
-
-def check_path(path: str) -> None:
-    """Refuse a path that could leave its upstream.
-
-    Raises:
-        AnchorError: an absolute path, one with ``..`` in it, or one spelt in a way
-            that a lock never holds.
-    """
-    problem = ""
-    if path.startswith("/") or "\\" in path or ":" in path.split("/")[0]:
-        problem = "is absolute or not a POSIX path"
-    elif ".." in path.split("/"):
-        problem = "leaves its upstream"
-    elif path != posixpath.normpath(path) or path in ("", "."):
-        problem = "is not in its shortest form"
-    elif any(ord(letter) < 32 for letter in path):
-        problem = "holds a control character"
-    if problem:
-        raise AnchorError(
-            f"path {path!r} {problem}: expected a path inside the upstream, "
-            "such as megatron/core/parallel_state.py"
-        )

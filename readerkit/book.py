@@ -21,6 +21,7 @@ from readerkit.annotations import (
     Reference,
 )
 from readerkit.errors import AnchorError, ContentError, Fault
+from readerkit.git_names import NO_BLOB, NO_COMMIT, BlobId, TreePath
 from readerkit.translations import Translation
 from readerkit.upstreams import Lock, LockedAnchor, Upstream
 from readerkit.upstreams.store import blob_id
@@ -132,23 +133,23 @@ class Sources:
     def __init__(
         self,
         upstream: Upstream,
-        paths: Iterable[str],
-        read: Callable[[str], bytes],
+        paths: Iterable[TreePath],
+        read: Callable[[TreePath], bytes],
         remember: Remember | None = None,
     ) -> None:
         self.upstream = upstream
         self.paths = frozenset(paths)
         self._read = read
         self._remember = remember
-        self._parsed: dict[str, SourceFile] = {}
+        self._parsed: dict[TreePath, SourceFile] = {}
         self._resolved: dict[Anchor, Span] = {}
-        self._blobs: dict[str, str] = {}
+        self._blobs: dict[TreePath, BlobId] = {}
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: TreePath) -> bytes:
         """Return the verified bytes of a file that the upstream includes."""
         return self._read(path)
 
-    def file(self, path: str) -> SourceFile:
+    def file(self, path: TreePath) -> SourceFile:
         """Return a parsed file.
 
         Raises:
@@ -219,7 +220,7 @@ def resolve_each(
 ) -> tuple[list[Note], list[Fault]]:
     """Return the notes that resolve, in reading order, and a fault for each other."""
     name = sources.upstream.name
-    lock = book.locks.get(name, Lock(""))
+    lock = book.locks.get(name, Lock(NO_COMMIT))
     chosen = book.notes_on(name) if annotations is None else annotations
     notes, faults = [], []
     for annotation in chosen:
@@ -263,7 +264,7 @@ def lock_notes(lock: Lock, notes: Iterable[Note], sources: Sources) -> Lock:
         known = lock.anchors.get(note.annotation.id)
         marks = fingerprint(note.span, sources.file(note.span.path))
         reviewed = known.reviewed if known else ""
-        blob = lock.files.get(note.span.path, "")
+        blob = lock.files.get(note.span.path, NO_BLOB)
         anchors[note.annotation.id] = LockedAnchor(note.span, marks, reviewed, blob)
     return lock.with_anchors(anchors)
 

@@ -10,9 +10,19 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from readerkit.git_names import (
+    BlobId,
+    CommitId,
+    TreePath,
+    parse_blob,
+    parse_commit,
+    parse_path,
+)
+
 Decode = Callable[[Any, str], Any]
 """Takes a JSON value and where it stands; ValueError says where it does not fit."""
 
+_NAMES = {TreePath: parse_path, BlobId: parse_blob, CommitId: parse_commit}
 _NO_NUMBERS = ("nan", "inf", "-inf")
 _WIDTH = 2
 """Levels that get a line for each entry; deeper ones stay on one line."""
@@ -61,6 +71,8 @@ def decode(kind: Any, value: Any, where: str) -> Any:
 def decoder(kind: Any) -> Decode:
     """Return what builds a ``kind`` from JSON."""
     origin, args = get_origin(kind), get_args(kind)
+    if kind in _NAMES:
+        return _name(_NAMES[kind])
     if is_dataclass(kind):
         return _dataclass(kind)
     if origin in (Union, types.UnionType):
@@ -137,6 +149,16 @@ def _mapping(key_kind: Any, kind: Any) -> Decode:
         if not isinstance(value, dict):
             raise ValueError(f"{where} is {value!r}, not an object")
         return {key(k, where): entry(v, f"{where}.{k}") for k, v in value.items()}
+
+    return decode
+
+
+def _name(parse: Callable[[object], Any]) -> Decode:
+    def decode(value: Any, where: str) -> Any:
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
 
     return decode
 

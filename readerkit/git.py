@@ -17,13 +17,18 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from readerkit.errors import SourceError
+from readerkit.git_address import check_address
+from readerkit.git_names import BlobId, CommitId, parse_blob
 
 PROBE_SECONDS = 20
 """A firewall that swallows packets must not hold the reader up for minutes."""
 TRANSFER_SECONDS = 600
+_LINK = "120000"
+"""The mode of a symbolic link in a tree."""
 
 _SETTINGS = {
     "core.hooksPath": os.devnull,
@@ -32,15 +37,20 @@ _SETTINGS = {
     "fetch.negotiationAlgorithm": "noop",
     "fetch.recurseSubmodules": "false",
     "fetch.writeCommitGraph": "false",
+    # What git only warns of, because old repositories hold it.
+    "fsck.badFilemode": "error",
+    "fsck.emptyName": "error",
+    "fsck.fullPathname": "error",
+    "fsck.hasDot": "error",
+    "fsck.hasDotdot": "error",
+    "fsck.hasDotgit": "error",
+    "fsck.nullSha1": "error",
+    "fsck.zeroPaddedFilemode": "error",
     "gc.auto": "0",
     "http.lowSpeedLimit": "1000",
     "http.lowSpeedTime": str(PROBE_SECONDS),
     "maintenance.auto": "false",
     "protocol.allow": "never",
-    "protocol.file.allow": "always",
-    "protocol.git.allow": "always",
-    "protocol.https.allow": "always",
-    "protocol.http.allow": "always",
 }
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -128,15 +138,26 @@ def _reason(said: bytes, status: int) -> str:
     # A line that ends with a colon has its reason on the next one.
     text = said.decode("utf-8", "replace").replace(":\n", ": ")
     lines = [line.strip() for line in text.splitlines()]
-    telling = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    telling = [line for line in lines if line.startswith(("fatal:", "error"))]
     return next(iter([*telling, *filter(None, lines)]), f"exit code {status}")
 
 
-def create_repository(path: Path, url: str) -> None:
-    """Make ``path`` a bare repository that fetches from ``url``, if it is not yet."""
+def create_repository(path: Path, url: str, *, is_named: bool = False) -> None:
+    """Make ``path`` a bare repository that fetches from ``url``, if it is not yet.
+
+    It can use the scheme of that address and no other: a server cannot lead on to what
+    nobody allowed. An address that the reader named may be any.
+
+    Raises:
+        SourceError: an address that is refused; nothing was started for it.
+    """
+    if not is_named:
+        check_address(url)
     if not (path / "HEAD").exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         _git(None, "init", "--quiet", "--bare", "--template=", str(path))
+    scheme = url.partition("://")[0]
+    _git(path, "config", f"protocol.{scheme}.allow", "always")
     _git(path, "config", "remote.origin.url", url)
 
 
@@ -151,31 +172,56 @@ def remote_tag(repository: Path, tag: str) -> str:
     return ids.get(f"{name}^{{}}") or ids.get(name, "")
 
 
-def fetch_commit(repository: Path, commit: str) -> None:
+def fetch_commit(repository: Path, commit: CommitId) -> None:
     """Fetch one commit and its trees: no history, and no blobs if the server can."""
     options = ("--quiet", "--depth=1", "--filter=blob:none", "--no-tags")
     _git(repository, "fetch", *options, "--no-write-fetch-head", "origin", commit)
 
 
-def fetch_blobs(repository: Path, blobs: Iterable[str]) -> None:
+def fetch_blobs(repository: Path, blobs: Iterable[BlobId]) -> None:
     """Fetch blobs by id, all in one batch."""
     ids = "".join(f"{blob}\n" for blob in blobs).encode()
     options = ("--quiet", "--filter=blob:none", "--no-tags", "--stdin")
     _git(repository, "fetch", *options, "--no-write-fetch-head", "origin", stdin=ids)
 
 
-def tree(repository: Path, commit: str) -> dict[str, str]:
-    """Return the blob id of every regular file of a commit; links are left out."""
+def check_trees(repository: Path) -> None:
+    """Hold every fetched tree against git's own rules for names and modes.
+
+    Raises:
+        SourceError: a tree with an entry named ``..``, ``.git`` in any spelling, twice,
+            through a slash, or of a mode that git does not write; names the object.
+    """
+    _git(repository, "fsck", "--no-dangling", "--no-reflogs", "--no-progress")
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The files and the links of a commit, by path; what else it holds is left out."""
+
+    blobs: dict[str, BlobId]
+    links: frozenset[str]
+
+
+def tree(repository: Path, commit: CommitId) -> Tree:
+    """Return what a commit holds.
+
+    Its trees were checked: what is in them is a path inside it.
+    """
     output = _git(repository, "ls-tree", "-r", "-z", "--full-tree", commit)
-    blobs = {}
-    for row in output.split(b"\0"):
-        head, tab, path = row.partition(b"\t")
-        if tab and head.startswith(b"100"):
-            blobs[path.decode("utf-8", "surrogateescape")] = head.split()[2].decode()
-    return blobs
+    blobs, links = {}, set()
+    for row in filter(None, output.split(b"\0")):
+        head, _, name = row.partition(b"\t")
+        path = name.decode("utf-8", "surrogateescape")
+        mode, _, blob = head.decode().split()
+        if mode == _LINK:
+            links.add(path)
+        elif mode.startswith("100"):
+            blobs[path] = parse_blob(blob)
+    return Tree(blobs, frozenset(links))
 
 
-def read_blobs(repository: Path, blobs: Iterable[str]) -> dict[str, bytes]:
+def read_blobs(repository: Path, blobs: Iterable[BlobId]) -> dict[BlobId, bytes]:
     """Return the bytes of fetched blobs, unverified, by id; no other object's.
 
     Altered objects come back with exit code 0 from git: the caller hashes what it got.
@@ -192,6 +238,6 @@ def read_blobs(repository: Path, blobs: Iterable[str]) -> dict[str, bytes]:
         position = end + 1
         if len(head) == 3 and head[1] == b"blob":
             size = int(head[2])
-            found[head[0].decode()] = output[position : position + size]
+            found[parse_blob(head[0].decode())] = output[position : position + size]
             position += size + 1
     return found

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from readerkit.anchors.names import LOCAL, SELF, Names
+from readerkit.git_names import TreePath
 
 MAX_HOPS = 12
 """Imports that one name may pass through before it is given up on."""
 
-File = tuple[str, str]
+File = tuple[str, TreePath]
 """Upstream and path."""
 
 
@@ -185,7 +186,7 @@ class Links:
         """Return what classes among ``owners`` call ``attribute``."""
         found: list[Target] = []
         for owner in owners:
-            file = (owner.upstream, owner.path)
+            file = (owner.upstream, TreePath(owner.path))
             if file in self._files and owner.name in self._files[file].bases:
                 found += self._method(file, owner.name, attribute, MAX_HOPS)
         return tuple(dict.fromkeys(found))
@@ -203,7 +204,7 @@ class Links:
         for base in names.bases.get(owner, ()):
             inherited: list[Target] = []
             for target in self._whole(file, base):
-                inner = (target.upstream, target.path)
+                inner = (target.upstream, TreePath(target.path))
                 if (inner, target.name) != (file, owner) and target.name:
                     inherited += self._method(inner, target.name, name, hops - 1)
             if inherited:

@@ -14,6 +14,7 @@ from readerkit.anchor import Span
 from readerkit.annotations import Event as Named
 from readerkit.annotations import Mirror, MirrorSection
 from readerkit.errors import Fault
+from readerkit.git_names import BlobId, CommitId, TreePath
 from readerkit.numbers import format_bytes
 from readerkit.records import Event, RankEvents, Record, line_numbers, lines_to_text
 
@@ -92,8 +93,8 @@ def lit(
     upstream: str,
     span: Span,
     *,
-    commit: str | None = None,
-    blob: str | None = None,
+    commit: CommitId | None = None,
+    blob: BlobId | None = None,
 ) -> list[LitLines]:
     """Return what every record that watched these lines shows of them.
 
@@ -108,7 +109,7 @@ def lit(
     ]
 
 
-def _watched(record: Record, upstream: str, path: str) -> bool:
+def _watched(record: Record, upstream: str, path: TreePath) -> bool:
     if upstream == MINIS:  # a mini is watched where it is the one compared
         own = f"mini_impls/{record.mini}.py"
         return path == own or path in record.blobs.get(MINIS, {})
@@ -116,7 +117,11 @@ def _watched(record: Record, upstream: str, path: str) -> bool:
 
 
 def _lit(
-    record: Record, upstream: str, span: Span, commit: str | None, blob: str | None
+    record: Record,
+    upstream: str,
+    span: Span,
+    commit: CommitId | None,
+    blob: BlobId | None,
 ) -> LitLines:
     setup: frozenset[int] = frozenset()
     steps: list[set[int]] = [set() for _ in range(record.watched_steps)]

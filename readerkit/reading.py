@@ -234,7 +234,7 @@ class _Reader:
                 )
                 self.faults.append(fault)
             else:
-                self.upstreams[entry["name"]] = Upstream.parse(entry)
+                self.upstreams[entry["name"]] = _upstream(document, index)
         except ContentError as error:
             self.faults += error.faults
             self.refused |= _names(entry)
@@ -419,6 +419,21 @@ class _Names:
         near = difflib.get_close_matches(name, list(self.names), n=1)
         hint = f" (did you mean '{near[0]}'?)" if near else ""
         return f"unknown {self.what}", f"'{name}'{hint}", f"a known {self.what}"
+
+
+def _upstream(document: YamlFile, index: int) -> Upstream:
+    """Return an entry that fits its schema as an upstream.
+
+    Raises:
+        ContentError: a glob or a licence that could lead out of it.
+    """
+    entry = document.value[index]
+    try:
+        return Upstream.parse(entry)
+    except ValueError as error:
+        raise ContentError(
+            [document.fault((index,), f"{entry['name']}: {error}")]
+        ) from None
 
 
 def _names(entry: Any) -> set[str]:

@@ -14,6 +14,7 @@ from typing import Literal
 
 from readerkit import codec
 from readerkit.errors import ContentError, Fault
+from readerkit.git_names import BlobId, CommitId, TreePath
 
 FORMAT = 3
 
@@ -32,7 +33,7 @@ class Site:
 
     upstream: str
     """Name in ``upstreams.yaml``: ``megatron``, ``pytorch``, ``minis``."""
-    path: str
+    path: TreePath
     line: int
     function: str
 
@@ -182,7 +183,7 @@ class Lit:
     """Lines of a file that ran, as ``3-7,9``; what an import runs is not among them."""
 
     upstream: str
-    path: str
+    path: TreePath
     setup: str
     """While model and optimizer were built."""
     steps: Mapping[str, str]
@@ -254,9 +255,9 @@ class Record:
     traced_step: int
     watched_steps: int
     """So many, from the first on, had their lines noted; times are of later ones."""
-    pins: Mapping[str, str]
+    pins: Mapping[str, CommitId]
     """Upstream to full commit id."""
-    blobs: Mapping[str, Mapping[str, str]]
+    blobs: Mapping[str, Mapping[TreePath, BlobId]]
     """Upstream to path to git blob id, of every file that ran; ``minis`` is one."""
     versions: Mapping[str, str]
     environment: Mapping[str, str]
@@ -333,8 +334,8 @@ _RERUN = "readerkit compare"
 
 def stale_reasons(
     record: Record,
-    pins: Mapping[str, str],
-    blobs: Mapping[str, Mapping[str, str]],
+    pins: Mapping[str, CommitId],
+    blobs: Mapping[str, Mapping[TreePath, BlobId]],
 ) -> list[str]:
     """Return why a record no longer speaks of the code at hand; empty: it does.
 

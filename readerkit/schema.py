@@ -292,9 +292,12 @@ _SCHEMAS: dict[Kind, dict[str, Any]] = {
         {
             **object_of(
                 ["name", "title", "include"],
-                name={"type": "string", "pattern": "^[a-z][a-z0-9-]*$"},
+                name={"type": "string", "pattern": "^[a-z][a-z0-9-]{0,59}$"},
                 title=TEXT,
-                url={"type": "string", "pattern": '^(https|git|file)://[^\\s"<>]+$'},
+                url={
+                    "type": "string",
+                    "pattern": '^(https|ssh|http|git|file)://[^\\s"<>]+$',
+                },
                 tag=TEXT,
                 commit={"type": "string", "pattern": "^[0-9a-f]{40}$"},
                 include=list_of(TEXT, minItems=1),

@@ -42,6 +42,8 @@ def own_folders(
     for name in list(os.environ):
         if name.startswith("GIT_") or name == "READERKIT_BOOK":
             monkeypatch.delenv(name)
+    # Servers and repositories of tests are on this machine.
+    monkeypatch.setenv("READERKIT_SCHEMES", "file git http")
     monkeypatch.setenv("COLUMNS", "120")
     if request.node.get_closest_marker("network") is None:
         monkeypatch.setattr(socket.socket, "connect", _loopback_only)

@@ -32,6 +32,7 @@ from mini_impls.compare.watch import (
 from mini_impls.limits import check_timeout
 from mini_impls.model import build_model, make_batch, train_one_process
 from readerkit.commands.library import Library
+from readerkit.git_names import BlobId, TreePath, parse_path
 from readerkit.records import Lit, RankEvents, Record, SideName, lines_to_text
 
 
@@ -235,7 +236,7 @@ def lit_lines(
     return tuple(
         Lit(
             upstream,
-            path,
+            parse_path(path),
             lines_to_text(setup.get((upstream, path), ())),
             lines_by_steps(steps.get((upstream, path), {})),
         )
@@ -252,15 +253,17 @@ def lines_by_steps(steps_of: Mapping[int, set[int]]) -> dict[str, str]:
     return {steps: lines_to_text(lines[steps]) for steps in sorted(lines)}
 
 
-def _locked(noted: Mapping[str, UpstreamFiles], upstream: str) -> Mapping[str, str]:
+def _locked(
+    noted: Mapping[str, UpstreamFiles], upstream: str
+) -> Mapping[TreePath, BlobId]:
     return noted[upstream].blobs if upstream in noted else {}
 
 
 def blobs_that_ran(
     lit: Sequence[Lit], noted: Mapping[str, UpstreamFiles]
-) -> dict[str, dict[str, str]]:
+) -> dict[str, dict[TreePath, BlobId]]:
     """Return the id of every file with a line that ran."""
-    blobs: dict[str, dict[str, str]] = {
+    blobs: dict[str, dict[TreePath, BlobId]] = {
         name: {
             row.path: upstream.blobs[row.path] for row in lit if row.upstream == name
         }

@@ -3,6 +3,7 @@
 from types import FrameType
 
 from mini_impls.compare.places import AROUND, Places
+from readerkit.git_names import parse_path
 from readerkit.records import Site
 
 DISPATCHER = (
@@ -63,4 +64,5 @@ def _is_engine(place: tuple[str, str]) -> bool:
 
 
 def _site(place: tuple[str, str], frame: FrameType) -> Site:
-    return Site(*place, frame.f_lineno, frame.f_code.co_qualname)
+    upstream, path = place
+    return Site(upstream, parse_path(path), frame.f_lineno, frame.f_code.co_qualname)

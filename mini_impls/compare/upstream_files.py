@@ -12,6 +12,7 @@ from pathlib import Path
 from mini_impls.compare.places import MINIS_ROOT, TORCH_ROOT
 from readerkit.commands.library import Library, note_progress
 from readerkit.errors import SourceError
+from readerkit.git_names import BlobId, CommitId, TreePath
 from readerkit.upstreams import Lock
 from readerkit.upstreams.fetch import fetch, missing_files
 from readerkit.upstreams.store import blob_id
@@ -22,8 +23,8 @@ class UpstreamFiles:
     """An upstream whose files were found to be the locked ones."""
 
     name: str
-    commit: str
-    blobs: Mapping[str, str]
+    commit: CommitId
+    blobs: Mapping[TreePath, BlobId]
 
 
 def write_megatron(library: Library, directory: Path) -> UpstreamFiles:
@@ -76,6 +77,6 @@ def verify(name: str, root: Path, lock: Lock) -> None:
         )
 
 
-def mini_blobs(paths: list[str]) -> dict[str, str]:
+def mini_blobs(paths: list[TreePath]) -> dict[TreePath, BlobId]:
     """Return the ids of files of the minis, as they are now."""
     return {path: blob_id((MINIS_ROOT / path).read_bytes()) for path in paths}

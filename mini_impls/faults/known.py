@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from mini_impls.faults.fault import Choice, Fault, Guard
 from readerkit.anchors import Anchor
+from readerkit.git_names import parse_path
 
 # --- upstream lines that several faults point at ---
 
-PARAM_AND_GRAD_BUFFER = "megatron/core/distributed/param_and_grad_buffer.py"
-MAPPINGS = "megatron/core/tensor_parallel/mappings.py"
-P2P = "megatron/core/pipeline_parallel/p2p_communication.py"
-TORCH_ZERO = "torch/distributed/optim/zero_redundancy_optimizer.py"
-TORCH_FSDP_PARAM = "torch/distributed/fsdp/_fully_shard/_fsdp_param.py"
+PARAM_AND_GRAD_BUFFER = parse_path("megatron/core/distributed/param_and_grad_buffer.py")
+MAPPINGS = parse_path("megatron/core/tensor_parallel/mappings.py")
+P2P = parse_path("megatron/core/pipeline_parallel/p2p_communication.py")
+TORCH_ZERO = parse_path("torch/distributed/optim/zero_redundancy_optimizer.py")
+TORCH_FSDP_PARAM = parse_path("torch/distributed/fsdp/_fully_shard/_fsdp_param.py")
 
 READY_COUNTS = Guard(
     "megatron",
@@ -30,7 +31,7 @@ EVEN_ODD = Guard(
 
 # --- data parallelism ---
 
-DDP = "mini_impls/ddp.py"
+DDP = parse_path("mini_impls/ddp.py")
 HANGS = Choice("hang", "It hangs: some rank waits for what never comes.")
 DRIFTS = Choice(
     "drift", "No error, the loss falls; but the ranks' weights become different."
@@ -169,7 +170,7 @@ DDP_FAULTS = (
             Guard(
                 "pytorch",
                 Anchor(
-                    "torch/nn/parallel/distributed.py",
+                    parse_path("torch/nn/parallel/distributed.py"),
                     "DistributedDataParallel._post_forward",
                     code="if self.find_unused_parameters and ...: ...",
                     nth=1,
@@ -181,9 +182,9 @@ DDP_FAULTS = (
 
 # --- ZeRO and FSDP ---
 
-ZERO = "mini_impls/zero.py"
-FSDP = "mini_impls/fsdp.py"
-FLAT = "mini_impls/fsdp_flat.py"
+ZERO = parse_path("mini_impls/zero.py")
+FSDP = parse_path("mini_impls/fsdp.py")
+FLAT = parse_path("mini_impls/fsdp_flat.py")
 STATE = Choice("memory", "Losses stay right, but each rank holds the whole of it.")
 
 SHARDED_FAULTS = (
@@ -255,7 +256,9 @@ SHARDED_FAULTS = (
             Guard(
                 "pytorch",
                 Anchor(
-                    "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py",
+                    parse_path(
+                        "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py"
+                    ),
                     "_get_gradient_divide_factors",
                     code="return None, None, ReduceOp.AVG, ReduceOp.AVG",
                 ),
@@ -392,7 +395,7 @@ SHARDED_FAULTS = (
             Guard(
                 "pytorch",
                 Anchor(
-                    "torch/distributed/fsdp/_runtime_utils.py",
+                    parse_path("torch/distributed/fsdp/_runtime_utils.py"),
                     "_reduce_grad",
                     code="_div_if_needed(padded_unsharded_grad, ...)",
                 ),
@@ -419,7 +422,7 @@ SHARDED_FAULTS = (
             Guard(
                 "pytorch",
                 Anchor(
-                    "torch/distributed/fsdp/_flat_param.py",
+                    parse_path("torch/distributed/fsdp/_flat_param.py"),
                     "FlatParamHandle._use_sharded_flat_param",
                     code="flat_param.data = flat_param._local_shard",
                 ),
@@ -431,8 +434,8 @@ SHARDED_FAULTS = (
 
 # --- tensor and sequence parallelism ---
 
-TP = "mini_impls/tensor_parallel.py"
-SP = "mini_impls/sequence_parallel.py"
+TP = parse_path("mini_impls/tensor_parallel.py")
+SP = parse_path("mini_impls/sequence_parallel.py")
 
 TENSOR_FAULTS = (
     Fault(
@@ -519,7 +522,7 @@ TENSOR_FAULTS = (
             Guard(
                 "megatron",
                 Anchor(
-                    "megatron/core/tensor_parallel/layers.py",
+                    parse_path("megatron/core/tensor_parallel/layers.py"),
                     "LinearWithGradAccumulationAndAsyncCommunication.backward",
                     code="if ctx.allreduce_dgrad: ...",
                     nth=1,
@@ -548,7 +551,7 @@ TENSOR_FAULTS = (
             Guard(
                 "megatron",
                 Anchor(
-                    "megatron/core/tensor_parallel/random.py",
+                    parse_path("megatron/core/tensor_parallel/random.py"),
                     "model_parallel_cuda_manual_seed",
                     code="tensor_model_parallel_seed = offset + tp_rank",
                 ),
@@ -575,7 +578,7 @@ TENSOR_FAULTS = (
             Guard(
                 "megatron",
                 Anchor(
-                    "megatron/core/distributed/finalize_model_grads.py",
+                    parse_path("megatron/core/distributed/finalize_model_grads.py"),
                     "finalize_model_grads",
                     code="_allreduce_non_tensor_model_parallel_grads(...)",
                 ),
@@ -587,9 +590,9 @@ TENSOR_FAULTS = (
 
 # --- pipelines and messages ---
 
-PIPELINE = "mini_impls/pipeline.py"
-SCHEDULES = "mini_impls/schedules.py"
-COLLECTIVES = "mini_impls/collectives.py"
+PIPELINE = parse_path("mini_impls/pipeline.py")
+SCHEDULES = parse_path("mini_impls/schedules.py")
+COLLECTIVES = parse_path("mini_impls/collectives.py")
 BOTH_SEND = Choice("hang", "It hangs: both sides of a message send, neither receives.")
 
 PIPELINE_FAULTS = (
@@ -654,7 +657,7 @@ PIPELINE_FAULTS = (
             Guard(
                 "megatron",
                 Anchor(
-                    "megatron/core/pipeline_parallel/schedules.py",
+                    parse_path("megatron/core/pipeline_parallel/schedules.py"),
                     "get_pp_rank_microbatches",
                     code="num_warmup_microbatches = pipeline_parallel_size - ...",
                 ),

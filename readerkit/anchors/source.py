@@ -10,6 +10,7 @@ import tree_sitter_python
 from readerkit.anchors.symbols import Symbol, collect_symbols
 from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
+from readerkit.git_names import TreePath
 
 PYTHON = tree_sitter.Language(tree_sitter_python.language())
 
@@ -32,7 +33,7 @@ class SourceFile:
         AnchorError: a file or a line too large to parse within sane memory.
     """
 
-    def __init__(self, path: str, data: bytes) -> None:
+    def __init__(self, path: TreePath, data: bytes) -> None:
         self.path = path
         self.data = data.removeprefix(_BOM)
         if len(data) > MAX_BYTES:

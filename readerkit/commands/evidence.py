@@ -12,6 +12,7 @@ from readerkit.commands.folders import data_folder
 from readerkit.commands.library import Library, warn
 from readerkit.errors import ReaderkitError
 from readerkit.evidence import Evidence
+from readerkit.git_names import BlobId, CommitId, TreePath
 from readerkit.lit import LitLines, lit
 from readerkit.records import Record, stale_reasons
 from readerkit.upstreams.store import blob_id
@@ -60,7 +61,9 @@ def lit_in(sources: Sources, span: Span, records: Iterable[Record]) -> list[LitL
     return lit(records, upstream.name, span, commit=upstream.commit, blob=blob)
 
 
-def _today(library: Library) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+def _today(
+    library: Library,
+) -> tuple[dict[str, CommitId], dict[str, dict[TreePath, BlobId]]]:
     """Return the pins, and the id of every file, by upstream."""
     book = library.book
     pins = {upstream.name: upstream.commit for upstream in library.pinned()}

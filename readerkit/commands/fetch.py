@@ -133,6 +133,7 @@ def _update_lock(
     library: Library, upstream: Upstream, asked: str, quiet: bool, book: Path | None
 ) -> dict[str, Any]:
     from readerkit.commands.library import open_library, save_lock, writing
+    from readerkit.git_names import NO_COMMIT
     from readerkit.upstreams import Lock
     from readerkit.upstreams.fetch import list_files
     from readerkit.wording import counted
@@ -143,7 +144,7 @@ def _update_lock(
     files = list_files(upstream, library.store, sources=order, report=report)
     with writing():  # what others locked while the files came stays locked
         now = open_library(book, quiet=True)
-        before = now.book.locks.get(upstream.name, Lock(""))
+        before = now.book.locks.get(upstream.name, Lock(NO_COMMIT))
         lock = before.with_files(upstream.commit, files)
         written = save_lock(now, upstream.name, lock)
     if not quiet:

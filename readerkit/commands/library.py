@@ -6,7 +6,7 @@ import contextlib
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +23,13 @@ from readerkit.commands.folders import (
 from readerkit.commands.memo import Memo, Places
 from readerkit.commands.overlay import for_this_book, read_with_overlay
 from readerkit.errors import ContentError, Fault, ReaderkitError
+from readerkit.git_names import TreePath
 from readerkit.reading import BookFile, read_book
 from readerkit.render.visible import visible
 from readerkit.upstreams import BlobStore, Lock, Upstream
-from readerkit.upstreams.folder import files_below
+from readerkit.upstreams.folder import serve_below
 from readerkit.upstreams.provenance import Provenance, read_provenance
+from readerkit.upstreams.served import is_a_link
 from readerkit.upstreams.store import write_atomically
 
 
@@ -105,7 +107,7 @@ class Library:
             return Sources(upstream, files, files.__getitem__, remember)
         lock = self.lock(upstream)
 
-        def read(path: str) -> bytes:
+        def read(path: TreePath) -> bytes:
             return self._read(upstream, lock, path)
 
         return Sources(upstream, lock.files, read, remember)
@@ -121,7 +123,7 @@ class Library:
         """Return where the cached bytes of an upstream came from."""
         return read_provenance(upstream, self.store)
 
-    def _read(self, upstream: Upstream, lock: Lock, path: str) -> bytes:
+    def _read(self, upstream: Upstream, lock: Lock, path: TreePath) -> bytes:
         blob = lock.files[path]
         was_there = self.store.has_file(blob)
         data = self.store.read(blob)
@@ -139,12 +141,15 @@ class Library:
             )
         return data
 
-    def _folder_files(self, upstream: Upstream) -> dict[str, bytes]:
+    def _folder_files(self, upstream: Upstream) -> Mapping[TreePath, bytes]:
         beside = [self.root, PACKAGE.parent]
         root = next(
             (top for top in beside if (top / upstream.folder).is_dir()), self.root
         )
-        return files_below(root, upstream, None)
+        served = serve_below(root, upstream, None)
+        if served.links:
+            raise ReaderkitError(is_a_link(served.links[0], root))
+        return served.files
 
 
 def open_library(

@@ -170,6 +170,7 @@ def resolve_keys(
     """
     from readerkit.anchors import Anchor
     from readerkit.errors import ReaderkitError
+    from readerkit.git_names import NO_BLOB
     from readerkit.quiz.lock import QuizLock
 
     sources: dict[str, Sources] = {}
@@ -185,7 +186,7 @@ def resolve_keys(
             sources[upstream] = library.sources(library.upstream(upstream))
         span = sources[upstream].resolve(anchor)
         lock = library.book.locks.get(upstream)
-        blob = lock.files[span.path] if lock else ""
+        blob = lock.files[span.path] if lock else NO_BLOB
         return Place(upstream, span.path, span.first, span.last, blob, note, title)
 
     for question in bank.questions.values():

@@ -21,6 +21,7 @@ from readerkit.commands.site_pages import draw_diagram, read_writing
 from readerkit.commands.site_quiz import questions_by_note, read_banks
 from readerkit.errors import ContentError, Fault
 from readerkit.evidence import homes, ran_lines
+from readerkit.git_names import BlobId, TreePath
 from readerkit.links import File, Link, Target
 from readerkit.records import Record
 from readerkit.render.html import addresses, search
@@ -48,7 +49,7 @@ class Workshop:
 
     sources: dict[str, tuple[Any, Sources]] = field(default_factory=dict)
     """By upstream: the blob ids of its files, and the files parsed so far."""
-    sheets: dict[tuple[str, str], Sheet] = field(default_factory=dict)
+    sheets: dict[tuple[TreePath, BlobId], Sheet] = field(default_factory=dict)
     """By path and blob id."""
     joined: tuple[str, Joined] | None = None
     """The digest of all files, and the links between them."""
@@ -210,8 +211,8 @@ def make_sheets(
 
     They are made on all cores where there is much to do.
     """
-    wanted: dict[File, tuple[str, str]] = {}
-    todo: dict[tuple[str, str], bytes] = {}
+    wanted: dict[File, tuple[TreePath, BlobId]] = {}
+    todo: dict[tuple[TreePath, BlobId], bytes] = {}
     for name, each in sources.items():
         known = workshop.sources[name][0]
         for path in sorted(each.paths):
@@ -227,8 +228,8 @@ def make_sheets(
 
 
 def _made(
-    todo: Mapping[tuple[str, str], bytes],
-) -> Iterator[tuple[tuple[str, str], Sheet]]:
+    todo: Mapping[tuple[TreePath, BlobId], bytes],
+) -> Iterator[tuple[tuple[TreePath, BlobId], Sheet]]:
     paths = [path for path, _ in todo]
     cores = min(os.cpu_count() or 1, 8)
     if cores == 1 or sum(map(len, todo.values())) < FEW_BYTES:

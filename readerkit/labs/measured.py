@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from operator import attrgetter
 
 from readerkit.estimate.collectives import bus_bandwidth
+from readerkit.git_names import BlobId, TreePath
 from readerkit.labs.item import Item
 from readerkit.labs.results import (
     DdpResult,
@@ -23,7 +24,7 @@ TOLERANCE = 1e-5
 """Of losses and parameters in fp32 after ten steps, where sums have another order."""
 
 
-def check_origin(result: Result, blobs: dict[str, str]) -> Item:
+def check_origin(result: Result, blobs: Mapping[TreePath, BlobId]) -> Item:
     """Return whether the mini that was measured is the one at hand."""
     today = blobs.get(result.mini.file, "nothing")
     fresh = today == result.mini.blob

@@ -11,14 +11,15 @@ from typing import Any, TypeVar
 
 from readerkit.codec import decoder
 from readerkit.errors import ContentError, Fault
+from readerkit.git_names import BlobId, TreePath
 
 
 @dataclass(frozen=True, slots=True)
 class Mini:
     """The file that was measured, by the git id of its bytes."""
 
-    file: str
-    blob: str
+    file: TreePath
+    blob: BlobId
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,22 @@ hold it against both.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeVar
 
 from readerkit.errors import ContentError, Fault
+from readerkit.git_names import (
+    NO_BLOB,
+    parse_blob,
+    parse_lines,
+    parse_path,
+    parse_upstream,
+)
 from readerkit.quiz.scene import Fact, Keys, Place, Work
 
 FORMAT = 1
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +58,9 @@ class QuizLock:
             data = json.loads(text)
             if data["format"] != FORMAT:
                 raise ValueError(f"format {data['format']}, not {FORMAT}")
-            places = {slot: _place(value) for slot, value in data["places"].items()}
-            facts = {name: _fact(value) for name, value in data["facts"].items()}
-            works = {key: Work(**value) for key, value in data["works"].items()}
+            places = _each(_place, data["places"])
+            facts = _each(_fact, data["facts"])
+            works = _each(_work, data["works"])
             return cls(places, facts, works)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
             line = e.lineno if isinstance(e, json.JSONDecodeError) else 1
@@ -105,12 +113,40 @@ def differences(locked: QuizLock, now: QuizLock) -> Iterator[str]:
             yield f"{name}: the lock says {before.value}, {after.source} {after.value}"
 
 
+def _each(parse: Callable[[Any], _T], rows: Mapping[str, Any]) -> dict[str, _T]:
+    """Return each row of a table; what is wrong in one is told with its name."""
+    parsed = {}
+    for name, value in rows.items():
+        try:
+            parsed[name] = parse(value)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return parsed
+
+
+def _work(value: Mapping[str, Any]) -> Work:
+    work = Work(**value)
+    texts = (work.title, work.authors, work.url)
+    if not all(isinstance(each, str) for each in texts) or type(work.year) is not int:
+        raise ValueError("a reference of another shape")
+    if not work.url.startswith("https://"):
+        raise ValueError(f"url {work.url!r}: expected https://")
+    return work
+
+
 def _place(value: Mapping[str, Any]) -> Place:
     place = Place(**value)
-    numbers = (place.first, place.last)
-    if not all(type(number) is int and number > 0 for number in numbers):
-        raise ValueError(f"lines {numbers} of {place.path!r}")
-    return place
+    lines = parse_lines(place.first, place.last)
+    if not all(isinstance(each, str) for each in (place.note, place.title)):
+        raise ValueError("a note or a title that is no text")
+    return replace(
+        place,
+        upstream=parse_upstream(place.upstream),
+        path=parse_path(place.path),
+        first=lines[0],
+        last=lines[1],
+        blob=parse_blob(place.blob) if place.blob else NO_BLOB,
+    )
 
 
 def _fact(value: Mapping[str, Any]) -> LockedFact:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from readerkit.errors import ReaderkitError
 from readerkit.expression import Functions, Number, evaluate
+from readerkit.git_names import NO_BLOB, BlobId, TreePath
 
 _SLOT = re.compile(r"\{([^{}]+)\}")
 
@@ -28,10 +29,10 @@ class Place:
     """Resolved lines of an upstream or a mini, as the lock has them."""
 
     upstream: str
-    path: str
+    path: TreePath
     first: int
     last: int
-    blob: str = ""
+    blob: BlobId = NO_BLOB
     """Git's id of the file's bytes; empty for a mini, which is read as it stands."""
     note: str = ""
     """The annotation that these lines belong to."""

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-# Controls, formats (direction, zero width), lone surrogates, line and page separators.
-_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-# Letters and marks that draw nothing: Hangul fillers, the grapheme joiner, vowels that
-# are not written, and selectors of another form of the letter in front of them.
-_BLANK = frozenset(
-    "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u180b\u180c\u180d\u180f"
-    + "".join(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
-)
+from readerkit.unseen import is_unseen
 
 # What stands for letters that a terminal cannot show; the next best is their base.
 _IN_ASCII = str.maketrans(
@@ -70,4 +63,4 @@ def is_seen(letter: str) -> bool:
     """Tell whether a character shows itself, or is a line end or a tab."""
     if letter in "\n\t":
         return True
-    return unicodedata.category(letter) not in _HIDDEN and letter not in _BLANK
+    return not is_unseen(letter)

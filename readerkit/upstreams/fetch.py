@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from readerkit.errors import MovedTagError, SourceError
+from readerkit.git_address import check_address
+from readerkit.git_names import BlobId, TreePath
 from readerkit.upstreams.folder import folder_source
 from readerkit.upstreams.installed import serve_installed
 from readerkit.upstreams.lock import Lock
@@ -17,7 +19,7 @@ from readerkit.upstreams.provenance import (
     read_provenance,
     write_provenance,
 )
-from readerkit.upstreams.served import Served, Source
+from readerkit.upstreams.served import Served, Source, is_a_link
 from readerkit.upstreams.store import BlobStore, blob_id
 from readerkit.upstreams.upstream import Upstream
 from readerkit.wording import counted
@@ -72,7 +74,7 @@ def list_files(
     *,
     sources: Collection[str],
     report: Report,
-) -> dict[str, str]:
+) -> dict[TreePath, BlobId]:
     """Return path and blob id of every included file, for a lock, and keep them.
 
     Raises:
@@ -97,12 +99,14 @@ def list_files(
                     f"compare the blob ids with {upstream.commit[:12]} where git "
                     "can be reached"
                 )
+            for link in served.links:
+                report(f"{upstream.name}: left out: {is_a_link(link, served.origin)}")
             _keep(upstream, name, served, store, report)
             return {path: blob_id(data) for path, data in served.files.items()}
     raise SourceError(_nothing_served(upstream, sources, tried, 0))
 
 
-def missing_files(lock: Lock, store: BlobStore) -> list[str]:
+def missing_files(lock: Lock, store: BlobStore) -> list[TreePath]:
     """Return the locked paths that the store lacks or holds altered."""
     return [path for path, blob in lock.files.items() if store.read(blob) is None]
 
@@ -118,14 +122,17 @@ def _source(name: str, store: BlobStore) -> Source:
 
 
 def _serve_git(
-    upstream: Upstream, paths: Collection[str] | None, cache: Path
+    upstream: Upstream, paths: Collection[TreePath] | None, cache: Path
 ) -> Served:
-    from readerkit.upstreams.git_source import serve_git  # GitPython takes 70 ms
+    check_address(
+        upstream.url
+    )  # GitPython asks git for its version when it is imported
+    from readerkit.upstreams.git_source import serve_git  # which takes 70 ms
 
     return serve_git(upstream, paths, cache)
 
 
-def _check(served: Served, expected: Mapping[str, str]) -> None:
+def _check(served: Served, expected: Mapping[TreePath, BlobId]) -> None:
     """Refuse the whole source if one file is not the locked one."""
     for path in expected:
         if path not in served.files:

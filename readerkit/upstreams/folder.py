@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 
 from readerkit.errors import SourceError
-from readerkit.upstreams.served import MAX_MEMBER_BYTES, Served, Source
+from readerkit.git_names import TreePath, parse_path
+from readerkit.upstreams.served import MAX_MEMBER_BYTES, Served, Source, is_a_link
 from readerkit.upstreams.upstream import Upstream
 
 _NOT_OURS = (
@@ -21,7 +23,7 @@ _NOT_OURS = (
 def folder_source(root: Path, git_cache: Path) -> Source:
     """Return a source over ``root``: its pinned commit if it is a git repository."""
 
-    def serve(upstream: Upstream, paths: Collection[str] | None) -> Served:
+    def serve(upstream: Upstream, paths: Collection[TreePath] | None) -> Served:
         if not root.is_dir():
             raise SourceError(f"{root} is not a folder")
         bare = (root / "objects").is_dir() and (root / "HEAD").is_file()
@@ -39,8 +41,8 @@ def folder_source(root: Path, git_cache: Path) -> Source:
                     raise SourceError(_NOT_OURS.format(root)) from None
             # What is checked out there needs no git: it is held against the lock.
             origin = f"the files checked out in {root}, a repository of another user"
-        files = files_below(root, upstream, paths)
-        return Served(origin, files, licence=_licence(root, upstream))
+        served = serve_below(root, upstream, paths)
+        return replace(served, origin=origin, licence=_licence(root, upstream))
 
     return serve
 
@@ -48,53 +50,76 @@ def folder_source(root: Path, git_cache: Path) -> Source:
 def _licence(root: Path, upstream: Upstream) -> bytes | None:
     if upstream.licence is None:
         return None
-    path = upstream.licence.path
     try:
-        return files_below(root, upstream, [path])[path]
+        return read_file(root, upstream.licence.path)
     except SourceError:
         return None
 
 
-def files_below(
-    root: Path, upstream: Upstream, paths: Collection[str] | None
-) -> dict[str, bytes]:
-    """Return the included files below ``root``; links that lead out of it are refused.
+def serve_below(
+    root: Path, upstream: Upstream, paths: Collection[TreePath] | None
+) -> Served:
+    """Return the included files below ``root``; links are never followed.
 
     Raises:
-        SourceError: a path that is missing, too large, or outside ``root``.
+        SourceError: a path that is missing, too large, a link or behind one.
     """
-    wanted = list(paths) if paths is not None else _included(root, upstream)
-    top = root.resolve()
-    files = {}
-    for path in wanted:
-        file = root / path
-        try:
-            if not file.resolve().is_relative_to(top):
-                raise SourceError(f"{path} leads outside {root} through a link")
-            status = file.stat()
-            if not stat.S_ISREG(status.st_mode):  # reading a pipe would wait for ever
-                raise SourceError(f"{path} in {root} is not a regular file")
-            if status.st_size > MAX_MEMBER_BYTES:
-                raise SourceError(
-                    f"{path} is too large: got {status.st_size:,} bytes, "
-                    f"expected at most {MAX_MEMBER_BYTES:,}"
-                )
-            files[path] = file.read_bytes()
-        except (OSError, RuntimeError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise SourceError(f"cannot read {path} in {root}: {reason}") from None
-    return files
+    links: tuple[TreePath, ...] = ()
+    if paths is None:
+        paths, links = _included(root, upstream)
+    files = {path: read_file(root, path) for path in paths}
+    return Served(f"folder {root}", files, links)
 
 
-def _included(root: Path, upstream: Upstream) -> list[str]:
-    found = []
+def read_file(root: Path, path: TreePath) -> bytes:
+    """Return the bytes of a regular file below a folder, without following a link.
+
+    Raises:
+        SourceError: it is none, is too large, or cannot be read.
+    """
+    file = root
+    for part in path.split("/"):
+        file /= part
+        if file.is_symlink():
+            raise SourceError(is_a_link(path, root, file.relative_to(root).as_posix()))
+    try:
+        status = file.lstat()
+        if not stat.S_ISREG(status.st_mode):  # reading a pipe would wait for ever
+            raise SourceError(f"{path} in {root} is not a regular file")
+        if status.st_size > MAX_MEMBER_BYTES:
+            raise SourceError(
+                f"{path} is too large: got {status.st_size:,} bytes, "
+                f"expected at most {MAX_MEMBER_BYTES:,}"
+            )
+        return file.read_bytes()
+    except OSError as error:
+        raise SourceError(
+            f"cannot read {path} in {root}: {error.strerror or error}"
+        ) from None
+
+
+def _included(
+    root: Path, upstream: Upstream
+) -> tuple[list[TreePath], tuple[TreePath, ...]]:
+    """Return the included files in order, and beside them the included links."""
+    files: list[TreePath] = []
+    links: list[TreePath] = []
     for top in sorted({_top(pattern) for pattern in upstream.include}):
         for folder, folders, names in os.walk(root / top):
             folders.sort()
             below = Path(folder).relative_to(root)
-            paths = [(below / name).as_posix() for name in sorted(names)]
-            found += [path for path in paths if upstream.includes(path)]
-    return found
+            for name in sorted(names):
+                if upstream.includes((below / name).as_posix()):
+                    path = _parsed(root, (below / name).as_posix())
+                    (links if (root / path).is_symlink() else files).append(path)
+    return files, tuple(links)
+
+
+def _parsed(root: Path, path: str) -> TreePath:
+    try:
+        return parse_path(path)
+    except ValueError as error:
+        raise SourceError(f"{root}: {error}") from None
 
 
 def _top(pattern: str) -> str:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Collection
-from pathlib import Path
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
 from readerkit import git
 from readerkit.errors import MovedTagError, SourceError
-from readerkit.upstreams.served import Served
+from readerkit.git_names import BlobId, TreePath, parse_path
+from readerkit.upstreams.served import Served, is_a_link
 from readerkit.upstreams.store import blob_id
 from readerkit.upstreams.upstream import Upstream
 from readerkit.wording import counted
 
 
 def serve_git(
-    upstream: Upstream, paths: Collection[str] | None, cache: Path, url: str = ""
+    upstream: Upstream, paths: Collection[TreePath] | None, cache: Path, url: str = ""
 ) -> Served:
     """Return files of the pinned commit, fetched into a bare repository in ``cache``.
 
+    ``url`` is one that the reader named, in place of the book's.
     The repository is of this fetch alone: the git of a reader that was killed may live
     on, and hold its own locks where it was sent.
 
@@ -27,7 +30,6 @@ def serve_git(
         MovedTagError: the tag points at another commit than the pin.
         SourceError: no server, no such commit, a transfer that broke off.
     """
-    url = url or upstream.url
     for left in cache.glob(f"{upstream.name}-*.git"):
         shutil.rmtree(left, ignore_errors=True)
     try:
@@ -38,33 +40,40 @@ def serve_git(
             dir=cache,
             ignore_cleanup_errors=True,
         ) as repository:
-            files = _fetch(upstream, paths, Path(repository), url)
+            served = _fetch(upstream, paths, Path(repository), url)
     except OSError as error:
         raise SourceError(
             f"cannot make a repository in {cache}: {error.strerror or error}"
         ) from None
-    licence_path = upstream.licence.path if upstream.licence else ""
-    return Served(
-        f"git {url} at {upstream.commit[:12]}",
-        {
-            path: data
-            for path, data in files.items()
-            if path != licence_path or upstream.includes(path)
+    licence = upstream.licence
+    path = licence.path if licence else None
+    return replace(
+        served,
+        origin=f"git {url or upstream.url} at {upstream.commit[:12]}",
+        licence=served.files.get(path) if path else None,
+        files={
+            each: data
+            for each, data in served.files.items()
+            if each != path or upstream.includes(each)
         },
-        licence=files.get(licence_path),
-        proves_commit=True,
     )
 
 
 def _fetch(
-    upstream: Upstream, paths: Collection[str] | None, repository: Path, url: str
-) -> dict[str, bytes]:
-    git.create_repository(repository, url)
+    upstream: Upstream,
+    paths: Collection[TreePath] | None,
+    repository: Path,
+    url: str,
+) -> Served:
+    """Return the wanted files, and the text of the licence among them."""
+    git.create_repository(repository, url or upstream.url, is_named=bool(url))
     if upstream.tag:
         _check_tag(upstream, git.remote_tag(repository, upstream.tag))
     git.fetch_commit(repository, upstream.commit)
+    git.check_trees(repository)
     tree = git.tree(repository, upstream.commit)
-    return _read(repository, _select(upstream, tree, paths))
+    wanted, links = _select(upstream, tree, paths)
+    return Served("", _read(repository, wanted), links, proves_commit=True)
 
 
 def _check_tag(upstream: Upstream, commit: str) -> None:
@@ -80,23 +89,39 @@ def _check_tag(upstream: Upstream, commit: str) -> None:
 
 
 def _select(
-    upstream: Upstream, tree: dict[str, str], paths: Collection[str] | None
-) -> dict[str, str]:
-    wanted = (
-        [path for path in tree if upstream.includes(path)] if paths is None else paths
-    )
-    missing = [path for path in wanted if path not in tree]
+    upstream: Upstream, tree: git.Tree, paths: Collection[TreePath] | None
+) -> tuple[dict[TreePath, BlobId], tuple[TreePath, ...]]:
+    """Return the blobs of the wanted files, and the included paths that are links.
+
+    Raises:
+        SourceError: a path that is missing, a link, or none that a lock may hold.
+    """
+    commit = f"commit {upstream.commit[:12]}"
+    links: list[TreePath] = []
+    if paths is None:
+        try:
+            paths = [parse_path(p) for p in tree.blobs if upstream.includes(p)]
+            links = [parse_path(p) for p in tree.links if upstream.includes(p)]
+        except ValueError as error:
+            raise SourceError(f"{commit} is refused: {error}") from None
+    missing = [path for path in paths if path not in tree.blobs]
+    for path in missing:
+        for link in (path, *map(str, PurePosixPath(path).parents)):
+            if link in tree.links:
+                raise SourceError(is_a_link(path, commit, link))
     if missing:
         lacks = f"lacks {counted(len(missing), 'file')}: {missing[0]} …"
-        raise SourceError(f"commit {upstream.commit[:12]} {lacks}")
-    selected = {path: tree[path] for path in wanted}
+        raise SourceError(f"{commit} {lacks}")
+    selected = {path: tree.blobs[path] for path in paths}
     licence = upstream.licence
-    if licence and licence.path in tree:
-        selected[licence.path] = tree[licence.path]
-    return selected
+    if licence and licence.path in tree.blobs:
+        selected[licence.path] = tree.blobs[licence.path]
+    return selected, tuple(sorted(links))
 
 
-def _read(repository: Path, wanted: dict[str, str]) -> dict[str, bytes]:
+def _read(repository: Path, wanted: Mapping[TreePath, BlobId]) -> dict[TreePath, bytes]:
+    if not wanted:  # git would take no name for the branch of the server
+        return {}
     git.fetch_blobs(repository, sorted(set(wanted.values())))
     blobs = git.read_blobs(repository, sorted(set(wanted.values())))
     for path, blob in wanted.items():

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Collection
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
 from readerkit.errors import SourceError
-from readerkit.upstreams.folder import files_below
+from readerkit.git_names import TreePath
+from readerkit.upstreams.folder import serve_below
 from readerkit.upstreams.served import Served
 from readerkit.upstreams.upstream import Upstream
 
 
-def serve_installed(upstream: Upstream, paths: Collection[str] | None) -> Served:
+def serve_installed(upstream: Upstream, paths: Collection[TreePath] | None) -> Served:
     """Return files of the installed package; see ``Source``."""
     if not upstream.installed:
         raise SourceError("no installed package carries these files")
@@ -33,10 +35,9 @@ def serve_installed(upstream: Upstream, paths: Collection[str] | None) -> Served
         raise SourceError(
             f"got {upstream.installed} {found}, expected {package.version}"
         )
-    files = files_below(root, upstream, paths)
-    return Served(
-        f"installed {f'{upstream.installed} {found}'.strip()} in {root}",
-        files,
+    return replace(
+        serve_below(root, upstream, paths),
+        origin=f"installed {f'{upstream.installed} {found}'.strip()} in {root}",
         licence=_licence(package.name if package else upstream.installed),
         proves_commit=_names_commit(root / upstream.installed, upstream.commit),
     )

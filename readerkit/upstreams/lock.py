@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from readerkit.anchor import Fingerprint, Span
 from readerkit.errors import ContentError, Fault
+from readerkit.git_names import (
+    NO_BLOB,
+    NO_COMMIT,
+    BlobId,
+    CommitId,
+    TreePath,
+    parse_blob,
+    parse_commit,
+    parse_lines,
+    parse_path,
+)
 from readerkit.wording import counted
 
 FORMAT = 1
-_BLOB_ID = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +34,7 @@ class LockedAnchor:
     fingerprint: Fingerprint
     reviewed: str = ""
     """The code fingerprint that a person last read the note against; empty: never."""
-    blob: str = ""
+    blob: BlobId = NO_BLOB
     """Of the file it resolved in: while a file is this blob, nothing has changed."""
 
 
@@ -33,9 +42,8 @@ class LockedAnchor:
 class Lock:
     """Blob ids of every included file, and every resolved anchor, at one commit."""
 
-    commit: str
-    files: Mapping[str, str] = field(default_factory=dict)
-    """Path to git blob id."""
+    commit: CommitId
+    files: Mapping[TreePath, BlobId] = field(default_factory=dict)
     anchors: Mapping[str, LockedAnchor] = field(default_factory=dict)
     """Annotation id to what its anchor resolved to."""
 
@@ -53,9 +61,11 @@ class Lock:
                 raise ContentError(
                     [Fault(file, 1, 1, "a lock of another version", got, f"{FORMAT}")]
                 )
-            _check_files(data["files"], data.get("files_sha256"))
-            anchors = {key: _anchor(value) for key, value in data["anchors"].items()}
-            return cls(data["commit"], data["files"], anchors)
+            files = _files(data["files"], data.get("files_sha256"))
+            named = data["commit"]
+            commit = NO_COMMIT if named == "" else parse_commit(named)
+            anchors = {key: _anchor(key, row) for key, row in data["anchors"].items()}
+            return cls(commit, files, anchors)
         except (
             ValueError,
             KeyError,
@@ -92,7 +102,7 @@ class Lock:
         rows += [f'"files": {_block(files)}', f'"anchors": {_block(anchors)}']
         return "{\n" + ",\n".join(rows) + "\n}\n"
 
-    def with_files(self, commit: str, files: Mapping[str, str]) -> Lock:
+    def with_files(self, commit: CommitId, files: Mapping[TreePath, BlobId]) -> Lock:
         """Return the lock with other blob ids, its anchors kept."""
         return replace(self, commit=commit, files=files)
 
@@ -101,26 +111,21 @@ class Lock:
         return replace(self, anchors=anchors)
 
 
-def _digest(files: Mapping[str, str]) -> str:
+def _digest(files: Mapping[TreePath, BlobId]) -> str:
     """Return a digest of the whole list, so that no row of it can go unnoticed."""
     rows = "".join(f"{blob} {path}\n" for path, blob in sorted(files.items()))
     return hashlib.sha256(rows.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _check_files(files: Mapping[str, str], digest: str | None) -> None:
-    """Refuse a list of files that is not whole, or that names what must not be.
+def _files(rows: Mapping[str, Any], digest: str | None) -> dict[TreePath, BlobId]:
+    """Return a list of files that is whole, each named as a tree can name it.
 
     Raises:
         ValueError: what is wrong with it.
     """
-    for path, blob in files.items():
-        # An id becomes a path in the cache, and a path one in a folder.
-        if not _BLOB_ID.fullmatch(blob):
-            raise ValueError(f"{blob!r} as the blob id of {path}")
-        if path.startswith("/") or {"", ".", ".."} & set(path.split("/")):
-            raise ValueError(f"{path!r} as a path inside the upstream")
+    files = {parse_path(path): _blob(path, blob) for path, blob in rows.items()}
     if not files:
-        return
+        return files
     listed = f"a list of {counted(len(files), 'file')}"
     if digest is None:
         raise ValueError(f"{listed} without 'files_sha256'")
@@ -129,14 +134,27 @@ def _check_files(files: Mapping[str, str], digest: str | None) -> None:
             f"{listed} whose digest is not the one beside it: "
             "rows were removed, added or changed"
         )
+    return files
 
 
-def _anchor(value: Mapping[str, Any]) -> LockedAnchor:
+def _anchor(name: str, value: Mapping[str, Any]) -> LockedAnchor:
     marks = dict(value["fingerprint"])
+    if not all(isinstance(each, str) for each in (*marks.values(), value["reviewed"])):
+        raise ValueError(f"{name}: a fingerprint that is no text")
     marks["lines"] = tuple(marks["lines"].split(","))
-    span = Span(value["path"], *value["span"])
-    blob = value.get("blob", "")
+    try:
+        span = Span(parse_path(value["path"]), *parse_lines(*value["span"]))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    blob = _blob(name, value["blob"]) if value.get("blob") else NO_BLOB
     return LockedAnchor(span, Fingerprint(**marks), value["reviewed"], blob)
+
+
+def _blob(of: str, value: object) -> BlobId:
+    try:
+        return parse_blob(value)
+    except ValueError as error:
+        raise ValueError(f"{of}: {error}") from None
 
 
 def _plain(anchor: LockedAnchor) -> dict[str, Any]:

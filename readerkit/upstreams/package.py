@@ -2,7 +2,7 @@
 
 A wheel is downloaded by pip for a fixed platform tag, so that any interpreter can read
 it. An sdist is downloaded without pip, which would run its build backend. Members are
-read by name under a size cap; nothing is unpacked and nothing runs.
+read by name under a size cap; nothing is unpacked and nothing runs (``archive``).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import os
 import re
 import subprocess
 import sys
-import tarfile
 import tempfile
-import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from readerkit.errors import SourceError
+from readerkit.git_names import TreePath, parse_path
+from readerkit.upstreams.archive import Member, sdist_members, wheel_members
 from readerkit.upstreams.served import MAX_MEMBER_BYTES, Served
 from readerkit.upstreams.upstream import Package, Upstream
 
@@ -30,11 +30,9 @@ if TYPE_CHECKING:
 DOWNLOAD_SECONDS = 900
 PROBE_SECONDS = 20
 """An index that accepts and never answers must not hold the reader up for ever."""
-MAX_ARCHIVE_BYTES = 1_500_000_000
-MAX_MEMBERS = 200_000
 
 
-def serve_package(upstream: Upstream, paths: Collection[str] | None) -> Served:
+def serve_package(upstream: Upstream, paths: Collection[TreePath] | None) -> Served:
     """Return files of the release artifact; see ``Source``."""
     package = upstream.package
     if package is None:
@@ -42,10 +40,10 @@ def serve_package(upstream: Upstream, paths: Collection[str] | None) -> Served:
     with tempfile.TemporaryDirectory(prefix="readerkit-") as folder:
         if package.wheel_platform:
             archive = _download_wheel(package, Path(folder))
-            members = _wheel_members(archive)
+            members = wheel_members(archive)
         else:
             archive = _download_sdist(package, Path(folder))
-            members = _sdist_members(archive)
+            members = sdist_members(archive)
         try:
             served = _select(upstream, paths, members, archive.name)
             kind = "wheel" if package.wheel_platform else "sdist"
@@ -59,17 +57,15 @@ def serve_package(upstream: Upstream, paths: Collection[str] | None) -> Served:
 
 def _select(
     upstream: Upstream,
-    paths: Collection[str] | None,
-    members: Iterator[tuple[str, int, IO[bytes]]],
+    paths: Collection[TreePath] | None,
+    members: Iterator[Member],
     archive: str,
 ) -> Served:
     wanted = None if paths is None else set(paths)
-    files: dict[str, bytes] = {}
+    files: dict[TreePath, bytes] = {}
     licence: bytes | None = None
     licence_path = upstream.licence.path if upstream.licence else "LICENSE"
-    for index, (path, size, stream) in enumerate(members):
-        if index >= MAX_MEMBERS:
-            raise SourceError(f"{archive} has over {MAX_MEMBERS:,} members")
+    for path, size, stream in members:
         is_wanted = path in wanted if wanted is not None else upstream.includes(path)
         is_licence = path == licence_path or path.endswith(
             f".dist-info/licenses/{licence_path}"
@@ -84,10 +80,17 @@ def _select(
         # Bounded: one that claims less than it holds is not decompressed as a whole.
         data = stream.read(MAX_MEMBER_BYTES + 1)
         if is_wanted:
-            files[path] = data
+            files[_parsed(path, archive)] = data
         else:
             licence = data
     return Served(f"package {archive}", files, licence=licence)
+
+
+def _parsed(path: str, archive: str) -> TreePath:
+    try:
+        return parse_path(path)
+    except ValueError as error:
+        raise SourceError(f"{archive} is refused: {error}") from None
 
 
 def _download_wheel(package: Package, folder: Path) -> Path:
@@ -131,14 +134,6 @@ def _pip(command: list[str]) -> str:
     elif "after connection broken by" in done.stderr:
         lines = ["the package index cannot be reached"]  # pip: "No matching ..."
     raise SourceError(f"pip: {lines[-1].removeprefix('ERROR: ')}")
-
-
-def _wheel_members(archive: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
-    with zipfile.ZipFile(archive) as wheel:
-        for member in wheel.infolist():
-            if not member.is_dir():
-                with wheel.open(member) as stream:
-                    yield member.filename, member.file_size, stream
 
 
 def _download_sdist(package: Package, folder: Path) -> Path:
@@ -216,13 +211,3 @@ def _session(options: Mapping[str, str]) -> requests.Session:
     if options["proxy"]:
         session.proxies = dict.fromkeys(("http", "https"), options["proxy"])
     return session
-
-
-def _sdist_members(archive: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
-    if archive.stat().st_size > MAX_ARCHIVE_BYTES:
-        raise SourceError(f"{archive.name} is over {MAX_ARCHIVE_BYTES:,} bytes")
-    with tarfile.open(archive, "r|*") as sdist:
-        for member in sdist:
-            stream = sdist.extractfile(member) if member.isreg() else None
-            if stream is not None:
-                yield member.name.partition("/")[2], member.size, stream

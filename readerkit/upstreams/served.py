@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from readerkit.git_names import TreePath
 from readerkit.upstreams.upstream import Upstream
 
 MAX_MEMBER_BYTES = 4_000_000
@@ -18,7 +19,9 @@ class Served:
 
     origin: str
     """In words: "wheel megatron_core-0.16.1-….whl from the package index"."""
-    files: Mapping[str, bytes] = field(default_factory=dict)
+    files: Mapping[TreePath, bytes] = field(default_factory=dict)
+    links: tuple[TreePath, ...] = ()
+    """Included paths that are left out because they are symbolic links."""
     licence: bytes | None = None
     """The licence text, where the source carries it."""
     proves_commit: bool = False
@@ -28,10 +31,18 @@ class Served:
 class Source(Protocol):
     """One way to the bytes of an upstream."""
 
-    def __call__(self, upstream: Upstream, paths: Collection[str] | None) -> Served:
+    def __call__(
+        self, upstream: Upstream, paths: Collection[TreePath] | None
+    ) -> Served:
         """Return the files at ``paths``, or all included ones when None.
 
         Raises:
             SourceError: it cannot serve this upstream here; the message says why.
         """
         ...
+
+
+def is_a_link(path: str, of: object, link: str = "") -> str:
+    """Return why a path is not served that is a symbolic link, or behind one."""
+    behind = f"is behind {link}, a link" if link and link != path else "is a link"
+    return f"{path} of {of} {behind}, and links are never followed"

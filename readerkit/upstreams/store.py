@@ -10,15 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from readerkit.errors import StoreError
+from readerkit.git_names import BlobId
 
 LOCK_WAIT_SECONDS = 600
 
 
-def blob_id(data: bytes) -> str:
+def blob_id(data: bytes) -> BlobId:
     """Return the id that git gives to a file with these bytes."""
     digest = hashlib.sha1(b"blob %d\0" % len(data), usedforsecurity=False)
     digest.update(data)
-    return digest.hexdigest()
+    return BlobId(digest.hexdigest())
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -58,11 +59,11 @@ class BlobStore:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def path(self, blob: str) -> Path:
+    def path(self, blob: BlobId) -> Path:
         """Return where a blob is kept."""
         return self.root / "blobs" / blob[:2] / blob[2:]
 
-    def read(self, blob: str) -> bytes | None:
+    def read(self, blob: BlobId) -> bytes | None:
         """Return the verified bytes, or None where they are missing or altered.
 
         An altered file is removed, so that the next fetch brings it anew.
@@ -83,11 +84,11 @@ class BlobStore:
             path.unlink()
         return None
 
-    def has_file(self, blob: str) -> bool:
+    def has_file(self, blob: BlobId) -> bool:
         """Tell whether something is kept under this id; ``read`` verifies it."""
         return self.path(blob).exists()
 
-    def write(self, data: bytes) -> str:
+    def write(self, data: bytes) -> BlobId:
         """Keep ``data`` and return its id."""
         blob = blob_id(data)
         if not self.has_file(blob):

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from readerkit.anchor import Span
+from readerkit.git_names import NO_COMMIT, CommitId, TreePath, parse_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Licence:
     """Whose text it is and under which terms."""
 
     spdx: str
-    path: str
+    path: TreePath
     """Of the licence text inside the repository."""
     holder: str
 
@@ -43,7 +44,7 @@ class Upstream:
     """Globs from the repository's root; ``**`` stands for any number of folders."""
     url: str = ""
     tag: str = ""
-    commit: str = ""
+    commit: CommitId = NO_COMMIT
     """Full id; empty for a folder, whose files are read as they are."""
     licence: Licence | None = None
     package: Package | None = None
@@ -53,11 +54,16 @@ class Upstream:
 
     @classmethod
     def parse(cls, value: Mapping[str, Any]) -> Upstream:
-        """Return the upstream that an entry of ``upstreams.yaml`` describes."""
+        """Return the upstream that an entry of ``upstreams.yaml`` describes.
+
+        Raises:
+            ValueError: a licence or a glob that could lead out of the upstream.
+        """
         given = dict(value)
-        given["include"] = tuple(given["include"])
+        given["include"] = tuple(map(_parse_glob, given["include"]))
         if "licence" in given:
-            given["licence"] = Licence(**given["licence"])
+            terms = given["licence"]
+            given["licence"] = Licence(**{**terms, "path": parse_path(terms["path"])})
         if "package" in given:
             package = dict(given["package"])
             wheel = package.pop("wheel", {})
@@ -87,8 +93,14 @@ class Upstream:
         return f"{self.url}/blob/{self.commit}/{span.path}{lines}"
 
 
+def _parse_glob(pattern: str) -> str:
+    """Return a glob that names no folder but of its upstream."""
+    parse_path(re.sub(r"[*?]+", "x", pattern))
+    return pattern
+
+
 @lru_cache
 def _glob(pattern: str) -> re.Pattern[str]:
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
-    wild = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    wild = {"**/": "(?:[^/]+/)*", "**": "(?s:.*)", "*": "[^/]*", "?": "[^/]"}
     return re.compile("".join(wild.get(part, re.escape(part)) for part in parts))

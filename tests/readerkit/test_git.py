@@ -82,7 +82,7 @@ def fetch_included(repository: Path, url: str, commit: str) -> dict[str, bytes]:
     git.create_repository(repository, url)
     assert git.remote_tag(repository, "v1") == commit
     git.fetch_commit(repository, commit)
-    tree = git.tree(repository, commit)
+    tree = git.tree(repository, commit).blobs
     wanted = {path: tree[path] for path in INCLUDED}
     git.fetch_blobs(repository, wanted.values())
     blobs = git.read_blobs(repository, wanted.values())
@@ -204,8 +204,9 @@ def test_tree_has_regular_files_only_under_their_exact_names(
     git.create_repository(repository, (served / "sample").as_uri())
     git.fetch_commit(repository, commit)
     tree = git.tree(repository, commit)
-    assert set(tree) == set(FILES)  # no link, no submodule
-    assert {path: tree[path] for path in INCLUDED} == {
+    assert set(tree.blobs) == set(FILES)  # no link, no submodule
+    assert tree.links == {"lib/link.py"}
+    assert {path: tree.blobs[path] for path in INCLUDED} == {
         path: blob_id(content(path)) for path in INCLUDED
     }
 
@@ -217,7 +218,7 @@ def test_tree_keeps_names_that_are_not_utf8(repository, tmp_path):
     commit = make_repository(tmp_path / "odd", {})
     git.create_repository(repository, (tmp_path / "odd").as_uri())
     git.fetch_commit(repository, commit)
-    assert git.tree(repository, commit) == {"lib/\udcff.py": blob_id(b"x")}
+    assert git.tree(repository, commit).blobs == {"lib/\udcff.py": blob_id(b"x")}
 
 
 def test_blob_that_was_not_fetched_is_an_error_and_is_never_asked_for(

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from readerkit.book import Note
 from readerkit.evidence import expected_to_run, seen_there, worth_saying
+from readerkit.git_names import TreePath
 from readerkit.links import File, Target
 from readerkit.lit import LitLines, Sent, say_calls, say_when
 from readerkit.numbers import format_bytes
@@ -149,7 +150,7 @@ def crumbs(upstream: Upstream, path: str) -> tuple[Crumb, ...]:
     return (*steps, Crumb(shown(name)))
 
 
-def rights(shelf: Shelf, upstream: Upstream, path: str) -> Rights:
+def rights(shelf: Shelf, upstream: Upstream, path: TreePath | None = None) -> Rights:
     """Return what a page of source must say about its text."""
     lock = shelf.book.locks.get(upstream.name)
     origin = shelf.origins[upstream.name]
@@ -159,8 +160,8 @@ def rights(shelf: Shelf, upstream: Upstream, path: str) -> Rights:
         title=shown(upstream.title),
         tag=shown(upstream.tag),
         commit=upstream.commit,
-        blob=lock.files.get(path, "") if lock else "",
-        url=f"{where}/{addresses.href(path)}" if where else "",
+        blob=lock.files.get(path, "") if lock and path else "",
+        url=f"{where}/{addresses.href(path or '')}" if where else "",
         came_from=shown(origin.came_from),
         holder=shown(licence.holder if licence else ""),
         spdx=shown(licence.spdx if licence else ""),
@@ -171,8 +172,7 @@ def rights(shelf: Shelf, upstream: Upstream, path: str) -> Rights:
 def rights_of(shelf: Shelf, upstreams: Iterable[str]) -> tuple[Rights, ...]:
     """Return what a page that shows lines of these must say, each once."""
     return tuple(
-        rights(shelf, shelf.book.upstreams[name], "")
-        for name in dict.fromkeys(upstreams)
+        rights(shelf, shelf.book.upstreams[name]) for name in dict.fromkeys(upstreams)
     )
 
 

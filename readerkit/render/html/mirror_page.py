@@ -145,9 +145,7 @@ def mirror_page(shelf: Shelf, mirror: Mirror) -> MirrorPage:
         charts=tuple(_schedules()) if main_mini(mirror) == SCHEDULE_FILE else (),
         strips=tuple(strip_view(shelf, shelf.evidence[name], address) for name in own),
         guests=tuple(_guest(shelf, name, ran) for name, ran in guests.items()),
-        rights=tuple(
-            rights(shelf, shelf.book.upstreams[name], "") for name in upstreams
-        ),
+        rights=tuple(rights(shelf, shelf.book.upstreams[name]) for name in upstreams),
     )
 
 

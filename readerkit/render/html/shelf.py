@@ -12,6 +12,7 @@ from readerkit.annotations import MirrorSection
 from readerkit.book import Book, Note
 from readerkit.errors import AnchorError
 from readerkit.evidence import Evidence, Files
+from readerkit.git_names import TreePath
 from readerkit.links import File, Link, Links, Target, rivals
 from readerkit.render.html.code import Drawn, draw, draw_plain
 from readerkit.render.html.notes import NoteView
@@ -28,7 +29,7 @@ class Sheet:
     """Why it is shown without colours and links: too large to parse."""
 
 
-def make_sheet(path: str, data: bytes) -> Sheet:
+def make_sheet(path: TreePath, data: bytes) -> Sheet:
     """Return a file's sheet; of a file too large to parse, its plain lines."""
     try:
         source = SourceFile(path, data)

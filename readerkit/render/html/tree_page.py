@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from readerkit.git_names import TreePath
 from readerkit.links import File
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
@@ -70,15 +71,15 @@ def tree_page(shelf: Shelf, upstream: str) -> TreePage:
             for path, leaf in leaves.items()
             if leaf.notes
         ),
-        rights=rights(shelf, shelf.book.upstreams[upstream], ""),
+        rights=rights(shelf, shelf.book.upstreams[upstream]),
     )
 
 
 def _inside(
-    at: str, leaves: Mapping[str, Leaf]
+    at: str, leaves: Mapping[TreePath, Leaf]
 ) -> tuple[tuple[Folder, ...], tuple[Leaf, ...]]:
     """Return the folders and the files that stand directly at a path."""
-    below: dict[str, dict[str, Leaf]] = {}
+    below: dict[str, dict[TreePath, Leaf]] = {}
     files = []
     for path, leaf in leaves.items():
         name, slash, _ = path.removeprefix(at).partition("/")
@@ -90,7 +91,7 @@ def _inside(
     return folders, tuple(files)
 
 
-def _folder(at: str, name: str, leaves: Mapping[str, Leaf]) -> Folder:
+def _folder(at: str, name: str, leaves: Mapping[TreePath, Leaf]) -> Folder:
     """Return a folder; it is open if there are notes in it, and so is the outermost."""
     folders, files = _inside(f"{at}{name}/", leaves)
     notes = sum(leaf.notes for leaf in leaves.values())

@@ -479,7 +479,7 @@ def test_a_link_out_of_the_minis_is_refused(tmp_path, capsys):
     (book.root / "mini_impls" / "link.py").symlink_to(tmp_path / "secret.py")
     done = run(capsys, "annotate", "minis", "--book", str(book.root))
     assert (done.code, done.out) == (1, "")
-    assert "mini_impls/link.py leads outside" in done.err
+    assert "mini_impls/link.py of" in done.err
 
 
 def test_an_anchor_with_two_meanings_lists_both(tmp_path, capsys):

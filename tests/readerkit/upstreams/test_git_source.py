@@ -133,10 +133,14 @@ def test_links_and_submodules_are_not_files(upstream, cache, parent, tmp_path):
     git(sample, "commit", "--quiet", "--message=links")
     git(sample, "tag", "--force", "v1")
     pinned = replace(upstream, commit=git(sample, "rev-parse", "HEAD"))
-    assert serve_git(pinned, None, cache).files == INCLUDED
-    for path in ("lib/link.py", "lib/sub.py"):
-        with pytest.raises(SourceError, match=f"lacks 1 file: {path}"):
-            serve_git(pinned, [path], cache)
+    served = serve_git(pinned, None, cache)
+    assert served.files == INCLUDED
+    assert served.links == ("lib/link.py",)
+    with pytest.raises(SourceError, match=r"lacks 1 file: lib/sub\.py"):
+        serve_git(pinned, ["lib/sub.py"], cache)
+    for path, problem in (("link.py", "is a link"), ("link.py/x", "is behind lib/l")):
+        with pytest.raises(SourceError, match=f"lib/{path} of commit .* {problem}"):
+            serve_git(pinned, [f"lib/{path}"], cache)
 
 
 def test_nothing_of_the_served_repository_runs(upstream, cache, parent, tmp_path):

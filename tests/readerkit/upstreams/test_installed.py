@@ -141,8 +141,9 @@ def test_missing_file_is_an_error_that_names_it(site):
 def test_link_out_of_the_installation_is_an_error(site, tmp_path):
     (tmp_path / "secret.py").write_text("secret = 1\n")
     (site / "fakelib" / "link.py").symlink_to(tmp_path / "secret.py")
-    with pytest.raises(SourceError, match=r"fakelib/link\.py leads outside"):
-        serve_installed(UPSTREAM, None)
+    with pytest.raises(SourceError, match=r"fakelib/link\.py of .* is a link"):
+        serve_installed(UPSTREAM, ["fakelib/link.py"])
+    assert serve_installed(UPSTREAM, None).links == ("fakelib/link.py",)
 
 
 def test_folder_of_that_name_where_one_stands_has_not_the_files(tmp_path, monkeypatch):

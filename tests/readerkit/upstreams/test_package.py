@@ -1,10 +1,12 @@
 import io
 import os
+import stat
 import struct
 import subprocess
 import sys
 import tarfile
 import tracemalloc
+import warnings
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from readerkit.errors import SourceError
-from readerkit.upstreams import Upstream, package
+from readerkit.upstreams import Upstream, archive, package
 from readerkit.upstreams.package import serve_package
 from readerkit.upstreams.served import MAX_MEMBER_BYTES
 from readerkit.upstreams.upstream import Licence, Package
@@ -89,10 +91,7 @@ def error_of(upstream: Upstream) -> str:
 
 def test_wheel_for_another_platform_is_read_by_member_name(links, tmp_path):
     odd = [
-        ("../lib/out.py", b"out = 1\n"),
-        ("/lib/absolute.py", b"out = 1\n"),
-        ("lib/../../x.py", b"out = 1\n"),
-        ("C:\\lib\\drive.py", b"out = 1\n"),
+        (".hidden/out.py", b"out = 1\n"),
         ("lib/", b""),
         ("huge.bin", bytes(MAX_MEMBER_BYTES + 1)),
     ]
@@ -100,7 +99,7 @@ def test_wheel_for_another_platform_is_read_by_member_name(links, tmp_path):
     wheel = patched(make_wheel([*IN_WHEEL, *odd]), "huge.bin", CRC, b"\0\0\0\0")
     (links / WHEEL).write_bytes(wheel)
     served = serve_package(FROM_WHEEL, None)
-    assert served.files == FILES  # lib/../../x.py is no path of an upstream
+    assert served.files == FILES
     assert served.licence == LICENCE
     assert served.origin == f"package {NAME} 1.0 (wheel)"
     assert not served.proves_commit
@@ -234,18 +233,10 @@ def odd_member(name: str, kind: bytes, **fields) -> tuple[tarfile.TarInfo, bytes
 
 
 def test_sdist_is_read_by_member_name(monkeypatch, tmp_path):
-    (tmp_path / "secret").write_text("secret")
-    secret = str(tmp_path / "secret")
     sdist = make_sdist(
         [
             *IN_SDIST,
             odd_member("lib", tarfile.DIRTYPE),
-            odd_member("lib/link.py", tarfile.SYMTYPE, linkname=secret),
-            odd_member("lib/hard.py", tarfile.LNKTYPE, linkname=f"{TOP}/lib/a.py"),
-            odd_member("lib/pipe.py", tarfile.FIFOTYPE),
-            odd_member("lib/device.py", tarfile.CHRTYPE, devmajor=1, devminor=5),
-            ("../../lib/out.py", b"out = 1\n"),
-            (f"{TOP}/../lib/up.py", b"out = 1\n"),
             ("lib.py", b"at_the_top = 1\n"),
             (f"{TOP}/LICENSE", LICENCE),
             (f"{TOP}/docs/lib/other.py", b"not included\n"),
@@ -399,7 +390,7 @@ def sdist_with(name: str, size: int) -> bytes:
         pytest.param(make_sdist(IN_SDIST)[:15], "is damaged: ", id="only-a-header"),
         pytest.param(
             sdist_with("lib/a.py", 10**12),
-            "lib/a.py in sample_core-1.0.tar.gz is too large",
+            "lib/a.py' makes it 1,000,000,000,000 bytes unpacked, expected at most",
             id="claims-to-be-large",
         ),
         pytest.param(
@@ -423,7 +414,140 @@ def test_damaged_or_lying_sdist_is_one_clear_error(data, message, monkeypatch):
     ],
 )
 def test_sdist_that_is_too_large_is_refused(limit, message, monkeypatch):
-    monkeypatch.setattr(package, limit, 1)
+    monkeypatch.setattr(archive, limit, 1)
     with http_server(index_files({SDIST: make_sdist(IN_SDIST)})) as index:
         monkeypatch.setenv("PIP_INDEX_URL", f"{index.url}/simple")
         assert error_of(FROM_SDIST) == message
+
+
+# --- archives that no honest release is ---
+
+
+def zip_with(*members: tuple[str | zipfile.ZipInfo, bytes]) -> bytes:
+    """Return a wheel with odd members behind the good ones."""
+    archive = io.BytesIO(make_wheel(IN_WHEEL))
+    with zipfile.ZipFile(archive, "a") as wheel, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a name that is there twice
+        for name, data in members:
+            wheel.writestr(name, data)
+    return archive.getvalue()
+
+
+def zip_mode(name: str, mode: int) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.create_system = 3
+    info.external_attr = mode << 16
+    return info
+
+
+BAD_NAMES = [
+    *(
+        "../out.py",
+        "lib/../../x.py",
+        "..",
+        "/lib/absolute.py",
+        "//host/x",
+        "./lib/x.py",
+    ),
+    *("lib//x.py", "lib/./x.py", "C:\\lib\\drive.py", "C:/x.py", "lib\\..\\x.py"),
+    *(".git/config", "lib/.GIT/x", "GIT~1/x", ".git./x", "../", "lib/../", "/lib/"),
+]
+TWICE = ["lib/a.py", "LIB/A.PY", "lib/A.py"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_wheel_with_a_member_outside_is_refused(name, links):
+    (links / WHEEL).write_bytes(zip_with((name, b"out = 1\n")))
+    assert f"{WHEEL} is refused: its member {name!r} " in error_of(FROM_WHEEL)
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_wheel_with_a_member_twice_is_refused(name, links):
+    (links / WHEEL).write_bytes(zip_with((name, b"evil = 1\n")))
+    assert f"is refused: its member {name!r} is in it twice" in error_of(FROM_WHEEL)
+
+
+@pytest.mark.parametrize(
+    ("mode", "problem"),
+    [
+        (stat.S_IFLNK | 0o777, "is a link, and links are never followed"),
+        (stat.S_IFCHR | 0o666, "is neither a file nor a folder"),
+        (stat.S_IFBLK | 0o666, "is neither a file nor a folder"),
+        (stat.S_IFIFO | 0o666, "is neither a file nor a folder"),
+        (stat.S_IFSOCK | 0o666, "is neither a file nor a folder"),
+    ],
+)
+def test_wheel_with_a_link_or_a_device_is_refused(mode, problem, links):
+    odd = zip_mode("docs/odd", mode)
+    (links / WHEEL).write_bytes(zip_with((odd, b"/etc/passwd")))
+    assert f"its member 'docs/odd' {problem}" in error_of(FROM_WHEEL)
+
+
+def test_wheel_with_an_encrypted_member_is_refused(links):
+    flags = 6
+    wheel = patched(make_wheel(IN_WHEEL), "lib/a.py", flags, b"\x01\0")
+    (links / WHEEL).write_bytes(wheel)
+    assert "its member 'lib/a.py' is encrypted" in error_of(FROM_WHEEL)
+
+
+def test_wheel_whose_name_ends_in_a_nul_is_refused(links):
+    wheel = make_wheel([*IN_WHEEL, ("lib/z.pyXY", b"z = 1\n")])
+    (links / WHEEL).write_bytes(wheel.replace(b"lib/z.pyXY", b"lib/z.py\0Y"))
+    assert "is refused" in error_of(FROM_WHEEL)
+
+
+def test_wheel_that_unpacks_to_more_than_any_release_is_refused(links):
+    members = [(f"docs/{index}.bin", b"") for index in range(3)]
+    wheel = make_wheel([*IN_WHEEL, *members])
+    for name, _ in members:
+        wheel = patched(wheel, name, SIZE, struct.pack("<I", 4_000_000_000))
+    (links / WHEEL).write_bytes(wheel)
+    assert "bytes unpacked, expected at most 8,000,000,000" in error_of(FROM_WHEEL)
+
+
+def refusal_of(sdist: bytes, monkeypatch) -> str:
+    with http_server(index_files({SDIST: sdist})) as index:
+        monkeypatch.setenv("PIP_INDEX_URL", f"{index.url}/simple")
+        return error_of(FROM_SDIST)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "../../lib/out.py",
+            "/etc/x.py",
+            f"{TOP}/../lib/up.py",
+            "..",
+            f"./{TOP}/x.py",
+        ),
+        *(f"{TOP}//x.py", f"{TOP}/.git/config", f"{TOP}/lib/.GIT/x", f"{TOP}\\x.py"),
+        *("C:/x.py", f"{TOP}/lib/GIT~1/x", f"{TOP}/lib/.git /x"),
+    ],
+)
+def test_sdist_with_a_member_outside_is_refused(name, monkeypatch):
+    said = refusal_of(make_sdist([*IN_SDIST, (name, b"out = 1\n")]), monkeypatch)
+    assert f"{SDIST} is refused: its member {name!r} " in said
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_sdist_with_a_member_twice_is_refused(name, monkeypatch):
+    sdist = make_sdist([*IN_SDIST, (f"{TOP}/{name}", b"evil = 1\n")])
+    assert f"its member '{TOP}/{name}' is in it twice" in refusal_of(sdist, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "problem"),
+    [
+        (tarfile.SYMTYPE, {"linkname": "/etc/passwd"}, "is a link"),
+        (tarfile.SYMTYPE, {"linkname": "a.py"}, "is a link"),
+        (tarfile.LNKTYPE, {"linkname": f"{TOP}/lib/a.py"}, "is a link"),
+        (tarfile.LNKTYPE, {"linkname": "/etc/passwd"}, "is a link"),
+        (tarfile.FIFOTYPE, {}, "is neither a file nor a folder"),
+        (tarfile.CHRTYPE, {"devmajor": 1, "devminor": 5}, "is neither a file nor"),
+        (tarfile.BLKTYPE, {"devmajor": 8}, "is neither a file nor"),
+    ],
+)
+def test_sdist_with_a_link_or_a_device_is_refused(kind, fields, problem, monkeypatch):
+    sdist = make_sdist([*IN_SDIST, odd_member("docs/odd", kind, **fields)])
+    assert f"its member '{TOP}/docs/odd' {problem}" in refusal_of(sdist, monkeypatch)

@@ -1,0 +1,259 @@
+"""A book from a stranger: no file of it names anything outside, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readerkit.errors import ContentError
+from readerkit.records import Record
+from tests.helpers import ROOT, SampleBook, run, write_files
+from tests.readerkit.commands.test_quiz_served import make_quiz_book
+
+SECRET = "the-secret-of-this-machine"
+OUTSIDE = [
+    "../../../secret.txt",
+    "lib/../../secret.txt",
+    "{secret}",
+    "//{secret}",
+    "./lib/linear.py",
+    "lib//linear.py",
+    "lib/linear.py/",
+    "lib\\linear.py",
+    "C:/secret.txt",
+    ".git/config",
+    "lib/.GIT/config",
+    "GIT~1/config",
+    ".git./config",
+    "lib/\u202elinear.py",
+    "lib/line\u200bar.py",
+    "lib/linear.py\0",
+    "lib/li\nnear.py",
+    "x" * 300,
+    "",
+]
+NO_IDS = ["../../../../victim", "/victim", "..", "AB" * 20, "ab" * 19, "ab" * 21]
+NO_IDS += ["ab" * 20 + "\n", "HEAD", "\0" * 40, "../" * 13 + "x"]
+ODD: list[Any] = [None, 5, True, ["lib/linear.py"], {"a": 1}]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory) -> tuple[Path, SampleBook]:
+    folder = tmp_path_factory.mktemp("stranger")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("READERKIT_SCHEMES", "file")
+        patch.setenv("READERKIT_CACHE", str(folder / "cache"))
+        patch.setenv("READERKIT_DATA", str(folder / "data"))
+        return folder, make_quiz_book(folder)
+
+
+class Stranger:
+    """A copy of the book, a secret beside it, and a file that an id could lead to."""
+
+    def __init__(self, template, folder: Path, capsys) -> None:
+        made, book = template
+        self.root = folder / "shared" / "book"
+        shutil.copytree(book.root, self.root)
+        shutil.copytree(made / "cache", folder / "cache")
+        self.secret = folder / "secret.txt"
+        self.victim = folder / "victim"
+        for path in (self.secret, folder / "shared" / "secret.txt", self.victim):
+            path.write_text(f"{SECRET}\n" * 50)
+        self._capsys = capsys
+
+    def change(self, name: str, *keys: str | int, to: object) -> None:
+        """Put a value in the place of another one in a JSON file."""
+        path = self.root / name
+        data = json.loads(path.read_text())
+        at = data
+        for key in keys[:-1]:
+            at = at[key]
+        at[keys[-1]] = to
+        path.write_text(json.dumps(data))
+
+    def refuses(self, *command: str, file: str) -> str:
+        """Run a command; it ends in a clear message, and nothing was read or lost."""
+        done = run(self._capsys, *command, "--book", str(self.root))
+        assert done.code == 1, done.out + done.err
+        assert SECRET not in done.out + done.err
+        assert "Traceback" not in done.err
+        assert file in done.err
+        assert done.err.replace("\n", "").isprintable()
+        assert self.victim.read_text().startswith(SECRET)
+        return done.err
+
+
+@pytest.fixture
+def stranger(template, tmp_path, capsys) -> Stranger:
+    return Stranger(template, tmp_path, capsys)
+
+
+def path_of(value: object, stranger: Stranger) -> object:
+    if isinstance(value, str):
+        return value.replace("{secret}", str(stranger.secret))
+    return value
+
+
+KEYS = "quizzes/7/keys.lock"
+SLOT = "line/key"
+
+
+@pytest.mark.parametrize("value", [*OUTSIDE, *ODD])
+@pytest.mark.parametrize("blob", ["", "ab" * 20])
+def test_path_of_a_quiz_key_is_inside(value, blob, stranger):
+    stranger.change(KEYS, "places", SLOT, "path", to=path_of(value, stranger))
+    stranger.change(KEYS, "places", SLOT, "blob", to=blob)
+    said = stranger.refuses("quiz", "7", "--json", file=f"{KEYS}:1:1")
+    assert f"{SLOT}: path " in said
+
+
+@pytest.mark.parametrize("value", [*NO_IDS, 5, True, ["ab" * 20]])
+def test_blob_of_a_quiz_key_is_an_id_and_no_file_is_removed_for_it(value, stranger):
+    stranger.change(KEYS, "places", SLOT, "blob", to=value)
+    said = stranger.refuses("quiz", "7", "--json", file=f"{KEYS}:1:1")
+    assert f"{SLOT}: blob id " in said
+
+
+@pytest.mark.parametrize(
+    "lines", [(0, 1), (-5, 5), (3, 1), ("1", 2), (1.5, 2), (None, 1), (True, 2)]
+)
+def test_lines_of_a_quiz_key_are_lines(lines, stranger):
+    for name, value in zip(("first", "last"), lines, strict=True):
+        stranger.change(KEYS, "places", SLOT, name, to=value)
+    said = stranger.refuses("quiz", "7", "--json", file=f"{KEYS}:1:1")
+    assert f"{SLOT}: lines " in said
+
+
+@pytest.mark.parametrize(
+    "value", ["../x", "/x", "", "A", "a/b", "javascript:", 5, None]
+)
+def test_upstream_of_a_quiz_key_is_a_name(value, stranger):
+    stranger.change(KEYS, "places", SLOT, "upstream", to=value)
+    assert f"{SLOT}: upstream " in stranger.refuses("quiz", "7", "--json", file=KEYS)
+
+
+LOCK = "annotations/sample.lock"
+
+
+@pytest.mark.parametrize("value", [*OUTSIDE, *ODD])
+@pytest.mark.parametrize("place", ["book", "overlay"])
+def test_path_of_a_locked_anchor_is_inside(value, place, stranger, tmp_path):
+    anchor = {
+        "path": path_of(value, stranger),
+        "span": [1, 2],
+        "fingerprint": dict.fromkeys(
+            ("code", "lines", "before", "after", "symbol"), "a"
+        ),
+        "reviewed": "",
+    }
+    data = json.loads((stranger.root / LOCK).read_text())
+    text = json.dumps({**data, "anchors": {"close": anchor}})
+    if place == "book":
+        (stranger.root / LOCK).write_text(text)
+    else:
+        write_files(tmp_path / "data" / "book", {LOCK: text})
+    said = stranger.refuses("annotate", "--check", file="sample.lock:1:1")
+    assert "close: path " in said
+
+
+@pytest.mark.parametrize("value", [*OUTSIDE[:-1], ""])
+def test_path_of_a_locked_file_is_inside(value, stranger):
+    files = {str(path_of(value, stranger)): "ab" * 20}
+    stranger.change(LOCK, "files", to=files)
+    assert "got path " in stranger.refuses("annotate", file=f"{LOCK}:1:1")
+
+
+@pytest.mark.parametrize("value", [*NO_IDS, *ODD, ""])
+def test_blob_of_a_locked_file_is_an_id(value, stranger):
+    stranger.change(LOCK, "files", "lib/linear.py", to=value)
+    assert "blob id " in stranger.refuses("annotate", file=f"{LOCK}:1:1")
+
+
+@pytest.mark.parametrize("value", [*NO_IDS, *ODD])
+def test_commit_of_a_lock_is_an_id(value, stranger):
+    stranger.change(LOCK, "commit", to=value)
+    assert "commit id " in stranger.refuses("annotate", file=f"{LOCK}:1:1")
+
+
+RECORD = "annotations/records/ddp_torch.json"
+
+
+IN_RECORDS: list[tuple[tuple[str | int, ...], list[Any]]] = [
+    (("lit", 0, "path"), [*OUTSIDE, *ODD]),
+    (("events", 0, "stacks", 0, 0, "path"), [*OUTSIDE, *ODD]),
+    (("blobs", "minis", "mini_impls/ddp.py"), [*NO_IDS, *ODD, ""]),
+    (("blobs", "minis"), [{path: "ab" * 20} for path in OUTSIDE if "{" not in path]),
+    (("pins", "pytorch"), [*NO_IDS, *ODD, ""]),
+]
+
+
+@pytest.mark.parametrize(("keys", "values"), IN_RECORDS)
+def test_paths_and_ids_of_a_record_are_checked(keys, values, stranger):
+    shipped = (ROOT / RECORD).read_text()
+    for value in values:
+        write_files(stranger.root, {RECORD: shipped})
+        stranger.change(RECORD, *keys, to=path_of(value, stranger))
+        with pytest.raises(ContentError, match="not a readable record") as refused:
+            Record.parse((stranger.root / RECORD).read_text(), RECORD)
+        assert f"record.{keys[0]}" in str(refused.value)
+        assert str(refused.value).isprintable()
+    stranger.refuses("annotate", "close", file=f"{RECORD}:1:1")
+
+
+@pytest.mark.parametrize("value", [each for each in OUTSIDE if "\0" not in each])
+@pytest.mark.parametrize("key", ["include", "licence"])
+def test_paths_of_an_upstream_are_inside(key, value, stranger):
+    value = path_of(value, stranger)
+    path = "annotations/upstreams.yaml"
+    if key == "include":
+        stranger.change(path, 0, "include", to=["lib/*.py", value])
+    else:
+        stranger.change(path, 0, "licence", "path", to=value)
+    stranger.refuses("annotate", "--check", file=f"{path}:1:")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["../*.py", "/**/*.py", "lib/../**", "*/../x", ".git/*"]
+)
+def test_globs_of_an_upstream_are_inside(pattern, stranger):
+    path = "annotations/upstreams.yaml"
+    stranger.change(path, 0, "include", to=[pattern])
+    stranger.refuses("annotate", "--check", file=f"{path}:1:")
+
+
+@pytest.mark.parametrize("value", [each for each in OUTSIDE if "\0" not in each])
+@pytest.mark.parametrize("file", ["annotation", "mirror", "question"])
+def test_path_of_an_anchor_is_inside(file, value, stranger):
+    at = {"file": path_of(value, stranger), "symbol": "Linear.forward"}
+    note = {
+        "id": "x",
+        "at": at,
+        "kind": "note",
+        "title": "T",
+        "text": "T",
+        "concepts": ["collectives"],
+    }
+    section = {
+        "title": "T",
+        "relation": "same",
+        "upstream": ["close"],
+        "mini": [at],
+    }
+    mirror = {"id": "m", "title": "T", "idea": "I", "sections": [section]}
+    if file == "question":
+        path = "quizzes/7/all.yaml"
+        text = (stranger.root / path).read_text()
+        before = "file: lib/linear.py, symbol: Linear.forward"
+        assert before in text
+        after = f"file: {json.dumps(at['file'])}, symbol: Linear.forward"
+        write_files(stranger.root, {path: text.replace(before, after, 1)})
+        stranger.refuses("quiz", "lint", "7", file=f"{path}:")
+        return
+    path = {"annotation": "sample/x.yaml", "mirror": "mirrors/m.yaml"}[file]
+    body = json.dumps([note] if file == "annotation" else mirror)
+    write_files(stranger.root / "annotations", {path: body})
+    stranger.refuses("annotate", "--check", file=f"annotations/{path}:1:")
