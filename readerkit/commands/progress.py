@@ -14,12 +14,18 @@ import click
 from readerkit.commands.lab import EXPERIMENTS
 from readerkit.commands.options import book_option, json_option
 from readerkit.errors import ReaderkitError
+from readerkit.labs.progress import DONE
 
 if TYPE_CHECKING:
     from readerkit.labs.item import Item
     from readerkit.labs.progress import Findings, Line, Mastery, Spend
 
 PHASE = 35
+GROUPS = {
+    DONE: "what is handed in",
+    "rungs": "the steps of the ladder, one idea each; the quiz asks about them",
+    "goals": "what a reader can do at the end",
+}
 SPEND_RECORDS = ("35-cloud-budget.md", "35-cloud-budget/spend.jsonl")
 
 
@@ -247,11 +253,18 @@ def _show(lines: list[Line], *, as_json: bool) -> None:
     from readerkit.render.checklist import print_checklist
     from readerkit.render.note_view import console
 
-    for group in dict.fromkeys(line.group for line in lines):
-        click.echo(f"\n{group}")
-        mine = [line for line in lines if line.group == group]
-        print_checklist((line.item for line in mine), console(), [m.name for m in mine])
     click.echo(
-        f"\n{len(lines)} lines: {states['met']} met, {states['waived']} waived, "
-        f"{states['not met']} not met"
+        f"Phase {PHASE}, distributed training: {states['met']} of {len(lines)} lines "
+        f"met, {states['waived']} waived, {states['not met']} open."
     )
+    if not any(line.item.state == "met" for line in lines if line.group != DONE):
+        click.echo(
+            "Each line is met by evidence that is looked at now: answers, results.\n"
+            f"A first step: readerkit quiz {PHASE}, or readerkit lab 01 --run"
+        )
+    for group, says in GROUPS.items():
+        click.echo(f"\n{group}: {says}")
+        mine = [line for line in lines if line.group == group]
+        names = [line.name for line in mine]
+        items = (line.item for line in mine)
+        print_checklist(items, console(), names, open_mark=("open", "dim"))

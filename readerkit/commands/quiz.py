@@ -29,14 +29,52 @@ class _QuizGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0].isdigit():
             args = ["take", *args]
+        elif args and args[0] not in self.commands and args[0][0] != "-":
+            raise click.UsageError(_what_to_ask(args[0], [*self.commands]), ctx)
         return super().resolve_command(ctx, args)
+
+
+def _what_to_ask(word: str, commands: list[str]) -> str:
+    """Return how to ask about a word that is neither a phase nor a command."""
+    import difflib
+    import re
+
+    from readerkit.commands.quiz_files import Shelf
+
+    if near := difflib.get_close_matches(word, commands, n=1):
+        return f"got '{word}', expected a phase or a command: did you mean '{near[0]}'?"
+    shelf = Shelf.at(None)
+    whole = re.compile(rf"\b{re.escape(word.replace('_', ' '))}", re.IGNORECASE)
+    rows = []
+    for phase in shelf.phases():
+        bank = shelf.bank(phase)
+        topics = [
+            topic
+            for topic in bank.topics()
+            if whole.search(topic.replace("_", " "))
+            or any(
+                whole.search(bank.objectives[each.objective].title)
+                for each in bank.questions.values()
+                if each.topic == topic
+            )
+        ]
+        rows += [f"readerkit quiz {phase}                # {bank.title}"]
+        rows += [
+            f"readerkit quiz {phase} --topic {topic}"
+            for topic in topics or bank.topics()
+        ]
+    listed = "".join(f"\n    {row}" for row in rows)
+    return f"got '{word}', expected a phase, which is a number:{listed}"
 
 
 @click.group(cls=_QuizGroup, short_help="Ask, mark and explain: quiz 35.")
 def quiz() -> None:
     """Take the quiz of a phase: readerkit quiz 35.
 
-    Passed at 70%. Whatever you answered is kept, and mistakes come back in review.
+    A phase is a part of the course that these pages belong to; 35 is distributed
+    training, and the only one in the book that ships. Passed at 70%.
+
+    Whatever you answered is kept, and mistakes come back in review.
 
     \b
     Example:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from readerkit.commands.folders import (
     PACKAGE,
@@ -24,7 +25,12 @@ from readerkit.quiz.scene import Place
 from readerkit.quiz.session import Session
 from readerkit.render.html import addresses
 
+if TYPE_CHECKING:
+    from readerkit.anchors import SourceFile
+
 LOCK_FILE = "keys.lock"
+BUILT_SITE = Path("build/site")
+"""Where ``readerkit site build`` writes, unless it is told otherwise."""
 
 
 class _Estimates(Mapping[str, Callable[..., object]]):
@@ -90,9 +96,10 @@ class Shelf:
         """
         folder = self.folder(phase)
         if not (folder / BANK_FILE).is_file():
-            known = ", ".join(map(str, self.phases())) or "none"
+            known = ", ".join(f"readerkit quiz {each}" for each in self.phases())
             raise ReaderkitError(
-                f"{self.root}: no quiz of phase {phase}: expected one of: {known}"
+                f"no quiz of phase {phase} in this book: got {phase}, expected "
+                + (known or "a book with a bank of questions in quizzes/PHASE")
             )
         memo = Memo(cache_folder(), folder)
         documents = []
@@ -123,22 +130,54 @@ class SourceLines:
     def __init__(self, shelf: Shelf, book: Path | None) -> None:
         self._shelf = shelf
         self._book = book
-        self._read: dict[tuple[str, str], list[str] | None] = {}
+        self._read: dict[tuple[str, str], bytes | None] = {}
 
     def lines(self, place: Place, *, fetch: bool = False) -> list[str] | None:
         """Return the lines of a place; None where they are not on this disk.
 
         With ``fetch`` an upstream that is not in the cache is brought first.
         """
+        whole = self._whole(place, fetch=fetch)
+        return None if whole is None else _split(whole)[place.first - 1 : place.last]
+
+    def source(self, place: Place) -> SourceFile | None:
+        """Return the parsed file of a place, to be coloured; None as in ``lines``."""
+        from readerkit.anchors import SourceFile
+
+        whole = self._whole(place)
+        return None if whole is None else SourceFile(place.path, whole)
+
+    def address(self, place: Place) -> str:
+        """Return where the place can be looked at: the site if it is built, or its URL.
+
+        A mini is a file here, and has no other address.
+        """
+        page, _, fragment = page_of(asdict(place)).partition("#")
+        built = BUILT_SITE.absolute() / unquote(page)
+        if built.is_file():
+            return f"{built.as_uri()}#{fragment}"
+        if place.blob:
+            return self._permalink(place)
+        mini = self._mini_file(place.path)
+        return f"{mini}:{place.first}" if mini else ""
+
+    def _permalink(self, place: Place) -> str:
+        from readerkit.anchor import Span
+        from readerkit.commands.library import open_library
+
+        upstream = open_library(self._book, quiet=True).upstream(place.upstream)
+        return upstream.permalink(Span(place.path, place.first, place.last))
+
+    def _whole(self, place: Place, *, fetch: bool = False) -> bytes | None:
         key = (place.upstream, place.path)
         if self._read.get(key) is None:
             self._read[key] = self._file(place, fetch)
-        whole = self._read[key]
-        return whole and whole[place.first - 1 : place.last]
+        return self._read[key]
 
-    def _file(self, place: Place, fetch: bool) -> list[str] | None:
+    def _file(self, place: Place, fetch: bool) -> bytes | None:
         if not place.blob:
-            return self._mini(place.path)
+            mini = self._mini_file(place.path)
+            return mini.read_bytes() if mini else None
         # Both bring the syntax trees along: not before a question needs them.
         from readerkit.upstreams import BlobStore
 
@@ -149,13 +188,11 @@ class SourceLines:
             library = open_library(self._book)
             sources = library.sources(library.upstream(place.upstream))
             data = sources.file(place.path).data
-        return None if data is None else _split(data)
+        return data
 
-    def _mini(self, path: str) -> list[str] | None:
-        for top in (self._shelf.root, PACKAGE.parent):
-            if (top / path).is_file():
-                return _split((top / path).read_bytes())
-        return None
+    def _mini_file(self, path: str) -> Path | None:
+        tops = (self._shelf.root, PACKAGE.parent)
+        return next((top / path for top in tops if (top / path).is_file()), None)
 
 
 def with_lines(question: dict[str, Any], lines: SourceLines) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -14,7 +14,6 @@ from readerkit.commands.quiz_files import (
     SourceLines,
     kept,
     numbered,
-    page_of,
     with_lines,
 )
 from readerkit.errors import ReaderkitError
@@ -22,6 +21,7 @@ from readerkit.quiz.kinds.words import MARKS
 from readerkit.quiz.scene import AnswerError, Place
 from readerkit.quiz.session import Session
 from readerkit.render.visible import visible
+from readerkit.wording import counted
 
 MAX_WIDTH = 88
 MAX_SHOWN_LINES = 8
@@ -32,7 +32,8 @@ SKIP, QUIT = "-", "q"
 def lead(session: Session, lines: SourceLines) -> dict[str, Any]:
     """Ask until the end, or until the reader leaves; return the result."""
     row = session.row
-    head = f"{session.bank.title} · {len(row.questions)} questions · seed {row.seed}"
+    count = counted(len(row.questions), "question")
+    head = f"{session.bank.title} · {count} · seed {row.seed}"
     _say(head, bold=True)
     _say(f"{SKIP} skips, {QUIT} leaves; every answer is kept at once.", dim=True)
     left = False
@@ -46,7 +47,7 @@ def lead(session: Session, lines: SourceLines) -> dict[str, Any]:
             _say("The time is over.", bold=True)
         outcome = session.finish()
         if session.is_exam:
-            _show_marked(session)
+            _show_marked(session, lines)
     _show_outcome(outcome, session)
     return outcome
 
@@ -56,7 +57,7 @@ def lead(session: Session, lines: SourceLines) -> dict[str, Any]:
 
 def _ask(session: Session, question: dict[str, Any], lines: SourceLines) -> bool:
     """Ask one question until it is done; return whether the reader stays."""
-    _show_question(question)
+    _show_question(question, lines)
     while True:
         given = _read(question)
         if given == QUIT:
@@ -133,7 +134,7 @@ def _line(label: str) -> str | None:
         return None
 
 
-def _show_question(question: dict[str, Any]) -> None:
+def _show_question(question: dict[str, Any], lines: SourceLines) -> None:
     click.echo()
     dots = "●" * question["difficulty"] + "○" * (3 - question["difficulty"])
     head = f"{question['position']}/{question['of']}  {question['topic']}  {dots}"
@@ -149,9 +150,10 @@ def _show_question(question: dict[str, Any]) -> None:
     if "search" in question:
         search = question["search"]
         _say(f"{search['path']}:{search['first']}-{search['last']}", dim=True)
-        code = search["lines"] or ()
-        _show_code(code, search["first"])
-        if sys.stdout.isatty() and len(code) + 4 > shutil.get_terminal_size().lines:
+        place = Place(**{key: search[key] for key in search.keys() - {"lines"}})
+        _show_code(place, lines)
+        count = place.last - place.first + 1
+        if sys.stdout.isatty() and count + 4 > shutil.get_terminal_size().lines:
             _say(question["prompt"])  # the first one has scrolled away
     if "columns" in question:
         _say(f"Each row: {', '.join(question['columns'])}", dim=True)
@@ -180,47 +182,65 @@ def _explain(result: dict[str, Any], lines: SourceLines) -> None:
         for number, line in enumerate(result["solution"].split("\n")):
             _say(f"{'Answer  ' if number == 0 else '        '}{line}", bold=True)
     _say(result["explanation"])
-    _show_links(result)
+    _show_links(result, lines)
 
 
-def _show_links(result: dict[str, Any]) -> None:
+def _show_links(result: dict[str, Any], lines: SourceLines) -> None:
     for place in result["links"]:
-        _show_link(place)
+        _show_link(_place(place), lines)
     for work in result["references"]:
         section = f", {work['section']}" if work["section"] else ""
         words = f"{work['authors']} {work['year']}, {work['title']}{section}"
         _say(f"→ {words}. {work['url']}", fg="blue", indent=2)
 
 
-def _show_place(place: dict[str, Any] | None, lines: SourceLines) -> None:
+def _place(values: dict[str, Any]) -> Place:
+    return Place(**{key: value for key, value in values.items() if key != "text"})
+
+
+def _show_place(values: dict[str, Any] | None, lines: SourceLines) -> None:
     """Show the lines that refute an answer, the first few of them."""
-    if place is None:
+    if values is None:
         return
-    where = Place(**{key: value for key, value in place.items() if key != "text"})
-    code = lines.lines(where)
-    _show_link(place)
-    if code:
-        _show_code(code[:MAX_SHOWN_LINES], where.first)
-        if len(code) > MAX_SHOWN_LINES:
-            _say("…", indent=4)
+    place = _place(values)
+    _show_link(place, lines)
+    last = min(place.last, place.first + MAX_SHOWN_LINES - 1)
+    _show_code(replace(place, last=last), lines)
+    if place.last > last:
+        _say("…", indent=4)
 
 
-def _show_link(place: dict[str, Any]) -> None:
-    note = f"   readerkit annotate {place['note']}" if place["note"] else ""
-    _say(f"→ {place['text']}{note}", fg="blue", indent=2, wrap=False)
-    if page := page_of(place):
-        _say(f"  on the site: {page}", dim=True, indent=2, wrap=False)
+def _show_link(place: Place, lines: SourceLines) -> None:
+    _say(f"→ {place}", fg="blue", indent=2, wrap=False)
+    if place.note:
+        _say(f"  readerkit annotate {place.note}", fg="blue", indent=2, wrap=False)
+    if address := lines.address(place):
+        _say(f"  {address}", dim=True, indent=2, wrap=False)
 
 
-def _show_code(code: Iterable[str], first: int) -> None:
-    for line in numbered(list(code), first):
-        click.echo("    " + visible(line))
+def _show_code(place: Place, lines: SourceLines) -> None:
+    """Show lines of code: coloured and folded to fit a terminal, plain in a pipe."""
+    if not sys.stdout.isatty():
+        for line in numbered(lines.lines(place) or [], place.first):
+            click.echo("    " + visible(line))
+        return
+    from rich.padding import Padding
+
+    from readerkit.anchor import Span
+    from readerkit.render.note_view import code_lines, console
+
+    source = lines.source(place)
+    if source is not None:
+        screen = console()
+        span = Span(place.path, place.first, place.last)
+        code = code_lines(source, span, screen.width - 4)
+        screen.print(Padding(code, (0, 0, 0, 4)))
 
 
 # --- the end ---
 
 
-def _show_marked(session: Session) -> None:
+def _show_marked(session: Session, lines: SourceLines) -> None:
     for row in session.marked():
         click.echo()
         sign, colour = ("right", "green") if row["right"] else ("wrong", "red")
@@ -230,20 +250,26 @@ def _show_marked(session: Session) -> None:
             _say(f"Yours   {row['answer'] or '-'}")
             _say(f"Answer  {row['solution']}", bold=True)
             _say(row["explanation"])
-            _show_links(row)
+            _show_links(row, lines)
 
 
 def _show_outcome(outcome: dict[str, Any], session: Session) -> None:
     click.echo()
     if "score" not in outcome:
         return
-    verdict = "passed" if outcome["passed"] else f"{outcome['pass_mark']:.0%} passes"
     low, high = outcome["interval"]
-    _say(
-        f"Score {outcome['score']:.0%} of {outcome['questions']} questions "
-        f"(95% interval {low:.0%} to {high:.0%}): {verdict}",
-        bold=True,
-    )
+    share = f"{outcome['score']:.0%} of {counted(outcome['questions'], 'question')}"
+    likely = f"(95% interval {low:.0%} to {high:.0%})"
+    if "passed" in outcome:
+        passes = f"{outcome['pass_mark']:.0%} passes"
+        verdict = "passed" if outcome["passed"] else passes
+        _say(f"Score {share} {likely}: {verdict}", bold=True)
+    else:
+        _say(
+            f"{outcome['answered']} of {outcome['of']} answered: so far {share} "
+            f"{likely}. Part of a quiz has no verdict.",
+            bold=True,
+        )
     if outcome["choice_corrected"] is not None:
         _say(
             f"Choice questions without luck, (R - W/(k-1))/N: "

@@ -290,10 +290,19 @@ class Session:
     # --- the result ---
 
     def result(self) -> dict[str, Any]:
-        """Return the score so far; an exam counts what nobody answered as lost."""
+        """Return the score so far; an exam counts what nobody answered as lost.
+
+        ``passed`` stands there once there is a verdict: after all of an exam, or of the
+        questions.
+        """
         found = self.outcomes()
+        points = score(found, self.bank.pass_mark)
+        if not self.is_exam and self.position < len(self.row.questions):
+            del points["passed"]
         return {
-            **score(found, self.bank.pass_mark),
+            **points,
+            "answered": self.answered,
+            "of": len(self.row.questions),
             "session": self.row.id,
             "seed": self.row.seed,
             "mode": self.row.mode,
@@ -301,7 +310,7 @@ class Session:
         }
 
     def standing(self) -> dict[str, Any]:
-        """Return what one who leaves is told: of an exam, no points before its end."""
+        """Return what one who leaves is told: no verdict, and of an exam no points."""
         told = {
             "session": self.row.id,
             "seed": self.row.seed,

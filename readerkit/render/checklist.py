@@ -21,9 +21,15 @@ _MARKS = {
 
 
 def print_checklist(
-    items: Iterable[Item], console: Console, names: Sequence[str] = ()
+    items: Iterable[Item],
+    console: Console,
+    names: Sequence[str] = (),
+    open_mark: tuple[str, str] = _MARKS["not met"],
 ) -> None:
-    """Print a table, a line or more an item, with its name in front if it has one."""
+    """Print a table, a line or more an item, with its name in front if it has one.
+
+    ``open_mark`` is the word, and its style, for what is not met.
+    """
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     if names:
@@ -31,7 +37,7 @@ def print_checklist(
     table.add_column(ratio=2)
     table.add_column(ratio=3, style="dim")
     for item, name in zip_longest(items, names):
-        word, style = _MARKS[item.state]
+        word, style = open_mark if item.state == "not met" else _MARKS[item.state]
         table.add_row(
             Text(word, style=style),
             *([name] if name else []),

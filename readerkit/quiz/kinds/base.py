@@ -107,7 +107,7 @@ def plain(text: str) -> str:
     ).strip()
 
 
-def read_labels(answer: str, known: Sequence[str], example: str) -> list[str]:
+def read_labels(answer: str, known: Sequence[str]) -> list[str]:
     """Return the labels in an answer, each once.
 
     Raises:
@@ -119,8 +119,8 @@ def read_labels(answer: str, known: Sequence[str], example: str) -> list[str]:
     wrong = [label for label in found if label not in known]
     if wrong or not found or len(set(found)) < len(found):
         raise AnswerError(
-            f"got '{answer.strip()}', expected labels among {', '.join(known)}, "
-            f"each once: {example}"
+            f"got '{answer.strip()}', expected letters among {', '.join(known)}, "
+            "each once"
         )
     return found
 

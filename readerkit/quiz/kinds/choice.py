@@ -113,7 +113,10 @@ class AskedChoice:
     @property
     def help(self) -> str:
         """How to type an answer."""
-        return "letters of all that are right: a c" if self.several else "one letter: b"
+        letters = f"{self.labels[0]} to {self.labels[-1]}"
+        if self.several:
+            return f"the letters of all that are right, of {letters}"
+        return f"one letter, {letters}"
 
     @property
     def choices(self) -> int | None:
@@ -129,9 +132,9 @@ class AskedChoice:
 
     def grade(self, answer: str) -> Grade:
         """Return the credit: one right letter, or t²/(C·n) for several."""
-        chosen = read_labels(answer, self.labels, "a c" if self.several else "b")
+        chosen = read_labels(answer, self.labels)
         if not self.several and len(chosen) > 1:
-            raise AnswerError(f"got {len(chosen)} letters, expected one: b")
+            raise AnswerError(f"got {len(chosen)} letters, expected one")
         by_label = dict(zip(self.labels, self.options, strict=True))
         picked = [by_label[label] for label in chosen]
         right = sum(option.right for option in picked)

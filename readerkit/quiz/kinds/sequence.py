@@ -62,7 +62,7 @@ class AskedOrder:
     @property
     def help(self) -> str:
         """How to type an answer."""
-        return "the numbers in order: 3 1 4 2"
+        return f"the numbers 1 to {len(self.items)} in order, with blanks"
 
     @property
     def choices(self) -> int | None:
@@ -83,7 +83,7 @@ class AskedOrder:
         if sorted(given) != list(range(len(self.items))):
             raise AnswerError(
                 f"got '{answer.strip()}', expected the numbers 1 to "
-                f"{len(self.items)}, each once: 3 1 4 2"
+                f"{len(self.items)}, each once"
             )
         credit = order_credit(given, self.valid)
         if credit == 1:
@@ -145,7 +145,7 @@ class AskedMatch:
     @property
     def help(self) -> str:
         """How to type an answer."""
-        return "a letter for each number: 1c 2a 3b"
+        return "a letter for each number, in the form 1x 2y"
 
     @property
     def choices(self) -> int | None:
@@ -178,7 +178,7 @@ class AskedMatch:
         if set(given) != numbers or not set(given.values()) <= set(labels):
             raise AnswerError(
                 f"got '{answer.strip()}', expected a letter from a to {labels[-1]} for "
-                f"each number from 1 to {len(self.lefts)}: 1c 2a 3b"
+                f"each number from 1 to {len(self.lefts)}, in the form 1x 2y"
             )
         wrong = [
             number

@@ -78,7 +78,9 @@ class Result:
     """The end of a quiz."""
 
     share: str
-    is_passed: bool
+    is_passed: bool | None
+    """None where it is no verdict: time was over before all was asked."""
+    answered: str
     pass_mark: str
     total: Score
     corrected: str
@@ -135,7 +137,8 @@ def result_view(
     corrected = outcome["choice_corrected"]
     return Result(
         share=f"{outcome['score']:.0%}",
-        is_passed=outcome["passed"],
+        is_passed=outcome.get("passed"),
+        answered=f"{outcome['answered']} / {outcome['of']}",
         pass_mark=f"{outcome['pass_mark']:.0%}",
         total=_score("", outcome),
         corrected="" if corrected is None else f"{corrected:.0%}",

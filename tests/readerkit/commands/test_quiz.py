@@ -352,11 +352,106 @@ def test_wrong_answer_leads_to_the_lines_that_refute_it(book):
     assert "→ megatron/core/tensor_parallel/layers.py:" in done.out
     assert "output_parallel = self._forward_impl(" in done.out, "the lines themselves"
     assert "readerkit annotate tp-row-forward" in done.out
-    page = source_page("megatron", "megatron/core/tensor_parallel/layers.py")
-    assert f"on the site: {page}#L" in done.out
+    assert re.search(
+        r"https://github.com/\S+/blob/[0-9a-f]{40}/\S+#L\d+-L\d+", done.out
+    )
     assert "Answer  " in done.out
-    assert "Score 0% of 1 questions" in done.out
+    assert "Score 0% of 1 question (95% interval" in done.out
     assert "Read next:" in done.out
+
+
+def test_place_is_led_to_where_it_can_be_looked_at(book, tmp_path, monkeypatch):
+    """The page of a site that was built here; the file, of a mini."""
+    monkeypatch.chdir(tmp_path)
+    shown = bank(book).variant("pick", 0).asked.shown()["options"]
+    label = {option["text"]: option["label"] for option in shown}
+    wrong = f"{label['a barrier']}\n{label['a copy']}\n"
+    one = ("--only", "pick", "--seed", "0")
+    done = typed(book, *one, answers=wrong)
+    mini = ROOT / "mini_impls" / "ddp.py"
+    assert re.search(rf"^    {re.escape(str(mini))}:\d+$", done.out, re.MULTILINE)
+    page = source_page("megatron", "megatron/core/tensor_parallel/layers.py")
+    write_files(tmp_path / "build" / "site", {page: "a page"})
+    done = typed(book, *one, answers=wrong)
+    address = (tmp_path / "build" / "site" / page).as_uri()
+    assert re.search(rf"^    {re.escape(address)}#L\d+-L\d+$", done.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_code_on_a_terminal_is_coloured_and_folded_between_words(book, columns):
+    where = ("7", "--book", str(book), "--only", "line")
+    with at_terminal(*where, columns=columns) as reader:
+        shown = reader.read_until("(a line number")
+        reader.type("q\n")
+        reader.read_until("Left.")
+        assert reader.close() == 0
+    assert "\x1b[35mdef\x1b[0m" in shown
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown).replace("\r", "")
+    # A path is one word, however long.
+    assert all(len(line) <= columns for line in plain.split("\n") if " " in line)
+    # Below 50 columns the longest name of all does not fit behind its number.
+    names = ("input_parallel", "explicit_expert_comm", "sequence_parallel_region")
+    assert all(re.search(rf"\b\w*{name}\b", plain) for name in names[: columns // 25])
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint"),
+    [
+        ("pick", "(one letter, a to c)"),
+        ("several", "(the letters of all that are right, of a to d)"),
+        ("steps", "(the numbers 1 to 4 in order, with blanks)"),
+        ("pairs", "(a letter for each number, in the form 1x 2y)"),
+    ],
+)
+def test_hint_names_no_answer(kind, hint, book):
+    done = typed(book, "--only", kind, answers="q\n")
+    assert hint in " ".join(done.out.split())
+
+
+def test_part_of_a_quiz_has_no_verdict(book):
+    two = ("--only", "gap", "--only", "row", "--only", "bytes")
+    done = typed(book, *two, answers="no_sync\nF0 F1 B0\nq\n")
+    assert done.code == 0
+    assert "2 of 3 answered: so far 100% of 2 questions (95% interval" in done.out
+    assert "Part of a quiz has no verdict." in " ".join(done.out.split())
+    assert "passed" not in done.out and "passes" not in done.out
+
+
+def test_part_of_a_quiz_has_no_verdict_for_a_program(book):
+    with driven("7", "--book", str(book), "--only", "gap", "--only", "row") as driver:
+        driver.read(), driver.read()
+        driver.say(answer="no_sync")
+        driver.read()
+        score = driver.say(stop=True)
+        assert (score["complete"], score["score"]) == (False, 1)
+        assert (score["answered"], score["of"]) == (1, 2)
+        assert "passed" not in score
+        assert driver.leave() == 0
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("pipeline", "readerkit quiz 35 --topic pipeline"),
+        ("fsdp", "readerkit quiz 35 --topic sharded_state"),
+        ("nothing", "readerkit quiz 35 --topic memory"),
+        ("reviw", "did you mean 'review'?"),
+    ],
+)
+def test_word_that_is_no_phase_leads_to_what_may_be_asked(word, expected, capsys):
+    done = run(capsys, "quiz", word)
+    assert (done.code, done.out) == (2, "")
+    assert expected in done.err
+    assert "No such command" not in done.err
+
+
+def test_phase_that_the_book_lacks_names_those_it_has(capsys):
+    done = run(capsys, "quiz", "36")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "readerkit: no quiz of phase 36 in this book: got 36, "
+        "expected readerkit quiz 35\n"
+    )
 
 
 def test_second_try_passes_for_half_the_points(book):
@@ -479,7 +574,7 @@ def test_mistake_comes_back_when_it_is_due(book):
         "quiz", "review", "--phase", "7", "--book", str(book), stdin="112\n"
     )
     assert done.code == 0, done.err
-    assert "1 questions" in done.out
+    assert "1 question" in done.out
     assert "billion parameters at 16 bytes" in done.out
 
 
@@ -564,8 +659,9 @@ def test_first_question_needs_nothing_heavy(book):
 # --- on a terminal of its own ---
 
 
-def at_terminal(*arguments: str, lines: int = 24) -> Terminal:
-    return Terminal(*READERKIT, "quiz", *arguments, columns=100, lines=lines, cwd=ROOT)
+def at_terminal(*arguments: str, lines: int = 24, columns: int = 100) -> Terminal:
+    size = {"columns": columns, "lines": lines}
+    return Terminal(*READERKIT, "quiz", *arguments, **size, cwd=ROOT)
 
 
 def test_interrupt_keeps_the_answers_and_the_next_start_offers_them(book):
