@@ -14,18 +14,12 @@ import click
 from readerkit.commands.lab import EXPERIMENTS
 from readerkit.commands.options import book_option, json_option
 from readerkit.errors import ReaderkitError
-from readerkit.labs.progress import DONE
 
 if TYPE_CHECKING:
     from readerkit.labs.item import Item
     from readerkit.labs.progress import Findings, Line, Mastery, Spend
 
 PHASE = 35
-GROUPS = {
-    DONE: "what is handed in",
-    "rungs": "the steps of the ladder, one idea each; the quiz asks about them",
-    "goals": "what a reader can do at the end",
-}
 SPEND_RECORDS = ("35-cloud-budget.md", "35-cloud-budget/spend.jsonl")
 
 
@@ -250,6 +244,7 @@ def _show(lines: list[Line], *, as_json: bool) -> None:
         ]
         click.echo(json.dumps({"phase": PHASE, "lines": rows, **states}, indent=2))
         return
+    from readerkit.labs.progress import DONE, GROUPS
     from readerkit.render.checklist import print_checklist
     from readerkit.render.note_view import console
 

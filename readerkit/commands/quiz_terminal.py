@@ -224,17 +224,14 @@ def _show_code(place: Place, lines: SourceLines) -> None:
         for line in numbered(lines.lines(place) or [], place.first):
             click.echo("    " + visible(line))
         return
-    from rich.padding import Padding
-
     from readerkit.anchor import Span
-    from readerkit.render.note_view import code_lines, console
+    from readerkit.render.note_view import console, indented_code
 
     source = lines.source(place)
     if source is not None:
         screen = console()
         span = Span(place.path, place.first, place.last)
-        code = code_lines(source, span, screen.width - 4)
-        screen.print(Padding(code, (0, 0, 0, 4)))
+        screen.print(indented_code(source, span, screen.width, 4))
 
 
 # --- the end ---

@@ -27,7 +27,12 @@ OBJECTIVES = {
 }
 """What the quiz asks for, by line of the table."""
 DONE = "definition of done"
-"""The first group of lines; the others are rungs and goals."""
+GROUPS = {
+    DONE: "what is handed in",
+    "rungs": "the steps of the ladder, one idea each; the quiz asks about them",
+    "goals": "what a reader can do at the end",
+}
+"""The groups of lines, each with what it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,13 @@ def code_lines(source: SourceFile, span: Span, width: int) -> Table:
     return grid
 
 
+def indented_code(
+    source: SourceFile, span: Span, width: int, indent: int
+) -> RenderableType:
+    """Return the same, set off by some columns."""
+    return Padding(code_lines(source, span, width - indent), (0, 0, 0, indent))
+
+
 def _marks(source: SourceFile, span: Span) -> list[Mark]:
     """Return what to colour: nothing where lines are too long to be read at all."""
     lines = source.raw_lines[span.first - 1 : span.last]
