@@ -15,6 +15,8 @@ Leaves out:
 - rebuilding buckets in the order in which gradients were seen to arrive
 - buffers broadcast again before every forward, hooks that compress, sparse gradients
 - checkpoints with `use_reentrant=True`, each a backward of its own within backward
+- ranks that look at each other's shapes first, and ranks with fewer batches than others
+  (`Join`): where ranks differ in either, this one hangs
 """
 
 from collections.abc import Callable, Iterator, Sequence

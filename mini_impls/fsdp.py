@@ -16,6 +16,8 @@ Leaves out:
 - a reduce-scatter that goes on from one backward into the next (`is_last_backward`)
 - modules that take or return anything but positional arguments and one tensor
 - parameters that only some ranks use: what the ranks send would not belong together
+- models without memory yet (`meta`), `unshard` called by hand, an order of prefetch
+  other than that of `modules`: what is named and does not run is gathered in vain
 - the scaling that fp16 gradients need; saving, loading, clipping: `fsdp_state.py`
 """
 
@@ -130,7 +132,7 @@ class FSDPParamGroup:
         self.reshard_after_forward = reshard
         self.next_group: FSDPParamGroup | None = None
         self.is_unsharded = False
-        self._all_gather_result: tuple[Tensor, dist.Work] | None = None
+        self._all_gather_result: tuple[Tensor, dist.Work | None] | None = None
         self._gathered_version = 0
         self._post_forward_indices: list[int] = []
         self._training_state: Literal["idle", "pre_backward", "post_backward"] = "idle"
@@ -139,21 +141,20 @@ class FSDPParamGroup:
         """Start the all-gather, unless it is under way or done."""
         # Every write to a shard, such as an optimizer's, raises its version.
         version = sum(p._sharded_param_data._version for p in self.fsdp_params)
-        if self._all_gather_result is not None:
+        if self._all_gather_result is not None or self.is_unsharded:
             if self._gathered_version == version:
                 return
-            self._all_gather_result[1].wait()  # gathered ahead, not used, now stale
-        elif self.is_unsharded:
-            return
+            self.wait_for_unshard()  # gathered, kept without a backward, now stale
         self._gathered_version = version
         group = self.state.group
         inputs = [fsdp_param.all_gather_input() for fsdp_param in self.fsdp_params]
-        all_gather_input = torch.cat(inputs)
-        output = all_gather_input.new_empty(group.size() * all_gather_input.numel())
-        work = dist.all_gather_single(
-            output, all_gather_input, group=group, async_op=True
-        )
-        assert work is not None
+        output = all_gather_input = torch.cat(inputs)
+        work = None
+        if group.size() > 1:
+            output = all_gather_input.new_empty(group.size() * all_gather_input.numel())
+            work = dist.all_gather_single(
+                output, all_gather_input, group=group, async_op=True
+            )
         self._all_gather_result = (output, work)
 
     def wait_for_unshard(self) -> None:
@@ -162,7 +163,8 @@ class FSDPParamGroup:
             return
         output, work = self._all_gather_result
         self._all_gather_result = None
-        work.wait()
+        if work is not None:
+            work.wait()
         sizes = [p.padded_sharded_size.numel() for p in self.fsdp_params]
         pieces = output.view(self.state.group.size(), -1).split(sizes, dim=1)
         for fsdp_param, piece in zip(self.fsdp_params, pieces, strict=True):
@@ -182,11 +184,11 @@ class FSDPParamGroup:
 
     def pre_forward(self, module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Gather, start on the group after, and mark where backward will end."""
+        self.state.check_no_backward_was_cut_short()
         self.unshard()
         self.wait_for_unshard()
         # A checkpoint runs forward again within backward, which goes the other way.
-        is_forward = self._training_state != "pre_backward"
-        if self.state.prefetch and self.next_group is not None and is_forward:
+        if self.state.prefetch and self.next_group is not None and not is_bw():
             self.next_group.unshard()
         args = tuple(_cast_fp_tensor(arg, self.state.compute_dtype) for arg in args)
         needs_grad = [isinstance(arg, Tensor) and arg.requires_grad for arg in args]
@@ -198,13 +200,15 @@ class FSDPParamGroup:
     def post_forward(self, module: nn.Module, args: Any, output: Tensor) -> Tensor:
         """Free, and mark where backward will begin."""
         casted: Tensor = _cast_fp_tensor(output, self.state.output_dtype)
-        if self._training_state == "pre_backward":
-            return casted  # forward runs again, for a checkpoint
-        if self.reshard_after_forward or not torch.is_grad_enabled():
+        # A checkpoint that runs forward again within backward needs the parameters
+        # next, and has no part in the order of the forward.
+        again = is_bw()
+        if not again and (self.reshard_after_forward or not torch.is_grad_enabled()):
             self.reshard()
         if output.requires_grad:
-            self._post_forward_indices.append(len(self.state.post_forward_order))
-            self.state.post_forward_order.append(self)
+            if not again:
+                self._post_forward_indices.append(len(self.state.post_forward_order))
+                self.state.post_forward_order.append(self)
             output.register_hook(self.pre_backward)
         return casted
 
@@ -283,8 +287,9 @@ class FSDPState:
         """By module name, in the order of forward."""
         self.replicated: list[nn.Parameter] = []
         self.post_forward_order: list[FSDPParamGroup] = []
-        self._reduce_scatter: tuple[list[FSDPParam], Tensor, Tensor, dist.Work] | None
-        self._reduce_scatter = None
+        self._reduce_scatter: (
+            tuple[list[FSDPParam], Tensor, Tensor, dist.Work | None] | None
+        ) = None
         self._callback_queued = False
 
     def set_requires_gradient_sync(self, requires_gradient_sync: bool) -> None:
@@ -298,13 +303,13 @@ class FSDPState:
         """Send row r of the gradients, (W, all shards) laid flat, to rank r."""
         # One at a time: the input, a whole group's gradients, must live until its end.
         self.finish_reduce_scatter()
-        output = grads.new_empty(grads.numel() // self.group.size())
-        # NCCL's mean over one rank is not to be trusted, and no mean is needed.
-        op = dist.ReduceOp.AVG if self.group.size() > 1 else dist.ReduceOp.SUM
-        work = dist.reduce_scatter_single(
-            output, grads, op=op, group=self.group, async_op=True
-        )
-        assert work is not None
+        output, work = grads, None
+        if self.group.size() > 1:
+            output = grads.new_empty(grads.numel() // self.group.size())
+            op = dist.ReduceOp.AVG
+            work = dist.reduce_scatter_single(
+                output, grads, op=op, group=self.group, async_op=True
+            )
         self._reduce_scatter = (params, grads, output, work)
 
     def finish_reduce_scatter(self) -> None:
@@ -313,13 +318,22 @@ class FSDPState:
             return
         params, _, output, work = self._reduce_scatter
         self._reduce_scatter = None
-        work.wait()
+        if work is not None:
+            work.wait()
         sizes = [fsdp_param.padded_sharded_size.numel() for fsdp_param in params]
         for fsdp_param, piece in zip(params, output.split(sizes), strict=True):
             shard = fsdp_param.sharded_param
             grad = piece.view(fsdp_param.padded_sharded_size)[: len(shard)]
             grad = grad.to(shard.dtype)
             shard.grad = grad if shard.grad is None else shard.grad + grad
+
+    def check_no_backward_was_cut_short(self) -> None:
+        """Raise where a backward has begun, is not running, and has not ended."""
+        if self._callback_queued and not is_bw():
+            raise RuntimeError(
+                "an earlier backward was cut short, with parameters gathered and "
+                "gradients not sent: mend what it raised, and shard a new model"
+            )
 
     def queue_root_post_backward(self) -> None:
         """Have autograd call `_root_post_backward` at the end of this backward."""
@@ -341,7 +355,7 @@ class FSDPState:
         self.finish_reduce_scatter()
         self.post_forward_order.clear()
         for param in self.replicated if self.reduce_grads else ():
-            if param.grad is not None:
+            if param.grad is not None and self.group.size() > 1:
                 param.grad /= self.group.size()
                 dist.all_reduce(param.grad, group=self.group)
 
@@ -378,6 +392,7 @@ def fully_shard(
     by_name = dict(model.named_modules())
     if unknown := [name for name in modules if name not in by_name]:
         raise ValueError(f"{len(unknown)} of {len(modules)} modules unknown: {unknown}")
+    check_has_forward(by_name, modules)
     owners: dict[nn.Parameter, list[Owner]] = {}
     for prefix, module in by_name.items():
         for name, param in module._parameters.items():
@@ -416,6 +431,25 @@ def fully_shard(
             previous.next_group = param_group
         previous = param_group
     return state
+
+
+def check_has_forward(by_name: dict[str, nn.Module], modules: Sequence[str]) -> None:
+    """Raise where a container is named: it is never called, so nothing would gather."""
+    containers = [
+        f"{name!r} is a {type(by_name[name]).__name__}"
+        for name in modules
+        if type(by_name[name]).forward is nn.Module.forward
+    ]
+    if containers:
+        raise ValueError(
+            f"{len(containers)} of {len(modules)} modules have no forward to gather "
+            f"before: {', '.join(containers)}; name the modules inside"
+        )
+
+
+def is_bw() -> bool:
+    """Say whether autograd is running a backward in this thread."""
+    return torch._C._current_graph_task_id() != -1
 
 
 def _contains(module: str, fqn: str) -> bool:

@@ -76,6 +76,7 @@ class FlatParamHandle:
         self._saved_grad_shard: Tensor | None = None
         self._all_gather: dist.Work | None = None
         self._post_forward_index: int | None = None
+        self._needs_pre_backward_unshard = False
         self._in_backward = False
         self.is_unsharded = False
         self.reshard()
@@ -130,6 +131,7 @@ class FlatParamHandle:
 
     def pre_forward(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         """Gather, and give the module its weights."""
+        self.state.check_no_backward_was_cut_short()
         self.unshard()
         self.wait_for_unshard()
         self.use_unsharded_views()
@@ -149,6 +151,7 @@ class FlatParamHandle:
         if output.requires_grad:
             self._post_forward_index = len(self.state.exec_order)
             self.state.exec_order.append(self)
+            self._needs_pre_backward_unshard = True
             output.register_hook(self.pre_backward)
 
     def pre_backward(self, grad: Tensor) -> None:
@@ -158,8 +161,11 @@ class FlatParamHandle:
         self.unshard()
         self.wait_for_unshard()
         self.prepare_gradient_for_backward()
+        self._needs_pre_backward_unshard = False
         if self._post_forward_index:
-            self.state.exec_order[self._post_forward_index - 1].unshard()
+            target = self.state.exec_order[self._post_forward_index - 1]
+            if target._needs_pre_backward_unshard:
+                target.unshard()
 
     def post_backward(self, flat_param: Tensor) -> None:
         """Take the whole gradient, (N), free the parameter, start to reduce."""
@@ -240,6 +246,15 @@ class FlatState:
             new_sharded_grad /= self.gradient_postdivide_factor
             handle.accumulate_sharded_grad(new_sharded_grad)
 
+    def check_no_backward_was_cut_short(self) -> None:
+        """Raise where a backward has begun, is not running, and has not ended."""
+        is_running = torch._C._current_graph_task_id() != -1
+        if self._post_backward_callback_queued and not is_running:
+            raise RuntimeError(
+                "an earlier backward was cut short, with parameters gathered and "
+                "gradients not sent: mend what it raised, and shard a new model"
+            )
+
     def queue_post_backward_final_callback(self) -> None:
         """Have autograd call `_post_backward_final_callback` when backward is over."""
         if not self._post_backward_callback_queued:
@@ -258,6 +273,7 @@ class FlatState:
             if self.sync_gradients:
                 handle.prepare_gradient_for_optim()
             handle._post_forward_index = None
+            handle._needs_pre_backward_unshard = False
             handle._in_backward = False
 
     @contextmanager
@@ -295,6 +311,17 @@ def fully_shard_flat(
     by_name = dict(model.named_modules())
     if unknown := [name for name in modules if name not in by_name]:
         raise ValueError(f"{len(unknown)} of {len(modules)} modules unknown: {unknown}")
+    # A container is never called, so nothing would gather what it holds.
+    kinds = {name: type(by_name[name]) for name in modules}
+    if containers := [
+        f"{name!r} is a {kind.__name__}"
+        for name, kind in kinds.items()
+        if kind.forward is nn.Module.forward
+    ]:
+        raise ValueError(
+            f"{len(containers)} of {len(kinds)} modules have no forward to gather "
+            f"before: {', '.join(containers)}; name the modules inside"
+        )
     state = FlatState(group)
     taken: dict[nn.Parameter, tuple[str, int]] = {}
     # The innermost module comes first, and leaves the rest to those around it. All

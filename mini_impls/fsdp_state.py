@@ -90,7 +90,8 @@ def clip_grad_norm_(
         dist.all_reduce(total_norm, group=group)
         total_norm += local_nonsharded_norm**norm_type
         total_norm = total_norm ** (1.0 / norm_type)
-    # The margin keeps the scaled norm at or below the bound in spite of rounding.
+    # The margin is for 0 / 0. It guards against no rounding: from a norm of 32 on it is
+    # lost in fp32, and the scaled norm may be above the bound by a last bit.
     clip_coef = torch.clamp(max_norm / (total_norm + 1e-6), max=1.0)
     for param in shards + replicated:
         if param.grad is not None:

@@ -158,11 +158,13 @@ class LinearWithGradAccumulationAndAsyncCommunication(Function):
         group = ctx.tp_group
         total_input = input_.new_empty(grad_output.size(0), *input_.shape[1:])
         handle = dist.all_gather_single(total_input, input_, group=group, async_op=True)
-        grad_input = grad_output.matmul(weight)  # (T, B, I), one part of W
+        # Autocast multiplies in another dtype than it was given; so must backward.
+        grad_input = grad_output.matmul(weight.to(grad_output.dtype))
         assert handle is not None
         handle.wait()
+        total_input = total_input.to(grad_output.dtype)  # (T, B, I), as grad_input
 
-        sub_grad_input = torch.empty_like(input_)  # (T/W, B, I)
+        sub_grad_input = grad_input.new_empty(input_.shape)  # (T/W, B, I)
         handle = dist.reduce_scatter_single(
             sub_grad_input, grad_input, group=group, async_op=True
         )

@@ -15,6 +15,7 @@ Leaves out:
 - sequence parallelism, and the random streams it needs: `sequence_parallel.py`
 - weight gradients added into a buffer by the matrix product itself, label smoothing
 - gathered outputs, unsplit inputs, padding of a vocabulary that does not divide
+- data parallelism around it, sharded or not: a group of ranks here is all there is
 """
 
 from collections.abc import Iterable
@@ -116,7 +117,8 @@ class LinearWithGradAccumulationAndAsyncCommunication(Function):
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         """Add up the input's gradient behind the weight's."""
-        input_, weight = ctx.saved_tensors
+        # Autocast multiplies in another dtype than it was given; so must backward.
+        input_, weight = (saved.to(grad_output.dtype) for saved in ctx.saved_tensors)
         grad_input = grad_output.matmul(weight)  # (B, T, I), one part of W
         handle = dist.all_reduce(grad_input, group=ctx.tp_group, async_op=True)
         # The sum is on its way; the weight gradient does not need it and hides it.

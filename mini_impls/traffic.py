@@ -45,6 +45,7 @@ class CollectiveCounter(TorchDispatchMode):
         "scatter_": "scatter",
         "send": "send",
         "recv_": "recv",
+        "barrier": "barrier",
     }
 
     def __init__(self) -> None:

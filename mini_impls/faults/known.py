@@ -240,7 +240,7 @@ SHARDED_FAULTS = (
         at=Anchor(
             FSDP,
             "FSDPState.start_reduce_scatter",
-            code="op = dist.ReduceOp.AVG if ... else dist.ReduceOp.SUM",
+            code="op = dist.ReduceOp.AVG",
         ),
         wrong="op = dist.ReduceOp.SUM",
         work="fsdp",

@@ -8,6 +8,8 @@ from mini_impls import collectives as c
 from mini_impls.traffic import CollectiveCounter
 
 ALL_REDUCES = ["naive_all_reduce", "ring_all_reduce", "halving_doubling_all_reduce"]
+REDUCE_SCATTERS = ["ring_reduce_scatter", "pipelined_ring_reduce_scatter"]
+HALVES = ["reduce_scatter", "all_gather"]
 DTYPES = [
     torch.float32,
     torch.float64,
@@ -131,6 +133,11 @@ def every_op(rank):
             getattr(c, name)(tensor, rank.group, torch_op)
             if not torch.equal(tensor, want):
                 wrong.append((op, dtype, name))
+        for name in REDUCE_SCATTERS:
+            chunks = list(inputs[rank.rank].clone().tensor_split(w))
+            mine = getattr(c, name)(chunks, rank.group, torch_op)
+            if not torch.equal(mine, want.tensor_split(w)[rank.rank]):
+                wrong.append((op, dtype, name))
     return wrong
 
 
@@ -159,6 +166,25 @@ def test_chunks_of_any_size(pool4, sizes):
         assert good
         assert scattered == 8 * (sum(sizes) - sizes[rank])
         assert gathered == 8 * (sum(sizes) - sizes[rank - 1])
+
+
+def even_as_may_be(rank, numel):
+    """Reduce-scatter, then all-gather, chunks cut as `cost` supposes."""
+    chunks = list(data(rank.rank, numel).tensor_split(rank.world_size))
+    with Rounds() as scatter:
+        c.ring_reduce_scatter(chunks, rank.group)
+    with Rounds() as gather:
+        c.ring_all_gather(chunks, rank.group)
+    w, me = rank.world_size, rank.rank
+    stated = [c.cost(f"ring_{what}", numel, me, w) for what in HALVES]
+    seen = [(each.rounds, each.sent_bytes // 4) for each in (scatter, gather)]
+    return seen, stated
+
+
+@pytest.mark.parametrize("numel", [1000, 1001, 1003])
+def test_both_halves_of_a_ring_cost_what_is_stated(pool, numel):
+    for seen, stated in pool.run(even_as_may_be, numel):
+        assert seen == stated
 
 
 def pipelined(rank, numel, segments):
@@ -249,6 +275,9 @@ def world_of_three(rank):
             getattr(c, name)(tensor, group)
         want = sum(data(r, 10, torch.int64) for r in range(3))
         answers[name] = (torch.equal(tensor, want), seen.sent_bytes)
+        mean = torch.arange(10.0) * 3 * (rank.rank + 1)  # means that are whole numbers
+        getattr(c, name)(mean, group, dist.ReduceOp.AVG)
+        answers[f"mean by {name}"] = (torch.equal(mean, torch.arange(10.0) * 6), 0)
     tensor = data(rank.rank, 4)
     c.tree_broadcast(tensor, 2, group)
     answers["tree_broadcast"] = (torch.equal(tensor, data(2, 4)), 0)
@@ -276,6 +305,23 @@ def refuse(rank):
         except ValueError as error:
             errors.append(str(error))
     return errors
+
+
+def reduce_columns(rank):
+    """A tensor whose elements do not lie one behind the other."""
+    refused = []
+    for name in ("ring_all_reduce", "halving_doubling_all_reduce"):
+        columns = torch.arange(12.0).view(3, 4).t()
+        with Rounds() as seen, pytest.raises(RuntimeError, match="view size"):
+            getattr(c, name)(columns, rank.group)
+        refused.append(
+            (seen.rounds, torch.equal(columns[0], torch.tensor([0.0, 4, 8])))
+        )
+    return refused
+
+
+def test_what_cannot_be_reduced_in_place_is_not_reduced_on_a_copy(pool2):
+    assert pool2.run(reduce_columns) == [[(0, True)] * 2] * 2
 
 
 def test_mistakes_are_refused_before_anything_is_sent(pool2):

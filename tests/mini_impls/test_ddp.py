@@ -374,6 +374,23 @@ def test_no_sync_adds_locally_and_sends_once(pool, set_to_none):
             torch.testing.assert_close(state[name], want[name], rtol=1e-4, atol=1e-6)
 
 
+def leave_no_sync_by_an_error(rank):
+    """A microbatch fails within `no_sync`; the batch after it is another one."""
+    module = nn.Linear(2, 2)
+    ddp = DistributedDataParallel(module, rank.group)
+    with pytest.raises(ArithmeticError), ddp.no_sync():
+        raise ArithmeticError
+    with CollectiveCounter() as sent:
+        ddp(torch.full((1, 2), rank.rank + 1.0)).sum().backward()
+    return sent.counts(), module.weight.grad
+
+
+def test_an_error_within_no_sync_ends_it(pool2):
+    for counts, grad in pool2.run(leave_no_sync_by_an_error):
+        assert counts == {"all_reduce": 1}
+        assert torch.equal(grad, torch.full((2, 2), 1.5))
+
+
 class Fork(nn.Module):
     """Two branches whose gradients arrive in an order of the rank's own."""
 

@@ -377,6 +377,33 @@ def test_what_was_gathered_ahead_is_dropped_once_the_shards_change(pool2, grad):
             torch.testing.assert_close(full[name], p, rtol=1e-5, atol=1e-6)
 
 
+def keep_a_forward_without_a_backward(rank, options):
+    """The root, and all if they are kept, stay gathered while the shards change."""
+    model = build_model(CONFIG)
+    state = fully_shard(model, rank.group, modules=ALL, **options)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = []
+    for batch in batches(rank.world_size, 3):
+        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=rank.world_size)
+        optimizer.zero_grad()
+        loss = compute_loss(model(tokens), labels)
+        loss.backward()
+        compute_loss(model(tokens), labels)  # looked at, with gradients on
+        optimizer.step()
+        losses.append(loss.item())
+    return state.full_parameters(model), losses
+
+
+@pytest.mark.parametrize("options", [{}, {"reshard_after_forward": False}])
+def test_what_a_forward_kept_is_dropped_once_the_shards_change(pool2, options):
+    model = build_model(CONFIG)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    train_one_process(model, optimizer, batches(2, 3), chunks=2)
+    for full, _ in pool2.run(keep_a_forward_without_a_backward, options):
+        for name, p in model.named_parameters():
+            assert torch.equal(full[name], p), name
+
+
 def freeze_late(rank):
     model = Chain()
     fully_shard(model, rank.group, modules=CHAIN)
@@ -651,13 +678,54 @@ def test_a_second_backward_through_one_forward_adds_to_the_first(pool2):
             torch.testing.assert_close(grad, expected[name], rtol=1e-4, atol=1e-6)
 
 
-class Scalar(nn.Module):
+class TwoHeads(nn.Module):
+    """A head that may be used again for an output that no loss comes from."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.body, self.head = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x, again):
+        x = self.body(x)
+        if again:
+            self.head(x + 1)
+        return self.head(x)
+
+
+def backward_twice_after_an_unused_output(rank):
+    model = TwoHeads()
+    fully_shard(model, rank.group, modules=["body", "head"])
+    x = torch.full((2, 4), rank.rank + 1.0)
+    model(x, True).sum().backward()
+    output = model(x, False)
+    output.sum().backward(retain_graph=True)
+    output.sum().backward()
+    return {name: p.grad for name, p in model.named_parameters()}
+
+
+def test_what_backward_did_not_reach_is_not_reached_by_the_next(pool2):
+    model = TwoHeads()
+    for rank in range(2):
+        (model(torch.full((2, 4), rank + 1.0), False).sum() * 3 / 2).backward()
+    for rank, grads in enumerate(pool2.run(backward_twice_after_an_unused_output)):
+        for name, p in model.named_parameters():
+            torch.testing.assert_close(grads[name], rows_of(p.grad, rank, 2))
+
+
+class Scalar(nn.Identity):
     def __init__(self):
         super().__init__()
         self.gain = nn.Parameter(torch.tensor(1.0))
 
 
-class TwoTypes(nn.Module):
+class Tables(nn.Identity):
+    def __init__(self):
+        super().__init__()
+        self.tables = nn.ModuleDict({"words": nn.Embedding(4, 2)})
+
+
+class TwoTypes(nn.Identity):
     def __init__(self):
         super().__init__()
         self.a = nn.Linear(2, 2)
@@ -670,6 +738,16 @@ class TwoTypes(nn.Module):
         (Scalar(), [""], "gain has 0 dimensions; sharding needs 1"),
         (TwoTypes(), [""], "a group must have 1 dtype, got 2"),
         (build_model(CONFIG), ["layers.7"], "1 of 1 modules unknown: .*layers.7"),
+        (
+            build_model(CONFIG),
+            ["", "layers"],
+            "1 of 2 modules have no forward to gather before: 'layers' is a ModuleList",
+        ),
+        (
+            Tables(),
+            ["tables"],
+            "1 of 1 .*'tables' is a ModuleDict; name the modules in",
+        ),
         (
             build_model(TIED),
             ["embedding", "output_layer"],

@@ -340,6 +340,11 @@ def half_frozen():
         (half_frozen(), [], "one flat parameter cannot be 2: "),
         (build_model(CONFIG), ["nowhere"], "1 of 1 modules unknown: .*nowhere"),
         (
+            build_model(CONFIG),
+            ["layers"],
+            "1 of 1 modules have no forward to gather before: 'layers' is a ModuleList",
+        ),
+        (
             build_model(TIED),
             ["embedding", "output_layer"],
             "embedding.word_embeddings.weight is tied to one of 'output_layer'",

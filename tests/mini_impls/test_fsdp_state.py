@@ -420,6 +420,18 @@ def test_a_nan_on_any_rank_is_the_norm_on_all(pool, norm_type):
             assert grad.isnan().all()
 
 
+def clip_zeros_to_zero(rank):
+    p = nn.Parameter(torch.ones(2))
+    p.grad = torch.zeros(2)
+    return clip_grad_norm_([p], 0.0, rank.group).item(), p.grad
+
+
+def test_a_norm_of_zero_under_a_bound_of_zero_is_no_nan(pool2):
+    for total, grad in pool2.run(clip_zeros_to_zero):
+        assert total == 0.0
+        assert torch.equal(grad, torch.zeros(2))
+
+
 def clip_nothing(rank):
     return clip_grad_norm_([], 1.0, rank.group)
 

@@ -30,6 +30,8 @@ def run_generate(rank: Rank, config, batch_size):
     with CollectiveCounter() as sent:
         made = generate(gpt, prompt_of(config, batch_size), NEW, context)
     held = {name: tuple(p.shape) for name, p in gpt.named_parameters()}
+    for p in gpt.parameters():
+        assert p.untyped_storage().nbytes() == p.nbytes, "a slice keeps the whole"
     return made.tokens, sent.counts(), sent.payload_bytes(), context.num_bytes(), held
 
 

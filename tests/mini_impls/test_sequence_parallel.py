@@ -137,6 +137,34 @@ def test_gathering_again_changes_no_bit(pool2):
         assert all(map(torch.equal, plain[2], again[2]))
 
 
+def run_autocast(rank: Rank, regather):
+    """One step of an MLP in fp32 whose products are made in bf16."""
+    fc1, fc2 = (layer.float() for layer in full_mlp())
+    column = ColumnParallelLinear(fc1, rank.group, regather)
+    row = RowParallelLinear(fc2, rank.group)
+    x = everything((8, 2, 8), dtype=torch.float32).chunk(rank.world_size)[rank.rank]
+    x = x.clone().requires_grad_()
+    with torch.autocast(x.device.type, torch.bfloat16):
+        out = row(F.gelu(column(x)))
+    grad = everything((8, 2, 8), seed=1).chunk(rank.world_size)[rank.rank]
+    out.backward(grad.to(out.dtype))
+    grads = [x.grad, column.weight.grad, column.bias.grad, row.weight.grad]
+    return out.detach(), grads
+
+
+def test_under_autocast_backward_multiplies_in_the_dtype_of_forward(pool2):
+    answers = zip(
+        pool2.run(run_autocast, True), pool2.run(run_autocast, False), strict=True
+    )
+    for (out, grads), (plain_out, plain) in answers:
+        assert torch.equal(out, plain_out)
+        for grad, expected in zip(grads[1:], plain[1:], strict=True):
+            assert grad.dtype == torch.float32
+            assert torch.equal(grad, expected)  # the same products, in bf16
+        # Plain, the parts are cast to fp32 and added; regathered, added in bf16.
+        torch.testing.assert_close(grads[0], plain[0], rtol=1e-2, atol=1e-2)
+
+
 class Names(TorchDispatchMode):
     def __init__(self):
         super().__init__()
@@ -306,6 +334,18 @@ def test_ten_steps_equal_one_process(pool, config, regather):
         assert answer["parameter"] < 3e-6
         assert answer["losses"] == losses
         assert all(map(torch.equal, answer["replicated"], answers[0]["replicated"]))
+
+
+def run_slices_alone(rank: Rank):
+    gpt = model.build_model(CONFIG)
+    tracker = model_parallel_manual_seed(1, rank.rank, torch.default_generator)
+    sequence_parallel.sequence_parallel(gpt, rank.group, tracker)
+    return [p.untyped_storage().nbytes() == p.nbytes for p in gpt.parameters()]
+
+
+def test_slices_keep_nothing_of_the_whole_weight(pool2):
+    for alone in pool2.run(run_slices_alone):
+        assert all(alone)
 
 
 def run_partial(rank: Rank):

@@ -135,6 +135,32 @@ def test_overlapped_is_bitwise_the_plain_version(pool2):
         assert all(map(torch.equal, plain[2], overlapped[2]))
 
 
+def run_autocast(rank: Rank, overlap):
+    """One step of an MLP in fp32 whose products are made in bf16."""
+    fc1, fc2 = (layer.float() for layer in full_mlp())
+    column = ColumnParallelLinear(fc1, tp_group=rank.group, overlap=overlap)
+    row = RowParallelLinear(fc2, tp_group=rank.group)
+    x = everything((2, 5, 8), dtype=torch.float32).requires_grad_()
+    with torch.autocast(x.device.type, torch.bfloat16):
+        out = row(F.gelu(column(x)))
+    out.backward(everything((2, 5, 8), seed=1).to(out.dtype))
+    grads = [x.grad, column.weight.grad, column.bias.grad, row.weight.grad]
+    return out.detach(), grads
+
+
+def test_under_autocast_backward_multiplies_in_the_dtype_of_forward(pool2):
+    answers = zip(
+        pool2.run(run_autocast, True), pool2.run(run_autocast, False), strict=True
+    )
+    for (out, grads), (plain_out, plain) in answers:
+        assert torch.equal(out, plain_out)
+        for grad, expected in zip(grads[1:], plain[1:], strict=True):
+            assert grad.dtype == torch.float32
+            assert torch.equal(grad, expected)  # the same products, in bf16
+        # Plain, the parts are cast to fp32 and added; overlapped, added in bf16.
+        torch.testing.assert_close(grads[0], plain[0], rtol=1e-2, atol=1e-2)
+
+
 class Names(TorchDispatchMode):
     def __init__(self):
         super().__init__()
@@ -331,6 +357,18 @@ def test_dropout_between_the_layers_draws_the_same_on_every_rank(pool):
     for answer in pool.run(run_training, config, "sgd", 10):
         assert answer["loss"] < 2e-6
         assert answer["parameter"] < 2e-6
+
+
+def run_slices_alone(rank: Rank, config):
+    gpt = model.build_model(config)
+    tensor_parallel.tensor_parallel(gpt, rank.group)
+    return [p.untyped_storage().nbytes() == p.nbytes for p in gpt.parameters()]
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_slices_keep_nothing_of_the_whole_weight(pool2, name):
+    for alone in pool2.run(run_slices_alone, CONFIGS[name]):
+        assert all(alone)
 
 
 def run_initial_weights(rank: Rank):

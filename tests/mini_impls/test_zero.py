@@ -176,6 +176,23 @@ def test_each_stage_holds_what_it_says(pool, trained, stage):
     assert total == psi
 
 
+class FakeGroup:
+    """What stage 1 asks a group for before anything is sent."""
+
+    def rank(self):
+        return 0
+
+    def size(self):
+        return 2
+
+
+def test_owners_have_equally_much_not_equally_many():
+    params = [nn.Parameter(torch.zeros(n)) for n in (3, 5, 1, 4, 3)]
+    optimizer = ZeroStage1(params, torch.optim.SGD, FakeGroup(), lr=0.1)
+    # 5 to rank 0, 4 to 1, 3 to 1, the other 3 to 0, 1 to 1: 8 and 8
+    assert [optimizer.param_to_rank[p] for p in params] == [1, 0, 1, 1, 0]
+
+
 @pytest.mark.parametrize(
     ("optimizer_class", "defaults"),
     [

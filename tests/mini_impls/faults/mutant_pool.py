@@ -15,10 +15,10 @@ HANG_S = 6.0
 
 
 class MutantPool(RankPool):
-    """Two new ranks whose mini has the fault before anything imports it."""
+    """New ranks whose mini has the fault before anything imports it."""
 
-    def __init__(self, path: Path, *, hangs: bool) -> None:
-        super().__init__(2)
+    def __init__(self, path: Path, *, hangs: bool = False, world_size: int = 2) -> None:
+        super().__init__(world_size)
         self.limit_s = HANG_S if hangs else LIMIT_S
         super().run(install_in_rank, path)
 

@@ -1,0 +1,242 @@
+"""Small wrongs that teach nothing and that the suite must see all the same.
+
+Each once passed it. Unlike a fault of `break` none has a story: an anchor, the lines in
+its place, and the one test that fails with them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import test_collectives
+import test_ddp
+import test_fsdp
+import test_fsdp_state
+import test_memory
+import test_overlap
+import test_subgroups
+import test_tensor_parallel
+from mutant_pool import MutantPool
+from mutants import in_every_rank
+
+from mini_impls.faults.fault import Fault, Mutant
+from readerkit.anchors import Anchor
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """One change to a mini, and the test that sees it."""
+
+    mini: str
+    symbol: str
+    code: str
+    lines: str
+    check: Callable[..., Any]
+    world_size: int = 2
+
+    def make(self) -> Mutant:
+        at = Anchor(f"mini_impls/{self.mini}.py", self.symbol, code=self.code)
+        return Mutant.make(Fault(self.mini, "", "", at, self.lines, "", (), "", ()))
+
+
+def overlap_of(mini):
+    if mini in test_overlap.COLUMN:
+        check = test_overlap.test_each_call_of_a_column_layer_hides_behind_a_product
+    else:
+        check = test_overlap.test_backward_goes_on_while_calls_are_under_way
+    return lambda pool: check(pool, mini)
+
+
+def memory_of(mini):
+    return lambda pool: test_memory.test_a_step_leaves_as_much_alive_as_the_step_before(
+        pool, mini
+    )
+
+
+def ddp_in_parts(pool):
+    parts, world_of_two = [[0, 2], [1, 3]], test_subgroups.RankPool(2)
+    try:
+        work = test_subgroups.WORKS["ddp"]
+        test_subgroups.check({4: pool, 2: world_of_two}, parts, *work)
+    finally:
+        world_of_two.close()
+
+
+WRONGS = {
+    "a pipelined ring that never divides": Wrong(
+        "collectives",
+        "pipelined_ring_reduce_scatter",
+        "if op == ReduceOp.AVG: ...",
+        "",
+        test_collectives.test_every_operation_reduces,
+    ),
+    "a mean over the ranks that are left after folding": Wrong(
+        "collectives",
+        "halving_doubling_all_reduce",
+        "flat[bounds[rank] : bounds[rank + 1]] /= world_size",
+        "flat[bounds[rank] : bounds[rank + 1]] /= power",
+        test_collectives.test_a_world_that_is_no_power_of_two,
+        world_size=4,
+    ),
+    "a cost that leaves out the wrong chunk": Wrong(
+        "collectives",
+        "cost",
+        "return w - 1, numel - before",
+        "return w - 1, numel - own",
+        lambda pool: test_collectives.test_both_halves_of_a_ring_cost_what_is_stated(
+            pool, 1001
+        ),
+    ),
+    "a ring on a copy": Wrong(
+        "collectives",
+        "ring_all_reduce",
+        "chunks = ...",
+        "chunks = tensor.reshape(-1).tensor_split(group.size())",
+        test_collectives.test_what_cannot_be_reduced_in_place_is_not_reduced_on_a_copy,
+    ),
+    "halving and doubling on a copy": Wrong(
+        "collectives",
+        "halving_doubling_all_reduce",
+        "flat = tensor.view(-1)",
+        "flat = tensor.reshape(-1)",
+        test_collectives.test_what_cannot_be_reduced_in_place_is_not_reduced_on_a_copy,
+    ),
+    "no_sync for ever after an error": Wrong(
+        "ddp",
+        "DistributedDataParallel.no_sync",
+        "try: ...",
+        """
+            yield
+            self.is_last_microbatch = True
+        """,
+        test_ddp.test_an_error_within_no_sync_ends_it,
+    ),
+    "a broadcast to everyone from rank 0 of the world": Wrong(
+        "ddp",
+        "broadcast_params",
+        "dist.broadcast(...)",
+        "dist.broadcast(tensor.detach(), src=0)",
+        ddp_in_parts,
+        world_size=4,
+    ),
+    "buckets that are kept": Wrong(
+        "ddp",
+        "ParamAndGradBucket.start_grad_sync",
+        "self.grad_data *= self.gradient_scaling_factor",
+        """
+            self.grad_data *= self.gradient_scaling_factor
+            self.__dict__.setdefault("kept", []).append(self.grad_data.clone())
+        """,
+        memory_of("ddp"),
+    ),
+    "a bucket that is waited for at once": Wrong(
+        "ddp",
+        "ParamAndGradBucket.start_grad_sync",
+        "self.grad_reduce_handle = ...",
+        """
+            self.grad_reduce_handle = dist.all_reduce(
+                self.grad_data, group=group, async_op=True
+            )
+            self.grad_reduce_handle.wait()
+        """,
+        overlap_of("ddp"),
+    ),
+    "owners of equally many parameters": Wrong(
+        "zero",
+        "ZeroStage1._partition_parameters",
+        "sizes[rank] += param.numel()",
+        "sizes[rank] += 1",
+        in_every_rank("test_zero", "test_owners_have_equally_much_not_equally_many"),
+    ),
+    "a reduction that is waited for before the next": Wrong(
+        "zero",
+        "ZeroStage2._reduce_gradient",
+        "handle = dist.reduce(...)",
+        """
+            self._finish_reduction()
+            handle = dist.reduce(grad, group_dst=owner, group=self.group, async_op=True)
+        """,
+        overlap_of("zero stage 2"),
+    ),
+    "places in the order of a forward that is over": Wrong(
+        "fsdp",
+        "FSDPState._root_post_backward",
+        "param_group._post_forward_indices.clear()",
+        "",
+        test_fsdp.test_what_backward_did_not_reach_is_not_reached_by_the_next,
+    ),
+    "what was gathered in vain and stays": Wrong(
+        "fsdp",
+        "FSDPState._root_post_backward",
+        "param_group.wait_for_unshard()",
+        "",
+        test_memory.test_what_was_gathered_ahead_in_vain_is_gone_after_the_step,
+    ),
+    "a barrier before every forward": Wrong(
+        "fsdp",
+        "FSDPParamGroup.pre_forward",
+        "self.unshard()",
+        """
+            dist.barrier(self.state.group)
+            self.unshard()
+        """,
+        lambda pool: test_fsdp.test_one_step_sends_these_in_this_order(pool, True),
+    ),
+    "shards that are kept": Wrong(
+        "fsdp",
+        "FSDPParamGroup.unshard",
+        "inputs = ...",
+        """
+            inputs = [fsdp_param.all_gather_input() for fsdp_param in self.fsdp_params]
+            self.__dict__.setdefault("kept", []).append(torch.cat(inputs))
+        """,
+        memory_of("fsdp"),
+    ),
+    "clipping without a margin": Wrong(
+        "fsdp_state",
+        "clip_grad_norm_",
+        "clip_coef = ...",
+        "clip_coef = torch.clamp(max_norm / total_norm, max=1.0)",
+        test_fsdp_state.test_a_norm_of_zero_under_a_bound_of_zero_is_no_nan,
+    ),
+    "slices that keep the whole weight": Wrong(
+        "tensor_parallel",
+        "shard",
+        "return nn.Parameter(...)",
+        "return nn.Parameter(mine, requires_grad=master.requires_grad)",
+        lambda pool: test_tensor_parallel.test_slices_keep_nothing_of_the_whole_weight(
+            pool, "default"
+        ),
+    ),
+    "a sum that is waited for at once": Wrong(
+        "tensor_parallel",
+        "LinearWithGradAccumulationAndAsyncCommunication.backward",
+        "handle = dist.all_reduce(...)",
+        """
+            handle = dist.all_reduce(grad_input, group=ctx.tp_group, async_op=True)
+            handle.wait()
+        """,
+        overlap_of("tensor_parallel"),
+    ),
+    "sends that nobody waits for until the end": Wrong(
+        "pipeline",
+        "PipelineExecutor.communicate_overlapped",
+        "self.wait_for_sends()",
+        "",
+        test_overlap.test_sends_of_one_exchange_are_waited_for_at_the_next,
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WRONGS)
+def test_the_suite_sees(name, tmp_path):
+    wrong = WRONGS[name]
+    pool = MutantPool(wrong.make().write(tmp_path), world_size=wrong.world_size)
+    try:
+        with pytest.raises(AssertionError) as caught:
+            wrong.check(pool)
+        assert "gave no answer" not in str(caught.value), "it was only slow"
+    finally:
+        pool.close()
