@@ -64,18 +64,23 @@ class Draft:
             ReaderkitError: no editor, nothing typed, or faults that are left; what was
                 typed is kept, and the message says how to go on with it.
         """
-        if self.offered:
-            self._edit()
-        while True:
-            try:
-                taken = take(self._entry())
-            except ReaderkitError as error:
-                if not self._is_wanted_again(error):
-                    raise self._refused(str(error)) from None
+        try:
+            if self.offered:
                 self._edit()
-                continue
-            self._discard()
-            return taken
+            while True:
+                try:
+                    taken = take(self._entry())
+                except ReaderkitError as error:
+                    if not self._is_wanted_again(error):
+                        raise self._refused(str(error)) from None
+                    self._edit()
+                    continue
+                self._discard()
+                return taken
+        except (click.Abort, KeyboardInterrupt):
+            click.echo(err=True)
+            warn(str(self._refused("")).strip())
+            raise
 
     def _edit(self) -> None:
         from readerkit.commands.processes import lent_terminal
@@ -120,22 +125,16 @@ class Draft:
         if not (sys.stdin.isatty() and sys.stderr.isatty() and self._holds_something()):
             return False
         warn(str(error))
-        try:
-            return click.confirm("Edit it again?", default=True, err=True)
-        except click.Abort:
-            click.echo(err=True)
-            warn(self._kept())
-            raise
+        return click.confirm("Edit it again?", default=True, err=True)
 
     def _refused(self, problem: str) -> ReaderkitError:
         """Return the error for a note that is not taken; what was typed is kept."""
+        kept = "nothing was written"
         if self._holds_something():
-            return ReaderkitError(f"{problem}\n{self._kept()}")
-        self._discard()
-        return ReaderkitError(f"{problem}\nnothing was written")
-
-    def _kept(self) -> str:
-        return f"nothing was written; to go on with your text:\n    {self.again}"
+            kept += f"; to go on with your text:\n    {self.again}"
+        else:
+            self._discard()
+        return ReaderkitError(f"{problem}\n{kept}")
 
     def _discard(self) -> None:
         """Remove the draft; a file that the reader brought is theirs."""

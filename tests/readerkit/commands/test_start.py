@@ -1,9 +1,11 @@
 import re
 import shlex
+import shutil
 
 import pytest
 
 from tests.helpers import ANNOTATIONS, make_book, run, run_on_terminal
+from tests.terminals import READERKIT, Terminal
 
 FIRST = ANNOTATIONS.replace("id: close", "id: tp-row-forward")
 
@@ -57,6 +59,17 @@ def test_small_terminal_is_shown_a_screen_at_a_time(real_cache, monkeypatch):
     assert "RowParallelLinear.forward" in lines[6]
     assert "Decided" not in shown
     assert "Where to go from here" in run_on_terminal(80, "start", lines=200)
+
+
+@pytest.mark.skipif(shutil.which("less") is None, reason="no less here")
+def test_less_says_how_to_go_on_and_how_to_leave(real_cache):
+    environment = {"PAGER": "less", "LESS": None}
+    with Terminal(*READERKIT, "start", environment=environment) as reader:
+        for key in (" ", " ", "q"):
+            shown = re.sub(r"\x1b\[[0-9;?]*\w", "", reader.read_until("q: leave"))
+            assert re.search(r"(?<!\w)space: go on   q: leave$", shown)
+            reader.type(key)
+        assert reader.close() == 0
 
 
 def test_without_source_there_is_one_message_and_no_half_page(
