@@ -29,9 +29,11 @@ def budget() -> None:
     \b
     Example:
         readerkit budget ledger --create
-        readerkit budget estimate --gpu rtx-4090 --instances 2 --hours 3 --lab 02
+        readerkit budget estimate --gpu rtx-4090 --instances 2 --hours 3 --lab 02 \\
+            --confirm-price 0.35
+        readerkit lab 02 --task > lab-02.yaml
         readerkit budget run --gpu rtx-4090 --instances 2 --hours 1 --lab 02 \\
-            -- sky launch -c lab-02 lab-02.yaml
+            --confirm-price 0.35 -- sky launch -c lab-02 --yes --down lab-02.yaml
         readerkit budget ledger --export
     """
 
@@ -140,7 +142,8 @@ def estimate(as_json: bool, **given: Any) -> None:
 
     \b
     Example:
-        readerkit budget estimate --gpu rtx-4090 --instances 2 --hours 3 --lab 02
+        readerkit budget estimate --gpu rtx-4090 --instances 2 --hours 3 --lab 02 \\
+            --confirm-price 0.35
     """
     from readerkit.budget import BudgetGuard, show_usd
     from readerkit.commands.estimate_options import print_json
@@ -196,8 +199,9 @@ def run(command: tuple[str, ...], **given: Any) -> None:
 
     \b
     Example:
+        readerkit lab 02 --task > lab-02.yaml
         readerkit budget run --gpu rtx-4090 --instances 2 --hours 1 --lab 02 \\
-            -- sky launch -c lab-02 lab-02.yaml
+            --confirm-price 0.35 -- sky launch -c lab-02 --yes --down lab-02.yaml
     """
     from readerkit.budget import BudgetGuard, show_usd
     from readerkit.commands.library import warn

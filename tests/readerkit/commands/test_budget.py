@@ -1,13 +1,19 @@
 """``readerkit budget`` as a person uses it, before, during and after a job."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from tests.helpers import run, run_process
+from readerkit.commands.budget import budget
+from tests.helpers import ROOT, run, run_process, write_files
 
+README = (ROOT / "README.md").read_text()
 TODAY = datetime.now(UTC).date().isoformat()
 PRICES = """\
 prices:
@@ -47,6 +53,48 @@ def test_the_sentence_and_what_is_left(capsys, prices, ledger):
     ]
     done = run(capsys, "budget", "estimate", *job, "--json")
     assert json.loads(done.out)["cost_cents"] == 210
+
+
+def budget_examples() -> dict[str, list[str]]:
+    """Return the commands of the README's section and of each help, as they stand."""
+    section = README.partition("## Nothing that costs money")[2].partition("\n## ")[0]
+    texts = {"README": section} | {
+        name: command.help or ""
+        for name, command in {"budget": budget, **budget.commands}.items()
+    }
+    told = r"^[ $]*(readerkit (?:budget|lab) (?:[^#\n\\]|\\\n)+)"
+    return {
+        name: re.findall(told, text, re.MULTILINE)
+        for name, text in texts.items()
+        if name != "ledger"
+    }
+
+
+@pytest.mark.parametrize("where", ["README", "budget", "estimate", "run"])
+def test_examples_work_as_they_are_typed(where, tmp_path):
+    """In their order, in a shell; a script in the place of sky writes what it got."""
+    bin_folder = tmp_path / "bin"
+    write_files(bin_folder, {"sky": f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n'})
+    (bin_folder / "sky").chmod(0o755)
+    path = f"{bin_folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    commands = budget_examples()[where]
+    assert commands
+    if "ledger --create" not in commands[0]:
+        commands.insert(0, "readerkit budget ledger --create")
+    for command in commands:
+        done = subprocess.run(
+            ["sh", "-c", command],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, (command, done.stderr)
+    if where != "estimate":
+        asked = (tmp_path / "asked").read_text()
+        assert asked.startswith("launch -c lab-02 --yes --down lab-02.yaml\n")
 
 
 def test_a_job_from_its_price_to_its_record(capsys, prices, ledger, tmp_path):
