@@ -1,10 +1,13 @@
 # make read   set up, show the first stop, then fetch and resolve everything
-# make test   set up what tests need, run them: under ten minutes on two cores
+# make test   set up what tests need, run them: about ten minutes on two cores
 # make slow   the tests that kill comparisons, run four ranks or labs, or visit every page
 
 PYTHON ?= python3
 BIN := .venv/bin
 RUN := $(BIN)/python -m readerkit
+# What is installed, and how large it is, stands in one line before; pip adds only errors.
+QUIETLY := -m pip install -qq --disable-pip-version-check
+PIP := $(BIN)/python $(QUIETLY)
 
 .PHONY: read test slow fetched bench sky
 .DELETE_ON_ERROR:
@@ -23,11 +26,12 @@ read: .venv/.toolkit
 	@$(RUN) site build
 	@echo
 	@echo "All of it is on this disk now, and works without a network. Next:"
-	@echo "  $(BIN)/readerkit annotate megatron      the notes on Megatron-LM"
-	@echo "  $(BIN)/readerkit annotate pytorch       the notes on PyTorch"
-	@echo "  $(BIN)/readerkit note FILE:LINES        write one of your own"
-	@echo "  $(BIN)/readerkit site serve             the site, reloading while you write"
-	@echo "(. $(BIN)/activate puts readerkit on your PATH)"
+	@echo "  . $(BIN)/activate                  puts readerkit on your PATH"
+	@echo "  readerkit start                    the first stop once more, a screen at a time"
+	@echo "  readerkit annotate megatron        the notes on Megatron-LM"
+	@echo "  readerkit annotate pytorch         the notes on PyTorch"
+	@echo "  readerkit note FILE:LINES          write one of your own"
+	@echo "  readerkit site serve               the site, reloading while you write"
 
 # Tests wait for ranks, servers and browsers: one process more than there are cores. The
 # slow folders come first (pytest's own order), so that none is left over for the end.
@@ -53,10 +57,10 @@ sky: .venv/.test .venv-sky/bin/sky
 .venv-sky/bin/sky:
 	@echo "== Installing SkyPilot into .venv-sky (about 560 MB)"
 	@$(PYTHON) -m venv .venv-sky
-	@.venv-sky/bin/python -m pip install --disable-pip-version-check "skypilot[runpod]>=0.11,<0.15"
+	@.venv-sky/bin/python $(QUIETLY) "skypilot[runpod]>=0.11,<0.15"
 
 bench: .venv/.test
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@$(PIP) --editable '.[bench]'
 	@$(BIN)/python benchmarks/annotate/run.py
 	@$(BIN)/python benchmarks/site/run.py
 
@@ -68,7 +72,7 @@ bench: .venv/.test
 
 .venv/.toolkit: pyproject.toml | .venv/bin/python
 	@echo "== Installing the toolkit and the libraries it stands on (about 20 MB)"
-	@$(BIN)/python -m pip install --disable-pip-version-check --editable .
+	@$(PIP) --editable .
 	@touch $@
 
 .venv/.torch: pyproject.toml tools/install_torch.py | .venv/.toolkit
@@ -77,5 +81,5 @@ bench: .venv/.test
 
 .venv/.test: pyproject.toml | .venv/.torch
 	@echo "== Installing what the tests need"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@$(PIP) --editable '.[test]'
 	@touch $@

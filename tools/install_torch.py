@@ -11,13 +11,14 @@ from pathlib import Path
 import requests
 
 EXTRA = ".[torch]"
-PIP = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
+PIP = [sys.executable, "-m", "pip", "install", "-qq"]
+PIP += ["--disable-pip-version-check"]
 
 
 def main() -> None:
     print("== torch: asking what has to be downloaded", flush=True)
     plan = subprocess.run(
-        [*PIP, "--quiet", "--dry-run", "--report", "-", "--editable", EXTRA],
+        [*PIP, "--dry-run", "--report", "-", "--editable", EXTRA],
         stdout=subprocess.PIPE,
         check=False,
     )
@@ -35,10 +36,11 @@ def main() -> None:
     total = sum(size for size in sizes if size) / 1e6
     more = ", and some of unknown size" if None in sizes else ""
     print(
-        f"== Installing torch and {len(wanted) - 1} more: {total:,.0f} MB{more}",
+        f"== Installing torch and {len(wanted) - 1} more: {total:,.0f} MB{more}; "
+        "half a minute or several",
         flush=True,
     )
-    subprocess.run([*PIP, "--progress-bar", "on", "--editable", EXTRA], check=True)
+    subprocess.run([*PIP, "--editable", EXTRA], check=True)
 
 
 def size_of(url: str) -> int | None:
