@@ -10,6 +10,7 @@ and waits for those it did not find.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -161,6 +162,30 @@ def create_repository(path: Path, url: str, *, is_named: bool = False) -> None:
     _git(path, "config", "remote.origin.url", url)
 
 
+def lend_objects(path: Path, root: Path) -> str:
+    """Return the address of a new bare repository with the objects of a local one.
+
+    It has none of that one's settings: of a partial clone it sends any object that is
+    there, where the clone itself would try to send what it lacks.
+
+    Raises:
+        SourceError: git does not read that repository, such as another user's.
+    """
+    ask = ("rev-parse", "--path-format=absolute", "--git-path")
+    objects, shallow = (
+        os.fsdecode(_git(None, "-C", str(root), *ask, name).removesuffix(b"\n"))
+        for name in ("objects", "shallow")
+    )
+    _git(None, "init", "--quiet", "--bare", "--template=", str(path))
+    (path / "objects" / "info").mkdir(exist_ok=True)
+    (path / "objects" / "info" / "alternates").write_text(f"{objects}\n")
+    with contextlib.suppress(FileNotFoundError):  # where its history ends, if it does
+        (path / "shallow").write_bytes(Path(shallow).read_bytes())
+    for key in ("uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"):
+        _git(path, "config", key, "true")
+    return path.as_uri()
+
+
 def remote_tag(repository: Path, tag: str) -> str:
     """Return the commit that ``tag`` points at on the server; empty without the tag."""
     name = f"refs/tags/{tag}"
@@ -219,6 +244,15 @@ def tree(repository: Path, commit: CommitId) -> Tree:
         elif mode.startswith("100"):
             blobs[path] = parse_blob(blob)
     return Tree(blobs, frozenset(links))
+
+
+def lacking(repository: Path, blobs: Iterable[BlobId]) -> set[BlobId]:
+    """Return those of some blobs that a repository does not hold."""
+    wanted = sorted(set(blobs))
+    ids = "".join(f"{blob}\n" for blob in wanted).encode()
+    rows = _git(repository, "cat-file", "--batch-check", stdin=ids).splitlines()
+    held = [row.split()[1] == b"blob" for row in rows]
+    return {blob for blob, is_held in zip(wanted, held, strict=True) if not is_held}
 
 
 def read_blobs(repository: Path, blobs: Iterable[BlobId]) -> dict[BlobId, bytes]:

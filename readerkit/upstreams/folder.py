@@ -31,9 +31,8 @@ def folder_source(root: Path, git_cache: Path) -> Source:
         if bare or (root / ".git").exists():
             from readerkit.upstreams.git_source import serve_git
 
-            url = root.resolve().as_uri()
             try:
-                return serve_git(upstream, paths, git_cache, url=url)
+                return serve_git(upstream, paths, git_cache, local=root)
             except SourceError as error:
                 if "dubious ownership" not in str(error):
                     raise

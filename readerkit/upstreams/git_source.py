@@ -16,13 +16,19 @@ from readerkit.upstreams.store import blob_id
 from readerkit.upstreams.upstream import Upstream
 from readerkit.wording import counted
 
+LENT = "lent.git"
+"""Beside the fetched objects: a repository over those of a local one."""
+
 
 def serve_git(
-    upstream: Upstream, paths: Collection[TreePath] | None, cache: Path, url: str = ""
+    upstream: Upstream,
+    paths: Collection[TreePath] | None,
+    cache: Path,
+    local: Path | None = None,
 ) -> Served:
     """Return files of the pinned commit, fetched into a bare repository in ``cache``.
 
-    ``url`` is one that the reader named, in place of the book's.
+    ``local`` is a repository that the reader named, in place of the book's address.
     The repository is of this fetch alone: the git of a reader that was killed may live
     on, and hold its own locks where it was sent.
 
@@ -30,6 +36,7 @@ def serve_git(
         MovedTagError: the tag points at another commit than the pin.
         SourceError: no server, no such commit, a transfer that broke off.
     """
+    url = local.resolve().as_uri() if local else ""
     for left in cache.glob(f"{upstream.name}-*.git"):
         shutil.rmtree(left, ignore_errors=True)
     try:
@@ -40,7 +47,7 @@ def serve_git(
             dir=cache,
             ignore_cleanup_errors=True,
         ) as repository:
-            served = _fetch(upstream, paths, Path(repository), url)
+            served = _fetch(upstream, paths, Path(repository), local)
     except OSError as error:
         raise SourceError(
             f"cannot make a repository in {cache}: {error.strerror or error}"
@@ -63,16 +70,26 @@ def _fetch(
     upstream: Upstream,
     paths: Collection[TreePath] | None,
     repository: Path,
-    url: str,
+    local: Path | None,
 ) -> Served:
     """Return the wanted files, and the text of the licence among them."""
-    git.create_repository(repository, url or upstream.url, is_named=bool(url))
+    url = local.resolve().as_uri() if local else upstream.url
+    git.create_repository(repository, url, is_named=bool(local))
     if upstream.tag:
         _check_tag(upstream, git.remote_tag(repository, upstream.tag))
+    if local:
+        lent = git.lend_objects(repository / LENT, local)
+        git.create_repository(repository, lent, is_named=True)
     git.fetch_commit(repository, upstream.commit)
     git.check_trees(repository)
     tree = git.tree(repository, upstream.commit)
     wanted, links = _select(upstream, tree, paths)
+    if local and (gone := git.lacking(repository / LENT, wanted.values())):
+        path = next(path for path, blob in wanted.items() if blob in gone)
+        raise SourceError(
+            f"{local} lacks {counted(len(gone), 'file')} of the commit, as a partial "
+            f"clone may: {path} first; check them out there"
+        )
     return Served("", _read(repository, wanted), links, proves_commit=True)
 
 

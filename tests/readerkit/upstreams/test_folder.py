@@ -290,3 +290,57 @@ def test_repository_is_left_as_it_was(checkout, cache):
     before = state()
     folder_source(checkout, cache)(pinned(checkout), None)
     assert state() == before
+
+
+# --- a clone that holds only a part ---
+
+
+def partial_clone(checkout: Path, folder: Path, *shape: str) -> Path:
+    """Clone without blobs from a server, check out lib/ alone; the server goes away."""
+    served = folder / "served.git"
+    git(folder, "clone", "--quiet", "--bare", str(checkout), str(served))
+    for key in ("uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"):
+        git(served, "config", key, "true")
+    clone = folder / "partial"
+    options = ("--quiet", "--filter=blob:none", "--sparse", "--no-checkout", *shape)
+    git(folder, "clone", *options, served.as_uri(), str(clone))
+    git(clone, "sparse-checkout", "set", "lib")
+    git(clone, "checkout", "--quiet", "v1")
+    served.rename(folder / "gone.git")
+    return clone
+
+
+@pytest.fixture
+def elsewhere(tmp_path) -> Path:
+    """A repository whose file outside lib/ is like no other."""
+    root = tmp_path / "elsewhere"
+    make_repository(root, {**FILES, "other/e.py": "of nobody's concern\n"})
+    return root
+
+
+def missing_blobs(clone: Path) -> set[str]:
+    rows = git(clone, "rev-list", "--objects", "--missing=print", "HEAD").split("\n")
+    return {row.removeprefix("?") for row in rows if row.startswith("?")}
+
+
+@pytest.mark.parametrize("shape", [(), ("--depth=1",)], ids=["whole", "shallow"])
+def test_partial_clone_serves_what_it_has(shape, elsewhere, cache, tmp_path):
+    clone = partial_clone(elsewhere, tmp_path, *shape)
+    assert len(missing_blobs(clone)) == 1, "other/e.py"
+    served = folder_source(clone, cache)(pinned(elsewhere), None)
+    assert (served.files, served.licence) == (INCLUDED, FILES["LICENSE"])
+    assert served.proves_commit
+    bare = folder_source(clone / ".git", cache)(pinned(elsewhere), None)
+    assert bare.files == INCLUDED
+
+
+def test_partial_clone_without_a_wanted_file_says_so_and_fetches_nothing(
+    elsewhere, cache, tmp_path
+):
+    clone = partial_clone(elsewhere, tmp_path)
+    wanted = replace(pinned(elsewhere), include=("lib/**/*.py", "other/*.py"))
+    before = missing_blobs(clone)
+    lacks = rf"{clone} lacks 1 file of the commit.*: other/e\.py first"
+    with pytest.raises(SourceError, match=lacks):
+        folder_source(clone, cache)(wanted, None)
+    assert missing_blobs(clone) == before
