@@ -117,6 +117,42 @@ DDP_FAULTS = (
     ),
     Fault(
         mini="ddp",
+        name="blocking-wait",
+        title="each bucket is waited for as soon as it is sent",
+        at=Anchor(
+            DDP,
+            "ParamAndGradBucket.start_grad_sync",
+            code="self.grad_reduce_handle = dist.all_reduce(...)",
+        ),
+        wrong="""
+            self.grad_reduce_handle = dist.all_reduce(
+                self.grad_data, group=group, async_op=True
+            )
+            self.grad_reduce_handle.wait()
+        """,
+        work="ddp",
+        choices=(
+            SAME,
+            HANGS,
+            Choice("late", "All is right, but backward stands still at each bucket."),
+            Choice("memory", "More bytes of gradients are held."),
+        ),
+        why="The calls are issued in the same order, at the same gradients, and as "
+        "asynchronous as before: who looks at their start sees overlap. Where they "
+        "are waited for decides, and that is now before the next layer.",
+        guards=(
+            Guard(
+                "megatron",
+                Anchor(
+                    PARAM_AND_GRAD_BUFFER,
+                    "_ParamAndGradBucketGroup.finish_grad_sync",
+                    code="self.grad_reduce_handle.wait()",
+                ),
+            ),
+        ),
+    ),
+    Fault(
+        mini="ddp",
         name="unflushed-bucket",
         title="a bucket counts once it is full, and the last one never is",
         at=Anchor(
@@ -514,7 +550,7 @@ TENSOR_FAULTS = (
             HANGS,
             DRIFTS,
             Choice("late", "All is right, but no product hides the sum any more."),
-            Choice("first loss", "The very first loss is already another one."),
+            SAME,
         ),
         why="The call is asynchronous all the same; it is only made when nothing is "
         "left to do meanwhile. The order of four lines is the whole optimisation.",
@@ -647,7 +683,7 @@ PIPELINE_FAULTS = (
             Choice(
                 "in flight", "Each stage holds the activations of all microbatches."
             ),
-            NO_DESCENT,
+            RAISES,
             SAME,
         ),
         why="The gradients are the same, and so is the bubble: it was GPipe's all "
@@ -662,6 +698,41 @@ PIPELINE_FAULTS = (
                     code="num_warmup_microbatches = pipeline_parallel_size - ...",
                 ),
                 note="pp-warmup-count",
+            ),
+        ),
+    ),
+    Fault(
+        mini="schedules",
+        name="eager-weights",
+        title="ZB-H1 makes each weight's gradient at once, and puts none off",
+        at=Anchor(
+            SCHEDULES,
+            "zb_h1",
+            start="if i >= rank: ...",
+            stop="for i in range(max(0, ...), num_microbatches): ...",
+        ),
+        wrong="""
+            yield Step("W", i, stage=rank)  # why put it off?
+        """,
+        work="schedules, zb-h1",
+        choices=(
+            HANGS,
+            Choice("in flight", "Some rank holds more microbatches."),
+            Choice("bubble", "The same work, and ranks idle for longer."),
+            SAME,
+        ),
+        why="A weight's gradient is the one piece of work that nobody waits for. Done "
+        "at once it is 1F1B again, its backward in two parts; put off, it fills the "
+        "gaps at the end, in which a rank would wait for gradients from behind.",
+        guards=(
+            Guard(
+                "pytorch",
+                Anchor(
+                    parse_path("torch/distributed/pipelining/schedules.py"),
+                    "_get_1f1b_rank_ops",
+                    code="if enable_zero_bubble and op - warmup_ops >= ...: ...",
+                    nth=1,
+                ),
             ),
         ),
     ),
@@ -688,4 +759,71 @@ PIPELINE_FAULTS = (
     ),
 )
 
-FAULTS = DDP_FAULTS + SHARDED_FAULTS + TENSOR_FAULTS + PIPELINE_FAULTS
+# --- after training ---
+
+AFTER_FAULTS = (
+    Fault(
+        mini="fsdp_state",
+        name="local-norm",
+        title="each rank clips by the norm of its own shards",
+        at=Anchor(
+            parse_path("mini_impls/fsdp_state.py"),
+            "clip_grad_norm_",
+            code="dist.all_reduce(total_norm, group=group)",
+        ),
+        wrong="# the gradients are reduced already: is their norm not known?",
+        work="fsdp_state, clipped",
+        choices=(
+            Choice("norm", "Ranks scale by factors of their own; training goes on."),
+            HANGS,
+            NO_DESCENT,
+            RAISES,
+        ),
+        why="Reduced gradients are the same for everyone only where everyone has them. "
+        "A rank has the rows of its shards, and their norm is a part of the whole: it "
+        "clips too little, and each by another factor, so the direction turns as well.",
+        guards=(
+            Guard(
+                "pytorch",
+                Anchor(
+                    parse_path("torch/distributed/fsdp/fully_sharded_data_parallel.py"),
+                    "FullyShardedDataParallel.clip_grad_norm_",
+                    code="dist.all_reduce(total_norm, group=self.process_group)",
+                ),
+            ),
+        ),
+    ),
+    Fault(
+        mini="inference",
+        name="overwritten-cache",
+        title="every token's keys and values go to the front of the cache",
+        at=Anchor(
+            parse_path("mini_impls/inference.py"),
+            "StaticInferenceContext.adjust_key_value",
+            code="start = self.sequence_len_offset",
+        ),
+        wrong="start = 0",
+        work="inference",
+        choices=(
+            RAISES,
+            SAME,
+            Choice("memory", "More bytes of keys and values are held."),
+            Choice("other text", "It runs as before, and writes another text."),
+        ),
+        why="The first new token comes from the prompt and is right. From the second "
+        "on a query sees one key, its own, and the model answers as if there had been "
+        "no text. Shapes fit everywhere, so nothing complains.",
+        guards=(
+            Guard(
+                "megatron",
+                Anchor(
+                    parse_path("megatron/core/transformer/attention.py"),
+                    "Attention._adjust_key_value_for_inference",
+                    code="sequence_start = inference_context.sequence_len_offset",
+                ),
+            ),
+        ),
+    ),
+)
+
+FAULTS = DDP_FAULTS + SHARDED_FAULTS + TENSOR_FAULTS + PIPELINE_FAULTS + AFTER_FAULTS

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from mini_impls.faults.fault import Fault, Guard, Mutant
-from mini_impls.faults.symptoms import Outcome
+from mini_impls.faults.symptoms import Outcome, refutation, show_number
 from readerkit.anchors import SourceFile, Span
 from readerkit.book import MINIS
 from readerkit.commands.library import Library
@@ -107,6 +107,8 @@ def show_result(result: Result, library: Library) -> None:
     click.echo()
     click.echo(measured(result))
     click.echo()
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 88
+    width = min(columns, 88)
     for index in result.shown:
         click.secho(f"Shown: {index + 1}  {fault.choices[index].text}", bold=True)
     if result.prediction is not None:
@@ -114,8 +116,9 @@ def show_result(result: Result, library: Library) -> None:
         verdict = "right" if is_right else "wrong"
         colour = "green" if is_right else "red"
         click.secho(f"You said {result.prediction + 1}: {verdict}.", fg=colour)
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 88
-    click.echo(click.wrap_text(f"Why: {fault.why}", min(width, 88)))
+        if not is_right:
+            click.echo(click.wrap_text(f"Not so: {why_not(result)}.", width))
+    click.echo(click.wrap_text(f"Why: {fault.why}", width))
     click.echo()
     click.secho("The lines that guard against it", bold=True)
     screen = console()
@@ -128,6 +131,14 @@ def show_result(result: Result, library: Library) -> None:
             screen.print(f"    readerkit annotate {guard.note}", style="cyan")
     for line in missing:
         click.echo(f"  not at hand: {line}")
+
+
+def why_not(result: Result) -> str | None:
+    """Return what refutes the reader's prediction; None where there is nothing to."""
+    if result.prediction is None or result.prediction in result.shown:
+        return None
+    symptom = result.mutant.fault.choices[result.prediction].symptom
+    return refutation(result.right, result.wrong, symptom)
 
 
 def _show_lines(heading: str, source: SourceFile, span: Span) -> None:
@@ -150,7 +161,7 @@ def measured(result: Result) -> str:
     rows = []
     for name in right.ranks[0]:
         cells = [
-            "  ".join(f"{_number(value, name):>10}" for value in run.column(name))
+            "  ".join(f"{show_number(value, name):>10}" for value in run.column(name))
             for run in (right, wrong)
         ]
         mark = "  <-" if right.column(name) != wrong.column(name) else ""
@@ -158,12 +169,6 @@ def measured(result: Result) -> str:
     ranks = "  ".join(f"{f'rank {i}':>10}" for i in range(len(right.ranks)))
     head = f"{'measured, right | with the fault':42} {ranks}  | {ranks}"
     return "\n".join([head, *rows])
-
-
-def _number(value: float, name: str) -> str:
-    if name.startswith("bytes of"):
-        return f"{value:,.0f}"
-    return f"{value:.0f}" if value == int(value) else f"{value:.4g}"
 
 
 def how_it_failed(outcome: Outcome) -> str:
@@ -204,6 +209,7 @@ def to_json(result: Result, library: Library) -> str:
         "shown": [index + 1 for index in result.shown],
         "symptoms": [fault.choices[index].symptom for index in result.shown],
         "prediction": None if result.prediction is None else result.prediction + 1,
+        "why_not": why_not(result),
         "measured_right": [dict(rank) for rank in result.right.ranks],
         "measured_wrong": [dict(rank) for rank in result.wrong.ranks],
         "failure": how_it_failed(result.wrong) if result.wrong.failure else None,

@@ -35,7 +35,21 @@ class Outcome:
         return max(self.column(name), default=0.0)
 
 
+UNDER_WAY = "calls under way while there was work to do"
+"""The measure of overlap: sent before a product, and waited for after it."""
+
 Shown = Callable[[Outcome, Outcome], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """What a fault may do, and how two runs show it."""
+
+    shown: Shown
+    sign: str
+    """What the runs would have had to show, as the end of a sentence."""
+    measures: tuple[str, ...] = ()
+    """How the names begin of what it is told by."""
 
 
 def hangs(right: Outcome, wrong: Outcome) -> bool:
@@ -84,8 +98,7 @@ def holds_more(right: Outcome, wrong: Outcome) -> bool:
 
 def sends_late(right: Outcome, wrong: Outcome) -> bool:
     """Say whether nothing travels any more while there is work to do."""
-    name = "sent while there was work to do"
-    return bool(wrong.ranks) and right.most(name) > 0 == wrong.most(name)
+    return bool(wrong.ranks) and right.most(UNDER_WAY) > 0 == wrong.most(UNDER_WAY)
 
 
 def drops_alike(right: Outcome, wrong: Outcome) -> bool:
@@ -107,27 +120,132 @@ def stands_still(right: Outcome, wrong: Outcome) -> bool:
     return wrong.most(name) > 0.5 > right.most(name)
 
 
+def widens_the_bubble(right: Outcome, wrong: Outcome) -> bool:
+    """Say whether a rank idles for a larger part of its time."""
+    name = "bubble over ideal time"
+    return wrong.most(name) > right.most(name)
+
+
+def clips_by_another_norm(right: Outcome, wrong: Outcome) -> bool:
+    """Say whether a rank takes another norm than one process has."""
+    names = [run.column("norm over one process's") for run in (right, wrong)]
+    off = [any(abs(ratio - 1) > 1e-3 for ratio in column) for column in names]
+    return off == [False, True]
+
+
+def writes_another_text(right: Outcome, wrong: Outcome) -> bool:
+    """Say whether the tokens are no longer those of a run without a cache."""
+    name = "share of new tokens as without a cache"
+    return min(wrong.column(name), default=1.0) < 1.0 == min(right.column(name))
+
+
 def is_unchanged(right: Outcome, wrong: Outcome) -> bool:
     """Say whether nothing that was measured differs."""
     return bool(wrong.ranks) and list(right.ranks) == list(wrong.ranks)
 
 
-SYMPTOMS: Mapping[str, Shown] = {
-    "hang": hangs,
-    "error": fails,
-    "drift": drifts,
-    "factor": scaled,
-    "no descent": does_not_learn,
-    "first loss": starts_elsewhere,
-    "memory": holds_more,
-    "late": sends_late,
-    "same masks": drops_alike,
-    "in flight": keeps_activations,
-    "unmoved": stands_still,
-    "nothing": is_unchanged,
+SYMPTOMS: Mapping[str, Symptom] = {
+    "hang": Symptom(hangs, "a run that waits until its time is out"),
+    "error": Symptom(fails, "a rank that ends by an error of its own"),
+    "drift": Symptom(
+        drifts,
+        "weights that end more than 0.0001 apart between ranks",
+        ("apart between ranks",),
+    ),
+    "factor": Symptom(
+        scaled,
+        "gradients of twice or more times the right size, by a whole number",
+        ("gradient over one process's", "norm of gradients"),
+    ),
+    "no descent": Symptom(
+        does_not_learn,
+        "a loss that falls by less than a quarter of what it should",
+        ("first loss", "last loss"),
+    ),
+    "first loss": Symptom(
+        starts_elsewhere,
+        "a first loss more than 0.0001 away from the right one",
+        ("first loss",),
+    ),
+    "memory": Symptom(
+        holds_more, "more than 1.2 times the bytes of one kind", ("bytes of ",)
+    ),
+    "late": Symptom(
+        sends_late, "no call under way any more while there is work", (UNDER_WAY,)
+    ),
+    "same masks": Symptom(
+        drops_alike,
+        "all ranks dropping the same places",
+        ("share of dropout that agrees between ranks",),
+    ),
+    "in flight": Symptom(
+        keeps_activations,
+        "more microbatches in flight on some rank",
+        ("microbatches in flight",),
+    ),
+    "bubble": Symptom(
+        widens_the_bubble,
+        "a larger bubble",
+        ("bubble over ideal time",),
+    ),
+    "norm": Symptom(
+        clips_by_another_norm,
+        "a norm that is not one process's",
+        ("norm over one process's",),
+    ),
+    "other text": Symptom(
+        writes_another_text,
+        "tokens that a run without a cache does not choose",
+        ("share of new tokens as without a cache",),
+    ),
+    "unmoved": Symptom(
+        stands_still,
+        "more than half of the weights where they were",
+        ("share of weights that never moved",),
+    ),
+    "nothing": Symptom(is_unchanged, "no measure that differs between the two runs"),
 }
 
 
 def shown(right: Outcome, wrong: Outcome, symptoms: Sequence[str]) -> list[int]:
     """Return which of `symptoms`, by place, the two runs show."""
-    return [i for i, key in enumerate(symptoms) if SYMPTOMS[key](right, wrong)]
+    return [i for i, key in enumerate(symptoms) if SYMPTOMS[key].shown(right, wrong)]
+
+
+def refutation(right: Outcome, wrong: Outcome, symptom: str) -> str:
+    """Return why a symptom is not what happened: its sign, and what was seen instead.
+
+    The symptom must be one that the runs do not show.
+    """
+    expected = SYMPTOMS[symptom]
+    return f"it would be {expected.sign}; {_seen_instead(right, wrong, expected)}"
+
+
+def _seen_instead(right: Outcome, wrong: Outcome, expected: Symptom) -> str:
+    if wrong.failure:
+        how = "waited until the timeout" if wrong.hung else "ended by an error"
+        return f"the run with the fault {how}, and came to no measure"
+    if expected.shown in (hangs, fails):
+        return "the run with the fault came to its end on every rank"
+    names = list(right.ranks[0])
+    if expected.shown is is_unchanged:
+        differ = [name for name in names if right.column(name) != wrong.column(name)]
+        return f"these differ: {', '.join(differ)}"
+    told_by = [name for name in names if name.startswith(expected.measures)]
+    rows = (
+        f"{name} is {_most(wrong, name)} with the fault, {_most(right, name)} without"
+        for name in told_by
+    )
+    return "; ".join(rows)
+
+
+def _most(run: Outcome, name: str) -> str:
+    low, high = (show_number(end(run.column(name)), name) for end in (min, max))
+    return high if low == high else f"{low} to {high}"
+
+
+def show_number(value: float, name: str) -> str:
+    """Return a measure as it is printed."""
+    if name.startswith("bytes of"):
+        return f"{value:,.0f}"
+    return f"{value:.0f}" if value == int(value) else f"{value:.4g}"

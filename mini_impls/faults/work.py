@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from mini_impls import (
     collectives,
     ddp,
     fsdp,
     fsdp_flat,
+    fsdp_state,
+    inference,
     model,
     pipeline,
     schedules,
@@ -27,6 +28,8 @@ from mini_impls import (
     tensor_parallel,
     zero,
 )
+from mini_impls.faults.overlap import Overlap
+from mini_impls.faults.symptoms import UNDER_WAY
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig, build_model, compute_loss, shard_batch
 
@@ -95,7 +98,6 @@ class Trainee:
     is_sharded: bool
     full: Callable[[], Mapping[str, Tensor]]
     held: Callable[[], dict[str, int]]
-    counts: Callable[[], dict[str, float]] = field(default=lambda: {})
 
 
 def train_data_parallel(
@@ -117,7 +119,8 @@ def train_data_parallel(
         tokens, labels = shard_batch(batch, rank=rank.rank, world_size=w)
         trainee.optimizer.zero_grad()
         loss = compute_loss(trainee.forward(tokens), labels)
-        loss.backward()
+        with Overlap() as seen:
+            loss.backward()
         trainee.optimizer.step()
         losses.append(mean_over_ranks(loss.item(), rank.group))
         if step == 0:
@@ -139,7 +142,7 @@ def train_data_parallel(
         "share of weights that never moved": unmoved
         / sum(p.numel() for p in want_full.values()),
         **{f"bytes of {what}": float(n) for what, n in trainee.held().items()},
-        **trainee.counts(),
+        UNDER_WAY: float(seen.hidden.total()),
     }
 
 
@@ -156,11 +159,6 @@ def build_ddp(rank: Rank, gpt: model.GPT) -> Trainee:
     )
     optimizer = torch.optim.AdamW(gpt.parameters(), 3e-3)
 
-    def counts() -> dict[str, float]:
-        total = sum(len(bucket.params) for bucket in wrapped.buckets)
-        early = sum(0 < bucket.issued_after < total for bucket in wrapped.buckets)
-        return {"sent while there was work to do": float(early)}
-
     return Trainee(
         wrapped,
         optimizer,
@@ -172,7 +170,6 @@ def build_ddp(rank: Rank, gpt: model.GPT) -> Trainee:
             "gradients": bytes_of(bucket.grad_data for bucket in wrapped.buckets),
             "optimizer state": bytes_of(state_of(optimizer)),
         },
-        counts=counts,
     )
 
 
@@ -305,36 +302,19 @@ def train_tensor_parallel(rank: Rank) -> dict[str, float]:
     }
 
 
-class Order(TorchDispatchMode):
-    """Notes matrix products and sums in the order in which they are issued."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.seen: list[str] = []
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        """Note the call and let it pass."""
-        name = func.__name__.split(".")[0]
-        if name in ("mm", "allreduce_"):
-            self.seen.append(name)
-        return func(*args, **(kwargs or {}))
-
-
 def column_backward(rank: Rank) -> dict[str, float]:
-    """Run one column-parallel layer backward and note what is issued when."""
+    """Run one column-parallel layer backward, and see what the sum hides behind."""
     torch.manual_seed(0)
     layer = tensor_parallel.ColumnParallelLinear(nn.Linear(8, 16), tp_group=rank.group)
     x = torch.randn(4, 8, requires_grad=True)
     output = layer(x)
-    with Order() as order:
+    with Overlap() as seen:
         output.backward(torch.ones_like(output))
-    behind = order.seen[order.seen.index("allreduce_") :].count("mm")
     assert x.grad is not None and layer.weight.grad is not None
     return {
-        "sent while there was work to do": float(behind),
+        UNDER_WAY: float(seen.hidden.total()),
         "norm of gradients": norm([x.grad, layer.weight.grad]),
+        "apart between ranks": apart_between_ranks([x.grad], rank.group),
     }
 
 
@@ -412,6 +392,74 @@ def ring_all_reduce(rank: Rank) -> dict[str, float]:
     return {"apart from the sum": (tensor - want).abs().max().item()}
 
 
+def run_zb_h1(rank: Rank) -> dict[str, float]:
+    """Lay out a schedule that splits the backward; nothing is sent, time is counted."""
+    orders = schedules.get_orders("zb-h1", rank.world_size, MICROBATCHES)
+    ideal, _ = schedules.get_bubble(schedules.get_timeline(orders), rank.world_size)
+    in_flight = schedules.get_peak_in_flight(orders[rank.rank])
+    return {
+        "microbatches in flight": float(in_flight),
+        "bubble over ideal time": float(ideal),
+    }
+
+
+# --- 5. what comes after training: a clipped step, a text ---
+
+
+def train_clipped(rank: Rank) -> dict[str, float]:
+    """Train on shards of rows, clipped by the norm of all gradients."""
+    w = rank.world_size
+    gpt, alone = build_model(CONFIG), build_model(CONFIG)
+    shards = {
+        name: fsdp_state.shard_rows(p, rank.group) for name, p in gpt.named_parameters()
+    }
+    optimizer = torch.optim.SGD([shard.param for shard in shards.values()], 0.1)
+    one_process = torch.optim.SGD(alone.parameters(), 0.1)
+    losses, ratio = [], 0.0
+    for step in range(STEPS):
+        batch = model.make_batch(CONFIG, step=step, batch_size=4 * w)
+        loss, norm_here = fsdp_state.train_step(
+            gpt, shards, optimizer, batch, rank.group, max_norm=0.5
+        )
+        losses.append(loss)
+        one_process.zero_grad()
+        compute_loss(alone(batch[0]), batch[1]).backward()
+        want = nn.utils.clip_grad_norm_(alone.parameters(), 0.5)
+        one_process.step()
+        ratio = ratio or norm_here / want.item()
+    full = dict(alone.named_parameters())
+    apart = max(
+        (s.param - full[name][s.start : s.start + len(s.param)]).abs().max().item()
+        for name, s in shards.items()
+    )
+    return {
+        "first loss": losses[0],
+        "last loss": losses[-1],
+        "norm over one process's": ratio,
+        "apart from one process": apart,
+    }
+
+
+def generate_text(rank: Rank) -> dict[str, float]:
+    """Continue a prompt with a cache on every rank, and alone without one."""
+    config = GPTConfig(num_query_groups=4)
+    prompt = model.make_batch(config, step=0, batch_size=4)[0][:, :8]
+    expected = inference.generate_alone(build_model(config), prompt, 16)
+    gpt = build_model(config)
+    context = inference.StaticInferenceContext(4, config.max_sequence_length)
+    inference.tensor_parallel(gpt, context, rank.group)
+    tokens = inference.generate(gpt, prompt, 16, context).tokens
+    new, expected = tokens[:, 8:], expected[:, 8:]
+    return {
+        "share of new tokens as without a cache": (new == expected)
+        .double()
+        .mean()
+        .item(),
+        "apart between ranks": apart_between_ranks([tokens], rank.group),
+        "bytes of keys and values": float(context.num_bytes()),
+    }
+
+
 WORKS: Mapping[str, Callable[[Rank], dict[str, float]]] = {
     "ddp": lambda rank: train_data_parallel(rank, build_ddp),
     "ddp, a layer unused on rank 0": unused_on_rank_0,
@@ -426,4 +474,7 @@ WORKS: Mapping[str, Callable[[Rank], dict[str, float]]] = {
     "sequence_parallel": train_sequence_parallel,
     "pipeline": train_pipeline,
     "collectives": ring_all_reduce,
+    "schedules, zb-h1": run_zb_h1,
+    "fsdp_state, clipped": train_clipped,
+    "inference": generate_text,
 }

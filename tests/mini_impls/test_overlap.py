@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from overlap import Overlap
 from test_pipeline import make_optimizer, make_pipeline
 from torch import nn
 
 from mini_impls import model, pipeline, sequence_parallel, tensor_parallel
 from mini_impls.ddp import DistributedDataParallel
+from mini_impls.faults.overlap import Overlap
 from mini_impls.fsdp import fully_shard
 from mini_impls.fsdp_flat import fully_shard_flat
 from mini_impls.model import GPTConfig, build_model, compute_loss, make_batch

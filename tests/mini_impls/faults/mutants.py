@@ -8,6 +8,9 @@ import test_collectives
 import test_ddp
 import test_fsdp
 import test_fsdp_flat
+import test_fsdp_state
+import test_inference
+import test_overlap
 import test_pipeline
 import test_sequence_parallel
 import test_tensor_parallel
@@ -42,6 +45,9 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
     "ddp/sum-for-mean": test_ddp.test_unused_frozen_and_buffers,
     "ddp/no-overlap": lambda pool: test_ddp.test_each_gradient_is_sent_once_and_early(
         pool, ddp_trained, test_ddp.CONFIG
+    ),
+    "ddp/blocking-wait": lambda pool: (
+        test_overlap.test_backward_goes_on_while_calls_are_under_way(pool, "ddp")
     ),
     "ddp/unflushed-bucket": in_every_rank(
         "test_ddp",
@@ -87,6 +93,15 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
     ),
     "pipeline/schedule-leak": in_every_rank(
         "test_schedules", "test_peak_in_flight_equals_the_formula"
+    ),
+    "schedules/eager-weights": in_every_rank(
+        "test_schedules", "test_docstrings_draw_what_is_yielded"
+    ),
+    "fsdp_state/local-norm": lambda pool: (
+        test_fsdp_state.test_clips_by_the_norm_of_all_gradients(pool, 2.0, 0.7)
+    ),
+    "inference/overwritten-cache": lambda pool: (
+        test_inference.test_tokens_are_those_of_one_process_without_a_cache(pool, 1)
     ),
     "collectives/send-order": lambda pool: (
         test_collectives.test_ring_adds_in_the_order_of_gloo_for_any_dtype(

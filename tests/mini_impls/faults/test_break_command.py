@@ -51,6 +51,7 @@ def test_json_alone_is_printed(capfd, real_cache):
     found = json.loads(capfd.readouterr().out)
     assert found["symptoms"] == ["memory"]
     assert (found["shown"], found["prediction"]) == ([2], 2)
+    assert found["why_not"] is None
     held = [rank["bytes of optimizer state"] for rank in found["measured_right"]]
     full = {rank["bytes of optimizer state"] for rank in found["measured_wrong"]}
     assert len(full) == 1
@@ -71,6 +72,9 @@ def test_a_deadlock_ends_and_is_told(capfd, real_cache):
     assert "the ranks wait for one another" in out
     assert "it stood in communicate" in out
     assert "You said 1: wrong." in out
+    assert (
+        "Not so: it would be no measure that differs between the two runs; the" in out
+    )
     assert "Shown: 3  It hangs" in out
     assert "reqs = torch.distributed.batch_isend_irecv(ops)" in out
 

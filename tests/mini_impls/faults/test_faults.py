@@ -8,7 +8,7 @@ from mini_impls.faults.fault import MINIS_ROOT, Mutant, find, install
 from mini_impls.faults.known import FAULTS
 from mini_impls.faults.run import observe, run_work
 from mini_impls.faults.show import resolve_guards
-from mini_impls.faults.symptoms import SYMPTOMS, Outcome, shown
+from mini_impls.faults.symptoms import SYMPTOMS, Outcome, refutation, shown
 from mini_impls.faults.work import WORKS
 from readerkit.commands.library import open_library
 
@@ -81,12 +81,26 @@ def test_fault_shows_one_of_its_answers_and_a_check_fails(
     try:
         if not hangs:
             wrong = Outcome(pool.run(run_work, fault.work, None, 30.0))
-            assert len(shown(right, wrong, [c.symptom for c in fault.choices])) == 1
+            symptoms = [c.symptom for c in fault.choices]
+            (index,) = shown(right, wrong, symptoms)
+            for symptom in (*symptoms[:index], *symptoms[index + 1 :]):
+                assert_refuted(right, wrong, symptom)
         with pytest.raises(AssertionError) as caught:
             check(pool)
         assert hangs or "gave no answer" not in str(caught.value), "it was only slow"
     finally:
         pool.close()
+
+
+def assert_refuted(right, wrong, symptom):
+    """A wrong answer is told what it would have been, and what was measured instead."""
+    names = SYMPTOMS[symptom].measures
+    told_by = [n for n in right.ranks[0] if names and n.startswith(names)]
+    assert told_by or symptom in ("hang", "error", "nothing"), "the work measures none"
+    text = refutation(right, wrong, symptom)
+    assert text.startswith(f"it would be {SYMPTOMS[symptom].sign}; ")
+    for name in told_by:
+        assert f"{name} is " in text
 
 
 @pytest.mark.slow

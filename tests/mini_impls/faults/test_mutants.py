@@ -22,6 +22,7 @@ from mutants import in_every_rank
 
 from mini_impls.faults.fault import Fault, Mutant
 from readerkit.anchors import Anchor
+from readerkit.git_names import parse_path
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,9 @@ class Wrong:
     world_size: int = 2
 
     def make(self) -> Mutant:
-        at = Anchor(f"mini_impls/{self.mini}.py", self.symbol, code=self.code)
+        at = Anchor(
+            parse_path(f"mini_impls/{self.mini}.py"), self.symbol, code=self.code
+        )
         return Mutant.make(Fault(self.mini, "", "", at, self.lines, "", (), "", ()))
 
 
