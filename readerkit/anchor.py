@@ -5,12 +5,15 @@ Apart from ``anchors``, which finds the lines: who speaks of places needs no par
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from msgspec import Meta, convert, to_builtins
 
 from readerkit.errors import AnchorError
 from readerkit.git_names import TreePath, parse_path
+from readerkit.model import Count, Model, Problem, Text, pattern
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,29 +29,42 @@ class Span:
         return f"{self.path}:{self.first}-{self.last}"
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(Model, frozen=True, rename={"start": "from", "stop": "to"}):
     """How an annotation names a place: never by line number.
 
     >>> Anchor(file="a.py", symbol="Linear.forward", code="all_reduce(...)")
     Anchor(file='a.py', symbol='Linear.forward', code='all_reduce(...)', ...)
     """
 
-    file: TreePath
-    symbol: str | None = None
+    file: Annotated[
+        TreePath,
+        pattern("^\\S([\\s\\S]*\\S)?$"),
+        Meta(description="Path from the root of the upstream."),
+    ]
+    symbol: Annotated[
+        Text | None,
+        Meta(description="A definition: Class.method, outer.inner."),
+    ] = None
     """A class or function, nested names joined by dots; alone: the whole definition."""
-    code: str | None = None
+    code: Annotated[
+        Text | None, Meta(description="A pattern; ... stands for anything.")
+    ] = None
     """A pattern that matches one node inside the symbol, or inside the file."""
-    start: str | None = None
-    """``from`` in YAML: the pattern where a range begins."""
-    stop: str | None = None
-    """``to`` in YAML: the pattern where a range ends."""
-    query: str | None = None
-    """A tree-sitter query with one ``@anchor`` capture."""
-    nth: int | None = None
-    """Which of equal matches, from 1: of the symbol, code, query or ``from``."""
-    to_nth: int | None = None
-    """Which of equal matches of ``to``, counted from the range's start."""
+    start: Annotated[
+        Text | None, Meta(description="The pattern where a range begins.")
+    ] = None
+    stop: Annotated[Text | None, Meta(description="The pattern where it ends.")] = None
+    query: Annotated[
+        Text | None, Meta(description="A tree-sitter query with one @anchor capture.")
+    ] = None
+    nth: Annotated[
+        Count | None, Meta(description="Which of equal matches, from 1.")
+    ] = None
+    """Of the symbol, code, query or ``from``."""
+    to_nth: Annotated[
+        Count | None, Meta(description="Which of equal matches of 'to', from 1.")
+    ] = None
+    """Counted from the range's start."""
 
     @classmethod
     def parse(cls, value: Mapping[str, Any]) -> Anchor:
@@ -58,41 +74,40 @@ class Anchor:
             AnchorError: keys that contradict each other, or a path that leaves the
                 upstream.
         """
-        given = {_FIELD_OF.get(key, key): item for key, item in value.items()}
-        try:
-            anchor = cls(**{**given, "file": parse_path(given.get("file"))})
-        except ValueError as error:
-            raise AnchorError(str(error)) from None
-        ways = [
-            name
-            for name, used in (
-                ("code", anchor.code),
-                ("from/to", anchor.start or anchor.stop),
-                ("query", anchor.query),
-            )
-            if used is not None
-        ]
-        if len(ways) > 1:
-            raise AnchorError(
-                f"got {' and '.join(ways)} together, expected one of them"
-            )
-        if (anchor.start is None) != (anchor.stop is None):
-            got, missing = ("from", "to") if anchor.start else ("to", "from")
-            raise AnchorError(f"got '{got}' alone, expected '{missing}' beside it")
-        if not ways and anchor.symbol is None:
-            raise AnchorError(
-                "got a file alone, expected a symbol, code, from and to, or a query"
-            )
-        if anchor.to_nth is not None and anchor.stop is None:
-            raise AnchorError("got 'to_nth' without 'to', expected a range")
+        anchor = convert(value, cls)
+        if contradiction := anchor.contradiction():
+            raise AnchorError(contradiction)
         return anchor
+
+    def contradiction(self) -> str:
+        """Return how its keys contradict each other, or its path leaves; or nothing."""
+        try:
+            parse_path(self.file)
+        except ValueError as error:
+            return str(error)
+        given = (self.code, self.start or self.stop, self.query)
+        pairs = zip(("code", "from/to", "query"), given, strict=True)
+        ways = [name for name, used in pairs if used is not None]
+        if len(ways) > 1:
+            return f"got {' and '.join(ways)} together, expected one of them"
+        if (self.start is None) != (self.stop is None):
+            got, missing = ("from", "to") if self.start else ("to", "from")
+            return f"got '{got}' alone, expected '{missing}' beside it"
+        if not ways and self.symbol is None:
+            return "got a file alone, expected a symbol, code, from and to, or a query"
+        if self.to_nth is not None and self.stop is None:
+            return "got 'to_nth' without 'to', expected a range"
+        return ""
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield its contradiction."""
+        if contradiction := self.contradiction():
+            yield f"anchor: {contradiction}", "", ""
 
     def to_yaml(self) -> dict[str, str | int]:
         """Return the mapping that ``parse`` reads, without empty keys."""
-        items = ((f.name, getattr(self, f.name)) for f in fields(self))
-        return {
-            _KEY_OF.get(name, name): item for name, item in items if item is not None
-        }
+        mapping: dict[str, str | int] = to_builtins(self)
+        return mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +124,3 @@ class Fingerprint:
     """Of the nearest lines with tokens below it."""
     symbol: str
     """Of the smallest definition around the span; empty at module level."""
-
-
-_KEY_OF = {"start": "from", "stop": "to"}
-_FIELD_OF = {key: name for name, key in _KEY_OF.items()}

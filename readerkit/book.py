@@ -12,17 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from readerkit.anchor import Anchor, Span
-from readerkit.annotations import (
-    Annotation,
-    Comparison,
-    Concept,
-    Difference,
-    Mirror,
-    Reference,
-)
+from readerkit.content.annotations import Annotation, Comparison, Concept, Reference
+from readerkit.content.mirrors import Difference, Mirror
+from readerkit.content.translations import Translation
 from readerkit.errors import AnchorError, ContentError, Fault
 from readerkit.git_names import NO_BLOB, NO_COMMIT, BlobId, TreePath
-from readerkit.translations import Translation
 from readerkit.upstreams import Lock, LockedAnchor, Upstream
 from readerkit.upstreams.store import blob_id
 
@@ -78,8 +72,9 @@ class Book:
             (mirror.id, difference)
             for mirror in self.mirrors.values()
             for section in mirror.sections
-            for difference in section.differences
-            if difference.comparison == comparison
+            for allowed in section.differences
+            if comparison in allowed.comparisons
+            for difference in allowed.each()
         ]
 
     def home_of(self, path: str) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from readerkit.anchor import Span
-from readerkit.annotations import Annotation, Mirror
+from readerkit.content.annotations import Annotation
+from readerkit.content.mirrors import Mirror
 from readerkit.lit import MINIS, LitLines, lit
 from readerkit.records import Record
 
@@ -66,9 +67,7 @@ class Related:
 
 def related(mirror: Mirror, evidence: Mapping[str, Evidence]) -> list[Related]:
     """Return the records that bear on a mirror, its own before the others."""
-    named = {
-        event.comparison for section in mirror.sections for event in section.events
-    }
+    named = {name for section in mirror.sections for name, _ in section.named_events()}
     main = main_mini(mirror)
     shown = {anchor.file for section in mirror.sections for anchor in section.mini}
     found = []

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from readerkit.anchor import Span
-from readerkit.annotations import Event as Named
-from readerkit.annotations import Mirror, MirrorSection
+from readerkit.content.mirrors import Mirror, MirroredEvent, MirrorSection
 from readerkit.errors import Fault
 from readerkit.git_names import BlobId, CommitId, TreePath
 from readerkit.numbers import format_bytes
@@ -185,7 +184,7 @@ def lit_section(records: Iterable[Record], section: MirrorSection) -> list[LitSe
     """Return what both sides sent of the events that belong to a section."""
     found = []
     for record in records:
-        named = [e for e in section.events if e.comparison == record.comparison]
+        named = [e for e in section.events if record.comparison in e.comparisons]
         if named:
             sides = [
                 tuple(_totals(_fitting(events, named)) for events in side)
@@ -198,11 +197,13 @@ def lit_section(records: Iterable[Record], section: MirrorSection) -> list[LitSe
     return found
 
 
-def _fitting(events: Sequence[Event], named: Sequence[Named]) -> Iterable[Event]:
+def _fitting(
+    events: Sequence[Event], named: Sequence[MirroredEvent]
+) -> Iterable[Event]:
     return (event for event in events if any(belongs(event, name) for name in named))
 
 
-def belongs(event: Event, named: Named) -> bool:
+def belongs(event: Event, named: MirroredEvent) -> bool:
     """Tell whether a mirror's section means such an event."""
     return (event.phase, event.op) == (named.phase, named.op) and (
         named.group in ("", event.group)
@@ -222,17 +223,15 @@ def unseen_events(mirrors: Iterable[Mirror], records: Iterable[Record]) -> list[
     faults = []
     for mirror in mirrors:
         for section in mirror.sections:
-            for named in section.events:
-                events = seen.get(named.comparison)
+            for name, named in section.named_events():
+                events = seen.get(name)
                 if events is None:
                     problem = "a comparison without a record"
                 elif not any(belongs(event, named) for event in events):
                     problem = "an event that its record does not show"
                 else:
                     continue
-                got = " ".join(
-                    filter(None, (named.comparison, named.phase, named.op, named.group))
-                )
+                got = " ".join(filter(None, (name, named.phase, named.op, named.group)))
                 faults.append(section.place.fault(problem, got))
     return faults
 

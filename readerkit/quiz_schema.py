@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta
+
+from readerkit.content.kind import Kind
 from readerkit.shapes import (
     ANCHOR_KEYS,
     CITED,
@@ -163,7 +166,7 @@ def _rule(kind: str) -> dict[str, Any]:
     return where("type", (kind,), required=required, properties=others)
 
 
-QUESTIONS = list_of(
+QUESTION_LIST = list_of(
     {
         **object_of(
             [
@@ -178,7 +181,7 @@ QUESTIONS = list_of(
             id={**ID, "description": "Unique in the bank; never changes."},
             type={"enum": list(TYPES)},
             objective=ID,
-            concepts={**IDS, "minItems": 1},
+            concepts={**IDS, "items": {**ID, "title": "concept"}, "minItems": 1},
             difficulty={"enum": [1, 2, 3]},
             prompt={**TEXT, "description": "{name} shows a parameter."},
             explanation=TEXT,
@@ -196,7 +199,7 @@ QUESTIONS = list_of(
     }
 )
 
-BANK = object_of(
+_BANK = object_of(
     ["phase", "version", "title", "pass", "count", "exam", "objectives"],
     phase={**COUNT, "maximum": 999},
     version={**COUNT, "description": "Raised when a change would alter variants."},
@@ -208,4 +211,12 @@ BANK = object_of(
         object_of(["id", "title", "source"], id=ID, title=TEXT, source=TEXT),
         minItems=1,
     ),
+)
+
+QUESTIONS: Kind[dict[str, Any]] = Kind(
+    "questions",
+    Annotated[dict[str, Any], Meta(extra_json_schema=QUESTION_LIST["items"])],
+)
+BANK: Kind[dict[str, Any]] = Kind(
+    "bank", Annotated[dict[str, Any], Meta(extra_json_schema=_BANK)], "one"
 )

@@ -7,30 +7,35 @@ references, sections, concepts, cycles. Nothing here touches a disk.
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Callable, Iterable, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from readerkit.annotations import (
+from msgspec.structs import replace
+
+from readerkit.book import Book
+from readerkit.content.annotations import (
+    ANNOTATIONS,
+    COMPARISONS,
+    CONCEPTS,
+    REFERENCES,
     Annotation,
+    Citation,
     Comparison,
     Concept,
-    Mirror,
-    Place,
     Reference,
-    parse_annotation,
-    parse_comparison,
-    parse_concept,
-    parse_mirror,
-    parse_reference,
-    sound_part,
 )
-from readerkit.book import Book
-from readerkit.document import Kind, Path, YamlFile
+from readerkit.content.kind import Document, E, Kind, Place
+from readerkit.content.kinds import BY_NAME, UPSTREAMS, kind_of
+from readerkit.content.mirrors import MIRROR, Mirror
+from readerkit.content.translations import (
+    CONCEPT_TRANSLATION,
+    NOTE_TRANSLATION,
+    Translation,
+)
+from readerkit.document import Path
 from readerkit.errors import ContentError, Fault
-from readerkit.translations import Translation
 from readerkit.upstreams import Lock, Upstream
 
 
@@ -54,17 +59,20 @@ class BookFile:
         return self.shown or self.path
 
 
-Read = Callable[[BookFile, Kind], YamlFile]
-"""Turns the bytes of a file into a document held against the schema of its kind."""
+class Read(Protocol):
+    """Turns the bytes of a file into a document held against the model of its kind."""
+
+    def __call__(self, file: BookFile, kind: Kind[E], /) -> Document[E]:
+        """Return the document; ContentError for a file that is no YAML."""
 
 
-def read_strictly(file: BookFile, kind: Kind) -> YamlFile:
-    """Return a file's document, parsed and held against its schema.
+def read_strictly(file: BookFile, kind: Kind[E]) -> Document[E]:
+    """Return a file's document, parsed and held against its model.
 
     Raises:
         ContentError: a file that is no YAML.
     """
-    from readerkit.schema import read_document  # brings the parser and the validator
+    from readerkit.content.read import read_document  # brings parser and validator
 
     return read_document(file.data, file.name, kind)
 
@@ -96,25 +104,25 @@ def read_book(
     return reader.book(), reader.faults
 
 
-Entry = TypeVar("Entry", Annotation, Comparison, Mirror, Concept, Reference)
+Written = TypeVar("Written", Annotation, Comparison, Mirror, Concept, Reference)
 
 
 @dataclass(frozen=True, slots=True)
-class _Written(Generic[Entry]):
+class _Written(Generic[Written]):
     """An entry, and where it is written."""
 
-    entry: Entry
-    document: YamlFile
+    entry: Written
+    document: Document[Written]
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class _Translated:
-    """A sidecar: what its ids name, and in which language."""
+    """A sidecar: of which kind, and in which language."""
 
-    kind: Kind
+    kind: Kind[Any]
     language: str
-    document: YamlFile
+    document: Document[Translation]
 
 
 @dataclass(slots=True)
@@ -133,7 +141,7 @@ class _Reader:
     references: list[_Written[Reference]] = field(default_factory=list)
     comparisons: list[_Written[Comparison]] = field(default_factory=list)
     translated: list[_Translated] = field(default_factory=list)
-    unread: set[Kind] = field(default_factory=set)
+    unread: set[Kind[Any]] = field(default_factory=set)
     """Kinds of files of which one could not be read: what it names is not known."""
     refused: set[str] = field(default_factory=set)
     """Ids of entries with faults: they exist, whatever of them could be read."""
@@ -146,19 +154,19 @@ class _Reader:
             {m.entry.id: m.entry for m in self.mirrors},
             {c.entry.id: c.entry for c in self.concepts},
             {r.entry.key: r.entry for r in self.references},
-            self._translations("translation"),
-            self._translations("concept-translation"),
+            self._translations(NOTE_TRANSLATION),
+            self._translations(CONCEPT_TRANSLATION),
             {c.entry.name: c.entry for c in self.comparisons},
         )
 
-    def _translations(self, kind: Kind) -> dict[str, dict[str, Translation]]:
+    def _translations(self, kind: Kind[Any]) -> dict[str, dict[str, Translation]]:
         """Return one kind of translations: language to id."""
         found: dict[str, dict[str, Translation]] = {}
         for each in self.translated:
-            if each.kind == kind:
-                entries = each.document.value.items()
-                parsed = {name: Translation.parse(entry) for name, entry in entries}
-                found.setdefault(each.language, {}).update(parsed)
+            if each.kind is kind:
+                entries = each.document.entries.items()
+                texts = {str(key): entry for (key,), entry in entries}
+                found.setdefault(each.language, {}).update(texts)
         return found
 
     def read(self, file: BookFile) -> None:
@@ -193,68 +201,46 @@ class _Reader:
             self.unread.add(kind)
             raise
         self.faults += document.faults
-        if None in document.broken:
+        self.refused |= document.refused
+        if document.is_broken:
             self.unread.add(kind)
-        elif kind == "mirror":
-            if not document.broken:
-                self.mirrors.append(_Written(parse_mirror(document), document, ()))
-        elif kind in ("translation", "concept-translation"):
-            texts = (document.value or {}).items()
-            sound = {key: text for key, text in texts if key not in document.broken}
+        elif kind in (NOTE_TRANSLATION, CONCEPT_TRANSLATION):
             language = file.path.split(".")[-2]
-            document = replace(document, value=sound)
             self.translated.append(_Translated(kind, language, document))
         else:
-            for index, entry in enumerate(document.value or ()):
-                if index in document.broken:
-                    self.refused |= _names(entry)
-                if kind == "annotations" and isinstance(entry, dict):
-                    self._read_note(file, document, index)
-                elif index not in document.broken:
-                    self._read_entry(file, kind, document, index)
+            for path, entry in document.entries.items():
+                self._take(file, kind, _Written(entry, document, path))
+            for path, part in document.partial.items():
+                self._take(file, kind, _Written(part, document, path))
 
-    def _read_entry(
-        self, file: BookFile, kind: Kind, document: YamlFile, index: int
-    ) -> None:
-        entry = document.value[index]
-        try:
-            if kind == "concepts":
-                concept = parse_concept(document, index)
-                self.concepts.append(_Written(concept, document, (index,)))
-            elif kind == "comparisons":
-                comparison = parse_comparison(document, index)
-                self.comparisons.append(_Written(comparison, document, (index,)))
-            elif kind == "references":
-                work = parse_reference(document, index)
-                self.references.append(_Written(work, document, (index,)))
-            elif entry["name"] in self.upstreams:
-                got = f"'{entry['name']}'"
-                fault = document.fault(
-                    (index,), "a duplicate upstream", got, "each once"
-                )
-                self.faults.append(fault)
-            else:
-                self.upstreams[entry["name"]] = _upstream(document, index)
-        except ContentError as error:
-            self.faults += error.faults
-            self.refused |= _names(entry)
+    def _take(self, file: BookFile, kind: Kind[Any], written: _Written[Any]) -> None:
+        if kind is ANNOTATIONS:
+            self._take_note(file, written)
+        elif kind is CONCEPTS:
+            self.concepts.append(written)
+        elif kind is COMPARISONS:
+            self.comparisons.append(written)
+        elif kind is REFERENCES:
+            self.references.append(written)
+        elif kind is MIRROR:
+            self.mirrors.append(written)
+        else:
+            self._take_upstream(written.entry, written)
 
-    def _read_note(self, file: BookFile, document: YamlFile, index: int) -> None:
-        """Read a note; of one with faults what fits, so that all of them are told."""
-        entry, upstream = document.value[index], file.path.split("/")[1]
-        part = sound_part(document, index)
-        try:
-            note = parse_annotation(part, index, upstream, mine=file.mine)
-        except ContentError as error:
-            self.faults += error.faults
-            self.refused |= _names(entry)
-            document.misfits.add((index, "at"))
-            part = sound_part(document, index)
-            note = parse_annotation(part, index, upstream, mine=file.mine)
-        misfits = {path[:2] for path in document.misfits}
-        stands = "at" in entry and (index, "at") not in misfits
-        notes = self.annotations if stands else self.unplaced
-        notes.append(_Written(note, document, (index,)))
+    def _take_note(self, file: BookFile, written: _Written[Annotation]) -> None:
+        upstream = file.path.split("/")[1]
+        note = replace(written.entry, upstream=upstream, mine=file.mine)
+        is_unplaced = (*written.path, "at") in written.document.stand_ins
+        notes = self.unplaced if is_unplaced else self.annotations
+        notes.append(_Written(note, written.document, written.path))
+
+    def _take_upstream(self, upstream: Upstream, written: _Written[Any]) -> None:
+        if upstream.name in self.upstreams:
+            what, got = "a duplicate upstream", f"'{upstream.name}'"
+            fault = written.document.fault(written.path, what, got, "each once")
+            self.faults.append(fault)
+        else:
+            self.upstreams[upstream.name] = upstream
 
     # --- links between files ---
 
@@ -265,34 +251,35 @@ class _Reader:
         self._check_unique((c.entry.id, c.entry.place) for c in self.concepts)
         self._check_unique((r.entry.key, r.entry.place) for r in self.references)
         self._check_unique((c.entry.name, c.entry.place) for c in self.comparisons)
-        concepts = _Names("concept", "concepts", {c.entry.id for c in self.concepts})
-        works = _Names(
-            "reference", "references", {r.entry.key for r in self.references}
-        )
+        concepts = _Names("concept", CONCEPTS, {c.entry.id for c in self.concepts})
+        works = _Names("reference", REFERENCES, {r.entry.key for r in self.references})
         notes = _Names(
-            "annotation", "annotations", {a.entry.id for a in self.annotations}
+            "annotation", ANNOTATIONS, {a.entry.id for a in self.annotations}
         )
-        comparisons = _Names(
-            "comparison", "comparisons", {c.entry.name for c in self.comparisons}
+        compared = _Names(
+            "comparison", COMPARISONS, {c.entry.name for c in self.comparisons}
         )
-        for annotation in (*self.annotations, *self.unplaced):
-            self._check_upstream(annotation.entry)
-            self._check_names(annotation, ("concepts",), concepts)
-            self._check_citations(annotation, works)
+        for note in (*self.annotations, *self.unplaced):
+            self._check_upstream(note.entry)
+            self._check_names(note, ("concepts",), note.entry.concepts, concepts)
+            self._check_citations(note, note.entry.references, works)
         for concept in self.concepts:
-            self._check_names(concept, ("requires",), concepts)
-            self._check_names(concept, ("recurs",), concepts)
-            self._check_citations(concept, works)
+            self._check_names(concept, ("requires",), concept.entry.requires, concepts)
+            self._check_names(concept, ("recurs",), concept.entry.recurs, concepts)
+            self._check_citations(concept, concept.entry.references, works)
         for mirror in self.mirrors:
-            self._check_names(mirror, ("concepts",), concepts)
-            for index in range(len(mirror.entry.sections)):
-                self._check_names(mirror, ("sections", index, "upstream"), notes)
+            self._check_names(mirror, ("concepts",), mirror.entry.concepts, concepts)
+            for index, section in enumerate(mirror.entry.sections):
+                at: Path = ("sections", index)
+                self._check_names(mirror, (*at, "upstream"), section.upstream, notes)
                 for key in ("events", "differences"):
-                    self._check_compared(mirror, ("sections", index, key), comparisons)
-            self._check_minis(mirror)
+                    for number, entry in enumerate(getattr(section, key)):
+                        path = (*at, key, number, "comparisons")
+                        self._check_names(mirror, path, entry.comparisons, compared)
+            self._check_minis(mirror.entry)
         self._check_locks()
-        self._check_translations("translation", notes)
-        self._check_translations("concept-translation", concepts)
+        self._check_translations(NOTE_TRANSLATION, notes)
+        self._check_translations(CONCEPT_TRANSLATION, concepts)
         self._check_cycles()
 
     def _check_unique(self, named: Iterable[tuple[str, Place]]) -> None:
@@ -306,7 +293,7 @@ class _Reader:
 
     def _check_upstream(self, annotation: Annotation) -> None:
         known = {*self.upstreams, *self.refused}
-        if annotation.upstream not in known and "upstreams" not in self.unread:
+        if annotation.upstream not in known and UPSTREAMS not in self.unread:
             got = f"folder '{annotation.upstream}'"
             expected = "one of " + ", ".join(self.upstreams)
             self.faults.append(
@@ -318,29 +305,26 @@ class _Reader:
         return is_unsure or name in known.names
 
     def _check_names(
-        self, written: _Written[Entry], below: Path, known: _Names
+        self,
+        written: _Written[Written],
+        below: Path,
+        names: Sequence[str],
+        known: _Names,
     ) -> None:
         """Check a list of names, which stands at ``below`` in an entry."""
-        path: Path = (*written.path, *below)
-        for index, name in enumerate(written.document.find(path) or ()):
+        for index, name in enumerate(names):
             if not self._is_known(name, known):
-                problem = known.unknown(name)
-                self.faults.append(written.document.fault((*path, index), *problem))
+                path = (*written.path, *below, index)
+                fault = written.document.fault(path, *known.unknown(name))
+                self.faults.append(fault)
 
-    def _check_compared(
-        self, mirror: _Written[Mirror], below: Path, known: _Names
-    ) -> None:
-        """Check the comparisons that each entry of a list names."""
-        for index in range(len(mirror.document.find(below) or ())):
-            self._check_names(mirror, (*below, index, "comparisons"), known)
-
-    def _check_minis(self, mirror: _Written[Mirror]) -> None:
+    def _check_minis(self, mirror: Mirror) -> None:
         """Check that some folder of the book holds each mini."""
         folders = [each for each in self.upstreams.values() if each.folder]
-        if "upstreams" in self.unread:
+        if UPSTREAMS in self.unread:
             return
         expected = "a file of " + ", ".join(each.name for each in folders)
-        for section in mirror.entry.sections:
+        for section in mirror.sections:
             for anchor, place in zip(section.mini, section.places, strict=True):
                 if not any(each.includes(anchor.file) for each in folders):
                     what = "a mini that no folder of upstreams.yaml includes"
@@ -351,30 +335,38 @@ class _Reader:
     def _check_locks(self) -> None:
         known = {*self.upstreams, *self.refused}
         for name, file in self.lock_files.items():
-            if name not in known and "upstreams" not in self.unread:
+            if name not in known and UPSTREAMS not in self.unread:
                 got, expected = f"'{name}'", "one of " + ", ".join(self.upstreams)
                 fault = Fault(file, 1, 1, "a lock of no upstream", got, expected)
                 self.faults.append(fault)
 
-    def _check_translations(self, kind: Kind, known: _Names) -> None:
-        first: dict[tuple[str, str], Place] = {}
+    def _check_translations(self, kind: Kind[Any], known: _Names) -> None:
+        first: dict[tuple[str, str], tuple[Document[Translation], Path]] = {}
         for each in self.translated:
-            for key in each.document.value if each.kind == kind else ():
-                place = Place(each.document.file, *each.document.key_mark((key,)))
+            for path in each.document.entries if each.kind is kind else ():
+                key = str(path[0])
                 if not self._is_known(key, known):
-                    self.faults.append(place.fault(*known.unknown(key)))
-                before = first.setdefault((each.language, key), place)
-                if before is not place:
-                    got = f"'{key}', first at {before.file}:{before.line}"
-                    fault = place.fault("a duplicate translation", got, "each id once")
+                    fault = each.document.key_fault(path, *known.unknown(key))
+                    self.faults.append(fault)
+                before, at = first.setdefault(
+                    (each.language, key), (each.document, path)
+                )
+                if before is not each.document:
+                    line = before.key_fault(at, "", "", "").line
+                    got = f"'{key}', first at {before.file}:{line}"
+                    what = "a duplicate translation"
+                    fault = each.document.key_fault(path, what, got, "each id once")
                     self.faults.append(fault)
 
     def _check_citations(
-        self, written: _Written[Annotation] | _Written[Concept], known: _Names
+        self,
+        written: _Written[Written],
+        citations: Sequence[Citation],
+        known: _Names,
     ) -> None:
         works = {work.entry.key: work.entry for work in self.references}
         document = written.document
-        for index, citation in enumerate(written.entry.references):
+        for index, citation in enumerate(citations):
             at: Path = (*written.path, "references", index)
             if not self._is_known(citation.key, known):
                 problem = known.unknown(citation.key)
@@ -410,7 +402,7 @@ class _Names:
     """The names that something may be called by."""
 
     what: str
-    kind: Kind
+    kind: Kind[Any]
     """The kind of file that gives these names."""
     names: Set[str]
 
@@ -421,51 +413,17 @@ class _Names:
         return f"unknown {self.what}", f"'{name}'{hint}", f"a known {self.what}"
 
 
-def _upstream(document: YamlFile, index: int) -> Upstream:
-    """Return an entry that fits its schema as an upstream.
-
-    Raises:
-        ContentError: a glob or a licence that could lead out of it.
-    """
-    entry = document.value[index]
-    try:
-        return Upstream.parse(entry)
-    except ValueError as error:
-        raise ContentError(
-            [document.fault((index,), f"{entry['name']}: {error}")]
-        ) from None
-
-
-def _names(entry: Any) -> set[str]:
-    """Return what an entry with faults is called, as far as it says so."""
-    given = entry if isinstance(entry, dict) else {}
-    names = (given.get(key) for key in ("id", "key", "name"))
-    return {name for name in names if isinstance(name, str)}
-
-
 def _unreadable(file: BookFile) -> tuple[str, str, str]:
     """Return a fault's what, got and expected for a file that cannot be read."""
     return "cannot be read", file.problem, "a regular file that may be read"
 
 
-def _kind(file: BookFile) -> Kind:
+def _kind(file: BookFile) -> Kind[Any]:
     """Tell what a file is from where it stands."""
-    _, *folders, name = file.path.split("/")
-    if len(folders) == 1 and name.endswith(".yaml"):
-        if name.count(".") > 1:
-            return "translation"
-        return "mirror" if folders == ["mirrors"] else "annotations"
-    kinds: dict[str, Kind] = {
-        "comparisons.yaml": "comparisons",
-        "concepts.yaml": "concepts",
-        "concepts.<language>.yaml": "concept-translation",
-        "references.yaml": "references",
-        "upstreams.yaml": "upstreams",
-    }
-    general = re.sub(r"^concepts\.[A-Za-z-]+\.yaml$", "concepts.<language>.yaml", name)
-    if folders or general not in kinds:
-        expected = f"{', '.join(kinds)}, <upstream>/<topic>.yaml or mirrors/<idea>.yaml"
-        raise ContentError(
-            [Fault(file.name, 1, 1, "a file nobody reads", "", expected)]
-        )
-    return kinds[general]
+    kind = kind_of(file.path)
+    if kind is None:
+        names = ", ".join(BY_NAME)
+        expected = f"{names}, <upstream>/<topic>.yaml or mirrors/<idea>.yaml"
+        fault = Fault(file.name, 1, 1, "a file nobody reads", "", expected)
+        raise ContentError([fault])
+    return kind

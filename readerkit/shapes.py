@@ -45,5 +45,5 @@ ANCHOR_KEYS: dict[str, Any] = {
     "to_nth": {**COUNT, "description": "Which of equal matches of 'to', from 1."},
 }
 ANCHOR = object_of(["file"], **ANCHOR_KEYS)
-CITED = list_of(object_of(["key"], key=ID, section=TEXT))
+CITED = list_of(object_of(["key"], key={**ID, "title": "reference"}, section=TEXT))
 IDS = list_of(ID, uniqueItems=True)

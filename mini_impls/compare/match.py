@@ -8,7 +8,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from readerkit.annotations import Difference, DifferenceKind
+from readerkit.content.mirrors import Difference
+from readerkit.content.vocabulary import DifferenceKind
 from readerkit.records import Event, Match, SideName
 
 

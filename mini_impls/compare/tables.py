@@ -9,7 +9,7 @@ from mini_impls.compare.match import align, excuses
 from mini_impls.compare.watch import SIDES, RankResult, SideResult
 from mini_impls.compare.wire import INSIDE, gloo_bytes, ring_bytes
 from mini_impls.schedules import Step, get_bubble, get_timeline
-from readerkit.annotations import Difference
+from readerkit.content.mirrors import Difference
 from readerkit.records import (
     Category,
     Held,

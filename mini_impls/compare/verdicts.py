@@ -10,7 +10,7 @@ from mini_impls.compare.sides import Comparison
 from mini_impls.compare.tables import Known, Tables, sides_of
 from mini_impls.compare.watch import SIDES, RankResult, largest
 from mini_impls.compare.wire import HEADER_BYTES
-from readerkit.annotations import DifferenceKind
+from readerkit.content.vocabulary import DifferenceKind
 from readerkit.records import (
     Held,
     Outcome,

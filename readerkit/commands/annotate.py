@@ -13,16 +13,22 @@ from readerkit.commands.options import book_option, json_option
 if TYPE_CHECKING:
     from readerkit.book import Note, Sources
     from readerkit.commands.library import Library
-    from readerkit.document import Kind
+    from readerkit.content.kind import Kind
     from readerkit.upstreams import Upstream
 
-EDITED = (
+KINDS = (
     "annotations",
     "translation",
-    "concept-translation",
-    "route-translation",
-    "diagram-translation",
     "mirror",
+    "concepts",
+    "concept-translation",
+    "references",
+    "comparisons",
+    "upstreams",
+    "diagram",
+    "diagram-translation",
+    "paths",
+    "route-translation",
 )
 
 
@@ -34,7 +40,7 @@ EDITED = (
 @click.option("--update-lock", is_flag=True, help="Write what anchors resolve to now.")
 @click.option(
     "--schema",
-    type=click.Choice(EDITED),
+    type=click.Choice(KINDS),
     help="Print the JSON Schema of such a file, with this book's ids, for an editor.",
 )
 @click.option("--lang", metavar="LANGUAGE", help="Show translated notes: es.")
@@ -46,7 +52,7 @@ def annotate(
     check: bool,
     strict: bool,
     update_lock: bool,
-    schema: Kind | None,
+    schema: str | None,
     lang: str | None,
     as_json: bool,
     book: Path | None,
@@ -166,12 +172,25 @@ def _check(
         print_report(report)
 
 
-def _print_schema(library: Library, kind: Kind) -> None:
-    from readerkit.schema import json_schema
+def _print_schema(library: Library, kind: str) -> None:
+    from readerkit.content.annotations import ANNOTATIONS
+    from readerkit.content.diagrams import DIAGRAM
+    from readerkit.content.kinds import BY_NAME
+    from readerkit.content.mirrors import MIRROR
+    from readerkit.content.reading_paths import PATHS
+    from readerkit.content.schema import json_schema
+    from readerkit.content.translations import (
+        DIAGRAM_TRANSLATION,
+        NOTE_TRANSLATION,
+        PATH_TRANSLATION,
+    )
 
+    known: list[Kind[Any]] = [ANNOTATIONS, NOTE_TRANSLATION, MIRROR, *BY_NAME.values()]
+    known += [DIAGRAM, DIAGRAM_TRANSLATION, PATHS, PATH_TRANSLATION]
     written = library.book
     choices = {"concepts": written.concepts, "references": written.references}
-    _print_json(json_schema(kind, **choices))
+    of_kind = next(each for each in known if each.name == kind)
+    _print_json(json_schema(of_kind, **choices))
 
 
 def _print_json(value: Any) -> None:

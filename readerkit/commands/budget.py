@@ -79,9 +79,10 @@ def _today() -> date:
 def _load_prices(path: Path | None) -> list[Price]:
     from readerkit.budget import Price
     from readerkit.commands.catalog import read_catalog, shipped
+    from readerkit.content.catalog import PRICES
 
-    document = read_catalog(path or shipped("prices.yaml"), "prices")
-    return [Price.parse(entry) for entry in document.value["prices"]]
+    prices = read_catalog(path or shipped("prices.yaml"), PRICES)["prices"]
+    return [Price.parse(entry) for entry in prices]
 
 
 def _take_job(given: dict[str, Any]) -> Job:

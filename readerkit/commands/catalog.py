@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from readerkit.document import Kind, YamlFile
+from readerkit.content.catalog import HARDWARE, MODELS
+from readerkit.content.kind import E, Kind
 from readerkit.errors import ContentError, EstimateError, ReaderkitError
 from readerkit.estimate.hardware import Cluster, Gpu
 from readerkit.estimate.quantity import check_choice
@@ -20,36 +21,36 @@ def shipped(name: str) -> Path:
     return CATALOG / name
 
 
-def read_catalog(path: Path, kind: Kind) -> YamlFile:
-    """Return a catalog file that fits its schema.
+def read_catalog(path: Path, kind: Kind[E]) -> E:
+    """Return what a catalog file holds.
 
     Raises:
         ContentError: every fault of the file.
         ReaderkitError: a file that cannot be read.
     """
-    from readerkit.schema import read_document
+    from readerkit.content.read import read_document
 
     try:
         data = path.read_bytes()
     except OSError as error:
         raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None
     document = read_document(data, str(path), kind)
-    if document.value is None and not document.faults:
+    if not data.strip() and not document.faults:
         document.faults.append(document.fault((), "the file is empty"))
     if document.faults:
         raise ContentError(document.faults)
-    return document
+    return document.value
 
 
 def load_gpus() -> dict[str, Gpu]:
     """Return the GPUs that ship."""
-    value = read_catalog(shipped("hardware.yaml"), "hardware").value
+    value = read_catalog(shipped("hardware.yaml"), HARDWARE)
     return {name: Gpu.parse(name, entry) for name, entry in value["gpus"].items()}
 
 
 def load_clusters() -> dict[str, Cluster]:
     """Return the clusters that ship."""
-    value = read_catalog(shipped("hardware.yaml"), "hardware").value
+    value = read_catalog(shipped("hardware.yaml"), HARDWARE)
     return _clusters(value, load_gpus())
 
 
@@ -72,7 +73,7 @@ def find_cluster(name: str) -> Cluster:
     if not _is_file(name):
         clusters = load_clusters()
         return clusters[check_choice("cluster", name.lower(), clusters)]
-    value = read_catalog(Path(name), "hardware").value
+    value = read_catalog(Path(name), HARDWARE)
     own = {key: Gpu.parse(key, entry) for key, entry in value.get("gpus", {}).items()}
     clusters = _clusters(value, load_gpus() | own)
     if len(clusters) != 1:
@@ -89,9 +90,9 @@ def find_model(name: str) -> dict[str, Any]:
         EstimateError: no such model, or a file with several.
     """
     if not _is_file(name):
-        models = read_catalog(shipped("models.yaml"), "models").value
+        models = read_catalog(shipped("models.yaml"), MODELS)
         return dict(models[check_choice("model", name.lower(), models)]["shape"])
-    models = read_catalog(Path(name), "models").value
+    models = read_catalog(Path(name), MODELS)
     if len(models) != 1:
         raise EstimateError(
             f"{name}: got {len(models)} models, expected the one to work with"
@@ -101,7 +102,7 @@ def find_model(name: str) -> dict[str, Any]:
 
 def load_models() -> dict[str, tuple[Shape, str]]:
     """Return the models that ship, each with its source."""
-    models = read_catalog(shipped("models.yaml"), "models").value
+    models = read_catalog(shipped("models.yaml"), MODELS)
     return {
         name: (Shape.parse(entry["shape"]), entry["source"])
         for name, entry in models.items()

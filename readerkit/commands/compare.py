@@ -12,7 +12,7 @@ from readerkit.commands.minis import named, one_of, run_module
 from readerkit.commands.options import book_option, own_help_option
 
 if TYPE_CHECKING:
-    from readerkit.annotations import Comparison
+    from readerkit.content.annotations import Comparison
 
 
 @click.command(

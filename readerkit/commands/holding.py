@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from readerkit.annotations import Annotation, Concept
 from readerkit.book import (
     Book,
     Note,
@@ -19,8 +18,9 @@ from readerkit.book import (
     resolve_each,
 )
 from readerkit.commands.library import Library, note_progress, save_lock
+from readerkit.content.annotations import Annotation, Concept
+from readerkit.content.translations import Translation
 from readerkit.errors import ContentError, Fault, LockError, ReaderkitError
-from readerkit.translations import Translation
 from readerkit.upstreams import Upstream
 from readerkit.wording import counted
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import MsgspecError, Raw, Struct, json
 
 from readerkit import __version__
 from readerkit.anchor import Anchor, Span
 from readerkit.commands.folders import PACKAGE
-from readerkit.document import Kind, YamlFile
+from readerkit.content.kind import Document, E, Kind
 from readerkit.errors import StoreError
 
 if TYPE_CHECKING:
@@ -31,10 +32,10 @@ class Memo:
 
     def __init__(self, cache: Path, book: Path) -> None:
         self._path = _file(cache, book, ".parsed")
-        self._known = _load(self._path)
-        self._used: dict[str, Any] = {}
+        self._known = _load(self._path, dict[str, Raw]) or {}
+        self._used: dict[str, Raw] = {}
 
-    def read(self, file: BookFile, kind: Kind) -> YamlFile:
+    def read(self, file: BookFile, kind: Kind[E], /) -> Document[E]:
         """Return the document of a file of a book.
 
         Raises:
@@ -42,32 +43,42 @@ class Memo:
         """
         return self.parsed(file.data, file.name, kind)
 
-    def parsed(self, data: bytes, name: str, kind: Kind) -> YamlFile:
+    def parsed(self, data: bytes, name: str, kind: Kind[E]) -> Document[E]:
         """Return the document in ``data``, from memory where the bytes are the same.
 
-        Only a document without faults is remembered.
+        Only a document without faults is remembered, and under its name: its entries
+        say where they stand.
 
         Raises:
             ContentError: a file that is no YAML.
         """
-        head = f"{__version__} {kind} ".encode()
+        head = f"{__version__} {kind.name} {name}\0".encode()
         key = hashlib.sha256(head + data).hexdigest()
-        plain: Any = self._known.get(key)
+        kept = self._known.get(key, Raw())
         try:
-            document = YamlFile.from_plain(plain, name)
-        except (TypeError, KeyError, ValueError):
-            from readerkit.schema import read_document
+            entries = kind.entries(json.decode(kept, type=kind.whole))
+            document: Document[E] = Document(name, data, entries)
+        except MsgspecError:
+            from readerkit.content.read import read_document
 
             document = read_document(data, name, kind)
-            plain = None if document.faults else document.to_plain()
-        if plain is not None:
-            self._used[key] = plain
+            whole = None if document.faults else kind.together(document.entries)
+            kept = Raw() if document.faults else Raw(json.encode(whole))
+        if kept:
+            self._used[key] = kept
         return document
 
     def save(self) -> None:
         """Keep what this run used."""
         if self._used.keys() != self._known.keys():
             _save(self._path, self._used)
+
+
+class _Kept(Struct, frozen=True):
+    """The file of places: first line, last line, definition of each."""
+
+    made_by: str
+    places: dict[str, tuple[int, int, str]]
 
 
 class Places:
@@ -79,14 +90,14 @@ class Places:
     def __init__(self, cache: Path, book: Path, upstream: str) -> None:
         self._path = _file(cache, book, f"-{upstream}.places")
         self._made_by = _made_by()
-        kept = _load(self._path)
-        is_ours = kept.get("made_by") == self._made_by
-        self._known: dict[str, Any] = kept["places"] if is_ours else {}
-        self._used: dict[str, Any] = {}
+        kept = _load(self._path, _Kept)
+        is_ours = kept is not None and kept.made_by == self._made_by
+        self._known = kept.places if kept and is_ours else {}
+        self._used: dict[str, tuple[int, int, str]] = {}
 
     def find(self, blob: str, anchor: Anchor, look: Callable[[], Located]) -> Located:
         """Return where an anchor stands in a blob: from memory, or else by ``look``."""
-        key = f"{blob} {json.dumps(anchor.to_yaml())}"
+        key = f"{blob} {json.encode(anchor).decode()}"
         if key not in self._known:
             span, symbol = look()
             self._used[key] = span.first, span.last, symbol
@@ -100,7 +111,7 @@ class Places:
             return
         blobs = {key.split()[0] for key in self._used}
         kept = {k: place for k, place in self._known.items() if k.split()[0] in blobs}
-        _save(self._path, {"made_by": self._made_by, "places": kept | self._used})
+        _save(self._path, _Kept(self._made_by, kept | self._used))
 
 
 def _made_by() -> str:
@@ -122,22 +133,22 @@ def _file(cache: Path, book: Path, ending: str) -> Path:
     return cache / "parsed" / f"{name}{ending}"
 
 
-def _load(path: Path) -> dict[str, Any]:
+_T = TypeVar("_T")
+
+
+def _load(path: Path, kind: type[_T]) -> _T | None:
     try:
         digest, _, body = path.read_bytes().partition(b"\n")
-        if digest != _digest(body):
-            return {}
-        known: dict[str, Any] = json.loads(body)
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return known
+        return json.decode(body, type=kind) if digest == _digest(body) else None
+    except (OSError, MsgspecError, RecursionError):
+        return None
 
 
-def _save(path: Path, value: dict[str, Any]) -> None:
+def _save(path: Path, value: object) -> None:
     """Keep a value; without a writable cache nothing is kept."""
     from readerkit.upstreams.store import write_atomically
 
-    body = json.dumps(value).encode()
+    body = json.encode(value)
     with contextlib.suppress(StoreError):
         write_atomically(path, _digest(body) + b"\n" + body)
 

@@ -127,7 +127,7 @@ def _free_id(given: str | None, library: Library, target: Path) -> str:
     any book, and what is free in one may be taken in the next.
     """
     from readerkit.errors import ReaderkitError
-    from readerkit.shapes import ID_PATTERN
+    from readerkit.model import ID_PATTERN
 
     taken = library.book.annotations
     if given is None:

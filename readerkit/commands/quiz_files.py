@@ -15,7 +15,7 @@ from readerkit.commands.folders import (
     shipped_book,
 )
 from readerkit.commands.memo import Memo
-from readerkit.document import Kind
+from readerkit.content.kind import Document
 from readerkit.errors import ReaderkitError
 from readerkit.expression import Functions
 from readerkit.quiz.bank import BANK_FILE, Bank, parse_bank
@@ -23,6 +23,7 @@ from readerkit.quiz.history import History
 from readerkit.quiz.lock import QuizLock
 from readerkit.quiz.scene import Place
 from readerkit.quiz.session import Session
+from readerkit.quiz_schema import BANK, QUESTIONS
 from readerkit.render.html import addresses
 
 if TYPE_CHECKING:
@@ -102,9 +103,9 @@ class Shelf:
                 + (known or "a book with a bank of questions in quizzes/PHASE")
             )
         memo = Memo(cache_folder(), folder)
-        documents = []
+        documents: list[tuple[str, Document[Any]]] = []
         for path in sorted(folder.glob("*.yaml")):
-            kind: Kind = "bank" if path.name == BANK_FILE else "questions"
+            kind = BANK if path.name == BANK_FILE else QUESTIONS
             try:
                 data = path.read_bytes()
             except OSError as error:

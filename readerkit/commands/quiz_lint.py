@@ -81,11 +81,12 @@ def lint(
 
 def _schema(book: Path | None) -> dict[str, object]:
     from readerkit.commands.library import open_library
-    from readerkit.schema import json_schema
+    from readerkit.content.schema import json_schema
+    from readerkit.quiz_schema import QUESTIONS
 
     written = open_library(book).book
     return json_schema(
-        "questions", concepts=written.concepts, references=written.references
+        QUESTIONS, concepts=written.concepts, references=written.references
     )
 
 

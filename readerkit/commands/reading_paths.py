@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from readerkit.commands.library import Library
-from readerkit.routes import Routes, parse_routes
-from readerkit.schema import read_document
-from readerkit.yaml_tree import parse_yaml
+from readerkit.content.read import read_document
+from readerkit.content.reading_paths import PATHS, ReadingPaths, join_paths
+from readerkit.content.translations import PATH_TRANSLATION
 
 ROUTES = Path("site", "pages", "paths.yaml")
 
 
-def read_routes(library: Library) -> Routes:
+def read_routes(library: Library) -> ReadingPaths:
     """Return the reading paths of a book, all checked; none where it has none.
 
     Raises:
@@ -20,11 +20,12 @@ def read_routes(library: Library) -> Routes:
     """
     path = library.root / ROUTES
     if not path.exists():
-        return Routes()
-    document = parse_yaml(path.read_bytes(), ROUTES.as_posix())
+        return ReadingPaths()
+    document = read_document(path.read_bytes(), ROUTES.as_posix(), PATHS)
+    known = (library.book.annotations.keys(), library.book.concepts.keys())
     beside = path.with_suffix(".es.yaml")
     if not beside.exists():
-        return parse_routes(document, library.book)
+        return join_paths(document, *known)
     file = ROUTES.with_suffix(".es.yaml").as_posix()
-    spanish = read_document(beside.read_bytes(), file, "route-translation")
-    return parse_routes(document, library.book, spanish)
+    spanish = read_document(beside.read_bytes(), file, PATH_TRANSLATION)
+    return join_paths(document, *known, spanish)

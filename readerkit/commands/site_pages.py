@@ -15,12 +15,13 @@ from readerkit.commands.reading_paths import read_routes
 from readerkit.commands.site_estimates import work_out
 from readerkit.commands.site_quiz import checks, phase_views, read_banks
 from readerkit.commands.start import FIRST_STOP
-from readerkit.diagrams import Diagram, in_spanish, read_diagram
+from readerkit.content.diagrams import DIAGRAM, Diagram, in_spanish, read_diagram
+from readerkit.content.read import read_document
+from readerkit.content.translations import DIAGRAM_TRANSLATION
 from readerkit.errors import AnchorError, ContentError, Fault
 from readerkit.render.html.chapter import Script
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing
-from readerkit.schema import read_document
 from readerkit.upstreams.store import write_atomically
 from readerkit.yaml_tree import decode
 
@@ -115,12 +116,12 @@ def read_diagram_at(path: Path, root: Path, sources: Mapping[str, Sources]) -> D
         what = f"a diagram without its claims: expected {claims.name} beside it"
         raise ContentError([Fault(path.relative_to(root).as_posix(), 1, 1, what)])
     file = claims.relative_to(root).as_posix()
-    document = read_document(claims.read_bytes(), file, "diagram")
+    document = read_document(claims.read_bytes(), file, DIAGRAM)
     diagram = read_diagram(path.stem, _text(path, root), document, lines_of)
     spanish, texts = path.with_suffix(".es.mmd"), path.with_suffix(".es.yaml")
     if spanish.exists() and texts.exists():
         file = texts.relative_to(root).as_posix()
-        told = read_document(texts.read_bytes(), file, "diagram-translation")
+        told = read_document(texts.read_bytes(), file, DIAGRAM_TRANSLATION)
         drawn = spanish.relative_to(root).as_posix()
         diagram = in_spanish(diagram, _text(spanish, root), drawn, told)
     return diagram

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from readerkit.annotations import Annotation
+from readerkit.content.annotations import Annotation
 from readerkit.labs.item import Item
 
 TOPIC = "lab-03"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from readerkit.document import YamlFile
+from readerkit.content.kind import Document
 from readerkit.errors import ContentError, Fault
 from readerkit.expression import Functions
 from readerkit.quiz.question import Question, Variant, make_variant
@@ -63,7 +64,7 @@ class Bank:
 
 
 def parse_bank(
-    documents: Iterable[tuple[str, YamlFile]], functions: Functions, keys: Keys
+    documents: Iterable[tuple[str, Document[Any]]], functions: Functions, keys: Keys
 ) -> Bank:
     """Return the bank of a folder's documents, each with its file's name.
 
@@ -71,19 +72,17 @@ def parse_bank(
         ContentError: every fault of every file, and of one against another.
     """
     faults: list[Fault] = []
-    head: YamlFile | None = None
+    head: Document[Any] | None = None
     questions: list[Question] = []
     for name, document in documents:
         faults += document.faults
         if name == BANK_FILE:
             head = document
             continue
-        for index in range(len(document.value or ())):
-            if None in document.broken or index in document.broken:
-                continue
+        for path in document.entries:
             try:
                 topic = name.removesuffix(".yaml")
-                questions.append(Question.parse(document, index, topic))
+                questions.append(Question.parse(document, path, topic))
             except ContentError as error:
                 faults += error.faults
     if head is None:
@@ -95,7 +94,7 @@ def parse_bank(
 
 
 def _bank(
-    head: YamlFile, questions: list[Question], functions: Functions, keys: Keys
+    head: Document[Any], questions: list[Question], functions: Functions, keys: Keys
 ) -> Bank:
     value = head.value
     objectives = {each["id"]: Objective(**each) for each in value["objectives"]}
@@ -132,7 +131,6 @@ def _duplicates(questions: list[Question]) -> list[Fault]:
     for question in questions:
         first = seen.setdefault(question.id, question)
         if first is not question:
-            where = f"{first.where.file}:{first.where.line}"
-            got = f"'{question.id}', first at {where}"
+            got = f"'{question.id}', first at {first.where.line}"
             faults.append(question.where.fault("a duplicate id", got, "each id once"))
     return faults

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from readerkit.document import YamlFile
+from readerkit.content.kind import Document
+from readerkit.document import Path
 from readerkit.errors import ContentError, Fault, ReaderkitError
 from readerkit.expression import Functions, Number, evaluate
 from readerkit.quiz.draw import Draw
@@ -18,13 +19,18 @@ from readerkit.quiz.scene import Keys, Place, Scene, Work
 class Where:
     """Where a question stands in the file that a person wrote."""
 
-    file: str
-    line: int
-    column: int
+    document: Document[Any]
+    path: Path
+
+    @property
+    def line(self) -> str:
+        """The file and the line."""
+        fault = self.fault("")
+        return f"{fault.file}:{fault.line}"
 
     def fault(self, what: str, got: str = "", expected: str = "") -> Fault:
         """Return a fault at this place."""
-        return Fault(self.file, self.line, self.column, what, got, expected)
+        return self.document.fault(self.path, what, got, expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +104,14 @@ class Question:
     where: Where
 
     @classmethod
-    def parse(cls, document: YamlFile, index: int, topic: str) -> Question:
+    def parse(cls, document: Document[Any], path: Path, topic: str) -> Question:
         """Return an entry that fits its schema as a question.
 
         Raises:
             ContentError: what the schema cannot tell.
         """
-        entry = document.value[index]
-        where = Where(document.file, *document.mark((index,)))
+        entry = document.entries[path]
+        where = Where(document, path)
         try:
             parameters = tuple(
                 Parameter.parse(name, value)

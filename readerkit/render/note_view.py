@@ -13,8 +13,8 @@ from rich.text import Text
 
 from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.highlight import Mark, highlight
-from readerkit.annotations import Annotation, Citation, Reference
 from readerkit.book import Note
+from readerkit.content.annotations import Annotation, Citation, Reference
 from readerkit.render.visible import visible, visible_line
 from readerkit.upstreams import Upstream
 

@@ -22,7 +22,7 @@ from readerkit.errors import SourceError
 from readerkit.git_names import TreePath, parse_path
 from readerkit.upstreams.archive import Member, sdist_members, wheel_members
 from readerkit.upstreams.served import MAX_MEMBER_BYTES, Served
-from readerkit.upstreams.upstream import Package, Upstream
+from readerkit.upstreams.upstream import Package, Upstream, Wheel
 
 if TYPE_CHECKING:
     import requests
@@ -38,15 +38,15 @@ def serve_package(upstream: Upstream, paths: Collection[TreePath] | None) -> Ser
     if package is None:
         raise SourceError("it has no package in upstreams.yaml")
     with tempfile.TemporaryDirectory(prefix="readerkit-") as folder:
-        if package.wheel_platform:
-            archive = _download_wheel(package, Path(folder))
+        if package.wheel:
+            archive = _download_wheel(package, package.wheel, Path(folder))
             members = wheel_members(archive)
         else:
             archive = _download_sdist(package, Path(folder))
             members = sdist_members(archive)
         try:
             served = _select(upstream, paths, members, archive.name)
-            kind = "wheel" if package.wheel_platform else "sdist"
+            kind = "wheel" if package.wheel else "sdist"
             origin = f"package {package.name} {package.version} ({kind})"
             return replace(served, origin=origin)
         except SourceError:
@@ -93,13 +93,12 @@ def _parsed(path: str, archive: str) -> TreePath:
         raise SourceError(f"{archive} is refused: {error}") from None
 
 
-def _download_wheel(package: Package, folder: Path) -> Path:
-    assert package.wheel_python and package.wheel_platform  # the caller chose a wheel
+def _download_wheel(package: Package, wheel: Wheel, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
     command += ["--disable-pip-version-check", "--progress-bar", "off", "--no-deps"]
     command += ["--only-binary", ":all:", "--implementation", "cp"]
-    command += ["--python-version", package.wheel_python]
-    command += ["--platform", package.wheel_platform, "--dest", str(folder)]
+    command += ["--python-version", wheel.python]
+    command += ["--platform", wheel.platform, "--dest", str(folder)]
     _pip([*command, f"{package.name}=={package.version}"])
     wheels = sorted(folder.glob("*.whl"))
     if not wheels:

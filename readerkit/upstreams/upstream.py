@@ -3,76 +3,68 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Annotated
 
 from readerkit.anchor import Span
 from readerkit.git_names import NO_COMMIT, CommitId, TreePath, parse_path
+from readerkit.model import SOME, Model, Problem, Text, UpstreamName, pattern, rules
+
+# What pip is given: never an option, an address or a folder that it would build.
+PipWord = Annotated[str, pattern("^[A-Za-z0-9][A-Za-z0-9._+!-]*$")]
 
 
-@dataclass(frozen=True, slots=True)
-class Package:
+class Wheel(Model, frozen=True):
+    """Tags that pip is asked for, whatever runs here."""
+
+    python: PipWord
+    platform: PipWord
+
+
+class Package(Model, frozen=True):
     """The release artifact with the same files as the pinned commit."""
 
-    name: str
-    version: str
-    wheel_python: str | None = None
-    """Interpreter tag that pip is asked for; None means an sdist."""
-    wheel_platform: str | None = None
-    """Platform tag that pip is asked for, whatever runs here."""
+    name: PipWord
+    version: PipWord
+    wheel: Wheel | None = None
+    """None means an sdist."""
 
 
-@dataclass(frozen=True, slots=True)
-class Licence:
+class Licence(Model, frozen=True):
     """Whose text it is and under which terms."""
 
-    spdx: str
+    spdx: Text
     path: TreePath
     """Of the licence text inside the repository."""
-    holder: str
+    holder: Text
 
 
-@dataclass(frozen=True, slots=True)
-class Upstream:
+class Upstream(Model, frozen=True):
     """A code base pinned at one full commit id, or a folder beside the book."""
 
-    name: str
-    title: str
-    include: tuple[str, ...]
+    name: UpstreamName
+    title: Text
+    include: Annotated[tuple[Text, ...], SOME]
     """Globs from the repository's root; ``**`` stands for any number of folders."""
-    url: str = ""
-    tag: str = ""
-    commit: CommitId = NO_COMMIT
+    url: Annotated[str, pattern('^(https|ssh|http|git|file)://[^\\s"<>]+$')] = ""
+    tag: Text = ""
+    commit: Annotated[CommitId, pattern("^[0-9a-f]{40}$")] = NO_COMMIT
     """Full id; empty for a folder, whose files are read as they are."""
     licence: Licence | None = None
     package: Package | None = None
-    installed: str = ""
+    installed: Annotated[str, pattern("^[A-Za-z_][A-Za-z0-9_]*$")] = ""
     """The import name of a package that carries the same files."""
-    folder: str = ""
+    folder: Annotated[str, pattern("^[A-Za-z0-9_-]+$")] = ""
 
-    @classmethod
-    def parse(cls, value: Mapping[str, Any]) -> Upstream:
-        """Return the upstream that an entry of ``upstreams.yaml`` describes.
-
-        Raises:
-            ValueError: a licence or a glob that could lead out of the upstream.
-        """
-        given = dict(value)
-        given["include"] = tuple(map(_parse_glob, given["include"]))
-        if "licence" in given:
-            terms = given["licence"]
-            given["licence"] = Licence(**{**terms, "path": parse_path(terms["path"])})
-        if "package" in given:
-            package = dict(given["package"])
-            wheel = package.pop("wheel", {})
-            given["package"] = Package(
-                **package,
-                wheel_python=wheel.get("python"),
-                wheel_platform=wheel.get("platform"),
-            )
-        return cls(**given)
+    def problems(self) -> Iterator[Problem]:
+        """Yield each glob and licence that could lead out of the upstream."""
+        globs = [re.sub(r"[*?]+", "x", glob) for glob in self.include]
+        for path in [*globs, *([self.licence.path] if self.licence else [])]:
+            try:
+                parse_path(path)
+            except ValueError as error:
+                yield f"{self.name}: {error}", "", ""
 
     @property
     def is_pinned(self) -> bool:
@@ -93,10 +85,12 @@ class Upstream:
         return f"{self.url}/blob/{self.commit}/{span.path}{lines}"
 
 
-def _parse_glob(pattern: str) -> str:
-    """Return a glob that names no folder but of its upstream."""
-    parse_path(re.sub(r"[*?]+", "x", pattern))
-    return pattern
+PINNED_OR_FOLDER = rules(
+    {
+        "if": {"not": {"required": ["folder"]}},
+        "then": {"required": ["url", "commit", "licence"]},
+    }
+)
 
 
 @lru_cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from readerkit.annotations import Concept
+from readerkit.content.annotations import Concept
 from tests.content.test_annotations import library
 from tests.content.test_translations import changed
 

@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from readerkit.diagrams import Diagram, in_spanish
-from readerkit.schema import read_document
+from readerkit.content.diagrams import Diagram, in_spanish
+from readerkit.content.read import read_document
+from readerkit.content.translations import DIAGRAM_TRANSLATION
 from readerkit.yaml_tree import parse_yaml
 from tests.content.test_translations import PAGES, changed
 
@@ -28,8 +29,8 @@ def diagram(name: str) -> Diagram:
     words = " ".join(claims["alternative"].split())
     english = Diagram(name, drawn, claims["title"], words)
     data = (FOLDER / f"{name}.es.yaml").read_bytes()
-    texts = read_document(data, f"{name}.es.yaml", "diagram-translation")
-    assert texts.value["of"] == english.stamp, "look at both, then write this stamp"
+    texts = read_document(data, f"{name}.es.yaml", DIAGRAM_TRANSLATION)
+    assert texts.value.of == english.stamp, "look at both, then write this stamp"
     return in_spanish(english, told, f"{name}.es.mmd", texts)
 
 

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from readerkit.routes import Failure, Pair, parse_routes
-from readerkit.schema import read_document
-from readerkit.yaml_tree import parse_yaml
+from readerkit.content.read import read_document
+from readerkit.content.reading_paths import (
+    PATHS,
+    Failure,
+    Pair,
+    ReadingPaths,
+    join_paths,
+)
+from readerkit.content.translations import PATH_TRANSLATION
 from tests.content.test_annotations import library
 from tests.content.test_translations import PAGES, changed
 
 TEXTS = ("symptom", "cause", "wire")
 
 
-def routes() -> Any:
+def routes() -> ReadingPaths:
     english, spanish = (
         (PAGES / name).read_bytes() for name in ("paths.yaml", "paths.es.yaml")
     )
-    sidecar = read_document(spanish, "paths.es.yaml", "route-translation")
-    return parse_routes(parse_yaml(english, "paths.yaml"), library().book, sidecar)
+    book = library().book
+    paths = read_document(english, "paths.yaml", PATHS)
+    sidecar = read_document(spanish, "paths.es.yaml", PATH_TRANSLATION)
+    return join_paths(paths, {*book.annotations}, {*book.concepts}, sidecar)
 
 
 def entries() -> list[Failure | Pair]:

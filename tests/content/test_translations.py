@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from readerkit.annotations import TEXT_FIELDS, Annotation
+from readerkit.content.annotations import TEXT_FIELDS, Annotation
 from readerkit.yaml_tree import parse_yaml
 from tests.content.test_annotations import library
 from tests.helpers import ROOT

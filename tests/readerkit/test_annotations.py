@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
-from readerkit.anchors import Anchor
-from readerkit.annotations import (
+from readerkit.anchor import Anchor
+from readerkit.content.annotations import (
+    ANNOTATIONS,
+    CONCEPTS,
+    REFERENCES,
     TEXT_FIELDS,
     Annotation,
     Citation,
-    Event,
-    LeftOut,
-    Place,
-    parse_annotation,
-    parse_concept,
-    parse_mirror,
-    parse_reference,
 )
-from readerkit.document import Kind, YamlFile
-from readerkit.errors import ContentError
-from readerkit.schema import read_document
+from readerkit.content.kind import E, Kind, Place
+from readerkit.content.mirrors import MIRROR as MIRROR_FILE
+from readerkit.content.mirrors import LeftOut, Mirror, MirroredEvent
+from readerkit.content.read import read_document
+from readerkit.errors import Fault
 
 
-def document(text: str, kind: Kind) -> YamlFile:
-    parsed = read_document(text.encode(), "a.yaml", kind)
-    assert parsed.faults == []
-    return parsed
+def entries(text: str, kind: Kind[E]) -> list[E]:
+    document = read_document(text.encode(), "a.yaml", kind)
+    assert document.faults == []
+    return [*document.entries.values()]
+
+
+def faults(text: str, kind: Kind[E]) -> list[Fault]:
+    return read_document(text.encode(), "a.yaml", kind).faults
+
+
+def notes(text: str) -> list[Annotation]:
+    return entries(text, ANNOTATIONS)
+
+
+def mirror_of(text: str) -> Mirror:
+    [mirror] = entries(text, MIRROR_FILE)
+    return mirror
 
 
 NOTES = """\
@@ -57,9 +68,8 @@ NOTES = """\
 
 
 def test_every_part_of_an_annotation_is_kept():
-    assert parse_annotation(document(NOTES, "annotations"), 0, "sample") == Annotation(
+    assert notes(NOTES)[0] == Annotation(
         id="first",
-        upstream="sample",
         anchor=Anchor(
             "lib/a.py", symbol="A.f", start="x = 1", stop="y(...)", nth=2, to_nth=3
         ),
@@ -76,15 +86,14 @@ def test_every_part_of_an_annotation_is_kept():
 
 
 def test_what_is_not_written_is_empty():
-    note = parse_annotation(document(NOTES, "annotations"), 1, "sample", mine=True)
+    note = notes(NOTES)[1]
     assert note.text == "Mind the gap."
     assert (note.decision, note.why, note.references) == ("", "", ())
-    assert note.mine
     assert note.place == Place("a.yaml", 14, 3)
 
 
 def test_translation_replaces_only_what_it_translates():
-    note = parse_annotation(document(NOTES, "annotations"), 0, "sample")
+    note = notes(NOTES)[0]
     spanish = note.with_texts({"title": "La primera", "why": "La mitad."})
     assert (spanish.title, spanish.why) == ("La primera", "La mitad.")
     assert (spanish.decision, spanish.anchor) == (note.decision, note.anchor)
@@ -92,7 +101,7 @@ def test_translation_replaces_only_what_it_translates():
 
 
 def test_stamp_is_of_the_words_of_a_note_and_of_nothing_else():
-    note = parse_annotation(document(NOTES, "annotations"), 0, "sample")
+    note = notes(NOTES)[0]
     assert re.fullmatch("en-[0-9a-f]{8}", note.stamp)
     assert replace(note, why="Half  the\nbytes.").stamp == note.stamp
     assert replace(note, anchor=Anchor("lib/b.py"), concepts=()).stamp == note.stamp
@@ -115,16 +124,14 @@ LEAVING = {
     "two slashes": "lib//a.py",
     "a slash at the end": "lib/",
     "a null byte": "lib/a.py\\0",
-    "a line end": "lib/a.py\\n",
+    "a line end": "lib/a.py\\nlib/b.py",
 }
 
 
 @pytest.mark.parametrize("path", LEAVING.values(), ids=LEAVING)
 def test_path_that_could_leave_its_upstream_is_a_fault_where_it_stands(path):
     text = NOTES.replace("file: lib/b.py", f'file: "{path}"')
-    with pytest.raises(ContentError) as caught:
-        parse_annotation(document(text, "annotations"), 1, "sample")
-    [fault] = caught.value.faults
+    [fault] = faults(text, ANNOTATIONS)
     assert (fault.file, fault.line, fault.column) == ("a.yaml", 16, 5)
     assert fault.what.startswith("anchor: path ")
     assert "expected a path inside the upstream" in fault.what
@@ -142,10 +149,9 @@ CONTRADICTING = {
 def test_anchor_that_contradicts_itself_is_a_fault_where_it_stands(key, message):
     query = "" if not key or key.startswith("from") else "query: (call) @anchor"
     text = NOTES.replace("    query: (call) @anchor\n", f"    {query}\n    {key}\n")
-    with pytest.raises(ContentError) as caught:
-        parse_annotation(document(text, "annotations"), 1, "sample")
-    assert str(caught.value).startswith("a.yaml:16:5: anchor: ")
-    assert message in str(caught.value)
+    [fault] = faults(text, ANNOTATIONS)
+    assert str(fault).startswith("a.yaml:16:5: anchor: ")
+    assert message in fault.what
 
 
 MIRROR = """\
@@ -167,7 +173,7 @@ sections:
 
 
 def test_every_part_of_a_mirror_is_kept():
-    mirror = parse_mirror(document(MIRROR, "mirror"))
+    mirror = mirror_of(MIRROR)
     assert (mirror.id, mirror.title) == ("closing", "Closing")
     assert (mirror.idea, mirror.concepts) == ("Sum at the end.", ("all-reduce",))
     assert mirror.place == Place("a.yaml", 1, 1)
@@ -178,7 +184,7 @@ def test_every_part_of_a_mirror_is_kept():
     )
     assert both.places == (Place("a.yaml", 10, 5), Place("a.yaml", 11, 5))
     assert both.leaves_out == (LeftOut("Overlap", "Clarity."),)
-    assert both.events == (Event("tp", "forward", "all_reduce", ""),)
+    assert both.events == (MirroredEvent(("tp",), "forward", "all_reduce"),)
     assert (both.relation, both.upstream) == ("simplified", ("first", "second"))
     assert (rest.mini, rest.places, rest.why) == ((), (), "No mini.")
     assert rest.place == Place("a.yaml", 14, 3)
@@ -187,9 +193,7 @@ def test_every_part_of_a_mirror_is_kept():
 def test_every_bad_mini_anchor_of_a_mirror_is_told():
     text = MIRROR.replace("{file: tensor.py, symbol: f}", "{file: tensor.py}")
     text = text.replace("tensor.py, code", "../tensor.py, code")
-    with pytest.raises(ContentError) as caught:
-        parse_mirror(document(text, "mirror"))
-    first, second = map(str, caught.value.faults)
+    first, second = map(str, faults(text, MIRROR_FILE))
     assert first.startswith("a.yaml:10:5: anchor: got a file alone")
     assert second.startswith("a.yaml:11:5: anchor: path '../tensor.py' leaves")
 
@@ -200,8 +204,7 @@ def test_concept_keeps_its_links():
         "   requires: [a], recurs: [b], references: [{key: paper}]}\n"
         "- {id: d, title: D, summary: S, pressure: time, layer: job}\n"
     )
-    parsed = document(text, "concepts")
-    first, second = parse_concept(parsed, 0), parse_concept(parsed, 1)
+    first, second = entries(text, CONCEPTS)
     assert (first.requires, first.recurs) == (("a",), ("b",))
     assert (first.references, first.summary) == ((Citation("paper"),), "S.")
     assert (second.requires, second.references) == ((), ())
@@ -213,6 +216,6 @@ def test_reference_keeps_its_sections():
         "- {key: p, title: P, authors: A, year: 2020, url: 'https://a.org',\n"
         "   sections: {'4.1': Results, '5': ''}}\n"
     )
-    work = parse_reference(document(text, "references"), 0)
+    [work] = entries(text, REFERENCES)
     assert work.sections == {"4.1": "Results", "5": ""}
     assert (work.key, work.year, work.place) == ("p", 2020, Place("a.yaml", 1, 3))

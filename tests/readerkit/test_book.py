@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from readerkit.anchors import Anchor, Span
-from readerkit.annotations import parse_annotation, parse_mirror
 from readerkit.book import (
     Book,
     Note,
@@ -17,8 +17,10 @@ from readerkit.book import (
     lock_notes,
     resolve_notes,
 )
+from readerkit.content.annotations import ANNOTATIONS
+from readerkit.content.mirrors import MIRROR as MIRROR_FILE
+from readerkit.content.read import read_document
 from readerkit.errors import AnchorError, ContentError
-from readerkit.schema import read_document
 from readerkit.upstreams import Lock, Upstream
 from readerkit.upstreams.store import blob_id
 
@@ -53,17 +55,17 @@ NOTES = """\
 
 
 def book(notes: str = NOTES, lock: Lock | None = None, mirrors: str = "") -> Book:
-    parsed = read_document(notes.encode(), "notes.yaml", "annotations")
+    parsed = read_document(notes.encode(), "notes.yaml", ANNOTATIONS)
     assert parsed.faults == []
     annotations = [
-        parse_annotation(parsed, index, "sample") for index in range(len(parsed.value))
+        structs.replace(note, upstream="sample") for note in parsed.entries.values()
     ]
-    mirror = read_document(mirrors.encode(), "mirror.yaml", "mirror")
+    mirror = read_document(mirrors.encode(), "mirror.yaml", MIRROR_FILE)
     return Book(
         {"sample": UPSTREAM},
         {"sample": lock} if lock else {},
         {annotation.id: annotation for annotation in annotations},
-        {"m": parse_mirror(mirror)} if mirrors else {},
+        {"m": mirror.value} if mirrors else {},
         {},
         {},
     )

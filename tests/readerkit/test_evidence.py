@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from readerkit.anchors import Span
 from readerkit.commands.library import open_library
@@ -110,7 +111,7 @@ def test_a_note_expects_the_records_of_its_mirrors_and_else_those_of_its_file(bo
     named = book.annotations[section.upstream[0]]
     ours = expected_to_run(named, file, mirrors, evidence)
     assert ours == {name for name in evidence if name.startswith("pipeline_")}
-    unnamed = replace(named, id="of-no-mirror")
+    unnamed = structs.replace(named, id="of-no-mirror")
     assert expected_to_run(unnamed, file, mirrors, evidence) == {NAME}
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from readerkit.anchors import Span
-from readerkit.annotations import Event as Named
-from readerkit.annotations import Mirror, MirrorSection, Place
+from readerkit.content.kind import Place
+from readerkit.content.mirrors import Mirror, MirroredEvent, MirrorSection
 from readerkit.lit import (
     LitLines,
     Sent,
@@ -196,9 +196,8 @@ def test_several_records_each_have_a_row():
 
 
 def test_a_section_has_the_events_that_it_names():
-    place = Place("a.yaml", 1, 1)
-    named = (Named("tp_sample", "forward", "all_reduce"),)
-    section = MirrorSection("t", "same", ("a",), (), (), (), "", named, place)
+    named = (MirroredEvent(("tp_sample",), "forward", "all_reduce"),)
+    section = MirrorSection("t", "same", ("a",), events=named)
     other = replace(PLAIN, phase="backward")
     [found] = lit_section([record(upstream=(PLAIN, other)), record("b_y")], section)
     assert found.comparison == "tp_sample"
@@ -224,9 +223,9 @@ def test_a_section_has_the_events_that_it_names():
 )
 def test_an_event_that_no_record_shows_is_a_fault(comparison, op, said):
     place = Place("a.yaml", 4, 3)
-    named = (Named(comparison, "forward", op),)
-    section = MirrorSection("t", "same", ("a",), (), (), (), "", named, place)
-    mirror = Mirror("m", "t", "i", (), (section,), place)
+    named = (MirroredEvent((comparison,), "forward", op),)
+    section = MirrorSection("t", "same", ("a",), events=named, place=place)
+    mirror = Mirror("m", "t", "i", (section,))
     faults = unseen_events([mirror], [record()])
     assert [fault.what for fault in faults] == said
     assert all(str(fault).startswith("a.yaml:4:3: ") for fault in faults)

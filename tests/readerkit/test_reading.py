@@ -8,9 +8,9 @@ from itertools import pairwise
 import pytest
 
 from readerkit.anchors import Fingerprint, Span
+from readerkit.content.translations import TranslatedConcept, TranslatedNote
 from readerkit.errors import ContentError
 from readerkit.reading import BookFile, parse_book
-from readerkit.translations import Translation
 from readerkit.upstreams import Lock, LockedAnchor
 from tests.helpers import ANNOTATIONS, CONCEPTS, REFERENCES
 
@@ -70,9 +70,9 @@ def test_book_joins_all_files():
     assert list(book.mirrors) == ["closing"]
     assert list(book.concepts) == ["collectives", "all-reduce"]
     assert list(book.references) == ["paper"]
-    note = Translation({"title": "El cierre"}, "en-12345678")
+    note = TranslatedNote(title="El cierre", of="en-12345678")
     assert book.translations == {"es": {"close": note}}
-    concept = Translation({"summary": "Todos suman."}, "en-87654321")
+    concept = TranslatedConcept(summary="Todos suman.", of="en-87654321")
     assert book.concept_translations == {"es": {"all-reduce": concept}}
     assert book.annotations["close"].upstream == "sample"
     assert book.minis_beside("close") == ("tensor",)
@@ -190,8 +190,9 @@ FAULTS = {
     - {comparisons: [tp_sample], what: order, at_most: ranks - 1, why: so}
 """, "comparisons.yaml": COMPARISONS},
         ["mirrors/closing.yaml:11:7: wrong value for 'at_most': got 'ranks - 1', "
-         "expected numbers, + - * //, min, max and the names world, rank, layers, "
-         "microbatches, chunks, parameters"],
+         "expected a formula of numbers and the names world, rank, layers, "
+         "microbatches, chunks, parameters (unknown name 'ranks': expected one of "
+         "world, rank, layers, microbatches, chunks, parameters)"],
     ),
     "unknown concept in a mirror": (
         edited("mirrors/closing.yaml", "[all-reduce]", "[reduce]"),

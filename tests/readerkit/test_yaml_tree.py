@@ -313,14 +313,3 @@ def test_keys_have_places_of_their_own():
     assert document.key_mark((0, "at", "missing")) == document.mark((0, "at"))
     fault = document.fault((0, "id"), "what", "this", "that")
     assert str(fault) == "a.yaml:1:7: what: got this, expected that"
-
-
-def test_plain_form_keeps_values_and_the_places_of_entries():
-    text = "first:\n  title: x\n  list: [1, null]\nsecond: {title: y}\n"
-    document = parse(text)
-    again = YamlFile.from_plain(document.to_plain(), "b.yaml")
-    assert again.file == "b.yaml"
-    assert again.value == document.value
-    for path in ((), ("first",), ("second",), ("first", "list")):
-        assert again.mark(path) == document.mark(path)
-        assert again.key_mark(path[:1]) == document.key_mark(path[:1])

@@ -15,7 +15,7 @@ from itertools import zip_longest
 
 from markupsafe import Markup
 
-from readerkit.diagrams import Diagram
+from readerkit.content.diagrams import Diagram
 from readerkit.errors import ContentError, Fault
 from readerkit.numbers import format_bytes, format_number
 from readerkit.render.html import addresses

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from readerkit.diagrams import Diagram
+from readerkit.content.diagrams import Diagram
 from readerkit.render.html import addresses
 from readerkit.render.html.chapter import (
     Piece,

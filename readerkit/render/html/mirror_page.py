@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from mini_impls.schedules import SCHEDULES
 from readerkit.anchors import Span
-from readerkit.annotations import Mirror, MirrorSection
 from readerkit.book import MINIS
+from readerkit.content.mirrors import Mirror, MirrorSection
 from readerkit.evidence import main_mini, related, seen_there
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown

@@ -8,15 +8,15 @@ from functools import partial
 
 from markupsafe import Markup
 
-from readerkit.annotations import TEXT_FIELDS, Annotation, Citation, Reference
 from readerkit.book import Book, Note
+from readerkit.content.annotations import TEXT_FIELDS, Annotation, Citation, Reference
+from readerkit.content.translations import Translation
 from readerkit.errors import ContentError, Fault
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.markdown import FormulaError, line, prose, title
 from readerkit.render.html.quiz_page import Asked
 from readerkit.render.html.words import Text, label
-from readerkit.translations import Translation
 
 LABELS = {
     "decision": "Decided",

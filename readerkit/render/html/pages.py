@@ -10,7 +10,8 @@ from typing import Any
 from markupsafe import Markup
 
 from readerkit.book import MINIS
-from readerkit.diagrams import Diagram
+from readerkit.content.diagrams import Diagram
+from readerkit.content.reading_paths import ReadingPaths
 from readerkit.links import File
 from readerkit.render.html import addresses
 from readerkit.render.html.chapter import Script, chapter_page, chapter_title
@@ -39,7 +40,6 @@ from readerkit.render.html.study import (
 from readerkit.render.html.tree_page import tree_page, upstreams_shown
 from readerkit.render.html.uses_page import uses_page
 from readerkit.render.html.words import SPANISH, Text, label
-from readerkit.routes import Routes
 
 _CUT = "\x00"  # no note holds it: it would be spelt out
 
@@ -72,7 +72,7 @@ class Writing:
     examples: Callable[[], Examples] | None = None
     """Computes the estimates that the site shows."""
     diagrams: Mapping[str, Diagram] = field(default_factory=dict)
-    routes: Routes = Routes()  # noqa: RUF009  a frozen value
+    routes: ReadingPaths = ReadingPaths()  # noqa: RUF009  a frozen value
     first_stop: str = ""
     phases: tuple[PhaseView, ...] = ()
     """Of the quiz."""

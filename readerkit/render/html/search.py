@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from readerkit.annotations import TEXT_FIELDS
+from readerkit.content.annotations import TEXT_FIELDS
+from readerkit.content.reading_paths import ReadingPaths
 from readerkit.render.html import addresses
 from readerkit.render.html.chapter import Script
 from readerkit.render.html.estimate_page import SECTIONS
@@ -15,7 +16,6 @@ from readerkit.render.html.pages import Writing, menu
 from readerkit.render.html.quiz_page import PhaseView
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.visible import visible
-from readerkit.routes import Routes
 
 FILE = "search-index.js"
 
@@ -106,7 +106,7 @@ def _quiz(phases: Iterable[PhaseView]) -> Iterator[list[str]]:
             yield ["quiz", topic, title, page, each.command.unescape()]
 
 
-def _symptoms(routes: Routes) -> Iterator[list[str]]:
+def _symptoms(routes: ReadingPaths) -> Iterator[list[str]]:
     for each in routes.failures:
         page = f"{addresses.PATHS}#failure"
         yield ["symptom", visible(each.symptom), "paths", page, visible(each.cause)]

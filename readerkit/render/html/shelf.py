@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.names import Names, collect_names
 from readerkit.anchors.scan import scan
-from readerkit.annotations import MirrorSection
 from readerkit.book import Book, Note
+from readerkit.content.mirrors import MirrorSection
 from readerkit.errors import AnchorError
 from readerkit.evidence import Evidence, Files
 from readerkit.git_names import TreePath

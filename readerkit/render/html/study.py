@@ -8,8 +8,10 @@ from graphlib import TopologicalSorter
 
 from markupsafe import Markup
 
-from readerkit.annotations import Concept, Reference
 from readerkit.book import Note
+from readerkit.content.annotations import Concept, Reference
+from readerkit.content.reading_paths import Failure, Pair, ReadingPaths
+from readerkit.content.translations import Translation
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
@@ -19,8 +21,6 @@ from readerkit.render.html.mirror_page import MirrorLine, mirror_index
 from readerkit.render.html.notes import Card, Cite, NoteView, card, cite, concept_title
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.html.words import Text, label
-from readerkit.routes import Failure, Pair, Routes
-from readerkit.translations import Translation
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ def _work(shelf: Shelf, work: Reference) -> WorkView:
     )
 
 
-def path_page(shelf: Shelf, routes: Routes) -> PathPage:
+def path_page(shelf: Shelf, routes: ReadingPaths) -> PathPage:
     """Return the page of the reading paths."""
     return PathPage(
         addresses.PATHS,
@@ -239,7 +239,7 @@ def path_page(shelf: Shelf, routes: Routes) -> PathPage:
     )
 
 
-def _failure(shelf: Shelf, routes: Routes, failure: Failure) -> Stop:
+def _failure(shelf: Shelf, routes: ReadingPaths, failure: Failure) -> Stop:
     spanish = routes.spanish.get(failure.id, Translation())
     symptom, cause = spanish.texts.get("symptom"), spanish.texts.get("cause")
     return Stop(
@@ -252,7 +252,7 @@ def _failure(shelf: Shelf, routes: Routes, failure: Failure) -> Stop:
     )
 
 
-def _pairing(shelf: Shelf, routes: Routes, pair: Pair) -> Pairing:
+def _pairing(shelf: Shelf, routes: ReadingPaths, pair: Pair) -> Pairing:
     spanish = routes.spanish.get(pair.id, Translation())
     wire = spanish.texts.get("wire")
     return Pairing(

@@ -1,13 +1,13 @@
 import pytest
 
 from mini_impls.compare.match import align, count_reordered, excuses
-from readerkit.annotations import Difference
+from readerkit.content.mirrors import Difference
 from readerkit.counts import Count
 from tests.events import event, row
 
 
 def excuse(what, op="all_reduce", phase="backward", at_most="1"):
-    known = Difference("a_b", what, Count(at_most), "a reason", phase, op)
+    known = Difference(what, Count(at_most), "a reason", phase, op)
     return excuses([("a-mirror", known)], {"world": 2})
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from readerkit.commands.annotate import EDITED
+from readerkit.commands.annotate import KINDS
 from readerkit.upstreams.store import blob_id
 from tests.helpers import (
     ANNOTATIONS,
@@ -146,7 +146,7 @@ def test_json_without_notes_is_an_empty_list(tmp_path, capsys):
     assert run(capsys, "annotate", "--json", "--book", str(book.root)).out == "[]\n"
 
 
-@pytest.mark.parametrize("kind", EDITED)
+@pytest.mark.parametrize("kind", KINDS)
 def test_schema_for_editors_is_json_schema(kind, desk):
     done = desk.run("annotate", "--schema", kind)
     assert json.loads(done.out)["$schema"].startswith("https://json-schema.org/")

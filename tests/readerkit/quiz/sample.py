@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from readerkit.content.read import read_document
 from readerkit.quiz.bank import Bank, parse_bank
 from readerkit.quiz.scene import Keys, Place, Work
-from readerkit.schema import read_document
+from readerkit.quiz_schema import BANK as BANK_KIND
+from readerkit.quiz_schema import QUESTIONS as QUESTION_KIND
 
 BANK = """\
 phase: 7
@@ -148,8 +150,8 @@ KEYS = Keys(
 
 def documents(questions: str = QUESTIONS, bank: str = BANK, name: str = "all.yaml"):
     return [
-        ("bank.yaml", read_document(bank.encode(), "quizzes/7/bank.yaml", "bank")),
-        (name, read_document(questions.encode(), f"quizzes/7/{name}", "questions")),
+        ("bank.yaml", read_document(bank.encode(), "quizzes/7/bank.yaml", BANK_KIND)),
+        (name, read_document(questions.encode(), f"quizzes/7/{name}", QUESTION_KIND)),
     ]
 
 

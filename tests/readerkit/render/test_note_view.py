@@ -4,8 +4,9 @@ import pytest
 from rich.console import Console
 
 from readerkit.anchors import Anchor, SourceFile, Span
-from readerkit.annotations import Annotation, Citation, Place, Reference
 from readerkit.book import Note
+from readerkit.content.annotations import Annotation, Citation, Reference
+from readerkit.content.kind import Place
 from readerkit.render.note_view import (
     MAX_SHOWN_CHARACTERS,
     NOTE_WIDTH,
@@ -37,7 +38,7 @@ PAPER = Reference(
     2020,
     "https://example.org/p",
     {"3": "Method"},
-    PLACE,
+    place=PLACE,
 )
 ANNOTATION = Annotation(
     id="close",

@@ -4,8 +4,9 @@ import click
 import pytest
 
 from readerkit.anchors import Anchor, Span
-from readerkit.annotations import Annotation, Place
 from readerkit.book import Note
+from readerkit.content.annotations import Annotation
+from readerkit.content.kind import Place
 from readerkit.render.table import legend, note_table
 
 
@@ -18,6 +19,7 @@ def note(name="a-note", path="lib/a.py", first=1, last=9, state="reviewed", **mo
         anchor=Anchor(path, symbol=symbol),
         kind=more.pop("kind", "note"),
         title=more.pop("title", "A title"),
+        concepts=("a-concept",),
         place=Place("file.yaml", 1, 1),
     )
     return Note(annotation, Span(path, first, last), symbol, state, minis)

@@ -10,6 +10,7 @@ from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
+from msgspec import convert, structs
 
 from readerkit import git as readerkit_git
 from readerkit.errors import MovedTagError, SourceError, StoreError
@@ -105,7 +106,7 @@ def world(tmp_path, monkeypatch):
     with http_server(index_files({SDIST: sdist()})) as index:
         monkeypatch.setenv("PIP_INDEX_URL", f"{index.url}/simple")
         made = World(
-            Upstream.parse(entry),
+            convert(entry, Upstream),
             tmp_path / "book",
             repository,
             site,
@@ -348,7 +349,7 @@ def test_missing_git_is_a_reason_and_the_next_source_serves(
 def test_silent_server_is_a_reason_and_the_next_source_serves(world, monkeypatch):
     monkeypatch.setattr(readerkit_git, "PROBE_SECONDS", 0.2)
     with silent_server() as port:
-        far = replace(world.upstream, url=f"git://127.0.0.1:{port}/sample")
+        far = structs.replace(world.upstream, url=f"git://127.0.0.1:{port}/sample")
         lines = fetch_all(replace(world, upstream=far), sources=("git", "package"))
     assert lines == [
         "sample: not from git: git ls-remote: no answer within 0.2 s",
@@ -358,7 +359,7 @@ def test_silent_server_is_a_reason_and_the_next_source_serves(world, monkeypatch
 
 def test_dropped_connection_is_a_reason_and_the_next_source_serves(world):
     with git_server(world.repository.parent, {3: 60}) as server:
-        far = replace(world.upstream, url=server.url())
+        far = structs.replace(world.upstream, url=server.url())
         lines = fetch_all(replace(world, upstream=far), sources=("git", "installed"))
     assert re.fullmatch(r"sample: not from git: git fetch: \S[^\n]*", lines[0])
     assert lines[1:] == [SERVED["installed"].format(site=world.site)]

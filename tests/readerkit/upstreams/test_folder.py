@@ -1,8 +1,8 @@
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from readerkit.errors import SourceError
 from readerkit.upstreams import Upstream

@@ -1,9 +1,9 @@
 import sys
-from dataclasses import replace
 from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from readerkit.errors import SourceError
 from readerkit.upstreams import Upstream

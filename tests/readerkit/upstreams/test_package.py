@@ -8,16 +8,16 @@ import tarfile
 import tracemalloc
 import warnings
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from readerkit.errors import SourceError
 from readerkit.upstreams import Upstream, archive, package
 from readerkit.upstreams.package import serve_package
 from readerkit.upstreams.served import MAX_MEMBER_BYTES
-from readerkit.upstreams.upstream import Licence, Package
+from readerkit.upstreams.upstream import Licence, Package, Wheel
 from tests.helpers import write_files
 from tests.readerkit.upstreams.archives import (
     NAME,
@@ -50,7 +50,7 @@ FROM_SDIST = Upstream(
     package=Package(NAME, VERSION),
 )
 FROM_WHEEL = replace(
-    FROM_SDIST, package=Package(NAME, VERSION, "3.9", wheel_platform="win_amd64")
+    FROM_SDIST, package=Package(NAME, VERSION, Wheel("3.9", "win_amd64"))
 )
 
 

@@ -2,6 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from readerkit.upstreams import BlobStore, Upstream
 from readerkit.upstreams.provenance import (
@@ -32,7 +33,7 @@ def test_what_was_noted_is_read_back(store):
 
 
 def test_each_pin_has_its_own_note(store):
-    moved = replace(UPSTREAM, commit="b" * 40)
+    moved = structs.replace(UPSTREAM, commit="b" * 40)
     write_provenance(UPSTREAM, store, NOTED, b"old")
     assert read_provenance(moved, store) is None
     assert licence_text(moved, store) == ""

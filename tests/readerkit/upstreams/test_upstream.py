@@ -1,8 +1,9 @@
 import pytest
+from msgspec import convert
 
 from readerkit.anchors import Span
 from readerkit.upstreams import Upstream
-from readerkit.upstreams.upstream import Licence, Package
+from readerkit.upstreams.upstream import Licence, Package, Wheel
 
 ENTRY = {
     "name": "sample",
@@ -16,7 +17,7 @@ ENTRY = {
 
 
 def upstream(**changed) -> Upstream:
-    return Upstream.parse({**ENTRY, **changed})
+    return convert({**ENTRY, **changed}, Upstream)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_entry_becomes_an_upstream():
         tag="v1",
         commit=ENTRY["commit"],
         licence=Licence("MIT", "LICENSE", "Nobody"),
-        package=Package("sample-core", "1.0", wheel_python=None, wheel_platform=None),
+        package=Package("sample-core", "1.0", wheel=None),
         installed="sample",
     )
 
@@ -80,14 +81,7 @@ def test_entry_becomes_an_upstream():
 def test_wheel_of_an_entry_names_interpreter_and_platform():
     wheel = {"python": "3.12", "platform": "manylinux_2_28_x86_64"}
     package = upstream(package={"name": "a", "version": "1", "wheel": wheel}).package
-    assert package == Package("a", "1", "3.12", "manylinux_2_28_x86_64")
-
-
-def test_parsing_leaves_the_entry_as_it_was():
-    entry = {**ENTRY, "package": {"name": "a", "version": "1", "wheel": {}}}
-    Upstream.parse(entry)
-    assert entry["include"] == ["lib/**/*.py"]
-    assert entry["package"] == {"name": "a", "version": "1", "wheel": {}}
+    assert package == Package("a", "1", Wheel("3.12", "manylinux_2_28_x86_64"))
 
 
 def test_only_a_commit_is_held_against_a_lock():

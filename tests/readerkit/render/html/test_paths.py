@@ -67,15 +67,15 @@ FAULTS = {
     ),
     "no id": (
         {"english": PATHS.replace("id: hang, ", "")},
-        ["paths.yaml:2:5: an entry of another shape: expected id (str), symptom"],
+        ["paths.yaml:2:5: missing key 'id'"],
     ),
     "a list in place of a name": (
         {"english": PATHS.replace("[close]", "[[close]]")},
-        ["paths.yaml:2:67: unknown id: got '['close']', expected one of this book's"],
+        ["paths.yaml:2:67: wrong type for this entry: got ['close'], expected string"],
     ),
     "words in place of an entry": (
         {"english": "failures: [it hangs]\n"},
-        ["paths.yaml:1:12: an entry of another shape: expected id (str), symptom"],
+        ["paths.yaml:1:12: wrong type for this entry: got 'it hangs', expected object"],
     ),
 }  # fmt: skip
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from readerkit.content.vocabulary import LAYERS, PRESSURES
 from readerkit.render.html.words import SPANISH, both, counted, label
-from readerkit.schema import LAYERS, PRESSURES
 from tests.helpers import ROOT
 
 TEMPLATES = sorted((ROOT / "site" / "templates").glob("*.html"))

@@ -6,15 +6,36 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any
+from typing import Annotated
 
 from readerkit.anchor import Anchor
-from readerkit.document import YamlFile
+from readerkit.content.kind import Document, Kind
+from readerkit.content.translations import TranslatedDiagram, english_stamp
 from readerkit.errors import AnchorError, ContentError, Fault
-from readerkit.translations import Translation, english_stamp
+from readerkit.model import SOME, Model, Text, UpstreamName
 
 Lines = Callable[[str, Anchor], str]
 """From an upstream and an anchor to the text of its lines; AnchorError if none."""
+
+
+class DiagramClaim(Model, frozen=True):
+    """A node, and the lines that hold what it says."""
+
+    node: Text
+    upstream: UpstreamName
+    at: Anchor
+    holds: Annotated[tuple[Text, ...], SOME]
+
+
+class DiagramClaims(Model, frozen=True):
+    """What stands beside a drawing: its title, the same in words, its claims."""
+
+    title: Text
+    alternative: Text
+    claims: tuple[DiagramClaim, ...]
+
+
+DIAGRAM: Kind[DiagramClaims] = Kind("diagram", DiagramClaims, "one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +57,9 @@ class Diagram:
         return english_stamp((self.title, self.alternative, self.mermaid))
 
 
-def read_diagram(name: str, mermaid: str, claims: YamlFile, lines_of: Lines) -> Diagram:
+def read_diagram(
+    name: str, mermaid: str, claims: Document[DiagramClaims], lines_of: Lines
+) -> Diagram:
     """Return a diagram, each claim of it held against the source.
 
     Raises:
@@ -45,20 +68,20 @@ def read_diagram(name: str, mermaid: str, claims: YamlFile, lines_of: Lines) -> 
     """
     if claims.faults:
         raise ContentError(claims.faults)
-    value: Any = claims.value
     faults = [
         fault
-        for index, claim in enumerate(value["claims"])
+        for index, claim in enumerate(claims.value.claims)
         for fault in _faults(claims, index, claim, mermaid, lines_of)
     ]
     if faults:
         raise ContentError(faults)
-    return Diagram(
-        name, mermaid, value["title"], " ".join(value["alternative"].split())
-    )
+    words = " ".join(claims.value.alternative.split())
+    return Diagram(name, mermaid, claims.value.title, words)
 
 
-def in_spanish(diagram: Diagram, mermaid: str, file: str, texts: YamlFile) -> Diagram:
+def in_spanish(
+    diagram: Diagram, mermaid: str, file: str, texts: Document[TranslatedDiagram]
+) -> Diagram:
     """Return a diagram with its Spanish: the same drawing with other words in it.
 
     Raises:
@@ -73,13 +96,9 @@ def in_spanish(diagram: Diagram, mermaid: str, file: str, texts: YamlFile) -> Di
             break
     if faults:
         raise ContentError(faults)
-    said = Translation.parse(texts.value)
-    told = Diagram(
-        f"{diagram.name}.es",
-        mermaid,
-        said.texts["title"],
-        " ".join(said.texts["alternative"].split()),
-    )
+    said = texts.value
+    words = " ".join(said.alternative.split())
+    told = Diagram(f"{diagram.name}.es", mermaid, said.title, words)
     return replace(diagram, spanish=told, is_outdated=said.is_outdated(diagram.stamp))
 
 
@@ -89,17 +108,21 @@ def _shape(mermaid: str) -> list[str]:
 
 
 def _faults(
-    claims: YamlFile, index: int, claim: Any, mermaid: str, lines_of: Lines
+    claims: Document[DiagramClaims],
+    index: int,
+    claim: DiagramClaim,
+    mermaid: str,
+    lines_of: Lines,
 ) -> Iterator[Fault]:
     path = ("claims", index)
-    if not re.search(rf"^\W*(.*\s)?{re.escape(str(claim['node']))}\b", mermaid, re.M):
-        yield claims.fault((*path, "node"), "a node that is not drawn", claim["node"])
+    if not re.search(rf"^\W*(.*\s)?{re.escape(claim.node)}\b", mermaid, re.M):
+        yield claims.fault((*path, "node"), "a node that is not drawn", claim.node)
     try:
-        text = "".join(lines_of(claim["upstream"], Anchor.parse(claim["at"])).split())
+        text = "".join(lines_of(claim.upstream, claim.at).split())
     except AnchorError as error:
         yield claims.fault((*path, "at"), f"anchor: {error}")
         return
-    for position, token in enumerate(claim["holds"]):
-        if "".join(str(token).split()) not in text:
+    for position, token in enumerate(claim.holds):
+        if "".join(token.split()) not in text:
             where = (*path, "holds", position)
             yield claims.fault(where, "the lines do not hold this", f"'{token}'")

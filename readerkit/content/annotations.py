@@ -1,0 +1,126 @@
+"""What people write about code, as values: annotations, concepts, references.
+
+Knows nothing of git, files or HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from readerkit.anchor import Anchor
+from readerkit.content.kind import Entry, Kind
+from readerkit.content.translations import english_stamp
+from readerkit.content.vocabulary import AnnotationKind, Layer, Pressure
+from readerkit.git_names import TreePath
+from readerkit.model import (
+    ONCE,
+    SOME,
+    UNWRITTEN,
+    ConceptId,
+    Id,
+    Model,
+    Name,
+    ReferenceKey,
+    Text,
+    pattern,
+    rules,
+    where,
+)
+
+TEXT_FIELDS = ("decision", "alternative", "why", "cost", "text")
+
+
+class Citation(Model, frozen=True):
+    """A key of ``references.yaml``, and a section of that work."""
+
+    key: ReferenceKey
+    section: Text = ""
+
+
+class Annotation(Entry, frozen=True, rename={"anchor": "at"}):
+    """A note on one place of one upstream."""
+
+    id: Annotated[Id, Meta(description="Unique in the book; never changes.")]
+    anchor: Anchor
+    kind: AnnotationKind
+    title: Annotated[Text, Meta(extra_json_schema={"maxLength": 80})]
+    concepts: Annotated[tuple[ConceptId, ...], SOME, ONCE]
+    decision: Text = ""
+    alternative: Text = ""
+    why: Text = ""
+    cost: Text = ""
+    text: Text = ""
+    references: tuple[Citation, ...] = ()
+    upstream: Annotated[str, UNWRITTEN] = ""
+    mine: Annotated[bool, UNWRITTEN] = False
+    """Whether it comes from the reader's own overlay book."""
+
+    @property
+    def stamp(self) -> str:
+        """The name of its texts: what a translation of it is ``of``."""
+        return english_stamp(getattr(self, name) for name in ("title", *TEXT_FIELDS))
+
+    def with_texts(self, texts: Mapping[str, str]) -> Annotation:
+        """Return the annotation with translated texts in place of its own."""
+        return replace(self, **texts)
+
+
+class Comparison(Entry, frozen=True):
+    """A mini beside an upstream: what records, mirrors and commands call it."""
+
+    name: Name
+    mini: Name
+    upstream: Name
+    title: Text
+
+
+class Concept(Entry, frozen=True):
+    """An entry of the memory map."""
+
+    id: Id
+    title: Text
+    summary: Text
+    pressure: Pressure
+    layer: Layer
+    requires: Annotated[tuple[ConceptId, ...], ONCE] = ()
+    recurs: Annotated[tuple[ConceptId, ...], ONCE] = ()
+    references: tuple[Citation, ...] = ()
+
+    @property
+    def stamp(self) -> str:
+        """The name of its texts: what a translation of it is ``of``."""
+        return english_stamp((self.title, self.summary))
+
+
+class Reference(Entry, frozen=True):
+    """A work that notes cite."""
+
+    key: Id
+    title: Text
+    authors: Text
+    year: Annotated[int, Meta(ge=1950, le=2100)]
+    url: Annotated[str, pattern('^https://[^\\s"<>]+$')]
+    sections: Mapping[str, str]
+    """Section number to its title; a title may be empty where nobody checked it."""
+
+
+_CITATION_HAS = where(
+    "kind",
+    ["citation"],
+    required=["decision", "why", "cost", "references"],
+    properties={"references": {"minItems": 1}},
+)
+_NOTE_HAS = where("kind", ["note", "pitfall"], required=["text"])
+
+ANNOTATIONS: Kind[Annotation] = Kind(
+    "annotations",
+    Annotated[Annotation, rules(_CITATION_HAS, _NOTE_HAS)],
+    stand_in=Annotation("?", Anchor(TreePath("?"), symbol="?"), "note", "", ()),
+)
+COMPARISONS: Kind[Comparison] = Kind("comparisons", Comparison)
+CONCEPTS: Kind[Concept] = Kind("concepts", Concept)
+REFERENCES: Kind[Reference] = Kind("references", Reference)

@@ -1,0 +1,170 @@
+"""A mirror: one idea, the places that hold it, and how the two sides may differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.structs import force_setattr
+
+from readerkit.anchor import Anchor
+from readerkit.content.kind import Entry, Kind, Place
+from readerkit.content.vocabulary import (
+    EVENT_DIFFERENCES,
+    WHOLE_DIFFERENCES,
+    DifferenceKind,
+    Operation,
+    Phase,
+    Relation,
+)
+from readerkit.counts import Count
+from readerkit.model import (
+    ONCE,
+    SOME,
+    UNWRITTEN,
+    ConceptId,
+    Id,
+    Model,
+    Name,
+    Problem,
+    Text,
+    rules,
+    where,
+)
+
+Comparisons = Annotated[tuple[Name, ...], SOME, ONCE]
+Bound = Annotated[
+    int | float | str,
+    Meta(
+        description="How many on a rank, or how far values may be apart: a number, or "
+        "an expression of world, rank, layers, microbatches, chunks and parameters."
+    ),
+]
+
+
+class LeftOut(Model, frozen=True):
+    """Something upstream does and the mini does not."""
+
+    what: Text
+    why: Text
+
+
+class MirroredEvent(Model, frozen=True):
+    """A collective of comparisons that belongs to a mirror's section."""
+
+    comparisons: Comparisons
+    phase: Phase
+    op: Operation
+    group: Name = ""
+
+
+class DifferentEvent(Model, frozen=True):
+    """An event in which the sides may differ, and how often on one rank."""
+
+    phase: Phase
+    op: Operation
+    at_most: Bound
+    group: Name = ""
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with the bound."""
+        return _bound_problems(self.at_most)
+
+
+class AllowedDifferences(Model, frozen=True):
+    """What may differ in some comparisons, and why: in these events, or as a whole."""
+
+    comparisons: Comparisons
+    what: DifferenceKind
+    why: Text
+    events: Annotated[tuple[DifferentEvent, ...], SOME] = ()
+    at_most: Bound | None = None
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with the bound."""
+        return iter(()) if self.at_most is None else _bound_problems(self.at_most)
+
+    def each(self) -> Iterator[Difference]:
+        """Yield every difference that it allows."""
+        for event in self.events:
+            most = Count.parse(str(event.at_most))
+            keys = (event.phase, event.op, event.group)
+            yield Difference(self.what, most, self.why, *keys)
+        if self.at_most is not None:
+            yield Difference(self.what, Count.parse(str(self.at_most)), self.why)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One way in which the sides of a comparison may differ, how often, and why."""
+
+    what: DifferenceKind
+    at_most: Count
+    """Events on one rank; of ``values``: how far they may be apart."""
+    why: str
+    phase: str = ""
+    """Empty: any phase. The same for the next two."""
+    op: str = ""
+    group: str = ""
+
+
+def _bound_problems(bound: int | float | str) -> Iterator[Problem]:
+    try:
+        Count.parse(str(bound))
+    except ValueError as error:
+        yield "wrong value for 'at_most'", f"'{bound}'", str(error)
+
+
+_DIFFERENCE_HAS = rules(
+    where("what", EVENT_DIFFERENCES, required=["events"]),
+    where("what", WHOLE_DIFFERENCES, required=["at_most"]),
+)
+_SECTION_HAS = rules(
+    where("relation", ["upstream-only"], required=["why"], properties={"mini": False}),
+    where("relation", ["same", "simplified", "differs"], required=["mini"]),
+)
+
+
+class MirrorSection(Entry, frozen=True):
+    """One step of an idea: the upstream notes and the mini lines that hold it."""
+
+    title: Text
+    relation: Relation
+    upstream: Annotated[tuple[Id, ...], SOME, ONCE]
+    """Annotation ids, of any upstream."""
+    mini: Annotated[tuple[Anchor, ...], SOME] = ()
+    leaves_out: Annotated[tuple[LeftOut, ...], SOME] = ()
+    why: Text = ""
+    events: tuple[MirroredEvent, ...] = ()
+    differences: Annotated[
+        tuple[Annotated[AllowedDifferences, _DIFFERENCE_HAS], ...], SOME
+    ] = ()
+    places: Annotated[tuple[Place, ...], UNWRITTEN] = ()
+    """Where each anchor of ``mini`` is written."""
+
+    def named_events(self) -> Iterator[tuple[str, MirroredEvent]]:
+        """Yield each of its events with each comparison that it is of."""
+        for event in self.events:
+            for comparison in event.comparisons:
+                yield comparison, event
+
+    def settle(self, place_at: Callable[..., Place]) -> None:
+        """Take the places of the section and of its anchors."""
+        Entry.settle(self, place_at)
+        places = tuple(place_at("mini", index) for index in range(len(self.mini)))
+        force_setattr(self, "places", places)
+
+
+class Mirror(Entry, frozen=True):
+    """One idea, and every place that holds it."""
+
+    id: Id
+    title: Text
+    idea: Text
+    sections: Annotated[tuple[Annotated[MirrorSection, _SECTION_HAS], ...], SOME]
+    concepts: Annotated[tuple[ConceptId, ...], ONCE] = ()
+
+
+MIRROR: Kind[Mirror] = Kind("mirror", Mirror, "one")

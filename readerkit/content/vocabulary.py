@@ -1,0 +1,52 @@
+"""The words that content, records and pages share, each list in its one place."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+AnnotationKind = Literal["citation", "note", "pitfall"]
+Relation = Literal["same", "simplified", "differs", "upstream-only"]
+Pressure = Literal["memory", "time", "coordination", "reliability"]
+Layer = Literal[
+    "hardware",
+    "wire",
+    "collective",
+    "parameters",
+    "gradients",
+    "optimizer",
+    "activations",
+    "schedule",
+    "model",
+    "job",
+]
+Phase = Literal["setup", "forward", "backward", "optimizer", "checkpoint"]
+Operation = Literal[
+    "all_reduce",
+    "reduce",
+    "all_gather",
+    "reduce_scatter",
+    "broadcast",
+    "all_to_all",
+    "gather",
+    "scatter",
+    "send",
+    "recv",
+]
+EventDifference = Literal[
+    "only-mini",
+    "only-upstream",
+    "mini-waits-longer",
+    "upstream-waits-longer",
+    "payload",
+]
+"""How the sides may differ in an event; the next two, without one."""
+WholeDifference = Literal["order", "values"]
+DifferenceKind = Literal[EventDifference, WholeDifference]
+SideName = Literal["mini", "upstream"]
+Category = Literal["parameters", "gradients", "optimizer state"]
+
+PRESSURES: tuple[Pressure, ...] = get_args(Pressure)
+LAYERS: tuple[Layer, ...] = get_args(Layer)
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+EVENT_DIFFERENCES: tuple[EventDifference, ...] = get_args(EventDifference)
+WHOLE_DIFFERENCES: tuple[WholeDifference, ...] = get_args(WholeDifference)
