@@ -9,8 +9,8 @@ from typing import Any
 from readerkit.content.catalog import HARDWARE, MODELS
 from readerkit.content.kind import E, Kind
 from readerkit.errors import ContentError, EstimateError, ReaderkitError
+from readerkit.estimate.checks import check_choice
 from readerkit.estimate.hardware import Cluster, Gpu
-from readerkit.estimate.quantity import check_choice
 from readerkit.estimate.shape import Shape
 
 CATALOG = Path(__file__).resolve().parent.parent / "catalog"

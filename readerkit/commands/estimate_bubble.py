@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,9 @@ from readerkit.commands.estimate_options import (
     show,
 )
 from readerkit.commands.options import json_option
+
+if TYPE_CHECKING:
+    from readerkit.estimate.pipeline import Pipeline
 
 
 @click.command(
@@ -61,48 +64,26 @@ def bubble(
         readerkit estimate bubble -p 4 -m 8 -v 2 --grid
         readerkit estimate bubble -p 4 -m 8 --schedule zb-h1 --svg ~/zb.svg
     """
-    from readerkit.estimate import bubble as bubbles
+    from readerkit.estimate.pipeline import Pipeline, estimate_bubble
 
     if schedule is None:
         schedule = "interleaved" if virtual_stages > 1 else "1f1b"
-    sizes: dict[str, Any] = {"stages": stages, "microbatches": microbatches} | times
+    sizes = {"stages": stages, "microbatches": microbatches} | times
     left_out = ""
     if schedule == "all":
-        names = [name for name in bubbles.SCHEDULES if name != "interleaved"]
-        if microbatches < 2 * stages - 1:
-            names.remove("zb-h2")
-            left_out = f"zb-h2 needs 2 p - 1 = {2 * stages - 1} microbatches"
-        chosen = [(name, 1) for name in names]
-        if virtual_stages > 1:
-            chosen.insert(2, ("interleaved", virtual_stages))
+        chosen, left_out = _comparable(sizes, virtual_stages)
     else:
-        chosen = [(schedule, virtual_stages)]
-    both_halves = sizes | {"backward": times["backward"] + times["weight"]}
-
-    def of(name: str) -> dict[str, Any]:
-        # Beside schedules that split the backward, a whole one takes both halves.
-        whole = schedule == "all" and not name.startswith("zb")
-        return both_halves if whole else sizes
-
-    estimates = [
-        bubbles.estimate_bubble(schedule=name, virtual_stages=v, **of(name))
-        for name, v in chosen
-    ]
+        one = {"schedule": schedule, "virtual_stages": virtual_stages}
+        chosen = [Pipeline.parse(sizes | one)]
+    estimates = [estimate_bubble(each) for each in chosen]
     # Of several, those that can be drawn; the only one, or a complaint.
     drawn = {
-        name: bubbles.grid(schedule=name, virtual_stages=v, **of(name))
-        for name, v in chosen
-        if grid and (name != "zb-h2" or len(chosen) == 1)
+        each.schedule: each.grid()
+        for each in chosen
+        if grid and (each.is_run or len(chosen) == 1)
     }
     if svg:
-        from readerkit.render.schedule_svg import schedule_svg
-        from readerkit.upstreams.store import write_atomically
-
-        if not svg.parent.is_dir():
-            raise click.UsageError(f"--svg: no such folder: {svg.parent}")
-        name, v = chosen[0]
-        bars = bubbles.bars(schedule=name, virtual_stages=v, **sizes)
-        write_atomically(svg, schedule_svg(bars, stages).encode())
+        _draw(chosen[0], svg)
     if as_json:
         plain: dict[str, Any] = {"estimates": [each.to_plain() for each in estimates]}
         if left_out:
@@ -111,8 +92,39 @@ def bubble(
         return
     show(estimates, as_json=False, brief=brief)
     if svg:
-        click.echo(f"\nwrote {svg}: {chosen[0][0]}")
+        click.echo(f"\nwrote {svg}: {chosen[0].schedule}")
     if left_out:
         click.echo(f"\nnot shown: {left_out}")
     for name, text in drawn.items():
         click.echo(f"\n{name}\n{text}")
+
+
+def _comparable(sizes: dict[str, Any], chunks: int) -> tuple[list[Pipeline], str]:
+    """Return every schedule of these sizes on equal work, and what is left out."""
+    from readerkit.estimate.pipeline import SOURCES, Pipeline
+
+    found, left_out = [], ""
+    for name in SOURCES:
+        if name == "interleaved" and chunks == 1:
+            continue
+        one: dict[str, Any] = sizes | {"schedule": name}
+        if name == "interleaved":
+            one["virtual_stages"] = chunks
+        if name == "zb-h2" and sizes["microbatches"] < 2 * sizes["stages"] - 1:
+            least = 2 * sizes["stages"] - 1
+            left_out = f"zb-h2 needs 2 p - 1 = {least} microbatches"
+            continue
+        if not Pipeline(name).splits_backward:
+            # Beside those that split the backward, a whole one takes both halves.
+            one["backward"] = sizes["backward"] + sizes["weight"]
+        found.append(Pipeline.parse(one))
+    return found, left_out
+
+
+def _draw(pipeline: Pipeline, svg: Path) -> None:
+    from readerkit.render.schedule_svg import schedule_svg
+    from readerkit.upstreams.store import write_atomically
+
+    if not svg.parent.is_dir():
+        raise click.UsageError(f"--svg: no such folder: {svg.parent}")
+    write_atomically(svg, schedule_svg(pipeline.bars(), pipeline.stages).encode())

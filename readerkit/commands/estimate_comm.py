@@ -20,7 +20,7 @@ from readerkit.commands.estimate_options import (
 from readerkit.commands.options import json_option
 
 if TYPE_CHECKING:
-    from readerkit.estimate.quantity import Estimate
+    from readerkit.estimate.item import Estimate
 
 
 @click.command(
@@ -109,12 +109,13 @@ def comm(as_json: bool, brief: bool, **given: Any) -> None:
 
 
 def _collective(given: dict[str, Any]) -> list[Estimate]:
+    from readerkit.estimate.checks import check_choice
     from readerkit.estimate.collectives import (
         estimate_collective,
         estimate_hierarchical,
     )
     from readerkit.estimate.compression import BASELINES, estimate_compression
-    from readerkit.estimate.quantity import check_choice, divide
+    from readerkit.estimate.quantity import divide
 
     size, ranks = given["size"], given["ranks"]
     if size is None or ranks is None:
@@ -166,7 +167,7 @@ def _collective(given: dict[str, Any]) -> list[Estimate]:
 
 
 def _step(given: dict[str, Any]) -> list[Estimate]:
-    from readerkit.estimate.volumes import estimate_step_traffic
+    from readerkit.estimate.traffic_estimate import estimate_step_traffic
 
     shape = take_shape(given)
     if shape is None:

@@ -47,8 +47,8 @@ def flops(as_json: bool, brief: bool, **given: Any) -> None:
         readerkit estimate flops --model gpt2 --batch 8 --gpus 1 --gpu t4 --step-s 1
         readerkit estimate flops --model gpt2 --batch 8 --gpus 1 --gpu t4 --mfu 0.3
     """
+    from readerkit.estimate.checks import check_amount
     from readerkit.estimate.flops import estimate_flops
-    from readerkit.estimate.quantity import check_amount
 
     shape = need_shape(given)
     given["sequence"] = fit_sequence(shape, given["sequence"], 2048)

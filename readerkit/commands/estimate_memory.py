@@ -22,7 +22,7 @@ from readerkit.commands.estimate_options import (
 from readerkit.commands.options import json_option
 
 if TYPE_CHECKING:
-    from readerkit.estimate.quantity import Estimate
+    from readerkit.estimate.item import Estimate
 
 
 @click.command(

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from readerkit.estimate.item import Estimate
     from readerkit.estimate.layout import Layout
-    from readerkit.estimate.quantity import Estimate, Number
+    from readerkit.estimate.quantity import Number
     from readerkit.estimate.shape import Shape
 
 Command = TypeVar("Command", bound=Callable[..., Any])

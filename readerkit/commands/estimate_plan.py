@@ -75,7 +75,7 @@ def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
     from dataclasses import replace
 
     from readerkit.commands.catalog import find_cluster
-    from readerkit.estimate.quantity import check_amount, check_reserve
+    from readerkit.estimate.checks import check_amount, check_reserve
     from readerkit.estimate.step_time import Assumptions
 
     cluster, memory = find_cluster(given.pop("cluster")), given.pop("gpu_memory")
@@ -156,7 +156,7 @@ def _plain_ranked(each: Ranked) -> dict[str, Any]:
     return {
         "layout": asdict(each.layout),
         "memory_bytes": each.memory.total,
-        "memory": asdict(each.memory),
+        "memory": asdict(each.memory) | {"params": each.memory.params},
         "time": _plain_time(each.time),
         "reasons": list(each.reasons),
     }

@@ -7,15 +7,15 @@ from dataclasses import asdict
 from typing import Any
 
 from readerkit.commands.catalog import find_cluster, find_gpu, find_model
-from readerkit.estimate.bubble import SCHEDULES, bars, estimate_bubble
 from readerkit.estimate.collectives import estimate_collective
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory_estimates import estimate_training
+from readerkit.estimate.pipeline import SOURCES, Pipeline, estimate_bubble
 from readerkit.estimate.plan import Ranked, name_layout
 from readerkit.estimate.plan import plan as make_plan
 from readerkit.estimate.plan_search import Question
 from readerkit.estimate.shape import Shape
-from readerkit.estimate.volumes import estimate_step_traffic
+from readerkit.estimate.traffic_estimate import estimate_step_traffic
 from readerkit.numbers import format_bytes, format_rate, format_seconds
 from readerkit.render.html.estimate_page import Examples, Group, Worked
 
@@ -116,16 +116,17 @@ def _traffic(model: str, values: dict[str, Any]) -> Group:
 
 def _bubbles() -> Group:
     worked = []
-    for name in SCHEDULES:
+    for name in SOURCES:
         # A schedule that does not split the backward takes both halves at once.
         sizes: dict[str, Any] = {"schedule": name} | PIPELINE
         if name == "interleaved":
             sizes["virtual_stages"] = 2
         if not name.startswith("zb"):
             sizes["backward"] = 2
-        drawn = () if name == "zb-h2" else tuple(bars(**sizes))
+        pipeline = Pipeline.parse(sizes)
+        drawn = tuple(pipeline.bars()) if pipeline.is_run else ()
         command = f"readerkit estimate bubble {_flags(sizes)}"
-        worked.append(Worked(name, command, estimate_bubble(**sizes), drawn))
+        worked.append(Worked(name, command, estimate_bubble(pipeline), drawn))
     p, m = PIPELINE.values()
     return Group(
         f"{p} ranks, {m} microbatches; a backward takes as long as two forwards",

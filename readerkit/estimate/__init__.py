@@ -9,12 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from readerkit.estimate.activations import activation_bytes_per_layer, kv_cache_bytes
-from readerkit.estimate.bubble import (
-    bubble_fraction,
-    bubble_ratio_to_ideal,
-    bubble_time,
-    peak_in_flight,
-)
 from readerkit.estimate.collectives import (
     algorithm_bandwidth,
     all_to_all_bytes,
@@ -54,6 +48,12 @@ from readerkit.estimate.overlap import (
     exposed_seconds,
     overlap_speedup,
     step_seconds,
+)
+from readerkit.estimate.pipeline import (
+    bubble_fraction,
+    bubble_ratio_to_ideal,
+    bubble_time,
+    peak_in_flight,
 )
 from readerkit.estimate.quantity import Number
 from readerkit.estimate.shape import (

@@ -11,10 +11,11 @@ variances) are left out.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
+from typing import NamedTuple
 
-from readerkit.estimate.quantity import Number, check_choice, check_count, divide
-from readerkit.estimate.shape import Shape
+from readerkit.estimate.checks import check_choice, check_count
+from readerkit.estimate.quantity import Number, divide
+from readerkit.estimate.shape import Shape, cache_plain
 
 RECOMPUTE = ("none", "selective", "full")
 PAPER = "Korthikanti et al. 2205.05198, table 2"
@@ -54,107 +55,69 @@ def activation_bytes_per_layer(
     return divide(s * b * h * (linear + square))
 
 
-def layer_activations(
-    shape: Shape,
-    *,
-    sequence: int,
-    micro_batch: int,
-    tensor_parallel: int = 1,
-    sequence_parallel: bool = False,
-    recompute: str = "none",
-    flash: bool = False,
-    moe: bool = False,
-    element_bytes: int = 2,
-) -> dict[str, Number]:
+class LayerKind(NamedTuple):
+    """How one layer runs on one rank: all that its activations depend on."""
+
+    sequence: Number
+    """The rank's own part under context parallelism."""
+    micro_batch: int = 1
+    tensor_parallel: int = 1
+    sequence_parallel: bool = False
+    recompute: str = "none"
+    flash: bool = False
+    """An attention that keeps one fp32 number a row instead of the scores."""
+    moe: bool = False
+    """Experts are taken to be balanced."""
+    element_bytes: int = 2
+
+
+def layer_activations(shape: Shape, kind: LayerKind) -> dict[str, Number]:
     """Return the bytes of each tensor that one layer keeps on one rank.
 
-    ``sequence`` is the rank's own part under context parallelism. ``flash`` is an
-    attention that keeps one fp32 number a row instead of the scores. Experts are taken
-    to be balanced: each rank works on its share of tokens times experts per token.
+    Each rank works on its share of tokens times experts per token.
     """
-    tokens = sequence * micro_batch
-    t, w = tensor_parallel, element_bytes
-    shard = t if sequence_parallel else 1
-    hidden = tokens * shape.hidden
-    if recompute == "full":
+    s, b, t, w = (
+        kind.sequence,
+        kind.micro_batch,
+        kind.tensor_parallel,
+        kind.element_bytes,
+    )
+    h, a, d, k = shape.hidden, shape.heads, shape.head_dim, shape.kv_heads
+    shard = t if kind.sequence_parallel else 1
+    hidden = s * b * h
+    if kind.recompute == "full":
         return {"layer input": divide(w * hidden, shard)}
-    queries = w * tokens * shape.query_size
     # With fewer key heads than ranks, each rank holds one whole.
-    keys = 2 * w * tokens * shape.head_dim * max(shape.kv_heads, t)
+    heads = a + 2 * max(k, t)
     kept: dict[str, Number] = {
         "norm inputs": divide(w * shape.norms_per_layer * hidden, shard),
         "inputs of attention and feed-forward": divide(2 * w * hidden, shard),
-        "queries, keys, values": divide(queries + keys, t),
-        "attention output": divide(queries, t),
+        "queries, keys, values": divide(w * s * b * d * heads, t),
+        "attention output": divide(w * s * b * d * a, t),
     }
     if shape.dropout:
         kept["dropout masks"] = divide(2 * hidden, shard)
-    if recompute == "none" and flash:
-        kept["softmax statistics"] = divide(4 * shape.heads * tokens, t)
-    elif recompute == "none":
+    if kind.recompute == "none" and kind.flash:
+        kept["softmax statistics"] = divide(4 * a * s * b, t)
+    elif kind.recompute == "none":
         # Softmax output, its dropout mask, and what dropout makes of it.
         per_score = 2 * w + 1 if shape.dropout else w
-        scores = shape.heads * sequence * tokens
-        kept["attention scores"] = divide(per_score * scores, t)
+        kept["attention scores"] = divide(per_score * a * s * s * b, t)
     inner = shape.ffn
-    if moe:
+    if kind.moe:
         inner = shape.experts_per_token * shape.expert_ffn + shape.shared_ffn
         # Each expert's copy of its tokens; the one above goes to router and shared.
         copies = w * hidden * shape.experts_per_token
         kept["tokens at their experts"] = divide(copies, shard)
     per_inner = w * (3 if shape.gated_mlp else 2)
-    kept["inside the feed-forward"] = divide(per_inner * tokens * inner, t)
+    kept["inside the feed-forward"] = divide(per_inner * s * b * inner, t)
     return kept
 
 
-@lru_cache(maxsize=16_384)
-def layer_bytes(
-    shape: Shape,
-    sequence: int,
-    micro_batch: int,
-    tensor_parallel: int,
-    sequence_parallel: bool,
-    recompute: str,
-    flash: bool,
-    moe: bool,
-    element_bytes: int,
-) -> Number:
-    """Return the sum of ``layer_activations``; a search asks for few, often."""
-    tensors = layer_activations(
-        shape,
-        sequence=sequence,
-        micro_batch=micro_batch,
-        tensor_parallel=tensor_parallel,
-        sequence_parallel=sequence_parallel,
-        recompute=recompute,
-        flash=flash,
-        moe=moe,
-        element_bytes=element_bytes,
-    )
-    return sum(tensors.values())
-
-
-def in_flight(
-    *,
-    schedule: str,
-    pipeline_parallel: int,
-    microbatches: int,
-    virtual_stages: int = 1,
-    rank: int = 0,
-) -> int:
-    """Return how many chunks' activations a pipeline rank holds at its peak.
-
-    A chunk is 1 / virtual_stages of the rank's layers. ``mini_impls.schedules`` gives
-    the same by running the schedule.
-    """
-    p, m, v = pipeline_parallel, microbatches, virtual_stages
-    if schedule == "gpipe":
-        return m
-    if schedule == "zb-h1":
-        return min(m, p)
-    if v == 1:
-        return min(m, p - rank)
-    return min(m * v, 2 * (p - rank - 1) + (v - 1) * p + 1)
+@cache_plain
+def layer_bytes(shape: Shape, kind: LayerKind) -> Number:
+    """Return the sum of ``layer_activations``."""
+    return sum(layer_activations(shape, kind).values())
 
 
 def kv_cache_bytes(

@@ -7,17 +7,18 @@ A bandwidth is per GPU and per direction.
 
 from __future__ import annotations
 
-from fractions import Fraction
+from typing import Any
 
 from readerkit.errors import EstimateError
+from readerkit.estimate.checks import check_amount, check_choice, check_count
+from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.quantity import (
-    Estimate,
-    Item,
     Number,
-    check_amount,
-    check_choice,
-    check_count,
+    Quantity,
     divide,
+    log2ceil,
+    maximum,
+    minimum,
 )
 
 OPERATIONS = (
@@ -50,9 +51,9 @@ def bus_factor(*, operation: str, ranks: int) -> Number:
     check_choice("operation", operation, OPERATIONS)
     n = check_count("ranks", ranks)
     if operation == "all-reduce":
-        return divide(Fraction(2 * (n - 1), n))
+        return divide(2 * (n - 1), n)
     if operation in ("reduce-scatter", "all-gather", "all-to-all"):
-        return divide(Fraction(n - 1, n))
+        return divide(n - 1, n)
     return 1
 
 
@@ -104,14 +105,12 @@ def collective_bytes(
     _check_algorithm(operation, algorithm)
     size = check_amount("size_bytes", size_bytes, zero=True)
     n = check_count("ranks", ranks)
-    if n == 1:
-        return 0
-    if algorithm == "naive":
-        return divide(size * (n - 1))
+    if n == 1 or algorithm == "naive":  # nobody to send to, or everything to everyone
+        return size * (n - 1)
     if algorithm == "tree":
         # Of two ranks each is a leaf once; a broadcast only goes down.
         once = n == 2 or operation != "all-reduce"
-        return divide(size) if once else divide(2 * size)
+        return divide(size if once else 2 * size)
     if operation == "all-reduce":
         return divide(2 * (n - 1) * size, n)
     if operation in ("reduce-scatter", "all-gather", "all-to-all"):
@@ -133,7 +132,8 @@ def hierarchical_bytes(
     size = check_amount("size_bytes", size_bytes, zero=True)
     k, g = check_count("nodes", nodes), check_count("ranks_per_node", ranks_per_node)
     if operation == "broadcast":
-        return {"inside": size if g > 1 else 0, "between": size if k > 1 else 0}
+        inside, between = minimum(1, g - 1), minimum(1, k - 1)
+        return {"inside": size * inside, "between": size * between}
     if operation == "all-to-all":
         return {
             "inside": divide((g - 1) * size, g),
@@ -146,27 +146,27 @@ def hierarchical_bytes(
     }
 
 
-def hierarchical_steps(*, operation: str, nodes: int, ranks_per_node: int) -> int:
+def hierarchical_steps(*, operation: str, nodes: int, ranks_per_node: int) -> Number:
     """Return the rounds of both levels, each a ring."""
     check_choice("operation", operation, HIERARCHICAL)
     return sum(
         ring_steps(operation=operation, ranks=ranks)
-        for ranks in (nodes, ranks_per_node)
+        for ranks in (ranks_per_node, nodes)
     )
 
 
-def ring_steps(*, operation: str, ranks: int) -> int:
+def ring_steps(*, operation: str, ranks: int) -> Number:
     """Return the rounds of a ring: 2 (n - 1) for an all-reduce, n - 1 for others."""
     check_choice("operation", operation, OPERATIONS)
     n = check_count("ranks", ranks)
     if operation == "send-recv":
-        return min(1, n - 1)
+        return minimum(1, n - 1)
     return (2 if operation == "all-reduce" else 1) * (n - 1)
 
 
 def tree_steps(
     *, nodes: int, ranks_per_node: int = 1, operation: str = "all-reduce"
-) -> int:
+) -> Number:
     """Return the hops of NCCL's tree, up and down: a chain in the node, a tree between.
 
     A broadcast or a reduce goes one way.
@@ -177,7 +177,17 @@ def tree_steps(
     """
     k, g = check_count("nodes", nodes), check_count("ranks_per_node", ranks_per_node)
     ways = 2 if operation == "all-reduce" else 1
-    return ways * (g - 1 + (k - 1).bit_length())
+    return ways * (g - 1 + log2ceil(k))
+
+
+def collective_steps(*, operation: str, ranks: int, algorithm: str = "ring") -> Number:
+    """Return the rounds of a collective, one after another."""
+    _check_algorithm(operation, algorithm)
+    if algorithm == "tree":
+        return tree_steps(nodes=ranks, operation=operation)
+    if algorithm == "ring":
+        return ring_steps(operation=operation, ranks=ranks)
+    return minimum(1, check_count("ranks", ranks) - 1)
 
 
 def collective_seconds(
@@ -193,20 +203,16 @@ def collective_seconds(
     sent = collective_bytes(
         operation=operation, size_bytes=size_bytes, ranks=ranks, algorithm=algorithm
     )
-    steps = (
-        tree_steps(nodes=ranks, operation=operation)
-        if algorithm == "tree"
-        else ring_steps(operation=operation, ranks=ranks)
-        if algorithm == "ring"
-        else min(1, ranks - 1)
-    )
+    steps = collective_steps(operation=operation, ranks=ranks, algorithm=algorithm)
     bandwidth = check_amount("bandwidth", bandwidth_bytes_per_s)
-    return steps * check_amount("latency", latency_s, zero=True) + sent / bandwidth
+    latency = check_amount("latency", latency_s, zero=True)
+    return steps * latency + divide(sent, bandwidth)
 
 
 def algorithm_bandwidth(*, size_bytes: Number, seconds: Number) -> Number:
     """Return algbw in bytes/s: size / time."""
-    return check_amount("size_bytes", size_bytes) / check_amount("seconds", seconds)
+    size = check_amount("size_bytes", size_bytes)
+    return divide(size, check_amount("seconds", seconds))
 
 
 def bus_bandwidth(
@@ -227,13 +233,9 @@ def tree_ring_crossover_bytes(
     S = a B n (n - 1 - ceil(log2 n)). Below it the tree is faster.
     """
     n = check_count("ranks", ranks)
-    saved = n - 1 - (n - 1).bit_length()
-    return (
-        check_amount("latency", latency_s, zero=True)
-        * check_amount("bandwidth", bandwidth_bytes_per_s)
-        * n
-        * max(0, saved)
-    )
+    latency = check_amount("latency", latency_s, zero=True)
+    bandwidth = check_amount("bandwidth", bandwidth_bytes_per_s)
+    return latency * bandwidth * n * maximum(0, n - 1 - log2ceil(n))
 
 
 def _check_algorithm(operation: str, algorithm: str) -> None:
@@ -265,87 +267,57 @@ def estimate_collective(
     algorithm: str = "ring",
 ) -> Estimate:
     """Return bytes, steps, time and bandwidths of a collective on equal links."""
-    sent = collective_bytes(
-        operation=operation, size_bytes=size_bytes, ranks=ranks, algorithm=algorithm
-    )
-    seconds = collective_seconds(
-        operation=operation,
-        size_bytes=size_bytes,
-        ranks=ranks,
-        bandwidth_bytes_per_s=bandwidth_bytes_per_s,
-        latency_s=latency_s,
-        algorithm=algorithm,
-    )
-    n, steps = ranks, 0
-    if algorithm == "tree":
-        steps, formula, source = (
-            tree_steps(nodes=n, operation=operation),
-            f"{'2 × ' if operation == 'all-reduce' else ''}ceil(log2 {n})",
-            NCCL_TUNING,
-        )
-    else:
-        steps = ring_steps(operation=operation, ranks=n) if algorithm == "ring" else 1
-        twice = "2 × " if operation == "all-reduce" and algorithm == "ring" else ""
-        formula = f"{twice}({n} - 1)" if algorithm == "ring" else "all at once"
-        source = NCCL_TUNING
-    items = [
-        Item(
-            "sent by each rank",
-            sent,
-            "bytes",
-            _bytes_formula(operation, algorithm, n),
-            NCCL_TESTS,
-            "size is the whole tensor; as much is received",
-        ),
-        Item(
-            "steps", steps, "steps", formula, source, f"{algorithm}, one after another"
-        ),
-        Item(
-            "time",
-            seconds,
-            "seconds",
-            f"{steps} × {latency_s:g} s + {sent} B / {bandwidth_bytes_per_s} B/s",
-            ALPHA_BETA,
-            "bandwidth per GPU and per direction",
-        ),
-    ]
-    if seconds > 0 and size_bytes > 0:
-        factor = bus_factor(operation=operation, ranks=n)
-        algbw = algorithm_bandwidth(size_bytes=size_bytes, seconds=seconds)
-        items += [
-            Item("algbw", algbw, "bytes/s", "size / time", NCCL_TESTS),
-            Item("busbw", algbw * factor, "bytes/s", f"algbw × {factor:g}", NCCL_TESTS),
-        ]
+    sheet = Worksheet(f"{operation} over {ranks} ranks, {algorithm}")
+    size, n, bandwidth = _symbols(size_bytes, ranks, bandwidth_bytes_per_s)
+    latency = Quantity.given("a", latency_s, "latency of a step")
+    alike = {"operation": operation, "ranks": n, "algorithm": algorithm}
+    sent = collective_bytes(size_bytes=size, **alike)
+    whole = "size is the whole tensor; as much is received"
+    sent = sheet.add("sent by each rank", sent, "bytes", NCCL_TESTS, whole)
+    steps, one = collective_steps(**alike), f"{algorithm}, one after another"
+    steps = sheet.add("steps", steps, "steps", NCCL_TUNING, one)
+    check_amount("bandwidth", bandwidth)
+    seconds = steps * check_amount("latency", latency, zero=True)
+    seconds += divide(sent, bandwidth)
+    link = "bandwidth per GPU and per direction"
+    time = sheet.add("time", seconds, "seconds", ALPHA_BETA, link)
+    _bandwidths(sheet, operation, size, n, time)
     if operation == "all-reduce":
-        naive = naive_all_reduce_bytes(size_bytes=size_bytes, ranks=n)
-        items.append(
-            Item("naive all-reduce", naive, "bytes", f"({n} - 1) × size", "a count")
-        )
+        naive = naive_all_reduce_bytes(size_bytes=size, ranks=n)
+        everyone = "everything to everyone"
+        naive = sheet.add("naive all-reduce", naive, "bytes", "a count", everyone)
         if sent:
-            items.append(
-                Item(
-                    "less than naive",
-                    naive / sent,
-                    "times",
-                    "naive / sent; n/2 for a ring",
-                    "a count",
-                )
-            )
+            less = divide(naive, sent)
+            sheet.add("less than naive", less, "times", "a count", "n/2 for a ring")
     if operation == "all-reduce" and latency_s:
         cross = tree_ring_crossover_bytes(
-            ranks=n, bandwidth_bytes_per_s=bandwidth_bytes_per_s, latency_s=latency_s
+            ranks=n, bandwidth_bytes_per_s=bandwidth, latency_s=latency
         )
-        items.append(
-            Item(
-                "tree and ring cross at",
-                cross,
-                "bytes",
-                "a B n (n - 1 - ceil(log2 n)); the tree is faster below",
-                ALPHA_BETA,
-                "one rank a node, the same links for both",
-            )
-        )
-    return Estimate(f"{operation} over {n} ranks, {algorithm}", tuple(items))
+        named = "the tree is faster below; one rank a node, the same links for both"
+        sheet.add("tree and ring cross at", cross, "bytes", ALPHA_BETA, named)
+    return sheet.estimate()
+
+
+def _symbols(size: Number, ranks: int, bandwidth: Number) -> tuple[Any, Any, Any]:
+    return (
+        Quantity.given("S", size, "size in bytes"),
+        Quantity.given("n", ranks, "ranks"),
+        Quantity.given("B", bandwidth, "bandwidth of a link"),
+    )
+
+
+def _bandwidths(
+    sheet: Worksheet, operation: str, size: Number, ranks: int, time: Number
+) -> None:
+    """Write down what nccl-tests prints, of a collective that takes any time."""
+    if not (time > 0 and size > 0):
+        return
+    algbw = algorithm_bandwidth(size_bytes=size, seconds=time)
+    named = "nccl-tests' algorithm bandwidth: size over time"
+    algbw = sheet.add("algbw", algbw, "bytes/s", NCCL_TESTS, named)
+    busbw = algbw * bus_factor(operation=operation, ranks=ranks)
+    named = "nccl-tests' bus bandwidth: what a link's bandwidth bounds"
+    sheet.add("busbw", busbw, "bytes/s", NCCL_TESTS, named)
 
 
 def estimate_hierarchical(
@@ -360,49 +332,31 @@ def estimate_hierarchical(
     between_latency_s: Number = 0,
 ) -> Estimate:
     """Return a collective in two levels: inside nodes, and between them."""
-    levels = {"nodes": nodes, "ranks_per_node": ranks_per_node}
-    sent = hierarchical_bytes(operation=operation, size_bytes=size_bytes, **levels)
-    inside, between = (
-        ring_steps(operation=operation, ranks=ranks)
-        for ranks in (ranks_per_node, nodes)
-    )
-    seconds = (
-        inside * check_amount("latency", inside_latency_s, zero=True)
-        + between * check_amount("latency", between_latency_s, zero=True)
-        + sent["inside"] / check_amount("bandwidth", inside_bytes_per_s)
-        + sent["between"] / check_amount("bandwidth", between_bytes_per_s)
-    )
-    n, source = nodes * ranks_per_node, "a ring on each level, one after the other"
+    sheet = Worksheet(f"{operation} over {nodes} × {ranks_per_node} ranks")
+    source = "a ring on each level, one after the other"
     shape = f"{nodes} nodes of {ranks_per_node} ranks"
-    items = [
-        Item("sent inside the node", sent["inside"], "bytes", shape, source),
-        Item("sent between nodes", sent["between"], "bytes", shape, source),
-        Item("steps", inside + between, "steps", f"{inside} + {between}", source),
-        Item("time", seconds, "seconds", "both levels", ALPHA_BETA),
-    ]
-    if seconds > 0 and size_bytes > 0:
-        algbw = algorithm_bandwidth(size_bytes=size_bytes, seconds=seconds)
-        factor = bus_factor(operation=operation, ranks=n)
-        items += [
-            Item("algbw", algbw, "bytes/s", "size / time", NCCL_TESTS),
-            Item("busbw", algbw * factor, "bytes/s", f"algbw × {factor:g}", NCCL_TESTS),
-        ]
-    return Estimate(f"{operation} over {nodes} × {ranks_per_node} ranks", tuple(items))
-
-
-def _bytes_formula(operation: str, algorithm: str, n: int) -> str:
-    if n == 1:
-        return "one rank sends nothing"
-    if algorithm == "naive":
-        return f"({n} - 1) × size"
-    if algorithm == "tree" and operation != "all-reduce":
-        return "size: half in each of two trees"
-    if algorithm == "tree":
-        return (
-            "2 × size: size/2 up each of two trees, size/2 down to each of two children"
-        )
-    if operation == "all-reduce":
-        return f"2 ({n} - 1)/{n} × size"
-    if operation in ("reduce-scatter", "all-gather", "all-to-all"):
-        return f"({n} - 1)/{n} × size"
-    return "size"
+    size = Quantity.given("S", size_bytes, "size in bytes")
+    k = Quantity.given("k", nodes, "nodes")
+    g = Quantity.given("g", ranks_per_node, "ranks of a node")
+    both = hierarchical_bytes(
+        operation=operation, size_bytes=size, nodes=k, ranks_per_node=g
+    )
+    seconds: Number = 0
+    levels = (
+        ("inside the node", "i", "inside", g, inside_bytes_per_s, inside_latency_s),
+        ("between nodes", "b", "between", k, between_bytes_per_s, between_latency_s),
+    )
+    for where, mark, level, ranks, bandwidth, latency in levels:
+        sent = sheet.add(f"sent {where}", both[level], "bytes", source, shape)
+        rounds = ring_steps(operation=operation, ranks=ranks)
+        rounds = sheet.add(f"steps {where}", rounds, "steps", source, shape)
+        check_amount("bandwidth", bandwidth)
+        check_amount("latency", latency, zero=True)
+        link = Quantity.given(f"B_{mark}", bandwidth, f"bandwidth of a link {where}")
+        step = Quantity.given(f"a_{mark}", latency, f"latency of a step {where}")
+        seconds += rounds * step + divide(sent, link)
+    steps = sheet.total(["steps inside the node", "steps between nodes"])
+    sheet.add("steps", steps, "steps", source, shape)
+    time = sheet.add("time", seconds, "seconds", ALPHA_BETA, "both levels")
+    _bandwidths(sheet, operation, size, k * g, time)
+    return sheet.estimate()

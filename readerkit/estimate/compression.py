@@ -6,17 +6,17 @@ and a scheme whose messages cannot be summed on the way has to gather all of the
 
 from __future__ import annotations
 
+from typing import Any
+
 from readerkit.errors import EstimateError
-from readerkit.estimate.quantity import (
-    Estimate,
-    Item,
-    Number,
+from readerkit.estimate.checks import (
     check_amount,
     check_choice,
     check_count,
     check_fraction,
-    divide,
 )
+from readerkit.estimate.item import Estimate, Worksheet
+from readerkit.estimate.quantity import Number, Quantity, divide
 
 BASELINES = {"fp32": 4, "bf16": 2, "fp16": 2}
 METHODS = ("fp16", "int8", "top-k", "powersgd")
@@ -38,7 +38,8 @@ def top_k_ratio(
     kept = check_fraction("kept_fraction", kept_fraction)
     if not kept:
         raise EstimateError("kept_fraction: got 0, expected more than zero")
-    return size / (kept * (size + check_count("index_bytes", index_bytes, least=0)))
+    pair = size + check_count("index_bytes", index_bytes, least=0)
+    return divide(size, kept * pair)
 
 
 def powersgd_ratio(*, rows: int, columns: int, rank: int) -> Number:
@@ -91,10 +92,10 @@ def compressed_bytes(
         return (n - 1) * count
     if method == "top-k":
         ratio = top_k_ratio(kept_fraction=kept_fraction, baseline=baseline)
-        return (n - 1) * count * BASELINES[baseline] / ratio
+        return divide((n - 1) * count * BASELINES[baseline], ratio)
     size = BASELINES[baseline] * count
     ratio = powersgd_ratio(rows=rows, columns=columns, rank=rank)
-    return 2 * (n - 1) * size / ratio / n
+    return divide(divide(2 * (n - 1) * size, ratio), n)
 
 
 def estimate_compression(
@@ -109,44 +110,49 @@ def estimate_compression(
 ) -> Estimate:
     """Return each method's ratio and traffic beside the uncompressed all-reduce."""
     check_choice("baseline", baseline, BASELINES)
-    n = check_count("ranks", ranks)
-    size = BASELINES[baseline] * check_amount("elements", elements)
-    named = f"baseline {baseline}"
-    plain = divide(2 * (n - 1) * size, n)
-    items = [Item("uncompressed", plain, "bytes", "ring all-reduce", "a count", named)]
+    check_count("ranks", ranks)
+    check_amount("elements", elements)
+    sheet, named = Worksheet("gradient compression"), f"baseline {baseline}"
+    sizes: dict[str, Any] = {
+        "elements": Quantity.given("N", elements, "elements"),
+        "ranks": Quantity.given("n", ranks, "ranks"),
+        "baseline": baseline,
+        "kept_fraction": Quantity.given("q", kept_fraction, "share of values kept"),
+        "rows": Quantity.given("x", rows, "rows of a matrix"),
+        "columns": Quantity.given("y", columns, "columns of a matrix"),
+        "rank": Quantity.given("r", rank, "rank of PowerSGD"),
+    }
+    n = sizes["ranks"]
+    plain = divide(2 * (n - 1) * BASELINES[baseline] * sizes["elements"], n)
+    sheet.add("uncompressed", plain, "bytes", "a count", f"{named}; ring all-reduce")
+    matrix = {name: sizes[name] for name in ("rows", "columns", "rank")}
+    kept = sizes["kept_fraction"]
     ratios: dict[str, tuple[Number, str, str]] = {
-        "fp16": (cast_ratio(bits=16, baseline=baseline), "bits / 16", HOOKS),
-        "int8": (cast_ratio(bits=8, baseline=baseline), "bits / 8", HOOKS),
+        "fp16": (_cast(16, baseline), HOOKS, "a cast"),
+        "int8": (_cast(8, baseline), HOOKS, "a cast; scales left out"),
         "top-k": (
-            top_k_ratio(kept_fraction=kept_fraction, baseline=baseline),
-            f"{kept_fraction:g} of values, 4 B indices; error feedback keeps the rest "
-            "locally",
+            top_k_ratio(kept_fraction=kept, baseline=baseline),
             "Aji and Heafield 1704.05021",
+            "4 B indices; error feedback keeps the rest locally",
         ),
         "powersgd": (
-            powersgd_ratio(rows=rows, columns=columns, rank=rank),
-            f"{rows} × {columns}, rank {rank}: n m / (r (n + m))",
+            powersgd_ratio(**matrix),
             "Vogels et al. 1905.13727",
+            "a matrix against its two factors",
         ),
     }
-    for method, (ratio, formula, source) in ratios.items():
-        sent = compressed_bytes(
-            elements=elements,
-            ranks=n,
-            method=method,
-            baseline=baseline,
-            kept_fraction=kept_fraction,
-            rows=rows,
-            columns=columns,
-            rank=rank,
-        )
+    for method, (ratio, source, custom) in ratios.items():
+        sheet.add(f"{method} ratio", ratio, "times", source, f"{named}; {custom}")
+        sent = compressed_bytes(method=method, **sizes)
         how = "all-gather" if method in ("int8", "top-k") else "all-reduce"
-        items += [
-            Item(f"{method} ratio", ratio, "times", formula, source, named),
-            Item(f"{method} sent", sent, "bytes", f"{how} over {n} ranks", source),
-        ]
-    note = (
+        sheet.add(f"{method} sent", sent, "bytes", source, f"{named}; {how}")
+    sheet.notes.append(
         "int8 with scales and sparse values cannot be summed on the way: every rank "
         "receives every other's message, so more ranks eat the ratio"
     )
-    return Estimate("gradient compression", tuple(items), (note,))
+    return sheet.estimate()
+
+
+def _cast(bits: int, baseline: str) -> Number:
+    width = Quantity.given("bits", bits, "of a value that is sent")
+    return cast_ratio(bits=width, baseline=baseline)

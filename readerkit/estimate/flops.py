@@ -6,25 +6,30 @@ and activations are left out, as in the papers.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from readerkit.errors import EstimateError
-from readerkit.estimate.quantity import (
-    Estimate,
-    Item,
-    Number,
+from readerkit.estimate.checks import (
     check_amount,
     check_choice,
     check_count,
     check_fraction,
-    divide,
 )
-from readerkit.estimate.shape import Shape, active_parameter_count
+from readerkit.estimate.item import Estimate, Worksheet
+from readerkit.estimate.quantity import Number, Quantity, divide, named
+from readerkit.estimate.shape import SOURCE, Shape, active_parameter_count
 
 NARAYANAN = "Narayanan et al. 2104.04473"
 KORTHIKANTI = "Korthikanti et al. 2205.05198, appendix A"
 KAPLAN = "Kaplan et al. 2001.08361, section 2.1"
+COUNTED = "a count"
 ATTENTION = ("full", "causal")
+RECOMPUTE = ("none", "selective", "full")
+TOKENS = "tokens in a step"
+FORWARD = "forward FLOPs of a token"
+RECOMPUTED = "recomputed FLOPs of a token"
 SECONDS_PER_DAY = 86_400
 
 
@@ -54,20 +59,19 @@ def forward_flops_per_token(
     """
     check_choice("attention", attention, ATTENTION)
     check_count("sequence", sequence)
-    flops: Number = 2 * shape.hidden * shape.vocab if logits else 0
-    kinds = ((shape.layers - shape.moe_layers, False), (shape.moe_layers, True))
-    for layers, moe in kinds:
+    flops: Number = 0
+    for layers, moe in ((shape.plain_layers, False), (shape.moe_layers, True)):
         flops += layers * layer_flops_per_token(
             shape, sequence=sequence, attention=attention, moe=moe
         )
-    return flops
+    return flops + (2 * shape.hidden * shape.vocab if logits else 0)
 
 
 def attention_flops_per_token(
     shape: Shape, *, sequence: int, attention: str = "full"
 ) -> Number:
     """Return the FLOPs of scores and of their sum over values, in one layer."""
-    return divide(4 * sequence * shape.query_size, 2 if attention == "causal" else 1)
+    return divide((4 if attention == "full" else 2) * sequence * shape.query_size)
 
 
 def step_flops(
@@ -83,18 +87,25 @@ def step_flops(
     With ``recompute="none"`` these are the model FLOPs. ``full`` runs each layer's
     forward once more, ``selective`` the attention scores alone.
     """
-    check_choice("recompute", recompute, ("none", "selective", "full"))
     tokens = check_count("batch", batch) * check_count("sequence", sequence)
-    flops = 3 * forward_flops_per_token(shape, sequence=sequence, attention=attention)
+    forward = forward_flops_per_token(shape, sequence=sequence, attention=attention)
+    again = recomputed_flops_per_token(
+        shape, sequence=sequence, recompute=recompute, attention=attention
+    )
+    flops = 3 * named(forward, FORWARD) + named(again, RECOMPUTED)
+    return named(tokens, TOKENS) * flops
+
+
+def recomputed_flops_per_token(
+    shape: Shape, *, sequence: int, recompute: str, attention: str = "full"
+) -> Number:
+    """Return the FLOPs of one token that recompute adds."""
+    check_choice("recompute", recompute, RECOMPUTE)
+    kind: dict[str, Any] = {"sequence": sequence, "attention": attention}
     if recompute == "full":
-        flops += forward_flops_per_token(
-            shape, sequence=sequence, attention=attention, logits=False
-        )
-    elif recompute == "selective":
-        flops += shape.layers * attention_flops_per_token(
-            shape, sequence=sequence, attention=attention
-        )
-    return tokens * flops
+        return forward_flops_per_token(shape, **kind, logits=False)
+    scores = attention_flops_per_token(shape, **kind)
+    return shape.layers * scores if recompute == "selective" else 0
 
 
 def narayanan_flops_per_iteration(
@@ -156,7 +167,7 @@ def flops_utilization(
         * check_count("gpus", gpus)
         * check_amount("peak_flops_per_s", peak_flops_per_s)
     )
-    return check_amount("flops", flops) / offered
+    return divide(check_amount("flops", flops), offered)
 
 
 def training_days(
@@ -180,7 +191,7 @@ def training_days(
     rate = check_count("gpus", gpus) * check_amount(
         "flops_per_s_per_gpu", flops_per_s_per_gpu
     )
-    return flops / rate / SECONDS_PER_DAY
+    return divide(divide(flops, rate), SECONDS_PER_DAY)
 
 
 def gpu_hours(*, gpus: int, days: Number) -> Number:
@@ -194,7 +205,7 @@ def mean_hours_between_failures(*, failures: int, days: Number) -> Number:
     Llama 3: 419 unexpected ones in 54 days on 16,384 GPUs (Dubey et al. 2407.21783,
     section 3.3.4).
     """
-    return check_amount("days", days) * 24 / check_count("failures", failures)
+    return divide(check_amount("days", days) * 24, check_count("failures", failures))
 
 
 def cost_usd(*, gpus: int, hours: Number, usd_per_gpu_hour: Number) -> Number:
@@ -220,136 +231,130 @@ def estimate_flops(
     tokens: Number | None = None,
     usd_per_gpu_hour: Number | None = None,
 ) -> Estimate:
-    """Return the FLOPs of a step; with a time its MFU, with an MFU its time."""
-    model = step_flops(shape, batch=batch, sequence=sequence, attention=attention)
-    run = step_flops(
-        shape, batch=batch, sequence=sequence, recompute=recompute, attention=attention
-    )
-    active = active_parameter_count(shape)
-    step_tokens = batch * sequence
-    simple = six_nd_flops(params=active, tokens=step_tokens)
-    counted = f"attention {attention}"
-    items = [
-        Item("tokens in a step", step_tokens, "tokens", f"{batch} × {sequence}", ""),
-        Item(
-            "model FLOPs",
-            model,
-            "FLOPs",
-            "3 × forward: matrices 2 × weights × tokens, scores 4 s² a d a layer",
-            f"{KORTHIKANTI}; {NARAYANAN}",
-            counted,
-        ),
-        Item(
-            "hardware FLOPs",
-            run,
-            "FLOPs",
-            f"with {recompute} recompute",
-            f"{NARAYANAN}, equation 3, for full recompute",
-            counted,
-        ),
-        Item(
-            "6 N D",
-            simple,
-            "FLOPs",
-            f"6 × {active} × {step_tokens}",
-            KAPLAN,
-            "all active parameters, embeddings too; no scores",
-        ),
-    ]
-    notes = []
+    """Return the FLOPs of a step; with a time its MFU, with an MFU its time.
+
+    Raises:
+        EstimateError: a time in which no GPU of this peak can do it.
+    """
+    step_flops(shape, batch=batch, sequence=sequence, attention=attention)  # checks
+    sheet, one = Worksheet("FLOPs of a step"), shape.named()
+    kind = {
+        "sequence": Quantity.given("s", sequence, "tokens of a sequence"),
+        "attention": attention,
+    }
+    work = _flops(sheet, one, batch, recompute, kind)
     if recompute == "selective":
-        notes.append(
+        sheet.notes.append(
             "The paper of selective recompute counts its FLOPs three times as high "
             "(s/3h instead of s/4.5h): 2.7% for GPT-3 where one more forward is 0.9%."
         )
-    if gpus and peak_flops_per_s and (seconds or mfu):
-        peak = gpus * peak_flops_per_s
-        if seconds is None:
-            assert mfu is not None
-            seconds = model / (peak * check_fraction("mfu", mfu))
-        elif model / seconds > peak * (1 + 1e-9):  # not for what rounding adds
-            raise EstimateError(
-                f"step: got {seconds:g} s, expected at least {model / peak:.3g} s: "
-                f"the MFU would be {model / seconds / peak:.0%} of the peak"
-            )
-        items += _utilization(model, run, seconds, gpus, peak_flops_per_s)
-        if recompute == "selective":
-            scores = attention_flops_per_token(
-                shape, sequence=sequence, attention=attention
-            )
-            again = 3 * shape.layers * scores * step_tokens
-            items.append(
-                Item(
-                    "HFU as its paper counts",
-                    (model + again) / seconds / peak,
-                    "fraction",
-                    "the scores of a forward counted three times more: s/3h",
-                    KORTHIKANTI,
-                )
-            )
-        if tokens:
-            steps = check_amount("tokens", tokens) / step_tokens
-            days = steps * seconds / SECONDS_PER_DAY
-            items += _training(tokens, days, gpus, usd_per_gpu_hour)
-    return Estimate("FLOPs of a step", tuple(items), tuple(notes))
-
-
-def _training(
-    tokens: Number, days: Number, gpus: int, usd_per_gpu_hour: Number | None
-) -> list[Item]:
-    items = [
-        Item("training", days, "days", f"{tokens:g} tokens, step by step", "a count"),
-        Item(
-            "GPU-hours",
-            gpu_hours(gpus=gpus, days=days),
-            "GPU-hours",
-            f"{gpus} GPUs × days × 24",
-            "a count",
-        ),
-    ]
-    if usd_per_gpu_hour:
-        items.append(
-            Item(
-                "cost",
-                cost_usd(gpus=gpus, hours=days * 24, usd_per_gpu_hour=usd_per_gpu_hour),
-                "USD",
-                f"{gpus} GPUs × hours × {usd_per_gpu_hour}",
-                "a count",
-            )
+    if not (gpus and peak_flops_per_s and (seconds or mfu)):
+        return sheet.estimate()
+    ranks = Quantity.given("GPUs", check_count("gpus", gpus), "that work on the step")
+    peak = Quantity.given("peak", peak_flops_per_s, "FLOP/s of one GPU")
+    step = _step(sheet, work, ranks, peak, seconds=seconds, mfu=mfu)
+    offered = {"seconds": step, "gpus": ranks, "peak_flops_per_s": peak}
+    _utilization(sheet, work, attention, offered)
+    if recompute == "selective":
+        again = flops_utilization(
+            flops=work.model + 3 * (work.hardware - work.model), **offered
         )
-    return items
+        custom = "the scores of a forward counted three times more: s/3h"
+        sheet.add("HFU as its paper counts", again, "fraction", KORTHIKANTI, custom)
+    if tokens:
+        count = Quantity.given("D", check_amount("tokens", tokens), "tokens in all")
+        days = divide(count, work.tokens) * step
+        days = divide(days, SECONDS_PER_DAY)
+        _training(sheet, ranks, days, usd_per_gpu_hour)
+    return sheet.estimate()
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Items of a step that others are made of."""
+
+    tokens: Number
+    model: Number
+    hardware: Number
+
+
+def _flops(
+    sheet: Worksheet, shape: Shape, batch: int, recompute: str, kind: dict[str, Any]
+) -> _Work:
+    """Write down what a step computes: as the model needs it, and as it is run."""
+    counted = f"attention {kind['attention']}"
+    papers = f"{KORTHIKANTI}; {NARAYANAN}"
+    sequences = Quantity.given("batch", batch, "sequences of a step")
+    every = "of all data-parallel ranks"
+    tokens = sequences * kind["sequence"]
+    tokens = sheet.add(TOKENS, tokens, "tokens", COUNTED, every)
+    forward = forward_flops_per_token(shape, **kind)
+    sheet.add(FORWARD, forward, "FLOPs", papers, counted)
+    model = step_flops(shape, batch=sequences, **kind)
+    model = sheet.add("model FLOPs", model, "FLOPs", papers, counted)
+    again = recomputed_flops_per_token(shape, recompute=recompute, **kind)
+    if again:
+        sheet.add(RECOMPUTED, again, "FLOPs", papers, f"{recompute} recompute")
+    run = step_flops(shape, batch=sequences, recompute=recompute, **kind)
+    source = f"{NARAYANAN}, equation 3, for full recompute"
+    custom = f"with {recompute} recompute; {counted}"
+    run = sheet.add("hardware FLOPs", run, "FLOPs", source, custom)
+    active, custom = active_parameter_count(shape), "embeddings included"
+    active = sheet.add("active parameters", active, "parameters", SOURCE, custom)
+    simple = six_nd_flops(params=active, tokens=tokens)
+    custom = "all active parameters, embeddings too; no scores"
+    sheet.add("6 N D", simple, "FLOPs", KAPLAN, custom)
+    return _Work(tokens, model, run)
+
+
+def _step(
+    sheet: Worksheet,
+    work: _Work,
+    gpus: Number,
+    peak: Number,
+    *,
+    seconds: Number | None,
+    mfu: Number | None,
+) -> Number:
+    """Write down the time of a step: as it was measured, or at an MFU."""
+    model, offered = float(work.model), float(gpus * peak)
+    if seconds is None:
+        assert mfu is not None
+        share = Quantity.given("MFU", check_fraction("mfu", mfu), "as it is expected")
+        at = divide(work.model, gpus * peak * share)
+        return sheet.add("step time", at, "seconds", COUNTED, "at the MFU given")
+    if model / seconds > offered * (1 + 1e-9):  # not for what rounding adds
+        raise EstimateError(
+            f"step: got {seconds:g} s, expected at least {model / offered:.3g} s: "
+            f"the MFU would be {model / seconds / offered:.0%} of the peak"
+        )
+    measured = Quantity.given("step time", seconds)
+    return sheet.add("step time", measured, "seconds", COUNTED, "as given")
 
 
 def _utilization(
-    model: Number, run: Number, seconds: Number, gpus: int, peak: Number
-) -> list[Item]:
-    share = f"{gpus} GPUs × {peak:g} FLOP/s"
-    return [
-        Item("step time", seconds, "seconds", f"model FLOPs / (MFU × {share})", ""),
-        Item(
-            "FLOP/s per GPU",
-            model / seconds / gpus,
-            "FLOP/s",
-            "model FLOPs / time / GPUs",
-            "",
-        ),
-        Item(
-            "MFU",
-            flops_utilization(
-                flops=model, seconds=seconds, gpus=gpus, peak_flops_per_s=peak
-            ),
-            "fraction",
-            f"model FLOPs / (time × {share})",
-            "Chowdhery et al. 2204.02311, appendix B",
-        ),
-        Item(
-            "HFU",
-            flops_utilization(
-                flops=run, seconds=seconds, gpus=gpus, peak_flops_per_s=peak
-            ),
-            "fraction",
-            f"hardware FLOPs / (time × {share})",
-            KORTHIKANTI,
-            "recomputed FLOPs counted once",
-        ),
-    ]
+    sheet: Worksheet, work: _Work, attention: str, offered: dict[str, Any]
+) -> None:
+    """Write down MFU and HFU."""
+    rate = divide(divide(work.model, offered["seconds"]), offered["gpus"])
+    counted = f"of model FLOPs, attention {attention}"
+    sheet.add("FLOP/s per GPU", rate, "FLOP/s", COUNTED, counted)
+    share = flops_utilization(flops=work.model, **offered)
+    source = "Chowdhery et al. 2204.02311, appendix B"
+    sheet.add("MFU", share, "fraction", source, counted)
+    share = flops_utilization(flops=work.hardware, **offered)
+    once = f"recomputed FLOPs counted once; attention {attention}"
+    sheet.add("HFU", share, "fraction", KORTHIKANTI, once)
+
+
+def _training(
+    sheet: Worksheet, gpus: int, days: Number, usd_per_gpu_hour: Number | None
+) -> None:
+    """Write down what a whole training takes."""
+    days = sheet.add("training", days, "days", COUNTED, "step after step, no failure")
+    hours = gpu_hours(gpus=gpus, days=days)
+    sheet.add("GPU-hours", hours, "GPU-hours", COUNTED, "all GPUs, all the time")
+    if usd_per_gpu_hour:
+        price = Quantity.given("price", usd_per_gpu_hour, "USD of a GPU-hour")
+        cost = cost_usd(gpus=gpus, hours=days * 24, usd_per_gpu_hour=price)
+        sheet.add("cost", cost, "USD", COUNTED, "the price given, for all GPU-hours")

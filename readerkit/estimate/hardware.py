@@ -6,12 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from readerkit.estimate.quantity import (
-    Number,
-    check_amount,
-    check_choice,
-    check_count,
-)
+from readerkit.estimate.checks import check_amount, check_choice, check_count
+from readerkit.estimate.quantity import Number
 
 ASSUMED_EFFICIENCY = 0.6
 """Of a GPU for which no step times were fitted."""

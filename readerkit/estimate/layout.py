@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import prod
 from typing import Any
 
+from mini_impls.schedules import SCHEDULES
 from readerkit.errors import EstimateError
 from readerkit.estimate.activations import RECOMPUTE
-from readerkit.estimate.quantity import (
-    MAX_COUNT,
-    MAX_RANKS,
-    check_choice,
-    check_count,
-)
+from readerkit.estimate.checks import MAX_COUNT, MAX_RANKS, check_choice, check_count
+from readerkit.estimate.pipeline import Pipeline
+from readerkit.estimate.quantity import Number, Quantity, divide
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import STAGES
 
 _GROUPS = ("dp", "tp", "pp", "cp", "ep", "virtual_stages")
-SCHEDULES = ("gpipe", "1f1b", "interleaved", "zb-h1")
+_SYMBOLS = {
+    "dp": ("dp", "data-parallel ranks"),
+    "tp": ("tp", "tensor-parallel ranks"),
+    "pp": ("pp", "pipeline ranks"),
+    "cp": ("cp", "context-parallel ranks"),
+    "ep": ("ep", "expert-parallel ranks"),
+    "micro_batch": ("b", "sequences of a microbatch"),
+    "microbatches": ("m", "microbatches of a rank"),
+    "virtual_stages": ("v", "chunks of a rank"),
+    "sequence": ("s", "tokens of a sequence"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,18 @@ class Layout:
             )
         return layout
 
+    def named(self) -> Layout:
+        """Return the same layout with sizes that know their names.
+
+        What is not cut, or there once, stays 1 and is in no formula.
+        """
+        sizes = {
+            name: Quantity.given(symbol, getattr(self, name), means)
+            for name, (symbol, means) in _SYMBOLS.items()
+            if getattr(self, name) > 1
+        }
+        return replace(self, **sizes)
+
     @property
     def world_size(self) -> int:
         """Ranks of the whole job."""
@@ -87,6 +107,26 @@ class Layout:
     def replicas(self) -> int:
         """Ranks that hold the same weights, over which ZeRO shards: dp × cp."""
         return self.dp * self.cp
+
+    @property
+    def expert_replicas(self) -> Number:
+        """Ranks that hold the same experts."""
+        return divide(self.replicas, self.ep)
+
+    @property
+    def rank_sequence(self) -> Number:
+        """Tokens of a sequence that one rank works on."""
+        return divide(self.sequence, self.cp)
+
+    @property
+    def sequence_shard(self) -> int:
+        """Ranks over which norms and their like are cut."""
+        return self.tp if self.shards_sequence else 1
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """Its pipeline, whose steps take one unit of time each."""
+        return Pipeline(self.schedule, self.pp, self.microbatches, self.virtual_stages)
 
     @property
     def global_batch(self) -> int:

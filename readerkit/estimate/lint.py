@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import Any
 
 from readerkit.errors import EstimateError
-from readerkit.estimate.bubble import bubble_fraction
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout, check_fit, misfits
 from readerkit.estimate.memory import most_loaded
@@ -241,29 +241,21 @@ def _bubble(setting: Setting, now: StepTime) -> Iterator[Finding]:
     layout = setting.layout
     if layout.pp == 1:
         return
-    p, m, v = layout.pp, layout.microbatches, layout.virtual_stages
-    ideal, total = (
-        bubble_fraction(
-            schedule=layout.schedule,
-            stages=p,
-            microbatches=m,
-            virtual_stages=v,
-            of=of,
-        )
-        for of in ("ideal", "total")
-    )
+    p, m = layout.pp, layout.microbatches
+    pipeline = layout.pipeline
+    total = pipeline.bubble_of_total
     if total <= MAX_BUBBLE:
         return
-    counted, shorter = f"(p-1)/(v m) = {p - 1}/({v} × {m})", v
-    if layout.schedule == "zb-h1":
-        # With a third of the work put off, a third of 1F1B's bubble is left.
-        counted, shorter = f"zb-h1, p = {p}, m = {m}, F = B = W", 3
+    ideal: Any = pipeline.named().bubble
+    # With a third of the work put off, a third of 1F1B's bubble is left.
+    shorter = 3 if pipeline.splits_backward else pipeline.virtual_stages
     most = MAX_BUBBLE / (1 - MAX_BUBBLE)  # of ideal time
     enough = max(p, ceil(round((p - 1) / (shorter * most), 9)))
     yield Finding(
         "few-microbatches",
         f"pp {p} with {m} microbatches: the pipeline is filled and drained for little",
-        f"bubble {total:.1%} of total time, {ideal:.1%} of ideal ({counted})",
+        f"bubble {total:.1%} of total time, {ideal.value:.1%} of ideal: "
+        f"{ideal.formula} = {ideal.substitution}",
         f"{enough} microbatches for {MAX_BUBBLE:.0%}, or more chunks, or fewer stages",
     )
 

@@ -6,37 +6,41 @@ buffers of NCCL; a caller keeps a share of the GPU for them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from readerkit.estimate.activations import (
-    in_flight,
-    layer_bytes,
-)
+from readerkit.estimate.activations import LayerKind, layer_bytes
 from readerkit.estimate.layout import Layout, stage_layers
-from readerkit.estimate.quantity import (
-    Number,
-    divide,
-)
+from readerkit.estimate.pipeline import Pipeline
+from readerkit.estimate.quantity import Number, divide, named
 from readerkit.estimate.shape import (
+    NamedShape,
     Shape,
     Weights,
+    cache_plain,
     embedding_parameters,
     head_parameters,
     layer_parameters,
     padded_vocab,
 )
-from readerkit.estimate.states import (
-    Precision,
-)
+from readerkit.estimate.states import Precision
+
+ON_GPU = "parameters on the GPU"
 
 # --- 1. which weights a rank holds ----------------------------------------------------
 
 
 def layers_of_rank(shape: Shape, layout: Layout, rank: int) -> tuple[int, int]:
     """Return how many dense and how many expert layers a pipeline rank holds."""
-    dense = shape.dense_layers if shape.experts else shape.layers
-    return _count_layers(shape.layers, dense, layout.pp, layout.virtual_stages, rank)
+    sizes = shape.layers, shape.plain_layers, layout.pp, layout.virtual_stages
+    if not isinstance(shape, NamedShape):
+        return _count_layers(*sizes, rank)
+    dense, experts = _count_layers(*map(int, sizes), rank)
+    return (
+        shape.call("n", dense, "dense layers on the rank"),
+        shape.call("n_e", experts, "expert layers on the rank"),
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -74,7 +78,13 @@ def rank_weights(
     )
 
 
-@lru_cache(maxsize=4096)
+def named_weights(dense: Number, expert: Number) -> tuple[Number, Number]:
+    """Return parameters of a GPU under the names that they have in estimates."""
+    whole = "dense parameters" if expert else ON_GPU
+    return named(dense, whole), named(expert, "experts' parameters")
+
+
+@cache_plain
 def _stage_weights(
     shape: Shape,
     layers: tuple[int, int],
@@ -103,10 +113,12 @@ def _stage_weights(
 
 @dataclass(frozen=True, slots=True)
 class RankMemory:
-    """Bytes on one GPU of one pipeline rank."""
+    """Parameters on one GPU of one pipeline rank, and the bytes it holds."""
 
     rank: int
-    params: Number
+    dense: Number
+    """Parameters that are no routed experts'."""
+    expert: Number
     weights: Number
     gradients: Number
     optimizer: Number
@@ -118,6 +130,11 @@ class RankMemory:
     recomputed: Number
     """The working set of one layer that is computed anew in the backward pass."""
     logits: Number
+
+    @property
+    def params(self) -> Number:
+        """Parameters on the GPU."""
+        return self.dense + self.expert
 
     @property
     def total(self) -> Number:
@@ -137,44 +154,37 @@ def rank_memory(
     shape: Shape, layout: Layout, kept: Precision, rank: int, *, vocab_multiple: int = 1
 ) -> RankMemory:
     """Return the bytes on one GPU of a pipeline rank."""
-    states = state_bytes(shape, layout, kept, rank, vocab_multiple=vocab_multiple)
-    pieces = activation_pieces(
+    dense, expert = rank_weights(shape, layout, rank, vocab_multiple=vocab_multiple)
+    states = state_bytes(*named_weights(dense, expert), layout, kept)
+    (pieces,) = activation_pieces(
         shape,
         layout,
-        rank,
+        [rank],
         vocab_multiple=vocab_multiple,
         element_bytes=kept.activation,
     )
-    params = rank_weights(shape, layout, rank, vocab_multiple=vocab_multiple)
     return RankMemory(
-        rank=rank,
-        params=sum(params),
-        weights=states[0],
-        gradients=states[1],
-        optimizer=states[2],
-        master=states[3],
+        rank,
+        dense,
+        expert,
+        *states,
         gathered=gathered_bytes(shape, layout, kept, rank),
-        activations=pieces.held(
-            layout.schedule, layout.pp, layout.microbatches, layout.virtual_stages
-        ),
+        activations=pieces.held(layout.pipeline),
         recomputed=pieces.recomputed,
         logits=pieces.logits,
     )
 
 
 def state_bytes(
-    shape: Shape, layout: Layout, kept: Precision, rank: int, *, vocab_multiple: int = 1
+    dense: Number, expert: Number, layout: Layout, kept: Precision
 ) -> tuple[Number, Number, Number, Number]:
     """Return weights, gradients, optimizer, and the master copy that is part of it."""
-    dense, expert = rank_weights(shape, layout, rank, vocab_multiple=vocab_multiple)
-    replicas = layout.replicas
 
     def held(size: int, sharded_from: int) -> Number:
         if layout.zero < sharded_from:
-            return (dense + expert) * size
-        return divide(dense * size, replicas) + divide(
-            expert * size, replicas // layout.ep
-        )
+            return size * (dense + expert)
+        shared = divide(size * dense, layout.replicas)
+        return shared + divide(size * expert, layout.expert_replicas)
 
     return (
         held(kept.weight, 3),
@@ -199,9 +209,8 @@ def rank_layer_bytes(
     shape: Shape, layout: Layout, recompute: str, *, moe: bool, element_bytes: int = 2
 ) -> Number:
     """Return what one layer keeps of one microbatch on one rank."""
-    return layer_bytes(
-        shape,
-        layout.sequence // layout.cp,
+    kind = LayerKind(
+        layout.rank_sequence,
         layout.micro_batch,
         layout.tp,
         layout.shards_sequence,
@@ -210,6 +219,13 @@ def rank_layer_bytes(
         moe,
         element_bytes,
     )
+    return layer_bytes(shape, kind)
+
+
+def layer_name(*, moe: bool, whole: bool = False) -> str:
+    """Return what the activations of one layer are called in an estimate."""
+    kind = "an expert layer" if moe else "a layer"
+    return f"{kind} without recompute" if whole else f"kept by {kind}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,71 +240,78 @@ class ActivationPieces:
     recomputed: Number
     logits: Number
 
-    def held(self, schedule: str, pp: int, microbatches: int, v: int) -> Number:
+    def held(self, pipeline: Pipeline) -> Number:
         """Return what the rank holds for the backward passes to come, at its peak."""
-        chunks = in_flight(
-            schedule=schedule,
-            pipeline_parallel=pp,
-            microbatches=microbatches,
-            virtual_stages=v,
-            rank=self.rank,
-        )
-        layers = divide(self.one_pass * chunks, v)
+        layers = self.one_pass * pipeline.chunks_in_flight(self.rank)
+        if pipeline.virtual_stages > 1:
+            layers = divide(layers, pipeline.virtual_stages)
         if not self.embedding_mask:
             return layers
         # Only the first chunk of the first rank has the embedding and its mask.
-        return layers + self.embedding_mask * min(microbatches, -(-chunks // v))
+        return layers + self.embedding_mask * pipeline.first_chunks_in_flight(self.rank)
 
 
 def activation_pieces(
     shape: Shape,
     layout: Layout,
-    rank: int,
+    ranks: Iterable[int],
     *,
     vocab_multiple: int = 1,
     element_bytes: int = 2,
-) -> ActivationPieces:
-    """Return what one microbatch leaves on a rank, piece by piece."""
-    one_pass: Number = 0
-    again: Number = 0
-    for count, moe in zip(
-        layers_of_rank(shape, layout, rank), (False, True), strict=True
-    ):
-        if count:
-            kept, whole = (
-                rank_layer_bytes(
-                    shape, layout, kind, moe=moe, element_bytes=element_bytes
-                )
-                for kind in (layout.recompute, "none")
+) -> list[ActivationPieces]:
+    """Return what one microbatch leaves on each of some ranks, piece by piece."""
+    kinds = (bool(shape.plain_layers), False), (bool(shape.moe_layers), True)
+    layers = [
+        _one_layer(shape, layout, moe, element_bytes) if there else (0, 0)
+        for there, moe in kinds
+    ]
+    mask: Number = 0
+    if shape.dropout:
+        tokens = layout.rank_sequence * layout.micro_batch
+        mask = divide(tokens * shape.hidden, layout.sequence_shard)
+    logits = _logits(shape, layout, vocab_multiple, element_bytes)
+    found = []
+    for rank in ranks:
+        one_pass: Number = 0
+        again: Number = 0
+        counts = layers_of_rank(shape, layout, rank)
+        for count, (kept, dropped) in zip(counts, layers, strict=True):
+            if count:
+                one_pass += count * kept
+                again = max(again, dropped)
+        first, last = rank == 0, rank == layout.pp - 1
+        found.append(
+            ActivationPieces(
+                rank, one_pass, mask if first else 0, again, logits if last else 0
             )
-            one_pass += count * kept
-            again = max(again, whole - kept)
-    tokens = layout.sequence // layout.cp * layout.micro_batch
-    shard = layout.tp if layout.shards_sequence else 1
-    masked = rank == 0 and shape.dropout
-    return ActivationPieces(
-        rank=rank,
-        one_pass=one_pass,
-        embedding_mask=divide(tokens * shape.hidden, shard) if masked else 0,
-        recomputed=again,
-        logits=_logits(shape, layout, vocab_multiple, element_bytes)
-        if rank == layout.pp - 1
-        else 0,
+        )
+    return found
+
+
+def _one_layer(
+    shape: Shape, layout: Layout, moe: bool, element_bytes: int
+) -> tuple[Number, Number]:
+    """Return what a layer keeps of one microbatch, and what recompute drops of it."""
+    kept, whole = (
+        rank_layer_bytes(shape, layout, kind, moe=moe, element_bytes=element_bytes)
+        for kind in (layout.recompute, "none")
     )
+    kept = named(kept, layer_name(moe=moe))
+    if not whole > kept:
+        return kept, 0
+    return kept, named(whole, layer_name(moe=moe, whole=True)) - kept
 
 
 def _logits(
     shape: Shape, layout: Layout, vocab_multiple: int, element_bytes: int
 ) -> Number:
     """Return s b (2 w h + 4 V) / t: last norm, output matrix, fp32 logits."""
-    tokens = layout.sequence // layout.cp * layout.micro_batch
-    shard = layout.tp if layout.shards_sequence else 1
+    tokens = layout.rank_sequence * layout.micro_batch
     vocab = padded_vocab(
         vocab=shape.vocab, multiple=vocab_multiple, tensor_parallel=layout.tp
     )
-    return divide(2 * element_bytes * tokens * shape.hidden, shard) + divide(
-        4 * tokens * vocab, layout.tp
-    )
+    inputs = divide(2 * element_bytes * tokens * shape.hidden, layout.sequence_shard)
+    return inputs + divide(4 * tokens * vocab, layout.tp)
 
 
 def telling_ranks(shape: Shape, pp: int) -> list[int]:

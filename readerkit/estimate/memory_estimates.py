@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from readerkit.estimate.activations import (
-    PAPER,
-    in_flight,
-    kv_cache_bytes,
-)
+from readerkit.estimate.activations import PAPER, kv_cache_bytes
+from readerkit.estimate.checks import check_amount, check_reserve
+from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout, check_fit
-from readerkit.estimate.memory import RankMemory, most_loaded, rank_weights
+from readerkit.estimate.memory import (
+    ON_GPU,
+    RankMemory,
+    layer_name,
+    layers_of_rank,
+    most_loaded,
+    rank_layer_bytes,
+    rank_memory,
+    rank_weights,
+)
 from readerkit.estimate.quantity import (
-    Estimate,
-    Item,
     Number,
-    check_amount,
-    check_reserve,
+    Quantity,
     divide,
+    floor_divide,
+    maximum,
 )
-from readerkit.estimate.shape import (
-    SOURCE,
-    Shape,
-    parameter_count,
-)
+from readerkit.estimate.shape import SOURCE, Shape, parameter_count
 from readerkit.estimate.states import (
     PRECISIONS,
     Precision,
@@ -30,6 +32,23 @@ from readerkit.estimate.states import (
 )
 from readerkit.estimate.timeline import first_failure
 from readerkit.numbers import format_bytes
+
+HELD = (
+    "weights",
+    "gradients",
+    "optimizer",
+    "gathered units",
+    "activations",
+    "one layer recomputed",
+    "last norm and logits",
+)
+"""What a GPU holds at the peak of a step."""
+OTHER_TOOLS = (
+    "GB is 10^9 bytes, GiB 2^30. DeepSpeed's estimators divide by 2^30, print GB, "
+    "and count no activations. Megatron-LM's theoretical memory divides by 2^20 "
+    "and prints MB, leaves out biases and position tables, and counts a gated "
+    "feed-forward's activations as a plain one's."
+)
 
 
 def estimate_training(
@@ -49,73 +68,25 @@ def estimate_training(
     check_fit(shape, layout)
     kept = precision(convention)
     most = most_loaded(shape, layout, kept, vocab_multiple=vocab_multiple)
-    shards = f"/ {layout.replicas}" if layout.replicas > 1 else ""
-    named = f"{convention}: {kept.says}"
-    dense, expert = rank_weights(
-        shape, layout, most.rank, vocab_multiple=vocab_multiple
-    )
-
-    def state(name: str, value: Number, size: int, sharded_from: int) -> Item:
-        sharded = layout.zero >= sharded_from and layout.replicas > 1
-        formula = f"{size} B × {most.params} parameters{f' {shards}' * sharded}"
-        if sharded and layout.ep > 1:
-            # Experts have fewer replicas, so they are cut less.
-            formula = (
-                f"{size} B × ({dense} {shards} + {expert} of experts / "
-                f"{layout.replicas // layout.ep})"
-            )
-        where = f"ZeRO stage {layout.zero}, {layout.replicas} ranks"
-        return Item(name, value, "bytes", formula, kept.source, f"{named}; {where}")
-
-    total = parameter_count(shape)
-    items = [
-        Item("parameters", total, "parameters", "all of the model", SOURCE),
-        Item(
-            "parameters on the GPU",
-            most.params,
-            "parameters",
-            f"pipeline rank {most.rank} of {layout.pp}, cut over tp {layout.tp}"
-            + (f", experts over ep {layout.ep}" if layout.ep > 1 else ""),
-            SOURCE,
-        ),
-        Item(
-            "bytes per parameter",
-            kept.total,
-            "bytes/parameter",
-            f"{kept.weight} + {kept.gradient} + {kept.optimizer}, before sharding",
-            kept.source,
-            named,
-        ),
-        state("weights", most.weights, kept.weight, 3),
-        state("gradients", most.gradients, kept.gradient, 2),
-        state("optimizer", most.optimizer, kept.optimizer, 1),
-    ]
-    if most.gathered:
-        items.append(
-            Item(
-                "gathered units",
-                most.gathered,
-                "bytes",
-                f"a layer × (2 × {kept.weight} B weights + {kept.gradient} B gradient)",
-                "Zhao et al. 2304.11277, sections 3.2.1 and 3.4.2",
-                "a unit is a layer; two in flight",
-            )
-        )
-    items += _activation_items(layout, most, kept)
-    items.append(
-        Item("total", most.total, "bytes", "the sum at the peak of a step", SOURCE)
-    )
-    notes = [_other_conventions(shape, layout, convention, vocab_multiple)]
+    sheet = Worksheet("memory of the most loaded GPU")
+    one, cut = shape.named(), layout.named()
+    multiple = vocab_multiple
+    if multiple > 1:
+        multiple = Quantity.given("M", multiple, "vocabulary padded to a multiple")
+    held = rank_memory(one, cut, kept.named(), most.rank, vocab_multiple=multiple)
+    sheet.add("parameters", parameter_count(one), "parameters", SOURCE, "all of them")
+    add_parameters(sheet, held.dense, held.expert, layout, most.rank)
+    _states(sheet, held, layout, kept, convention)
+    _activations(sheet, held, one, cut, kept)
+    known = {item.name for item in sheet.items}
+    total = sheet.total([name for name in HELD if name in known])
+    sheet.add("total", total, "bytes", SOURCE, "all that is held at the peak of a step")
+    sheet.notes.append(_other_conventions(shape, layout, convention, vocab_multiple))
     if gpu_bytes is not None:
-        items += fit_items(most, gpu_bytes, reserve)
-        notes.insert(0, first_failure(most, kept, gpu_bytes, reserve))
-    notes.append(
-        "GB is 10^9 bytes, GiB 2^30. DeepSpeed's estimators divide by 2^30, print GB, "
-        "and count no activations. Megatron-LM's theoretical memory divides by 2^20 "
-        "and prints MB, leaves out biases and position tables, and counts a gated "
-        "feed-forward's activations as a plain one's."
-    )
-    return Estimate("memory of the most loaded GPU", tuple(items), tuple(notes))
+        _room(sheet, gpu_bytes, reserve)
+        sheet.notes.insert(0, first_failure(most, kept, gpu_bytes, reserve))
+    sheet.notes.append(OTHER_TOOLS)
+    return sheet.estimate()
 
 
 def _other_conventions(
@@ -134,74 +105,114 @@ def _other_conventions(
     return f"the total by other conventions: {listed}"
 
 
-def _activation_items(layout: Layout, most: RankMemory, kept: Precision) -> list[Item]:
-    chunks = in_flight(
-        schedule=layout.schedule,
-        pipeline_parallel=layout.pp,
-        microbatches=layout.microbatches,
-        virtual_stages=layout.virtual_stages,
-        rank=most.rank,
+def add_parameters(
+    sheet: Worksheet, dense: Number, expert: Number, layout: Layout, rank: int
+) -> Number:
+    """Write down the parameters on a GPU; those of experts beside the others."""
+    where = f"pipeline rank {rank} of {layout.pp}, cut over tp {layout.tp}"
+    if not expert:
+        return sheet.add(ON_GPU, dense, "parameters", SOURCE, where)
+    where += f", experts over ep {layout.ep}"
+    both = [
+        sheet.add(name, parameters, "parameters", SOURCE, where)
+        for name, parameters in (
+            ("dense parameters", dense),
+            ("experts' parameters", expert),
+        )
+    ]
+    return sheet.add(ON_GPU, sum(both), "parameters", SOURCE, where)
+
+
+def _states(
+    sheet: Worksheet, held: RankMemory, layout: Layout, kept: Precision, convention: str
+) -> None:
+    """Write down weights, gradients and optimizer, and what is gathered."""
+    custom = f"{convention}: {kept.says}"
+    per_parameter = kept.named().total
+    before = f"{custom}; before sharding"
+    sheet.add(
+        "bytes per parameter", per_parameter, "bytes/parameter", kept.source, before
     )
+    where = f"{custom}; ZeRO stage {layout.zero}, {layout.replicas} ranks"
+    for name, value in (
+        ("weights", held.weights),
+        ("gradients", held.gradients),
+        ("optimizer", held.optimizer),
+    ):
+        sheet.add(name, value, "bytes", kept.source, where)
+    if held.gathered:
+        sheet.add(
+            "gathered units",
+            held.gathered,
+            "bytes",
+            "Zhao et al. 2304.11277, sections 3.2.1 and 3.4.2",
+            "a unit is a layer: weights of two in flight, gradients of one",
+        )
+
+
+def _activations(
+    sheet: Worksheet, held: RankMemory, shape: Shape, layout: Layout, kept: Precision
+) -> None:
+    """Write down one layer of each kind, what is in flight of them, and the logits."""
+    flash = "flash attention: no" if layout.flash else "no flash attention: all"
+    custom = f"{layout.recompute} recompute; {flash} scores in memory; "
+    custom += f"{kept.activation} B an element"
+    for count, moe in zip(
+        layers_of_rank(shape, layout, held.rank), (False, True), strict=True
+    ):
+        for kind in dict.fromkeys((layout.recompute, "none")) if count else ():
+            value = rank_layer_bytes(
+                shape, layout, kind, moe=moe, element_bytes=kept.activation
+            )
+            whole = kind != layout.recompute
+            if not whole or (held.recomputed and value > 0):
+                name = layer_name(moe=moe, whole=whole)
+                named = f"one microbatch; {custom}" if not whole else "one microbatch"
+                sheet.add(name, value, "bytes", PAPER, named)
     cut = f"tp {layout.tp}{', sequence parallel' * layout.shards_sequence}"
-    kind = "flash attention: no" if layout.flash else "no flash attention: all"
-    items = [
-        Item(
-            "activations",
-            most.activations,
+    sheet.add(
+        "activations",
+        held.activations,
+        "bytes",
+        PAPER,
+        f"in flight under {layout.schedule}, {cut}, cp {layout.cp}; {custom}",
+    )
+    if held.recomputed:
+        sheet.add(
+            "one layer recomputed",
+            held.recomputed,
             "bytes",
-            f"{chunks} in flight ({layout.schedule}) × 1/{layout.virtual_stages} of "
-            f"the rank's layers, {cut}, cp {layout.cp}",
-            PAPER,
-            f"{layout.recompute} recompute; {kind} scores in memory; "
-            f"{kept.activation} B an element",
+            SOURCE,
+            "what recompute dropped, of one layer; the paper leaves it out",
         )
-    ]
-    if most.recomputed:
-        items.append(
-            Item(
-                "one layer recomputed",
-                most.recomputed,
-                "bytes",
-                "what recompute dropped, of one layer",
-                SOURCE,
-                "the paper leaves it out",
-            )
+    if held.logits:
+        sheet.add(
+            "last norm and logits",
+            held.logits,
+            "bytes",
+            "Korthikanti et al. 2205.05198, section 4.3",
+            "fp32 logits",
         )
-    if most.logits:
-        items.append(
-            Item(
-                "last norm and logits",
-                most.logits,
-                "bytes",
-                f"s b ({2 * kept.activation} h + 4 V) / t",
-                "Korthikanti et al. 2205.05198, section 4.3",
-                "fp32 logits",
-            )
-        )
-    return items
 
 
-def fit_items(most: RankMemory, gpu_bytes: Number, reserve: Number) -> list[Item]:
-    """Return what a GPU offers and what is left of it."""
-    return _room(most.total, gpu_bytes, reserve)
-
-
-def _room(total: Number, gpu_bytes: Number, reserve: Number) -> list[Item]:
-    gpu = check_amount("GPU memory", gpu_bytes)
-    usable = gpu * (1 - check_reserve(reserve))
-    sold = "as sold, in 10^9 bytes; nvidia-smi shows more (80 GB: 81,559 MiB)"
+def _room(sheet: Worksheet, gpu_bytes: Number, reserve: Number) -> Number:
+    """Write down what a GPU offers and what is left of it; return what is usable."""
+    check_amount("GPU memory", gpu_bytes)
+    gpu = sheet.add(
+        "GPU memory",
+        Quantity.given("GPU memory", gpu_bytes),
+        "bytes",
+        "vendor",
+        "as sold, in 10^9 bytes; nvidia-smi shows more (80 GB: 81,559 MiB)",
+    )
+    share = Quantity.given("r", check_reserve(reserve), "share of a GPU kept free")
     source = "an assumption: CUDA context, NCCL buffers, fragmentation"
-    return [
-        Item(
-            "GPU memory",
-            gpu,
-            "bytes",
-            sold,
-            "vendor",
-        ),
-        Item("usable", usable, "bytes", f"less {reserve:.0%} kept free", source),
-        Item("left", usable - total, "bytes", "usable - total", SOURCE),
-    ]
+    usable = sheet.add(
+        "usable", gpu * (1 - share), "bytes", source, f"{reserve:.0%} kept free"
+    )
+    total = sheet.total(["total"])
+    sheet.add("left", usable - total, "bytes", SOURCE, "what is usable, less the total")
+    return usable
 
 
 def estimate_inference(
@@ -222,75 +233,40 @@ def estimate_inference(
     """
     layout = Layout.parse({"tp": tensor_parallel, "sequence_parallel": False})
     check_fit(shape, layout)
-    params = sum(rank_weights(shape, layout, 0))
-    weights = params * check_amount("weight_bytes", weight_bytes)
-    cache = kv_cache_bytes(
-        layers=shape.layers,
-        kv_heads=shape.kv_heads,
-        head_dim=shape.head_dim,
-        tokens=tokens,
-        batch=batch,
-        element_bytes=cache_bytes,
-        tensor_parallel=tensor_parallel,
-    )
-    per_token = kv_cache_bytes(
-        layers=shape.layers,
-        kv_heads=shape.kv_heads,
-        head_dim=shape.head_dim,
+    sheet = Worksheet("memory of inference, one GPU")
+    one, cut = shape.named(), layout.named()
+    params = add_parameters(sheet, *rank_weights(one, cut, 0), layout, 0)
+    check_amount("weight_bytes", weight_bytes)
+    width = Quantity.given("w", weight_bytes, "bytes of a weight")
+    named = f"{weight_bytes:g} B a weight"
+    weights = sheet.add("weights", width * params, "bytes", SOURCE, named)
+    cache_width = Quantity.given("c", cache_bytes, "bytes of a cached number")
+    token_bytes = kv_cache_bytes(
+        layers=one.layers,
+        kv_heads=one.kv_heads,
+        head_dim=one.head_dim,
         tokens=1,
-        element_bytes=cache_bytes,
-        tensor_parallel=tensor_parallel,
+        element_bytes=cache_width,
+        tensor_parallel=cut.tp,
     )
-    heads = f"{shape.kv_heads} key-value heads of {shape.heads}"
-    items = [
-        Item(
-            "weights",
-            weights,
-            "bytes",
-            f"{weight_bytes} B × {params} parameters on the GPU (tp {tensor_parallel})",
-            SOURCE,
-        ),
-        Item(
-            "KV cache per token",
-            per_token,
-            "bytes",
-            f"2 × {shape.layers} layers × {heads} × {shape.head_dim} × {cache_bytes} B "
-            f"/ tp {tensor_parallel}",
-            SOURCE,
-            "keys and values, of one sequence",
-        ),
-        Item(
-            "KV cache",
-            cache,
-            "bytes",
-            f"{per_token} B × {tokens} tokens × {batch} sequences",
-            SOURCE,
-            "every sequence at its full length",
-        ),
-        Item("total", weights + cache, "bytes", "weights + KV cache", SOURCE),
-    ]
-    notes = ["activations of one token are small and left out"]
+    named = f"keys and values of {shape.kv_heads} heads (of {shape.heads}), one token"
+    per_token = sheet.add("KV cache per token", token_bytes, "bytes", SOURCE, named)
+    length = Quantity.given("T", check_amount("tokens", tokens), "tokens of each")
+    sequences = Quantity.given("b", check_amount("batch", batch), "sequences at once")
+    cache = per_token * length * sequences
+    named = "every sequence at its full length"
+    cache = sheet.add("KV cache", cache, "bytes", SOURCE, named)
+    sheet.add("total", weights + cache, "bytes", SOURCE, "weights and KV cache alone")
+    sheet.notes.append("activations of one token are small and left out")
     if gpu_bytes is not None:
-        gpu = check_amount("GPU memory", gpu_bytes)
-        usable = gpu * (1 - check_reserve(reserve))
-        left = usable - weights - cache
+        usable = _room(sheet, gpu_bytes, reserve)
+        left = sheet.items[-1].value
+        room = maximum(0, floor_divide(usable - weights, per_token))
+        sheet.add("tokens that fit beside the weights", room, "tokens", SOURCE, named)
         fits = "fits" if left >= 0 else "does not fit"
-        notes.insert(
-            0,
-            f"{fits}: {format_bytes(left, 2)} left of {format_bytes(usable, 2)} usable",
-        )
-        room = (usable - weights) / per_token
-        items.append(
-            Item(
-                "tokens that fit beside the weights",
-                max(0, int(room)),
-                "tokens",
-                "(usable - weights) / KV cache per token",
-                SOURCE,
-            )
-        )
-        items.append(Item("left", left, "bytes", "usable - total", SOURCE))
-    return Estimate("memory of inference, one GPU", tuple(items), tuple(notes))
+        text = f"{format_bytes(left, 2)} left of {format_bytes(float(usable), 2)}"
+        sheet.notes.insert(0, f"{fits}: {text} usable")
+    return sheet.estimate()
 
 
 def estimate_states(
@@ -307,51 +283,44 @@ def estimate_states(
 
     ``model_parallel`` is tp × pp, over which the parameters are taken to divide evenly.
     """
-    params = divide(check_amount("params", params), model_parallel)
-    from_stage = {"weights": 3, "gradients": 2, "optimizer": 1}
-    kept = precision(convention)
-    sizes = {
-        "weights": kept.weight,
-        "gradients": kept.gradient,
-        "optimizer": kept.optimizer,
-    }
-    items = [
-        Item(
-            "bytes per parameter",
-            kept.total,
-            "bytes/parameter",
-            " + ".join(map(str, sizes.values())) + ", before sharding",
-            kept.source,
-            f"{convention}: {kept.says}",
-        )
-    ]
-    for name, size in sizes.items():
-        sharded = stage >= from_stage[name] and world_size > 1
-        items.append(
-            Item(
-                name,
-                divide(params * size, world_size if sharded else 1),
-                "bytes",
-                f"{size} B × {params}{f' / {world_size}' * sharded}",
-                kept.source,
-                f"ZeRO stage {stage}",
-            )
-        )
-    total = sum(item.value for item in items[1:])
-    items.append(Item("total", total, "bytes", "the sum", SOURCE, "no activations"))
+    check_amount("params", params)
+    kept, sheet = precision(convention), Worksheet("model states on one GPU")
+    custom, named = f"{convention}: {kept.says}", kept.named()
+    count = Quantity.given("N", params, "parameters")
+    if model_parallel > 1:
+        count = divide(count, Quantity.given("tp pp", model_parallel, "tp × pp"))
+    ranks = Quantity.given("n", world_size, "ranks that share states")
+    before = f"{custom}; before sharding"
+    sheet.add(
+        "bytes per parameter", named.total, "bytes/parameter", kept.source, before
+    )
+    sizes = (
+        ("weights", named.weight, 3),
+        ("gradients", named.gradient, 2),
+        ("optimizer", named.optimizer, 1),
+    )
+    for name, size, sharded_from in sizes:
+        value = size * count
+        if stage >= sharded_from and world_size > 1:
+            value = divide(value, ranks)
+        where = f"{custom}; ZeRO stage {stage}"
+        sheet.add(name, value, "bytes", kept.source, where)
+    total = sheet.total([name for name, _, _ in sizes])
+    sheet.add("total", total, "bytes", SOURCE, "no activations")
+    each = divide(params, model_parallel)
     others = ", ".join(
         f"{name} {format_bytes(held, 2)}"
         for name in PRECISIONS
         if name != convention
         for held in [
             model_state_bytes(
-                params=params, stage=stage, world_size=world_size, convention=name
+                params=each, stage=stage, world_size=world_size, convention=name
             )
         ]
     )
-    notes = [f"the total by other conventions: {others}"]
+    sheet.notes.append(f"the total by other conventions: {others}")
     if gpu_bytes is not None:
-        items += _room(total, gpu_bytes, reserve)
-        verdict = "fit" if items[-1].value >= 0 else "do not fit"
-        notes.insert(0, f"the states {verdict}, before any activations")
-    return Estimate("model states on one GPU", tuple(items), tuple(notes))
+        _room(sheet, gpu_bytes, reserve)
+        verdict = "fit" if sheet.items[-1].value >= 0 else "do not fit"
+        sheet.notes.insert(0, f"the states {verdict}, before any activations")
+    return sheet.estimate()

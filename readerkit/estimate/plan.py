@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from math import ceil
 
 from readerkit.errors import EstimateError
+from readerkit.estimate.checks import (
+    MAX_RANKS,
+    check_amount,
+    check_count,
+    check_reserve,
+)
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import (
     RankMemory,
     most_loaded,
 )
 from readerkit.estimate.plan_search import Best, Question, Search
-from readerkit.estimate.quantity import (
-    MAX_RANKS,
-    check_amount,
-    check_count,
-    check_reserve,
-)
 from readerkit.estimate.shape import parameter_count
 from readerkit.estimate.states import precision
 from readerkit.estimate.step_time import (

@@ -20,12 +20,12 @@ from readerkit.estimate.memory import (
     ActivationPieces,
     activation_pieces,
     gathered_bytes,
+    rank_weights,
     state_bytes,
     telling_ranks,
 )
-from readerkit.estimate.quantity import (
-    Number,
-)
+from readerkit.estimate.pipeline import Pipeline
+from readerkit.estimate.quantity import Number
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import precision
 from readerkit.estimate.step_time import (
@@ -150,14 +150,18 @@ class Best:
 
 def _variant(stage: Layout, chosen: tuple[Layout, int, int]) -> Layout:
     base, microbatches, v = chosen
-    schedule = "interleaved" if v > 1 else "1f1b"
     return replace(
         base,
         zero=stage.zero,
         microbatches=microbatches,
         virtual_stages=v,
-        schedule=schedule,
+        schedule=_pipeline(base.pp, microbatches, v).schedule,
     )
+
+
+def _pipeline(stages: int, microbatches: int, chunks: int) -> Pipeline:
+    schedule = "interleaved" if chunks > 1 else "1f1b"
+    return Pipeline(schedule, stages, microbatches, chunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,17 +236,16 @@ class Search:
         once = [self._once(stage) for stage in stages]
         best = [Best(stage) for stage in stages]
         for micro_batch, microbatches, chunks in variants(question, cut):
+            pipelines = [_pipeline(cut.pp, microbatches, v) for v in chunks]
             for recompute in self.recomputes:
                 # Of one microbatch: how many there are is counted in below.
                 base = replace(cut, micro_batch=micro_batch, recompute=recompute)
                 pieces = self._pieces(base)
                 seconds: _Seconds | None = None
-                for v in chunks:
-                    schedule = "interleaved" if v > 1 else "1f1b"
+                for pipeline in pipelines:
+                    v = pipeline.virtual_stages
                     work = [
-                        piece.held(schedule, cut.pp, microbatches, v)
-                        + piece.recomputed
-                        + piece.logits
+                        piece.held(pipeline) + piece.recomputed + piece.logits
                         for piece in pieces
                     ]
                     self.examined += len(stages)
@@ -265,25 +268,21 @@ class Search:
 
     def _pieces(self, base: Layout) -> list[ActivationPieces]:
         question = self.question
-        return [
-            activation_pieces(
-                question.shape,
-                base,
-                rank,
-                vocab_multiple=question.vocab_multiple,
-                element_bytes=self.kept.activation,
-            )
-            for rank in telling_ranks(question.shape, base.pp)
-        ]
+        return activation_pieces(
+            question.shape,
+            base,
+            telling_ranks(question.shape, base.pp),
+            vocab_multiple=question.vocab_multiple,
+            element_bytes=self.kept.activation,
+        )
 
     def _states(self, stage: Layout) -> list[Number]:
         """Return what each telling rank holds, whatever the microbatch."""
         shape, multiple = self.question.shape, self.question.vocab_multiple
         found = []
         for rank in telling_ranks(shape, stage.pp):
-            weights, gradients, optimizer, _ = state_bytes(
-                shape, stage, self.kept, rank, vocab_multiple=multiple
-            )
+            held = rank_weights(shape, stage, rank, vocab_multiple=multiple)
+            weights, gradients, optimizer, _ = state_bytes(*held, stage, self.kept)
             gathered = gathered_bytes(shape, stage, self.kept, rank)
             found.append(weights + gradients + optimizer + gathered)
         return found

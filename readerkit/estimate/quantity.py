@@ -1,177 +1,278 @@
-"""Numbers with names: an item of an estimate, exact division, and checked input.
+"""A number that knows how it came about: its value, its formula, and its substitution.
 
-Bytes, parameters and FLOPs stay integers as long as they divide evenly, so that a sum
-can be held against a published figure to the last digit.
+The functions of this package compute with plain numbers. Handed quantities instead, the
+same code leaves behind the expression that it computed:
+
+>>> s, b, t = (Quantity.given(*each) for each in (("s", 8), ("b", 2), ("t", 3)))
+>>> kept = divide(34 * s * b, t)
+>>> kept.value, kept.formula, kept.substitution
+(181.33333333333334, '34 s b / t', '34 × 8 × 2 / 3')
+
+So a formula cannot say anything else than what was computed. Bytes, parameters and
+FLOPs stay exact: whole numbers are never rounded, and their quotients only at the end.
 """
 
 from __future__ import annotations
 
-import difflib
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from functools import partial
+from typing import Any, cast
 
-from readerkit.errors import EstimateError
+from readerkit.expression import BINARY, FUNCTIONS, Exact, finite, plain, render
 
 Number = int | float
-Unit = Literal[
-    "parameters",
-    "bytes",
-    "bytes/parameter",
-    "bytes/s",
-    "seconds",
-    "days",
-    "years",
-    "GPU-hours",
-    "FLOPs",
-    "FLOP/s",
-    "fraction",
-    "times",
-    "steps",
-    "elements",
-    "tokens",
-    "microbatches",
-    "USD",
-]
+"""What is computed with; a quantity stands in for one."""
 
-MAX_COUNT = 10**18
-"""More than any model has parameters or any cluster bytes; a typing error beyond."""
-
-MAX_AMOUNT = 1e30
-"""More FLOPs than any training took."""
-
-MAX_RANKS = 1_000_000
+_ONE_LEVEL = {
+    (ast.Add, ast.Add),
+    (ast.Add, ast.Sub),
+    (ast.Mult, ast.Mult),
+    (ast.Mult, ast.Div),
+}
+"""Pairs of operators where x + (y - z) is (x + y) - z, exactly."""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """One number, what it is, and where it comes from."""
+class Input:
+    """What a name of a formula stands for."""
 
-    name: str
-    value: Number
-    unit: Unit
-    formula: str
-    source: str
-    convention: str = ""
-    """Which of several customs it follows, where there are several."""
+    value: Exact
+    means: str = ""
+    """Of a symbol; empty for the name of another item."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What one question comes to: its items, in reading order."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantity:
+    """An expression over named inputs, and its value."""
 
-    title: str
-    items: tuple[Item, ...]
-    notes: tuple[str, ...] = ()
-    """What the numbers leave out, and where a known tool says otherwise."""
+    exact: Exact
+    tree: ast.expr
+    inputs: Mapping[str, Input]
 
-    def __getitem__(self, name: str) -> Number:
-        """Return the value of an item by its name."""
-        for item in self.items:
-            if item.name == name:
-                return item.value
-        raise KeyError(name)
+    @classmethod
+    def given(cls, name: str, value: Any, means: str = "") -> Any:
+        """Return a number that is not computed here, under its name."""
+        exact = value.exact if isinstance(value, Quantity) else finite(value)
+        return cls(exact, ast.Name(name, ast.Load()), {name: Input(exact, means)})
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the estimate as a JSON object."""
-        return {
-            "title": self.title,
-            "items": [asdict(item) for item in self.items],
-            "notes": list(self.notes),
-        }
+    @property
+    def value(self) -> Number:
+        """The number itself: whole, or a float."""
+        return plain(self.exact)
+
+    @property
+    def formula(self) -> str:
+        """What was computed, with the names: ``2 s b h / t``."""
+        return render(self.tree)
+
+    @property
+    def substitution(self) -> str:
+        """What was computed, with the numbers; in the language of expressions."""
+        return render(self.tree, {name: i.value for name, i in self.inputs.items()})
+
+    def __add__(self, other: Any) -> Quantity:
+        """Return a sum; nothing added is no step of a formula."""
+        return self if _is(other, 0) else _join(ast.Add(), self, other)
+
+    def __radd__(self, other: Any) -> Quantity:
+        """Return a sum."""
+        return self if _is(other, 0) else _join(ast.Add(), other, self)
+
+    def __sub__(self, other: Any) -> Quantity:
+        """Return a difference."""
+        return self if _is(other, 0) else _join(ast.Sub(), self, other)
+
+    def __rsub__(self, other: Any) -> Quantity:
+        """Return a difference."""
+        return _join(ast.Sub(), other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        """Return a product; nothing is left of none."""
+        if _is(other, 0):
+            return 0
+        return self if _is(other, 1) else _join(ast.Mult(), self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        """Return a product."""
+        if _is(other, 0):
+            return 0
+        return self if _is(other, 1) else _join(ast.Mult(), other, self)
+
+    def __truediv__(self, other: Any) -> Quantity:
+        """Return a quotient."""
+        return self if _is(other, 1) else _join(ast.Div(), self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        """Return a quotient; nothing is left of none."""
+        return 0 if _is(other, 0) else _join(ast.Div(), other, self)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it has the value of another."""
+        return self.exact == _exact(other)
+
+    __hash__ = None  # type: ignore[assignment]  # equal values come about differently
+
+    def __lt__(self, other: Any) -> bool:
+        """Whether its value is less."""
+        return self.exact < _exact(other)
+
+    def __le__(self, other: Any) -> bool:
+        """Whether its value is no more."""
+        return self.exact <= _exact(other)
+
+    def __gt__(self, other: Any) -> bool:
+        """Whether its value is more."""
+        return self.exact > _exact(other)
+
+    def __ge__(self, other: Any) -> bool:
+        """Whether its value is no less."""
+        return self.exact >= _exact(other)
+
+    def __bool__(self) -> bool:
+        """Whether there is any of it."""
+        return self.exact != 0
+
+    def __index__(self) -> int:
+        """Return a whole value, for a range of so many."""
+        if not isinstance(self.exact, int):
+            raise TypeError(f"got {self.exact}, expected a whole number")
+        return self.exact
+
+    def __float__(self) -> float:
+        """Return the value."""
+        return float(self.exact)
+
+    def __format__(self, spec: str) -> str:
+        """Return the value as text."""
+        return format(self.value, spec)
 
 
-def divide(value: Number | Fraction, by: Number | Fraction = 1) -> Number:
-    """Return a quotient: an integer where it is one, otherwise a float."""
+def named(value: Number, name: str, means: str = "") -> Number:
+    """Return a quantity under a name of its own; a plain number stays as it is."""
+    return Quantity.given(name, value, means) if isinstance(value, Quantity) else value
+
+
+def divide(value: Number | Fraction, by: Number = 1) -> Number:
+    """Return a quotient: an integer where it is one, otherwise a float.
+
+    Of quantities it is a quantity.
+    """
     if type(value) is int and type(by) is int:  # most of them, and the quickest
         whole, rest = divmod(value, by)
         return value / by if rest else whole
-    if isinstance(value, float) or isinstance(by, float):
-        return float(value) / float(by)
-    exact = Fraction(value) / by
-    return exact.numerator if exact.denominator == 1 else float(exact)
+    quotient: Any = value / by
+    return plain(quotient) if isinstance(quotient, Fraction) else quotient
 
 
-def check_count(
-    name: str, value: object, *, least: int = 1, most: int = MAX_COUNT
-) -> int:
-    """Return a whole number that was given as an argument.
-
-    Raises:
-        EstimateError: no whole number, below ``least`` or beyond any machine.
-    """
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise EstimateError(f"{name}: got {value!r}, expected a whole number")
-    if not least <= value <= most:
-        bound = f"at least {least:,}" if value < least else f"at most {most:,}"
-        raise EstimateError(f"{name}: got {value}, expected {bound}")
-    return value
+def ceil_divide(value: Number, by: Number) -> Number:
+    """Return a quotient, rounded up."""
+    if isinstance(value, Quantity) or isinstance(by, Quantity):
+        return _call("ceil", divide(value, by))
+    return -(-value // by)
 
 
-def check_amount(name: str, value: object, *, zero: bool = False) -> Number:
-    """Return a finite amount above zero (or from zero on).
-
-    Raises:
-        EstimateError: no number, NaN, infinite, negative, or zero where none fits.
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise EstimateError(f"{name}: got {value!r}, expected a number")
-    least = "zero or more" if zero else "more than zero"
-    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
-        raise EstimateError(f"{name}: got {value}, expected {least}")
-    if value > MAX_AMOUNT:
-        raise EstimateError(f"{name}: got {value:g}, expected at most {MAX_AMOUNT:g}")
-    return value
+def floor_divide(value: Number, by: Number) -> Number:
+    """Return a quotient, rounded down."""
+    if isinstance(value, Quantity) or isinstance(by, Quantity):
+        return _call("floor", divide(value, by))
+    return value // by
 
 
-def check_fraction(name: str, value: object) -> Number:
-    """Return a share from 0 to 1.
-
-    Raises:
-        EstimateError: anything else.
-    """
-    share = check_amount(name, value, zero=True)
-    if share > 1:
-        raise EstimateError(f"{name}: got {share}, expected a share from 0 to 1")
-    return share
+def minimum(one: Number, other: Number) -> Number:
+    """Return the lesser of two."""
+    if isinstance(one, Quantity) or isinstance(other, Quantity):
+        return _call("min", one, other)
+    return one if one < other else other
 
 
-def check_reserve(value: object) -> Number:
-    """Return the share of a GPU that is kept free: from 0 to below 1.
-
-    Raises:
-        EstimateError: no share, or all of the GPU.
-    """
-    share = check_fraction("reserve", value)
-    if share == 1:
-        raise EstimateError(
-            "reserve: got 1, expected a share below 1 (nothing would be left to use)"
-        )
-    return share
+def maximum(one: Number, other: Number) -> Number:
+    """Return the larger of two."""
+    if isinstance(one, Quantity) or isinstance(other, Quantity):
+        return _call("max", one, other)
+    return one if one > other else other
 
 
-def check_choice(name: str, value: str, choices: Iterable[str]) -> str:
-    """Return a word that is one of the choices.
-
-    Raises:
-        EstimateError: another word; the message names the near ones.
-    """
-    known = list(choices)
-    if value in known:
-        return value
-    raise EstimateError(
-        f"unknown {name}: got '{value}', expected {_offer(value, known)}"
-    )
+def log2ceil(value: Number) -> Number:
+    """Return the logarithm to base 2 of a whole number, rounded up."""
+    if isinstance(value, Quantity):
+        return _call("log2ceil", value)
+    return plain(FUNCTIONS["log2ceil"](value))
 
 
-def _offer(value: str, known: Sequence[str]) -> str:
-    """Return the choices, or only the near ones where they are many."""
-    near = difflib.get_close_matches(str(value).lower(), known, n=3, cutoff=0.5)
-    if len(known) > 8 and near:
-        return f"perhaps {' or '.join(near)} ({len(known)} are known)"
-    hint = f" (did you mean {' or '.join(near)}?)" if near else ""
-    return f"one of {', '.join(known)}{hint}"
+def _is(value: object, number: int) -> bool:
+    return type(value) is int and value == number
+
+
+def _exact(value: Any) -> Exact:
+    return value.exact if isinstance(value, Quantity) else value
+
+
+def _tree(value: Any) -> ast.expr:
+    return value.tree if isinstance(value, Quantity) else ast.Constant(value)
+
+
+def _join(operator: ast.operator, left: Any, right: Any) -> Quantity:
+    value = finite(BINARY[type(operator)](_exact(left), _exact(right)))
+    names = _inputs(left, right)
+    trees = _tree(left), _tree(right)
+    if isinstance(value, float):  # in the order in which it was rounded
+        return Quantity(value, ast.BinOp(trees[0], operator, trees[1]), names)
+    tidy = _product if isinstance(operator, ast.Mult) else partial(_chain, operator)
+    return Quantity(value, tidy(*trees), names)
+
+
+def _chain(operator: ast.operator, left: ast.expr, right: ast.expr) -> ast.expr:
+    """Return ``a × b / c`` for ``a × (b / c)``: the same where nothing is rounded."""
+    if isinstance(right, ast.BinOp) and (type(operator), type(right.op)) in _ONE_LEVEL:
+        inner = _chain(operator, left, right.left)
+        return ast.BinOp(inner, right.op, right.right)
+    return ast.BinOp(left, operator, right)
+
+
+def _product(left: ast.expr, right: ast.expr) -> ast.expr:
+    """Return ``6 a b`` for ``a × 3 × 2 b``: numbers first, as one."""
+    (one, a), (other, b) = _coefficient(left), _coefficient(right)
+    rest = _chain(ast.Mult(), a, b) if a and b else a or b
+    return _scale(one * other, rest) if rest else ast.Constant(one * other)
+
+
+def _coefficient(tree: ast.expr) -> tuple[int, ast.expr | None]:
+    """Return the whole number that a product begins with, and the rest."""
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, int):
+        return tree.value, None
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, (ast.Mult, ast.Div)):
+        number, rest = _coefficient(tree.left)
+        if rest:
+            return number, ast.BinOp(rest, tree.op, tree.right)
+        if isinstance(tree.op, ast.Mult):
+            return number, tree.right
+    return 1, tree
+
+
+def _scale(number: int, tree: ast.expr) -> ast.expr:
+    if number == 1:
+        return tree
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, (ast.Mult, ast.Div)):
+        return ast.BinOp(_scale(number, tree.left), tree.op, tree.right)
+    return ast.BinOp(ast.Constant(number), ast.Mult(), tree)
+
+
+def _call(name: str, *values: Any) -> Number:
+    value = finite(FUNCTIONS[name](*map(_exact, values)))
+    function = ast.Name(name, ast.Load())
+    tree = ast.Call(function, [_tree(each) for each in values], [])
+    return cast(Number, Quantity(value, tree, _inputs(*values)))
+
+
+def _inputs(*values: Any) -> Mapping[str, Input]:
+    """Return all names; one that stands for two numbers is a mistake of the code."""
+    found: dict[str, Input] = {}
+    for value in values:
+        for name, one in value.inputs.items() if isinstance(value, Quantity) else ():
+            if found.setdefault(name, one).value != one.value:
+                other = found[name].value
+                raise ValueError(f"{name}: both {other} and {one.value} in one formula")
+    return found

@@ -5,19 +5,15 @@ Leaves out encoder-decoder models, convolutions, adapters, and low-rank attentio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from functools import lru_cache, wraps
+from typing import Any, Literal, TypeVar, cast
 
 from readerkit.errors import EstimateError
-from readerkit.estimate.quantity import (
-    Estimate,
-    Item,
-    Number,
-    check_choice,
-    check_count,
-    divide,
-)
+from readerkit.estimate.checks import check_choice, check_count
+from readerkit.estimate.item import Estimate, Worksheet
+from readerkit.estimate.quantity import Number, Quantity, ceil_divide, divide
 
 MAX_LAYERS = 100_000
 MAX_SIZE = 10**9
@@ -100,10 +96,30 @@ class Shape:
         """Return a hash of what tells models apart; a search asks for it often."""
         return hash((self.layers, self.hidden, self.heads, self.vocab, self.ffn))
 
+    def named(self) -> NamedShape:
+        """Return the same shape with sizes that know their names.
+
+        What is computed from it is a quantity, with its formula.
+        """
+        sizes = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, (symbol, means) in SYMBOLS.items():
+            if sizes[name]:  # what a model has none of is in no formula
+                sizes[name] = Quantity.given(symbol, sizes[name], means)
+        return NamedShape(**sizes)
+
+    def call(self, symbol: str, value: int, means: str) -> int:
+        """Return a number that belongs to it: under this symbol where it has names."""
+        return value
+
     @property
     def moe_layers(self) -> int:
         """Layers whose feed-forward is a mixture of experts."""
         return self.layers - self.dense_layers if self.experts else 0
+
+    @property
+    def plain_layers(self) -> int:
+        """Layers whose feed-forward is a dense one."""
+        return self.dense_layers if self.experts else self.layers
 
     @property
     def query_size(self) -> int:
@@ -114,6 +130,52 @@ class Shape:
     def key_size(self) -> int:
         """Width of all key heads together."""
         return self.kv_heads * self.head_dim
+
+
+SYMBOLS = {
+    "layers": ("L", "layers"),
+    "hidden": ("h", "hidden size"),
+    "heads": ("a", "attention heads"),
+    "vocab": ("V", "vocabulary"),
+    "kv_heads": ("k", "key-value heads"),
+    "head_dim": ("d", "size of a head"),
+    "ffn": ("f", "inner size of the feed-forward"),
+    "positions": ("P", "rows of the position table"),
+    "experts": ("E", "routed experts of a layer"),
+    "experts_per_token": ("K", "experts that a token goes to"),
+    "expert_ffn": ("f_e", "inner size of an expert"),
+    "shared_ffn": ("f_s", "inner size of the shared experts"),
+    "dense_layers": ("L_d", "layers without experts"),
+}
+"""Sizes as papers write them, and what they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedShape(Shape):
+    """A shape whose sizes are quantities: never equal to a plain one, nor cached."""
+
+    def call(self, symbol: str, value: int, means: str) -> Any:
+        """Return a quantity; a number that it has none of stays nothing."""
+        return Quantity.given(symbol, value, means) if value else 0
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def cache_plain(function: Function) -> Function:
+    """Remember what a function makes of plain shapes, for a search that asks often.
+
+    Of a named shape it is made each time: equal values may come about differently.
+    """
+    remembered = lru_cache(maxsize=16_384)(function)
+
+    @wraps(function)
+    def call(shape: Shape, *rest: Any) -> Any:
+        if isinstance(shape, NamedShape):
+            return function(shape, *rest)
+        return remembered(shape, *rest)
+
+    return cast(Function, call)
 
 
 def _filled(given: dict[str, Any]) -> dict[str, Any]:
@@ -173,7 +235,7 @@ class Weights:
 
     def times(self, factor: int) -> Weights:
         """Return that many of them."""
-        return Weights(self.split * factor, self.whole * factor, self.expert * factor)
+        return Weights(factor * self.split, factor * self.whole, factor * self.expert)
 
     @property
     def total(self) -> Number:
@@ -181,27 +243,28 @@ class Weights:
         return self.split + self.whole + self.expert
 
 
-def padded_vocab(*, vocab: int, multiple: int = 1, tensor_parallel: int = 1) -> int:
+def padded_vocab(*, vocab: int, multiple: int = 1, tensor_parallel: int = 1) -> Number:
     """Return the vocabulary with the rows that make it divide evenly.
 
     Megatron pads to a multiple of ``make_vocab_size_divisible_by`` (128) times TP.
     """
     step = multiple * tensor_parallel
-    return -(-vocab // step) * step
+    if step == 1:
+        return vocab
+    return ceil_divide(vocab, step) * step
 
 
 def attention_parameters(shape: Shape, tensor_parallel: int = 1) -> Weights:
     """Return queries, keys, values and the output projection of one layer."""
-    hidden, queries = shape.hidden, shape.query_size
+    h, a, d, k = shape.hidden, shape.heads, shape.head_dim, shape.kv_heads
     # With fewer key heads than ranks, each rank holds one, several the same.
-    copies = max(1, tensor_parallel // shape.kv_heads)
-    keys = 2 * shape.key_size * copies
-    split = hidden * (queries + keys) + queries * hidden
+    k = max(k, tensor_parallel)
+    split = h * d * (2 * a + 2 * k)
     if shape.qkv_bias:
-        split += queries + keys
-    whole = hidden if shape.attention_output_bias else 0
+        split += d * (a + 2 * k)
+    whole = h if shape.attention_output_bias else 0
     if shape.qk_norm:
-        whole += 2 * shape.head_dim
+        whole += 2 * d
     return Weights(split, whole)
 
 
@@ -235,13 +298,13 @@ def layer_parameters(shape: Shape, *, moe: bool, tensor_parallel: int = 1) -> We
     return attention_parameters(shape, tensor_parallel) + inner + norms
 
 
-def embedding_parameters(shape: Shape, vocab: int) -> Weights:
+def embedding_parameters(shape: Shape, vocab: Number) -> Weights:
     """Return the token table, learned positions, and a norm after them."""
     norm = norm_parameters(shape) if shape.embedding_norm else 0
     return Weights(vocab * shape.hidden, shape.positions * shape.hidden + norm)
 
 
-def head_parameters(shape: Shape, vocab: int, *, tied: bool) -> Weights:
+def head_parameters(shape: Shape, vocab: Number, *, tied: bool) -> Weights:
     """Return the last norm and, unless it is the token table, the output matrix."""
     norm = norm_parameters(shape) if shape.final_norm else 0
     return Weights(0 if tied else vocab * shape.hidden, norm)
@@ -250,106 +313,72 @@ def head_parameters(shape: Shape, vocab: int, *, tied: bool) -> Weights:
 # --- counts ---------------------------------------------------------------------------
 
 
-def parameter_count(shape: Shape, *, vocab: int | None = None) -> int:
+def parameter_count(shape: Shape, *, vocab: Number | None = None) -> Number:
     """Return all parameters of the model; ``vocab`` is a padded one."""
     vocab = vocab or shape.vocab
-    dense = layer_parameters(shape, moe=False).times(shape.layers - shape.moe_layers)
+    dense = layer_parameters(shape, moe=False).times(shape.plain_layers)
     parts = dense + embedding_parameters(shape, vocab)
     parts += head_parameters(shape, vocab, tied=shape.tied_embeddings)
     if shape.moe_layers:
         parts += layer_parameters(shape, moe=True).times(shape.moe_layers)
-    return int(parts.total)
+    return parts.total
 
 
-def active_parameter_count(shape: Shape) -> int:
-    """Return the parameters that one token passes through."""
+def active_parameter_count(shape: Shape, count: Number | None = None) -> Number:
+    """Return the parameters that one token passes through; ``count`` is all of them."""
+    count = parameter_count(shape) if count is None else count
     if not shape.experts:
-        return parameter_count(shape)
+        return count
     idle = shape.experts - shape.experts_per_token
-    one = mlp_parameters(shape, shape.expert_ffn).total
-    return parameter_count(shape) - int(shape.moe_layers * idle * one)
+    return (
+        count - shape.moe_layers * idle * mlp_parameters(shape, shape.expert_ffn).total
+    )
 
 
 def estimate_parameters(shape: Shape, *, vocab_multiple: int = 1) -> Estimate:
     """Return the parameters of a model, part by part."""
+    sheet = Worksheet("parameters")
     vocab = padded_vocab(vocab=shape.vocab, multiple=vocab_multiple)
-    layers, dense = shape.layers, shape.layers - shape.moe_layers
-    h, a, d, k, f = (
-        shape.hidden,
-        shape.heads,
-        shape.head_dim,
-        shape.kv_heads,
-        shape.ffn,
-    )
-    bias = "" if shape.qkv_bias or shape.attention_output_bias else ", no bias"
-    matrices = 3 if shape.gated_mlp else 2
-    rows: list[tuple[str, Number, str]] = [
-        ("token embedding", vocab * h, f"V h = {vocab} × {h}"),
-    ]
-    if shape.positions:
-        rows.append(
-            ("position embedding", shape.positions * h, f"{shape.positions} × {h}")
-        )
-    rows.append(
-        (
-            "attention",
-            attention_parameters(shape).total * layers,
-            f"layers × h d (2 a + 2 k){bias or ' + biases'}: "
-            f"{layers} × {h} × {d} × (2·{a} + 2·{k})",
-        )
-    )
-    if dense:
-        rows.append(
-            (
-                "feed-forward",
-                mlp_parameters(shape, f).total * dense,
-                f"layers × {matrices} h f{' + biases' if shape.mlp_bias else ''}: "
-                f"{dense} × {matrices} × {h} × {f}",
-            )
-        )
-    if shape.moe_layers:
-        moe = moe_parameters(shape)
-        rows += [
-            (
-                "routed experts",
-                moe.expert * shape.moe_layers,
-                f"layers × experts × {matrices} h f: {shape.moe_layers} × "
-                f"{shape.experts} × {matrices} × {h} × {shape.expert_ffn}",
-            ),
-            (
-                "shared experts and router",
-                (moe.split + moe.whole) * shape.moe_layers,
-                f"layers × ({matrices} h f_shared + h × experts)",
-            ),
-        ]
-    norm = norm_parameters(shape)
-    count = shape.norms_per_layer * layers + shape.final_norm + shape.embedding_norm
-    rows.append(("norms", norm * count, f"{count} × {norm} ({shape.norm})"))
-    if not shape.tied_embeddings:
-        rows.append(("output matrix", vocab * h, f"V h = {vocab} × {h}, untied"))
-    items = [
-        Item(name, value, "parameters", formula, SOURCE)
-        for name, value, formula in rows
-    ]
-    total = parameter_count(shape, vocab=vocab)
-    items.append(Item("parameters", total, "parameters", "sum of the above", SOURCE))
-    if shape.experts:
-        items.append(
-            Item(
-                "active per token",
-                active_parameter_count(shape),
-                "parameters",
-                f"all but {shape.experts - shape.experts_per_token} of "
-                f"{shape.experts} experts a layer",
-                SOURCE,
-            )
-        )
-    notes = []
     if vocab != shape.vocab:
-        notes.append(f"vocabulary padded from {shape.vocab} to {vocab}")
+        sheet.notes.append(f"vocabulary padded from {shape.vocab} to {vocab}")
     if shape.tied_embeddings:
-        notes.append("tied: the token table is the output matrix too, counted once")
-    return Estimate("parameters", tuple(items), tuple(notes))
+        sheet.notes.append(
+            "tied: the token table is the output matrix too, counted once"
+        )
+    shape = shape.named()
+    multiple = shape.call("M", vocab_multiple, "vocabulary padded to a multiple")
+    vocab = padded_vocab(vocab=shape.vocab, multiple=multiple)
+    for name, parameters in _parts(shape, vocab).items():
+        if parameters:
+            sheet.add(name, parameters, "parameters", SOURCE, "of the whole model")
+    total = sheet.total([item.name for item in sheet.items])
+    total = sheet.add("parameters", total, "parameters", SOURCE, "embeddings included")
+    if shape.experts:
+        active = active_parameter_count(shape, total)
+        named = "embeddings included"
+        sheet.add("active per token", active, "parameters", SOURCE, named)
+    return sheet.estimate()
+
+
+def _parts(shape: Shape, vocab: Number) -> dict[str, Number]:
+    """Return what a model consists of; nothing where it has none."""
+    h, norm = shape.hidden, norm_parameters(shape)
+    dense, moe = shape.plain_layers, shape.moe_layers
+    norms = shape.norms_per_layer * shape.layers
+    norms += shape.final_norm + shape.embedding_norm
+    parts: dict[str, Number] = {
+        "token embedding": vocab * h,
+        "position embedding": shape.positions * h,
+        "attention": shape.layers * attention_parameters(shape).total,
+        "feed-forward": dense * mlp_parameters(shape, shape.ffn).total,
+    }
+    if moe:
+        experts = moe_parameters(shape)
+        parts["routed experts"] = moe * experts.expert
+        parts["shared experts and router"] = moe * (experts.split + experts.whole)
+    parts["norms"] = norms * norm
+    parts["output matrix"] = 0 if shape.tied_embeddings else vocab * h
+    return parts
 
 
 def narayanan_parameters(

@@ -5,15 +5,10 @@ Four customs count the same training differently, so every figure names its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from readerkit.estimate.quantity import (
-    Number,
-    check_amount,
-    check_choice,
-    check_count,
-    divide,
-)
+from readerkit.estimate.checks import check_amount, check_choice, check_count
+from readerkit.estimate.quantity import Number, Quantity, divide
 
 ZERO = "Rajbhandari et al. 1910.02054"
 MEGATRON = "Megatron-LM, docs/source/api-guide/dist_optimizer.md"
@@ -40,7 +35,20 @@ class Precision:
     @property
     def activation(self) -> int:
         """An element of an activation, which is computed in the weights' type."""
-        return self.weight
+        return int(self.weight)
+
+    def named(self) -> Precision:
+        """Return the same bytes, under names for formulas."""
+        symbols = {
+            "weight": ("w", "bytes of a weight"),
+            "gradient": ("g", "bytes of its gradient"),
+            "optimizer": ("o", "bytes of its optimizer state"),
+        }
+        sizes = {
+            name: Quantity.given(symbol, getattr(self, name), means)
+            for name, (symbol, means) in symbols.items()
+        }
+        return replace(self, **sizes)
 
 
 PRECISIONS = {

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from readerkit.errors import EstimateError
+from readerkit.estimate.checks import check_amount, check_fraction
 from readerkit.estimate.flops import layer_flops_per_token, step_flops
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import layers_of_rank, rank_layer_bytes, telling_ranks
-from readerkit.estimate.quantity import check_amount, check_fraction
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import precision
 from readerkit.estimate.volumes import Traffic, traffic_of_step
@@ -163,8 +163,12 @@ def attention_kind(layout: Layout) -> str:
     return "causal" if layout.flash else "full"
 
 
-def microbatch_flops(shape: Shape, layout: Layout) -> float:
-    """Return the FLOPs of one microbatch on one GPU of the slowest pipeline rank."""
+Held = list[tuple[int, tuple[int, int]]]
+"""Ranks of a pipeline, each with its dense and its expert layers."""
+
+
+def microbatch_flops(shape: Shape, layout: Layout, held: Held) -> float:
+    """Return the FLOPs of one microbatch on one GPU of the slowest of some ranks."""
     tokens = layout.micro_batch * layout.sequence / (layout.tp * layout.cp)
     kind = attention_kind(layout)
     dense, moe = (
@@ -175,8 +179,7 @@ def microbatch_flops(shape: Shape, layout: Layout) -> float:
     )
     passes = 4 if layout.recompute == "full" else 3
     slowest = 0.0
-    for rank in telling_ranks(shape, layout.pp):
-        dense_layers, moe_layers = layers_of_rank(shape, layout, rank)
+    for rank, (dense_layers, moe_layers) in held:
         layers = dense_layers * dense + (moe_layers * moe if moe_layers else 0)
         flops = passes * layers
         if layout.recompute == "selective" and not layout.flash:
@@ -189,9 +192,9 @@ def microbatch_flops(shape: Shape, layout: Layout) -> float:
 
 
 def microbatch_memory_bytes(
-    shape: Shape, layout: Layout, *, element_bytes: int = 2
+    shape: Shape, layout: Layout, held: Held, *, element_bytes: int = 2
 ) -> float:
-    """Return the activations of one microbatch on the rank with most layers.
+    """Return the activations of one microbatch on the rank of some with most layers.
 
     What norms, dropout, softmax and activations read and write is counted in passes
     over them; they wait for memory, not for arithmetic.
@@ -204,8 +207,7 @@ def microbatch_memory_bytes(
     )
     again = 4 / 3 if layout.recompute == "full" else 1
     most = 0.0
-    for rank in telling_ranks(shape, layout.pp):
-        dense_layers, moe_layers = layers_of_rank(shape, layout, rank)
+    for _, (dense_layers, moe_layers) in held:
         most = max(most, float(dense_layers * dense + moe_layers * moe))
     return again * most
 
@@ -219,8 +221,10 @@ def microbatch_seconds(
     element_bytes: int = 2,
 ) -> float:
     """Return the time of one microbatch's forward and backward on the slowest rank."""
-    flops = microbatch_flops(shape, layout)
-    moved = microbatch_memory_bytes(shape, layout, element_bytes=element_bytes)
+    ranks = telling_ranks(shape, layout.pp)
+    held = [(rank, layers_of_rank(shape, layout, rank)) for rank in ranks]
+    flops = microbatch_flops(shape, layout, held)
+    moved = microbatch_memory_bytes(shape, layout, held, element_bytes=element_bytes)
     efficiency = assumptions.kernel_efficiency or cluster.gpu.kernel_efficiency
     return (
         flops / (cluster.gpu.flops_per_s * efficiency)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from readerkit.estimate.memory import RankMemory
-from readerkit.estimate.quantity import (
-    Number,
-)
+from readerkit.estimate.quantity import Number
 from readerkit.estimate.states import (
     Precision,
 )

@@ -6,21 +6,17 @@ that for an all-reduce. The papers' 1x and 1.5x are its limit for many ranks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
-from readerkit.estimate.collectives import bus_factor
+from readerkit.estimate.checks import check_amount, check_choice, check_count
+from readerkit.estimate.collectives import collective_bytes
 from readerkit.estimate.layout import Layout, check_fit
-from readerkit.estimate.memory import layers_of_rank, rank_weights
-from readerkit.estimate.quantity import (
-    Estimate,
-    Item,
-    Number,
-    check_amount,
-    check_choice,
-    check_count,
-    divide,
+from readerkit.estimate.memory import (
+    layers_of_rank,
+    named_weights,
+    rank_weights,
 )
+from readerkit.estimate.quantity import Number, divide
 from readerkit.estimate.shape import Shape, padded_vocab
 from readerkit.estimate.states import STAGES, Precision, precision
 
@@ -43,20 +39,24 @@ class Traffic:
     size_bytes: Number
     """Of one call, as nccl-tests counts it."""
     ranks: int
-    formula: str
+    why: str
+    """Which calls these are."""
     source: str
+    of: str = ""
+    """What part of the model they are for, where another has such calls too."""
+
+    @property
+    def name(self) -> str:
+        """What an estimate calls them."""
+        return f"{self.axis}: {self.operation}" + (f", {self.of}" if self.of else "")
 
     @property
     def sent_bytes(self) -> Number:
         """Bytes that the rank sends in all calls."""
-        factor = bus_factor(operation=self.operation, ranks=self.ranks)
-        if self.ranks == 1:
-            return 0
-        if isinstance(factor, int):
-            return self.calls * self.size_bytes * factor
-        twice = 2 if self.operation == "all-reduce" else 1
-        return divide(
-            self.calls * self.size_bytes * twice * (self.ranks - 1), self.ranks
+        return collective_bytes(
+            operation=self.operation,
+            size_bytes=self.calls * self.size_bytes,
+            ranks=self.ranks,
         )
 
 
@@ -99,12 +99,13 @@ def dp_volume_bytes(
 def dp_traffic(
     *,
     params: Number,
-    world_size: int,
+    world_size: Number,
     stage: int,
     weight_bytes: int,
     gradient_bytes: int,
     microbatches: int = 1,
     no_sync: bool = True,
+    of: str = "",
 ) -> list[Traffic]:
     """Return the collectives of data parallelism in one step."""
     check_choice("ZeRO stage", str(stage), map(str, STAGES))
@@ -113,15 +114,16 @@ def dp_traffic(
     weights = check_amount("params", params) * check_count("weight_bytes", weight_bytes)
     gradients = params * check_count("gradient_bytes", gradient_bytes)
     sums = m if stage >= 2 or not no_sync else 1
-    each = f"{sums} ×" if sums > 1 else "once"
+    each = f"gradients, {'each microbatch' if sums > 1 else 'once'}"
     if stage == 0:
-        formula = f"gradients, {each}"
-        return [Traffic("dp", "all-reduce", sums, gradients, n, formula, ZERO)]
+        return [Traffic("dp", "all-reduce", sums, gradients, n, each, ZERO, of)]
     gathers = 1 if stage < 3 else 2 * m
-    why = "after the step" if stage < 3 else f"forward and backward, {m} microbatches"
+    why = "weights, after the step"
+    if stage == 3:
+        why = "weights, forward and backward of each microbatch"
     return [
-        Traffic("dp", "reduce-scatter", sums, gradients, n, f"gradients, {each}", ZERO),
-        Traffic("dp", "all-gather", gathers, weights, n, f"weights, {why}", ZERO),
+        Traffic("dp", "reduce-scatter", sums, gradients, n, each, ZERO, of),
+        Traffic("dp", "all-gather", gathers, weights, n, why, ZERO, of),
     ]
 
 
@@ -163,30 +165,25 @@ def _tp_layers(
     size: Number, passes: int, tp: int, sequence_parallel: bool, recompute: str
 ) -> list[Traffic]:
     again = 2 if recompute == "full" else 0
+    more = ", 2 recomputed" if again else ""
     if not sequence_parallel:
-        formula = f"{4 + again} a layer: 2 forward, 2 backward" + (
-            ", 2 recomputed" if again else ""
-        )
+        why = f"2 forward, 2 backward{more} a layer"
         calls = (4 + again) * passes
-        return [Traffic("tp", "all-reduce", calls, size, tp, formula, MEGATRON)]
-    gathered = "6 a layer: 2 forward, 2 backward, 2 inputs again"
-    scattered = "4 a layer: 2 forward, 2 backward"
-    if again:
-        gathered, scattered = f"8{gathered[1:]}, 2 recomputed", "6" + scattered[1:]
-        scattered += ", 2 recomputed"
+        return [Traffic("tp", "all-reduce", calls, size, tp, why, MEGATRON)]
     return [
         Traffic(
-            "tp", "all-gather", (6 + again) * passes, size, tp, gathered, KORTHIKANTI
-        ),
-        Traffic(
             "tp",
-            "reduce-scatter",
-            (4 + again) * passes,
+            operation,
+            (calls + again) * passes,
             size,
             tp,
-            scattered,
+            f"{why}{more} a layer",
             KORTHIKANTI,
-        ),
+        )
+        for operation, calls, why in (
+            ("all-gather", 6, "2 forward, 2 backward, 2 inputs again"),
+            ("reduce-scatter", 4, "2 forward, 2 backward"),
+        )
     ]
 
 
@@ -201,19 +198,21 @@ def _tp_ends(
     found: list[Traffic] = []
     if first:
         found.append(
-            Traffic("tp", closing, m, size, tp, "embedding, forward", MEGATRON)
+            Traffic("tp", closing, m, size, tp, "forward", MEGATRON, "embedding")
         )
     if last:
-        loss = "loss: max, target and sum of each token, fp32"
+        loss = "max, target and sum of each token, fp32"
         found += [
-            Traffic("tp", closing, m, size, tp, "output matrix, backward", MEGATRON),
-            Traffic("tp", "all-reduce", 3 * m, 4 * tokens, tp, loss, MEGATRON),
+            Traffic("tp", closing, m, size, tp, "backward", MEGATRON, "output"),
+            Traffic("tp", "all-reduce", 3 * m, 4 * tokens, tp, loss, MEGATRON, "loss"),
         ]
     if sp and (first or last):
         parts = ("embedding's gradient",) * first
         parts += ("output matrix's input twice",) * last
-        calls, formula = (first + 2 * last) * m, "; ".join(parts)
-        found.append(Traffic("tp", "all-gather", calls, size, tp, formula, KORTHIKANTI))
+        calls, why = (first + 2 * last) * m, "; ".join(parts)
+        found.append(
+            Traffic("tp", "all-gather", calls, size, tp, why, KORTHIKANTI, "both ends")
+        )
     return found
 
 
@@ -314,11 +313,16 @@ def dp_step_traffic(
     no_sync: bool = True,
 ) -> list[Traffic]:
     """Return what data parallelism sends; experts have replicas of their own."""
-    dense, expert = rank_weights(shape, layout, 0, vocab_multiple=vocab_multiple)
-    groups = ((dense, layout.replicas), (expert, layout.replicas // layout.ep))
+    dense, expert = named_weights(
+        *rank_weights(shape, layout, 0, vocab_multiple=vocab_multiple)
+    )
+    groups = (
+        (dense, layout.replicas, ""),
+        (expert, layout.expert_replicas, "experts"),
+    )
     return [
         traffic
-        for params, ranks in groups
+        for params, ranks, of in groups
         if params and ranks > 1
         for traffic in dp_traffic(
             params=params,
@@ -328,6 +332,7 @@ def dp_step_traffic(
             gradient_bytes=kept.gradient,
             microbatches=layout.microbatches,
             no_sync=no_sync,
+            of=of,
         )
     ]
 
@@ -344,11 +349,11 @@ def model_step_traffic(
 
     ``rank`` is as in ``traffic_of_step``.
     """
-    tokens = layout.sequence // layout.cp * layout.micro_batch
+    tokens = layout.rank_sequence * layout.micro_batch
     size = kept.activation * tokens * shape.hidden
-    _, moe = layers_of_rank(shape, layout, 0)
-    layers = sum(layers_of_rank(shape, layout, 0))
-    m, shard = layout.microbatches, layout.tp if layout.shards_sequence else 1
+    part = divide(size, layout.sequence_shard)
+    dense, moe = layers_of_rank(shape, layout, 0)
+    layers, m = dense + moe, layout.microbatches
     found: list[Traffic] = []
     if layout.tp > 1:
         recompute, sp = layout.recompute, layout.shards_sequence
@@ -356,39 +361,51 @@ def model_step_traffic(
         ends = rank in (None, 0), rank in (None, layout.pp - 1)
         found += _tp_ends(layout, size, tokens, ends)
     if layout.pp > 1:
-        v, at_end = layout.virtual_stages, rank in (0, layout.pp - 1)
-        # Nothing comes before the model's first chunk, or after its last.
-        calls = m * (2 * v - 1) if at_end else m * 2 * v
-        formula = f"{m} microbatches × {'(2 v - 1)' if at_end else '2 v'}, v = {v}"
-        part = divide(size, shard)
-        found.append(Traffic("pp", "send-recv", calls, part, 2, formula, NARAYANAN))
-        if shape.tied_embeddings:
-            table = padded_vocab(
-                vocab=shape.vocab, multiple=vocab_multiple, tensor_parallel=layout.tp
-            )
-            copy = divide(table * shape.hidden * kept.gradient, layout.tp)
-            formula = "gradient of the tied table, first and last stage"
-            found.append(Traffic("pp", "all-reduce", 1, copy, 2, formula, MEGATRON))
+        found += _pp_traffic(shape, layout, kept, part, vocab_multiple, rank)
     if layout.ep > 1 and moe:
-        copies = divide(size * shape.experts_per_token, shard)
-        formula = "4 a layer: dispatch and combine, forward and backward"
+        copies = part * shape.experts_per_token
+        why = "dispatch and combine, forward and backward, each layer"
         calls = 4 * moe * m
-        found.append(
-            Traffic("ep", "all-to-all", calls, copies, layout.ep, formula, GSHARD)
-        )
+        found.append(Traffic("ep", "all-to-all", calls, copies, layout.ep, why, GSHARD))
     if layout.cp > 1:
         found.append(_cp_traffic(shape, layout, kept, layers, tokens))
     return found
 
 
+def _pp_traffic(
+    shape: Shape,
+    layout: Layout,
+    kept: Precision,
+    size: Number,
+    vocab_multiple: int,
+    rank: int | None,
+) -> list[Traffic]:
+    """Return the messages of a pipeline, and the sum of a table at both its ends."""
+    v, at_end = layout.virtual_stages, rank in (0, layout.pp - 1)
+    # Nothing comes before the model's first chunk, or after its last.
+    calls = layout.microbatches * (2 * v - 1 if at_end else 2 * v)
+    why = "an activation on and a gradient back, each microbatch and chunk"
+    if at_end:
+        why += ", but for the model's end"
+    found = [Traffic("pp", "send-recv", calls, size, 2, why, NARAYANAN)]
+    if shape.tied_embeddings:
+        table = padded_vocab(
+            vocab=shape.vocab, multiple=vocab_multiple, tensor_parallel=layout.tp
+        )
+        copy = divide(table * shape.hidden * kept.gradient, layout.tp)
+        why = "gradient of the tied table, first and last stage"
+        found.append(Traffic("pp", "all-reduce", 1, copy, 2, why, MEGATRON, "table"))
+    return found
+
+
 def _cp_traffic(
-    shape: Shape, layout: Layout, kept: Precision, layers: int, tokens: int
+    shape: Shape, layout: Layout, kept: Precision, layers: int, tokens: Number
 ) -> Traffic:
     """Return the ring of keys and values: once forward, then they and their gradients.
 
     Each pass hands on all blocks but one's own.
     """
-    heads = max(1, shape.kv_heads // layout.tp)
+    heads = divide(max(shape.kv_heads, layout.tp), layout.tp)
     block = 2 * kept.activation * tokens * heads * shape.head_dim
     return Traffic(
         "cp",
@@ -399,92 +416,3 @@ def _cp_traffic(
         "3 a layer: keys and values forward, they and their gradients backward",
         RING,
     )
-
-
-def estimate_step_traffic(
-    shape: Shape,
-    layout: Layout,
-    *,
-    convention: str = "mixed-18",
-    vocab_multiple: int = 1,
-    no_sync: bool = True,
-) -> Estimate:
-    """Return the volumes of a step as an estimate, with a sum for each axis."""
-    found = traffic_of_step(
-        shape,
-        layout,
-        convention=convention,
-        vocab_multiple=vocab_multiple,
-        no_sync=no_sync,
-        rank=0,
-    )
-    items = [
-        Item(
-            f"{each.axis}: {each.operation}",
-            each.sent_bytes,
-            "bytes",
-            f"{each.calls} calls of {each.size_bytes} B over {each.ranks} ranks: "
-            f"{each.formula}",
-            each.source,
-            "sent by one rank in one step",
-        )
-        for each in found
-    ]
-    for axis in ("dp", "tp", "pp", "ep", "cp"):
-        sent = [each.sent_bytes for each in found if each.axis == axis]
-        if sent:
-            items.append(
-                Item(
-                    f"{axis} in all",
-                    sum(sent),
-                    "bytes",
-                    "the sum",
-                    "a count",
-                    "per rank and step",
-                )
-            )
-    notes = [] if found else ["one rank sends nothing"]
-    if layout.pp > 1:
-        note = "the first pipeline rank: the embedding; output and loss are on the last"
-        if layout.pp > 2:
-            messages = 2 * layout.microbatches * layout.virtual_stages
-            note += f", and a rank between them sends {messages} messages"
-        notes.append(note)
-    if any(each.axis == "dp" for each in found):
-        options = {"vocab_multiple": vocab_multiple, "no_sync": no_sync}
-        items += _times_ddp(shape, layout, convention, **options)
-        kept = precision(convention)
-        if kept.gradient != kept.weight:
-            notes.append(
-                f"{convention} sums gradients of {kept.gradient} B and gathers weights "
-                f"of {kept.weight} B, so the multiples of DDP are not the paper's 1x, "
-                "1x and 1.5x of ZeRO 1, 2 and 3, which hold where both have one width"
-            )
-    return Estimate("traffic of a step", tuple(items), tuple(notes))
-
-
-def _times_ddp(
-    shape: Shape, layout: Layout, convention: str, **options: Any
-) -> list[Item]:
-    """Return what data parallelism sends over what DDP would, by two widths."""
-    kept = precision(convention)
-    same = replace(kept, gradient=kept.weight)
-    found = []
-    for name, widths, source in (
-        ("dp, times DDP", kept, "a count"),
-        ("dp, times DDP, one width", same, ZERO),
-    ):
-        now, ddp = (
-            sum(
-                each.sent_bytes
-                for each in dp_step_traffic(shape, one, widths, **options)
-            )
-            for one in (layout, replace(layout, zero=0))
-        )
-        formula = (
-            f"ZeRO {layout.zero} / DDP: gradients of {widths.gradient} B, weights of "
-            f"{widths.weight} B"
-        )
-        named = convention if widths is kept else "gradients as wide as weights"
-        found.append(Item(name, divide(now, ddp), "times", formula, source, named))
-    return found

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import click
 
-from readerkit.estimate.quantity import Estimate, Item, Number
+from readerkit.estimate.item import Estimate, Item
+from readerkit.estimate.quantity import Number
 from readerkit.numbers import (
     format_billions,
     format_binary,
@@ -65,19 +66,29 @@ def estimate_table(estimates: Sequence[Estimate], *, brief: bool = False) -> str
             lines.append(f"{item.name:<{_NUMBER_COLUMN}}{format_value(item)}")
             if brief:
                 continue
-            lines += _dim(f"= {item.formula}")
+            lines += _dim_formulas(item)
             if item.convention and item.convention != last:
                 lines += _dim(item.convention)
             last = item.convention
             if item.source and item.source != source:
                 lines += _dim(f"from {item.source}")
             source = item.source
+        if estimate.symbols and not brief:
+            meanings = (f"{name} {means}" for name, means in estimate.symbols.items())
+            lines += _dim(f"({', '.join(meanings)})")
         for note in estimate.notes:
             lines += textwrap.wrap(
                 note, WIDTH, initial_indent="- ", subsequent_indent="  "
             )
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
+
+
+def _dim_formulas(item: Item) -> list[str]:
+    """Return the formula, where it is more than a name, and its substitution."""
+    texts = (item.formula, item.substitution)
+    shown = [text for text in dict.fromkeys(texts) if text != item.name]
+    return [row for text in shown for row in _dim(f"= {text}")]
 
 
 def _dim(text: str) -> list[str]:
@@ -87,5 +98,6 @@ def _dim(text: str) -> list[str]:
         WIDTH,
         initial_indent=indent,
         subsequent_indent=indent + "  ",
+        break_on_hyphens=False,
     )
     return [click.style(row, dim=True) for row in rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from readerkit.estimate.bubble import Bar
+from readerkit.estimate.pipeline import Bar
 
 _UNIT, _ROW, _LEFT = 26, 26, 64
 _COLORS = {"F": "#4c78a8", "B": "#59a14f", "W": "#e8a33d"}

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from readerkit.estimate.bubble import Bar
+from readerkit.estimate.item import Estimate, Item
+from readerkit.estimate.pipeline import Bar
 from readerkit.estimate.plan import Plan
-from readerkit.estimate.quantity import Estimate, Item
 from readerkit.render.estimate_table import format_value
 from readerkit.render.html import addresses
 from readerkit.render.html.charts import Cell, Stack, gantt, stack_chart
@@ -103,6 +103,8 @@ class Row:
     also: Markup
     """The same in another unit, or nothing."""
     formula: Markup
+    """What the number is of others, and with their numbers."""
+    substitution: Markup
     convention: Markup
     source: Markup
 
@@ -235,7 +237,7 @@ def _ring_case(group: Group) -> Case:
     crossing = "tree and ring cross at"
     items = group.worked[0].estimate.items
     said = [
-        f"{item.name} {_value(item)[0]} = {item.formula}"
+        f"{item.name} {_value(item)[0]} = {item.formula} = {item.substitution}"
         for item in items
         if item.name == crossing
     ]
@@ -314,7 +316,15 @@ def _title(each: Worked) -> str:
 
 def _row(item: Item) -> Row:
     value, also = _value(item)
-    texts = (item.name, value, also, item.formula, item.convention, item.source)
+    texts = (
+        item.name,
+        value,
+        also,
+        item.formula,
+        item.substitution,
+        item.convention,
+        item.source,
+    )
     return Row(*_shown(texts))
 
 

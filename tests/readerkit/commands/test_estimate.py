@@ -130,8 +130,8 @@ def test_zero_half_means_both_stages(capsys):
         )
         totals = [round(values(e)["total"] / 1e9, 1) for e in got["estimates"]]
         assert totals == [31.4, 16.6]
-        conventions = {e["items"][1]["convention"] for e in got["estimates"]}
-        assert conventions == {"ZeRO stage 1", "ZeRO stage 2"}
+        stages = [e["items"][1]["convention"][-12:] for e in got["estimates"]]
+        assert stages == ["ZeRO stage 1", "ZeRO stage 2"]
 
 
 def test_options_replace_sizes_of_a_named_model(capsys):

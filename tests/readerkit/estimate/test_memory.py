@@ -4,14 +4,15 @@ import pytest
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.activations import (
+    LayerKind,
     activation_bytes_per_layer,
-    in_flight,
     kv_cache_bytes,
     layer_activations,
 )
 from readerkit.estimate.layout import Layout, misfits, stage_layers
 from readerkit.estimate.memory import most_loaded, rank_weights
 from readerkit.estimate.memory_estimates import estimate_inference, estimate_training
+from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.shape import parameter_count
 from readerkit.estimate.states import PRECISIONS
 from readerkit.estimate.timeline import first_failure, timeline
@@ -48,11 +49,7 @@ def test_korthikanti_table_2(row, model):
     assert kept == pytest.approx(sbh * TABLE_2[row](heads * 2048 / hidden, tp))
     tensors = layer_activations(
         shape(f"megatron-{model}"),
-        sequence=2048,
-        micro_batch=micro_batch,
-        tensor_parallel=tp,
-        sequence_parallel=sp,
-        recompute=recompute,
+        LayerKind(2048, micro_batch, tp, sp, recompute),
     )
     assert sum(tensors.values()) == kept
 
@@ -68,9 +65,9 @@ def test_attention_dominates_gpt3_as_the_paper_says():
 
 
 def test_scores_that_flash_attention_never_writes():
-    one = {"sequence": 8192, "micro_batch": 1, "tensor_parallel": 8}
-    plain = layer_activations(shape("llama-3-70b"), **one)
-    flash = layer_activations(shape("llama-3-70b"), **one, flash=True)
+    kind = LayerKind(8192, tensor_parallel=8)
+    plain = layer_activations(shape("llama-3-70b"), kind)
+    flash = layer_activations(shape("llama-3-70b"), kind._replace(flash=True))
     assert plain["attention scores"] == 2 * 64 * 8192 * 8192 // 8
     assert "attention scores" not in flash
     assert flash["softmax statistics"] == 4 * 64 * 8192 // 8
@@ -82,12 +79,8 @@ def test_scores_that_flash_attention_never_writes():
 )
 def test_first_stage_holds_the_layers_of_the_whole_model(v, expected):
     # Korthikanti et al., section 4.2.3: L layers, and L (1 + (p-1)/(p m)) interleaved.
-    chunks = in_flight(
-        schedule="interleaved" if v > 1 else "1f1b",
-        pipeline_parallel=8,
-        microbatches=64,
-        virtual_stages=v,
-    )
+    pipeline = Pipeline("interleaved" if v > 1 else "1f1b", 8, 64, v)
+    chunks = pipeline.chunks_in_flight()
     assert chunks * 96 / (8 * v) == pytest.approx(expected)
 
 
@@ -257,8 +250,7 @@ def test_fp32_activations_are_four_bytes_an_element():
 
 
 def test_fp32_dropout_masks_stay_one_byte():
-    one = {"sequence": 128, "micro_batch": 1}
-    half = layer_activations(shape("gpt2"), **one)
-    full = layer_activations(shape("gpt2"), **one, element_bytes=4)
+    half = layer_activations(shape("gpt2"), LayerKind(128))
+    full = layer_activations(shape("gpt2"), LayerKind(128, element_bytes=4))
     assert full["dropout masks"] == half["dropout masks"]
     assert full["attention scores"] * 5 == half["attention scores"] * 9

@@ -3,9 +3,9 @@
 import pytest
 
 from readerkit.errors import EstimateError
-from readerkit.estimate.bubble import bubble_time
 from readerkit.estimate.flops import narayanan_flops_per_iteration
 from readerkit.estimate.layout import Layout
+from readerkit.estimate.pipeline import bubble_time
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.step_time import (
     Assumptions,

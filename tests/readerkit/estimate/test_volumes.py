@@ -17,10 +17,10 @@ from readerkit.estimate.overlap import (
     communication_share,
     estimate_overlap,
 )
+from readerkit.estimate.traffic_estimate import estimate_step_traffic
 from readerkit.estimate.volumes import (
     dp_volume_bytes,
     ep_volume_bytes,
-    estimate_step_traffic,
     pp_volume_bytes,
     tp_volume_bytes,
 )
@@ -209,8 +209,8 @@ def test_no_more_communication_hides_than_there_is_compute():
     assert estimate["step"] == 5.0
     assert estimate["throughput with overlap"] == pytest.approx(6 / 5)
     assert estimate["share of total"] == pytest.approx(4 / 5)
-    assert "cannot hide behind 1 s of compute" in estimate.notes[0]
-    assert estimate.items[0].convention == "20.0% of communication hidden"
+    assert "cannot hide behind 1.00 s of compute" in estimate.notes[0]
+    assert estimate.items[1].convention == "20.0% of communication hidden"
     assert estimate_overlap(**times, hidden_fraction=0.2).notes == ()
 
 

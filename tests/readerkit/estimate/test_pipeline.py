@@ -7,13 +7,12 @@ import pytest
 
 from mini_impls.schedules import get_orders, get_peak_in_flight
 from readerkit.errors import EstimateError
-from readerkit.estimate.bubble import (
+from readerkit.estimate.pipeline import (
+    Pipeline,
     bubble_fraction,
     bubble_time,
     estimate_bubble,
-    grid,
     peak_in_flight,
-    simulated_bubble,
 )
 
 SIZES = [
@@ -37,7 +36,7 @@ def test_idle_time_of_a_schedule_that_is_run_equals_the_formula(costs):
             "backward": backward,
             "weight": weight,
         }
-        ideal, total = simulated_bubble(**sizes)
+        ideal, total = Pipeline.parse(sizes).simulate()
         assert bubble_fraction(of="ideal", **sizes) == pytest.approx(float(ideal))
         assert bubble_fraction(of="total", **sizes) == pytest.approx(float(total))
         work = m * (forward + backward + (weight if schedule == "zb-h1" else 0))
@@ -72,7 +71,7 @@ def test_activations_held_by_a_schedule_that_is_run_equal_the_formula():
     ],
 )
 def test_both_conventions_are_printed(p, m, ideal, total):
-    estimate = estimate_bubble(schedule="1f1b", stages=p, microbatches=m)
+    estimate = estimate_bubble(Pipeline("1f1b", p, m))
     assert round(estimate["bubble of ideal time"] * 100, 2) == pytest.approx(
         ideal, abs=0.05
     )
@@ -95,7 +94,7 @@ def test_zero_bubble_schedules_of_the_paper():
 
 
 def test_grid_is_the_schedule():
-    assert grid(schedule="1f1b", stages=2, microbatches=2).splitlines() == [
+    assert Pipeline("1f1b", 2, 2).grid().splitlines() == [
         "rank 0 | F0 F1 .  B0 .  B1",
         "rank 1 | .  F0 B0 F1 B1 .",
     ]
@@ -117,4 +116,4 @@ def test_grid_is_the_schedule():
 def test_a_pipeline_that_cannot_be_is_named(change, message):
     given = {"schedule": "1f1b", "stages": 4, "microbatches": 8}
     with pytest.raises(EstimateError, match=message):
-        grid(**given | change)
+        Pipeline.parse(given | change).grid()

@@ -1,0 +1,307 @@
+"""A pipeline: its bubble and what it holds, by formula and from a schedule that is run.
+
+The order of every schedule comes from ``mini_impls.schedules``; its idle time must be
+that of the formula here, which a test holds for every size it tries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, Literal
+
+from mini_impls.schedules import (
+    SCHEDULES,
+    Timeline,
+    draw,
+    get_bubble,
+    get_orders,
+    get_timeline,
+)
+from readerkit.errors import EstimateError
+from readerkit.estimate.checks import (
+    MAX_RANKS,
+    check_amount,
+    check_choice,
+    check_count,
+)
+from readerkit.estimate.item import Estimate, Worksheet
+from readerkit.estimate.quantity import (
+    Number,
+    Quantity,
+    ceil_divide,
+    divide,
+    maximum,
+    minimum,
+)
+
+SOURCES = {
+    "gpipe": "Huang et al. 1811.06965, section 2.3",
+    "1f1b": "Narayanan et al. 2104.04473, section 2.2.1",
+    "interleaved": "Narayanan et al. 2104.04473, section 2.2.2",
+    "zb-h1": "Qi et al. 2401.10241, section 2 and table 2",
+    "zb-h2": "Qi et al. 2401.10241, section 2 and table 2",
+}
+"""Every schedule that has a formula; those of ``mini_impls`` are run as well."""
+MAX_DRAWN = 20_000
+"""Cells of a grid that anyone would look at."""
+_SYMBOLS = {
+    "stages": ("p", "pipeline ranks"),
+    "microbatches": ("m", "microbatches"),
+    "virtual_stages": ("v", "chunks of a rank"),
+    "forward": ("F", "time of a forward"),
+    "backward": ("B", "time of a backward"),
+    "weight": ("W", "time of the weights' gradients"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One step of a schedule, to be drawn."""
+
+    rank: int
+    start: int
+    end: int
+    kind: Literal["F", "B", "W"]
+    microbatch: int
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A schedule, its sizes, the times of its steps; ``Pipeline.parse`` checks them.
+
+    ``forward`` and ``backward`` are one microbatch through one rank's layers. The
+    zero-bubble schedules split the backward: theirs is the input's gradient alone, and
+    ``weight`` the weights'.
+    """
+
+    schedule: str = "1f1b"
+    stages: int = 1
+    microbatches: int = 1
+    virtual_stages: int = 1
+    forward: Number = 1
+    backward: Number = 1
+    weight: Number = 1
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Pipeline:
+        """Return a pipeline whose sizes its schedule can have.
+
+        Raises:
+            EstimateError: a wrong value, or sizes that the schedule cannot have.
+        """
+        known = {field.name for field in fields(cls)}
+        for name in values:
+            check_choice("size of a pipeline", name, known)
+        one = cls(**values)
+        check_choice("schedule", one.schedule, SOURCES)
+        p = check_count("stages", one.stages, most=MAX_RANKS)
+        m = check_count("microbatches", one.microbatches)
+        v = check_count("virtual_stages", one.virtual_stages)
+        for name in ("forward", "backward", "weight"):
+            check_amount(name, getattr(one, name), zero=name == "weight")
+        if v > 1 and one.schedule != "interleaved":
+            raise EstimateError(
+                f"virtual_stages: got {v} for {one.schedule}, expected 1 (interleaved "
+                "has more)"
+            )
+        if one.schedule == "interleaved" and m % p:
+            raise EstimateError(
+                f"microbatches: got {m}, expected a multiple of {p} (stages): the "
+                "interleaved schedule takes them in groups"
+            )
+        if one.schedule == "zb-h2" and m < 2 * p - 1:
+            raise EstimateError(
+                f"microbatches: got {m}, expected at least 2 p - 1 = {2 * p - 1} for "
+                "zb-h2: its warm-up holds as many, and with fewer the pipeline idles"
+            )
+        return one
+
+    def named(self) -> Pipeline:
+        """Return the same with sizes that know their names."""
+        sizes = {
+            name: Quantity.given(symbol, getattr(self, name), means)
+            for name, (symbol, means) in _SYMBOLS.items()
+            if name != "virtual_stages" or self.virtual_stages > 1
+        }
+        return Pipeline(self.schedule, **sizes)
+
+    @property
+    def splits_backward(self) -> bool:
+        """Whether the weights' gradients are steps of their own."""
+        return self.schedule.startswith("zb")
+
+    @property
+    def idle(self) -> Number:
+        """The idle time of one rank in a step.
+
+        GPipe, 1F1B: (p - 1)(F + B); interleaved: that over v. ZB-H1: (p - 1)(F + B -
+        W), from p microbatches on; with fewer, less of W finds a gap: (p - 1)(F + B) -
+        (m - 1) W. ZB-H2: (p - 1)(F + B - 2 W), and never below zero; with fewer than
+        2 p - 1 microbatches it cannot fill its warm-up, and is refused.
+        """
+        p, f, b, w = self.stages, self.forward, self.backward, self.weight
+        ramp = (p - 1) * (f + b)
+        if self.schedule == "zb-h1":
+            return ramp - (minimum(self.microbatches, p) - 1) * w
+        if self.schedule == "zb-h2":
+            return maximum(0, (p - 1) * (f + b - 2 * w))
+        return divide(ramp, self.virtual_stages)
+
+    @property
+    def busy(self) -> Number:
+        """The time that one rank works in a step."""
+        one = self.forward + self.backward
+        if self.splits_backward:
+            one += self.weight
+        return check_amount("work", self.microbatches * one)
+
+    @property
+    def bubble(self) -> Number:
+        """The bubble over busy time: (p - 1) / (v m) where a backward is whole."""
+        if self.splits_backward:
+            return divide(self.idle, self.busy)
+        return divide(self.stages - 1, self.virtual_stages * self.microbatches)
+
+    @property
+    def bubble_of_total(self) -> Number:
+        """The bubble as a share of the whole step."""
+        if self.splits_backward:
+            return divide(self.idle, self.busy + self.idle)
+        ramp = self.stages - 1
+        return divide(ramp, self.virtual_stages * self.microbatches + ramp)
+
+    def chunks_in_flight(self, rank: int = 0) -> Number:
+        """Return how many chunks' activations a rank holds at its peak.
+
+        A chunk is 1 / virtual_stages of the rank's layers. ``mini_impls.schedules``
+        gives the same by running the schedule.
+        """
+        p, m, v = self.stages, self.microbatches, self.virtual_stages
+        if self.schedule == "1f1b" or (v == 1 and self.schedule == "interleaved"):
+            return minimum(m, p - rank)
+        if self.schedule == "interleaved":
+            return minimum(m * v, 2 * (p - rank - 1) + (v - 1) * p + 1)
+        if self.schedule == "gpipe":
+            return m
+        return minimum(m, p if self.schedule == "zb-h1" else 2 * p - 1)
+
+    def in_flight(self, rank: int = 0) -> Number:
+        """Return the microbatches whose activations a rank holds at its peak.
+
+        Counted in passes through all of the rank's layers, so that an interleaved
+        schedule can come to a fraction.
+
+        Raises:
+            EstimateError: no rank of this pipeline.
+        """
+        if not 0 <= rank < self.stages:
+            raise EstimateError(f"rank: got {rank}, expected 0 to {self.stages - 1}")
+        return divide(self.chunks_in_flight(rank), self.virtual_stages)
+
+    def first_chunks_in_flight(self, rank: int = 0) -> Number:
+        """Return the microbatches whose pass through the first chunk is held."""
+        chunks = ceil_divide(self.chunks_in_flight(rank), self.virtual_stages)
+        return minimum(self.microbatches, chunks)
+
+    def simulate(self) -> tuple[Fraction, Fraction]:
+        """Return the bubble of ideal and of total, from running the schedule."""
+        return get_bubble(self._run(), self.stages)
+
+    def bars(self) -> list[Bar]:
+        """Return the steps of the schedule with their times, rank by rank.
+
+        Raises:
+            EstimateError: a schedule that is not run here, or too large to look at.
+        """
+        self._check_drawn()
+        found = (
+            Bar(
+                rank=step.stage % self.stages,
+                start=start,
+                end=end,
+                kind=step.kind,
+                microbatch=step.microbatch_id,
+                chunk=step.stage // self.stages,
+            )
+            for step, (start, end) in self._run().items()
+        )
+        return sorted(found, key=lambda bar: (bar.rank, bar.start))
+
+    def grid(self) -> str:
+        """Return the schedule as text: a line a rank, a column a unit of time.
+
+        Raises:
+            EstimateError: a schedule that is not run here, or too large to look at.
+        """
+        self._check_drawn()
+        return draw(self._run(), self.stages)
+
+    @property
+    def is_run(self) -> bool:
+        """Whether there is an order of steps beside the formula."""
+        return self.schedule in SCHEDULES
+
+    def _check_drawn(self) -> None:
+        if not self.is_run:
+            raise EstimateError(
+                f"schedule: {self.schedule} has a formula here, and no grid"
+            )
+        names = ("forward", "backward", "weight")
+        unit = sum(check_count(name, getattr(self, name)) for name in names)
+        steps = self.stages * self.virtual_stages * (self.microbatches + self.stages)
+        if steps * unit > MAX_DRAWN:
+            raise EstimateError(
+                f"the grid: got about {steps * unit:,} cells, expected at most "
+                f"{MAX_DRAWN:,}"
+            )
+
+    def _run(self) -> Timeline:
+        orders = get_orders(
+            self.schedule, self.stages, self.microbatches, self.virtual_stages
+        )
+        times = (self.forward, self.backward, self.weight)
+        return get_timeline(orders, *map(int, times))
+
+
+def bubble_time(**sizes: Any) -> Number:
+    """Return the idle time of one rank in a step, of a ``Pipeline`` of these sizes."""
+    return Pipeline.parse(sizes).idle
+
+
+def bubble_fraction(*, of: str = "total", **sizes: Any) -> Number:
+    """Return the bubble as a share of ``ideal`` (busy) time or of the ``total``."""
+    check_choice("of", of, ("ideal", "total"))
+    pipeline = Pipeline.parse(sizes)
+    return pipeline.bubble if of == "ideal" else pipeline.bubble_of_total
+
+
+def bubble_ratio_to_ideal(**sizes: Any) -> Number:
+    """Return the bubble over busy time: (p - 1) / (v m)."""
+    return Pipeline.parse(sizes).bubble
+
+
+def peak_in_flight(*, rank: int = 0, **sizes: Any) -> Number:
+    """Return the microbatches whose activations a rank holds at its peak."""
+    return Pipeline.parse(sizes).in_flight(rank)
+
+
+def estimate_bubble(pipeline: Pipeline) -> Estimate:
+    """Return the bubble both ways, and the activations in flight on every rank."""
+    p, m, v = pipeline.stages, pipeline.microbatches, pipeline.virtual_stages
+    sheet = Worksheet(f"{pipeline.schedule}, p = {p}, m = {m}, v = {v}")
+    source, one = SOURCES[pipeline.schedule], pipeline.named()
+    of_ideal, of_total = "idle / busy time", "idle / all of the step"
+    sheet.add("bubble of ideal time", one.bubble, "fraction", source, of_ideal)
+    sheet.add("bubble of total time", one.bubble_of_total, "fraction", source, of_total)
+    for rank in sorted({0, p - 1}):
+        sheet.add(
+            f"in flight on rank {rank}",
+            one.in_flight(rank),
+            "microbatches",
+            source,
+            "activations of all the rank's layers",
+        )
+    return sheet.estimate()

@@ -1,0 +1,104 @@
+"""What one step sends, as an estimate: each kind, and a sum for each axis."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from readerkit.estimate.item import Estimate, Worksheet
+from readerkit.estimate.layout import Layout, check_fit
+from readerkit.estimate.memory import rank_weights
+from readerkit.estimate.memory_estimates import add_parameters
+from readerkit.estimate.quantity import Quantity, divide
+from readerkit.estimate.shape import Shape
+from readerkit.estimate.states import Precision, precision
+from readerkit.estimate.volumes import ZERO, dp_step_traffic, model_step_traffic
+
+
+def estimate_step_traffic(
+    shape: Shape,
+    layout: Layout,
+    *,
+    convention: str = "mixed-18",
+    vocab_multiple: int = 1,
+    no_sync: bool = True,
+) -> Estimate:
+    """Return the volumes of a step as an estimate, with a sum for each axis.
+
+    Raises:
+        EstimateError: a layout that the model cannot be cut into.
+    """
+    check_fit(shape, layout)
+    sheet, kept = Worksheet("traffic of a step"), precision(convention)
+    one, cut, width = shape.named(), layout.named(), kept.named()
+    multiple: Any = vocab_multiple
+    if vocab_multiple > 1:
+        means = "vocabulary padded to a multiple"
+        multiple = Quantity.given("M", vocab_multiple, means)
+    options: dict[str, Any] = {"vocab_multiple": multiple, "no_sync": no_sync}
+    found = [
+        *dp_step_traffic(one, cut, width, **options),
+        *model_step_traffic(one, cut, width, vocab_multiple=multiple, rank=0),
+    ]
+    by_axis: dict[str, list[str]] = {}
+    if any(each.axis == "dp" for each in found):
+        held = rank_weights(one, cut, 0, vocab_multiple=multiple)
+        add_parameters(sheet, *held, layout, 0)
+    for each in found:
+        custom = f"sent by one rank in one step: {each.why}"
+        sheet.add(each.name, each.sent_bytes, "bytes", each.source, custom)
+        by_axis.setdefault(each.axis, []).append(each.name)
+    for axis in ("dp", "tp", "pp", "ep", "cp"):
+        if axis in by_axis:
+            total, custom = sheet.total(by_axis[axis]), "per rank and step"
+            sheet.add(f"{axis} in all", total, "bytes", "a count", custom)
+    if not found:
+        sheet.notes.append("one rank sends nothing")
+    if layout.pp > 1:
+        sheet.notes.append(_on_first_rank(layout))
+    if "dp" in by_axis:
+        _times_ddp(sheet, one, cut, width, convention, options)
+        if kept.gradient != kept.weight:
+            sheet.notes.append(
+                f"{convention} sums gradients of {kept.gradient} B and gathers weights "
+                f"of {kept.weight} B, so the multiples of DDP are not the paper's 1x, "
+                "1x and 1.5x of ZeRO 1, 2 and 3, which hold where both have one width"
+            )
+    return sheet.estimate()
+
+
+def _on_first_rank(layout: Layout) -> str:
+    note = "the first pipeline rank: the embedding; output and loss are on the last"
+    if layout.pp > 2:
+        messages = 2 * layout.microbatches * layout.virtual_stages
+        note += f", and a rank between them sends {messages} messages"
+    return note
+
+
+def _times_ddp(
+    sheet: Worksheet,
+    shape: Shape,
+    layout: Layout,
+    kept: Precision,
+    convention: str,
+    options: dict[str, Any],
+) -> None:
+    """Write down what data parallelism sends over what DDP would, by two widths."""
+    for name, widths, source, custom in (
+        ("dp, times DDP", kept, "a count", convention),
+        (
+            "dp, times DDP, one width",
+            replace(kept, gradient=kept.weight),
+            ZERO,
+            "gradients as wide as weights",
+        ),
+    ):
+        now, ddp = (
+            sum(
+                each.sent_bytes
+                for each in dp_step_traffic(shape, one, widths, **options)
+            )
+            for one in (layout, replace(layout, zero=0))
+        )
+        over = f"ZeRO {layout.zero} over DDP; {custom}"
+        sheet.add(name, divide(now, ddp), "times", source, over)
