@@ -20,6 +20,7 @@ _COMMANDS = {
     "annotate": ("annotate", "The notes, with every anchor resolved; one by its ID."),
     "break": ("break_", "A mini with one deliberate fault: predict, run, see."),
     "budget": ("budget", "Nothing that costs money starts past its ceiling."),
+    "cache": ("cache", "The fetched source: where, how large, verify, remove."),
     "compare": ("compare", "A mini beside its upstream: losses, collectives, bytes."),
     "estimate": (
         "estimate",

@@ -41,7 +41,8 @@ def fetch(
 
     Tried in turn: the cache, a package installed here, git, the package index.
     The output says which one served, and why the others did not. What the cache
-    holds already is verified there, and no source is asked.
+    holds already is verified there, and no source is asked, unless --source names
+    one: that is held against the lock, file by file.
 
     \b
     Example:
@@ -105,16 +106,23 @@ def _fetch(
     missing = len(missing_files(lock, library.store))
     order = (asked,) if asked else DEFAULT_ORDER
     report = _Report()
-    came_from = fetch(upstream, lock, library.store, sources=order, report=report)
+    came_from = fetch(
+        upstream,
+        lock,
+        library.store,
+        sources=order,
+        whole=bool(asked),
+        report=report,
+    )
     if not quiet:
         report.print()
         files = counted(len(lock.files), "file")
         if not missing:
             origin = f", first from {came_from.origin}" if came_from else ""
-            unasked = f"; nothing was fetched, and {asked} not asked" if asked else ""
-            click.echo(
-                visible(f"{upstream.name}: {files} in the cache{origin}{unasked}")
-            )
+            click.echo(visible(f"{upstream.name}: {files} in the cache{origin}"))
+        elif there := len(lock.files) - missing:
+            were = counted(there, "file was", "files were")
+            click.echo(f"{upstream.name}: {were} in the cache already")
         one = len(lock.files) == 1
         those = "its one file is that" if one else f"all {files} are those"
         click.echo(

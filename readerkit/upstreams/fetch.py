@@ -37,9 +37,12 @@ def fetch(
     store: BlobStore,
     *,
     sources: Collection[str] = DEFAULT_ORDER,
+    whole: bool = False,
     report: Report,
 ) -> Provenance | None:
     """Make every locked file of ``upstream`` present and verified in ``store``.
+
+    With ``whole`` a source is asked for all of them, also for what is there already.
 
     Returns:
         Where they came from; None when nothing was missing and nobody noted it.
@@ -50,21 +53,26 @@ def fetch(
     """
     with store.locked():
         missing = missing_files(lock, store)
-        if not missing:
+        if not missing and not whole:
             return read_provenance(upstream, store)
+        asked = [*lock.files] if whole else missing
         tried = []
         for name in sources:
             report(f"{upstream.name}: trying {name} …")
             try:
-                served = _source(name, store)(upstream, missing)
-                _check(served, {path: lock.files[path] for path in missing})
+                served = _source(name, store)(upstream, asked)
+                _check(served, {path: lock.files[path] for path in asked})
             except MovedTagError:
                 raise
             except SourceError as error:
                 tried.append(f"{name}: {error}")
                 report(f"{upstream.name}: not from {name}: {error}")
                 continue
-            return _keep(upstream, name, served, store, report)
+            if missing:
+                return _keep(upstream, name, served, store, report)
+            files = counted(len(asked), "file")
+            report(f"{upstream.name}: verified {files} of {served.origin}")
+            return read_provenance(upstream, store)
     raise SourceError(_nothing_served(upstream, sources, tried, len(missing)))
 
 

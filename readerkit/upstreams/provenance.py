@@ -49,6 +49,13 @@ def write_provenance(
         write_atomically(path.with_suffix(".licence"), licence)
 
 
+def forget_provenance(upstream: Upstream, store: BlobStore) -> None:
+    """Remove what was noted of an upstream that is in the cache no more."""
+    path = _path(upstream, store)
+    for each in (path, path.with_suffix(".licence")):
+        each.unlink(missing_ok=True)
+
+
 def licence_text(upstream: Upstream, store: BlobStore) -> str:
     """Return the licence text that came with the source, or an empty string."""
     try:

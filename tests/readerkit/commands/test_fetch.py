@@ -208,12 +208,32 @@ def test_upstream_that_nobody_serves_does_not_hold_up_the_others(desk, free_port
     assert done.err.count("Connection refused") == 1
 
 
-def test_source_that_was_not_needed_is_said_not_to_be_asked(desk):
+def test_source_that_is_named_is_verified_though_the_cache_is_full(desk, tmp_path):
     assert desk.run("fetch").code == 0
-    done = desk.run("fetch", "--source", "package")
-    assert done.code == 0
-    assert "in the cache, first from git file:" in done.out
-    assert "; nothing was fetched, and package not asked\n" in done.out
+    first = json.loads(desk.run("fetch", "--json").out)[0]["came_from"]
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    write_files(good, {"lib/linear.py": SAMPLE})
+    write_files(bad, {"lib/linear.py": SAMPLE.replace("loss", "lass")})
+    done = desk.run("fetch", "--source", str(good))
+    assert (done.code, done.err) == (0, "")
+    assert f"sample: verified 1 file of folder {good}\n" in done.out
+    assert "sample: 1 file in the cache, first from git file:" in done.out
+    done = desk.run("fetch", "--source", str(bad))
+    assert (done.code, done.out) == (1, "")
+    assert "1 of 1 file of folder" in done.err and "differ from the lock" in done.err
+    again = json.loads(desk.run("fetch", "--json").out)[0]
+    assert (again["came_from"], again["fetched"]) == (first, 0)
+
+
+def test_files_that_were_there_already_are_counted(tmp_path, capsys):
+    book = make_book(tmp_path, files={"lib/other.py": "x = 1\n"})
+    at = ("--book", str(book.root))
+    assert run(capsys, "fetch", *at).code == 0
+    BlobStore(tmp_path / "cache").path(blob_id(b"x = 1\n")).unlink()
+    *_, brought, there, all_of_it = run(capsys, "fetch", *at).out.splitlines()
+    assert brought.startswith("sample: 1 file from git file:")
+    assert there == "sample: 1 file was in the cache already"
+    assert all_of_it.startswith("sample: all 2 files are those of v1")
 
 
 def test_advice_after_a_failure_fits_the_source_that_was_asked(desk, tmp_path):

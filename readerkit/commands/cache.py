@@ -1,0 +1,208 @@
+"""``readerkit cache``: where it is, how large, whether it is whole; removing it."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from readerkit.commands.options import book_option, json_option
+
+if TYPE_CHECKING:
+    from readerkit.commands.library import Library
+    from readerkit.upstreams import Upstream
+    from readerkit.upstreams.provenance import Provenance
+
+
+@click.command(short_help="The fetched source: where, how large, verify, remove.")
+@click.argument("upstreams", metavar="[UPSTREAM]...", nargs=-1)
+@click.option("--verify", is_flag=True, help="Hold every cached byte against the lock.")
+@click.option(
+    "--remove", is_flag=True, help="Remove them from the cache; all, if none."
+)
+@json_option
+@book_option
+def cache(
+    upstreams: tuple[str, ...],
+    verify: bool,
+    remove: bool,
+    as_json: bool,
+    book: Path | None,
+) -> None:
+    """Show where fetched source is kept, and how much of each UPSTREAM is there.
+
+    What is removed comes back with the next fetch. Your own notes, answers and ledger
+    are elsewhere, in the folder that is named last, and are never removed.
+
+    \b
+    Example:
+        readerkit cache
+        readerkit cache --verify
+        readerkit cache deepspeed --remove
+    """
+    from readerkit.commands.library import open_library
+    from readerkit.errors import ReaderkitError
+
+    if verify and remove:
+        raise click.UsageError("--verify and --remove exclude each other")
+    library = open_library(book)
+    chosen = [library.upstream(name) for name in dict.fromkeys(upstreams)]
+    for each in chosen:
+        if not each.is_pinned:
+            raise ReaderkitError(
+                f"{each.name} is a folder of this book: nothing of it is in the cache"
+            )
+    if remove:
+        _remove(library, chosen, as_json)
+        return
+    pinned = chosen or library.pinned()
+    wrong = {each.name: _altered(library, each) for each in pinned if verify}
+    kept = [_kept(library, each) for each in pinned]
+    if as_json:
+        _print_json(library, kept, wrong if verify else None)
+    else:
+        _print(library, kept, wrong if verify else None)
+    if problems := [name for name, files in wrong.items() if files]:
+        raise ReaderkitError(
+            "altered files were removed from the cache; they come back with "
+            f"readerkit fetch {' '.join(problems)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """One row: an upstream, and what is there of it."""
+
+    name: str
+    files: int
+    present: int
+    size_bytes: int
+    came_from: Provenance | None
+
+
+def _kept(library: Library, upstream: Upstream) -> _Kept:
+    from readerkit.upstreams.holdings import holding
+
+    found = holding(library.lock(upstream), library.store)
+    came_from = library.came_from(upstream) if found.present else None
+    sizes = (found.wanted, found.present, found.size_bytes)
+    return _Kept(upstream.name, *sizes, came_from)
+
+
+def _altered(library: Library, upstream: Upstream) -> list[str]:
+    from readerkit.upstreams.holdings import altered
+
+    return altered(library.lock(upstream), library.store)
+
+
+def _sizes(library: Library, kept: list[_Kept]) -> dict[str, int]:
+    """Return the sizes of all that is kept, and of what no row shows."""
+    from readerkit.commands.folders import data_folder
+    from readerkit.upstreams.holdings import FETCHED, MADE, bytes_below
+
+    root = library.store.root
+    fetched, made = bytes_below(root, FETCHED), bytes_below(root, MADE)
+    shown = sum(row.size_bytes for row in kept)
+    return {
+        "bytes": fetched + made,
+        "made_bytes": made,
+        "other_bytes": max(0, fetched - shown),
+        "own_bytes": bytes_below(data_folder(), (".",)),
+    }
+
+
+def _print_json(
+    library: Library, kept: list[_Kept], wrong: dict[str, list[str]] | None
+) -> None:
+    import json
+
+    from readerkit.commands.folders import data_folder
+
+    rows: list[dict[str, Any]] = [asdict(row) for row in kept]
+    for row in rows if wrong is not None else ():
+        row["altered"] = (wrong or {})[row["name"]]
+    folders = {"cache": str(library.store.root), "own": str(data_folder())}
+    told = {**folders, **_sizes(library, kept), "upstreams": rows}
+    click.echo(json.dumps(told, indent=1))
+
+
+def _print(
+    library: Library, kept: list[_Kept], wrong: dict[str, list[str]] | None
+) -> None:
+    from readerkit.commands.folders import data_folder
+    from readerkit.numbers import format_bytes
+    from readerkit.wording import counted
+
+    sizes = _sizes(library, kept)
+    _say(f"{library.store.root}  {format_bytes(sizes['bytes'])}")
+    for row in kept:
+        there = f"{row.present} of {counted(row.files, 'file')}"
+        if not row.present:
+            _say(f"{row.name}: not fetched: readerkit fetch {row.name}", 2)
+            continue
+        origin = ""
+        if row.came_from:
+            origin = f"; from {row.came_from.origin}, {row.came_from.when[:10]}"
+        _say(f"{row.name}: {there}, {format_bytes(row.size_bytes)}{origin}", 2)
+        if wrong is not None:
+            bad = wrong[row.name]
+            verdict = "every byte is as the lock says"
+            if bad:
+                files = counted(len(bad), "file")
+                verdict = f"{files} altered, and removed: {', '.join(bad[:3])}"
+            _say(verdict, 4)
+    _say(f"made from them, and made anew: {format_bytes(sizes['made_bytes'])}", 2)
+    if sizes["other_bytes"]:
+        _say(f"of other books or pins: {format_bytes(sizes['other_bytes'])}", 2)
+    _say(f"{data_folder()}  {format_bytes(sizes['own_bytes'])}")
+    _say("yours: notes, drafts, answers, ledger; never removed here", 2)
+
+
+def _remove(library: Library, chosen: list[Upstream], as_json: bool) -> None:
+    from readerkit.numbers import format_bytes
+    from readerkit.upstreams.holdings import remove, remove_all
+
+    if chosen:
+        names = {each.name for each in chosen}
+        kept = {
+            blob
+            for name, lock in library.book.locks.items()
+            if name not in names
+            for blob in lock.files.values()
+        }
+        freed = sum(
+            remove(each, library.lock(each), kept, library.store) for each in chosen
+        )
+    else:
+        freed = remove_all(library.store)
+    if as_json:
+        import json
+
+        click.echo(
+            json.dumps({"cache": str(library.store.root), "removed_bytes": freed})
+        )
+    else:
+        _say(f"removed {format_bytes(freed)} from {library.store.root}")
+
+
+def _say(text: str, indent: int = 0) -> None:
+    """Print a line, broken between words where a terminal is narrow."""
+    import shutil
+    import sys
+
+    from readerkit.render.visible import visible
+
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1 << 16
+    click.echo(
+        textwrap.fill(
+            visible(text),
+            max(columns, 20),
+            initial_indent=" " * indent,
+            subsequent_indent=" " * (indent + 2),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )

@@ -1,0 +1,108 @@
+"""What the cache holds: how much of each upstream, whether it is whole; removing it."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from readerkit.errors import StoreError
+from readerkit.git_names import BlobId
+from readerkit.upstreams.lock import Lock
+from readerkit.upstreams.provenance import forget_provenance
+from readerkit.upstreams.store import BlobStore
+from readerkit.upstreams.upstream import Upstream
+
+FETCHED = ("blobs", "served", "git")
+MADE = ("parsed", "diagrams")
+"""What is made anew, without a word, where it is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """How much of an upstream is in the cache."""
+
+    wanted: int
+    present: int
+    size_bytes: int
+
+
+def holding(lock: Lock, store: BlobStore) -> Holding:
+    """Return what is there of a lock's files, by name and size; no byte is verified."""
+    sizes = [
+        file.stat().st_size
+        for file in map(store.path, lock.files.values())
+        if file.is_file()
+    ]
+    return Holding(len(lock.files), len(sizes), sum(sizes))
+
+
+def altered(lock: Lock, store: BlobStore) -> list[str]:
+    """Return the files whose cached bytes are not the locked ones; they are removed."""
+    return [
+        path
+        for path, blob in lock.files.items()
+        if store.has_file(blob) and store.read(blob) is None
+    ]
+
+
+def bytes_below(root: Path, names: Iterable[str]) -> int:
+    """Return the sizes of all files in some folders of the cache."""
+    return sum(
+        file.stat().st_size
+        for name in names
+        for file in (root / name).rglob("*")
+        if file.is_file() and not file.is_symlink()
+    )
+
+
+def remove(upstream: Upstream, lock: Lock, kept: set[BlobId], store: BlobStore) -> int:
+    """Remove an upstream's files but those that others share; return bytes freed.
+
+    Raises:
+        StoreError: a file that cannot be removed.
+    """
+    freed = 0
+    with store.locked(), _writable(store.root):
+        for blob in {*lock.files.values()} - kept:
+            file = store.path(blob)
+            if file.is_file():
+                freed += file.stat().st_size
+                file.unlink()
+                with contextlib.suppress(OSError):  # others are in it
+                    file.parent.rmdir()
+        forget_provenance(upstream, store)
+    return freed
+
+
+def remove_all(store: BlobStore) -> int:
+    """Remove what readerkit put into the cache, and nothing else; return bytes freed.
+
+    Raises:
+        StoreError: a file that cannot be removed.
+    """
+    root = store.root
+    if not root.is_dir():
+        return 0
+    freed = bytes_below(root, (*FETCHED, *MADE))
+    with store.locked("write"), store.locked(), _writable(root):
+        for name in (*FETCHED, *MADE):
+            if (root / name).is_dir():
+                shutil.rmtree(root / name)
+    with contextlib.suppress(OSError):  # somebody else's files are there
+        for lock in root.glob("*.lock"):
+            lock.unlink()
+        root.rmdir()
+    return freed
+
+
+@contextlib.contextmanager
+def _writable(root: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"cannot remove {error.filename or root}: {error.strerror or error}"
+        ) from None
