@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from mini_impls.schedules import SCHEDULES
 from readerkit.content.kind import Kind
 from readerkit.shapes import (
     ANCHOR_KEYS,
@@ -81,7 +82,7 @@ _SOURCE = object_of(
     category={"enum": ["parameters", "gradients", "optimizer state"]},
     skip={"type": "integer", "minimum": 0},
     take=COUNT,
-    schedule={"enum": ["gpipe", "1f1b", "interleaved"]},
+    schedule={"enum": list(SCHEDULES)},
     ranks=_FORMULA,
     microbatches=_FORMULA,
     chunks=_FORMULA,

@@ -251,10 +251,10 @@ def _demand_attempt(chosen: Lab, folder: Path, book: Path | None) -> None:
             f"\n{error}"
         ) from None
     if chosen.id == "03":
-        attempted = any(not item.evidence.startswith("0 ") for item in items)
+        attempted = any(item.attempted for item in items)
         where = f"a note of your own with --topic {TOPIC} --into mine"
     else:
-        attempted = items[0].state == "met"
+        attempted = items[0].attempted
         where = str(folder / chosen.handed_in)
     if not attempted:
         raise ReaderkitError(

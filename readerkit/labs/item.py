@@ -16,8 +16,12 @@ class Item:
     state: State
     evidence: str
     """A file, a run, a score or a sum; where it is not met, what to do about it."""
+    attempted: bool = False
+    """Whether anything was done for it, right or wrong."""
 
     @classmethod
-    def of(cls, what: str, met: bool, evidence: str) -> Item:
-        """Return an item that is met or not."""
-        return cls(what, "met" if met else "not met", evidence)
+    def of(
+        cls, what: str, met: bool, evidence: str, *, attempted: bool = False
+    ) -> Item:
+        """Return an item that is met or not; what is met was attempted."""
+        return cls(what, "met" if met else "not met", evidence, met or attempted)

@@ -66,11 +66,13 @@ def check_reading(
             f"{reading.title}: {MIN_CITATIONS} citations, each resolved and sourced",
             len(good) >= MIN_CITATIONS and not reasons,
             evidence,
+            attempted=bool(mine),
         ),
         Item.of(
             f"{reading.title}: within {MAX_WORDS} words",
             0 < words <= MAX_WORDS,
             f"{words} words",
+            attempted=words > 0,
         ),
     ]
 
