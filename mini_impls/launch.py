@@ -43,7 +43,7 @@ from torch.distributed.elastic.multiprocessing import (
 )
 
 from mini_impls import failures
-from mini_impls.limits import check_timeout
+from mini_impls.limits import Options, check_timeout
 
 PR_SET_PDEATHSIG = 1
 """Linux prctl: the signal that the kernel sends when the parent dies."""
@@ -410,7 +410,7 @@ def main(
     raises ValueError for a combination that cannot run, before any process starts.
     """
     under_torchrun = is_under_torchrun()
-    parser = argparse.ArgumentParser(prog=program(), description=description)
+    parser = Options(program(), description)
     parser.add_argument("--world", type=int, help="number of ranks (default 2)")
     parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
     parser.add_argument("--steps", type=int, default=10, help="default %(default)s")

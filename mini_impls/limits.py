@@ -1,5 +1,11 @@
 """What a run may ask for; what it may not is refused before any process starts."""
 
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import Any
+
 LONGEST_S = 365 * 24 * 3600.0
 """The longest timeout: far beyond it clocks overflow, in Python and in the store."""
 
@@ -10,3 +16,39 @@ def check_timeout(timeout_s: float) -> None:
         raise ValueError(f"--timeout {timeout_s} is not above 0")
     if timeout_s > LONGEST_S:
         raise ValueError(f"--timeout {timeout_s} is above {LONGEST_S:.0f}, a year")
+
+
+class Options(argparse.ArgumentParser):
+    """A parser of a mini's options, whose help reads as that of readerkit's commands.
+
+    `after` is what stands behind the options: `MINI`.
+    """
+
+    def __init__(self, prog: str, description: str, after: str = "") -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            usage=f"%(prog)s [OPTIONS] {after}".rstrip(),
+            formatter_class=_Help,
+            add_help=False,
+        )
+        text = "Show this message and exit."
+        self.add_argument("-h", "--help", action="help", help=text)
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    def add_usage(
+        self,
+        usage: str | None,
+        actions: Iterable[argparse.Action],
+        groups: Any,
+        prefix: str | None = None,
+    ) -> None:
+        super().add_usage(usage, actions, groups, prefix="Usage: ")
+
+    def start_section(self, heading: str | None) -> None:
+        names = {"positional arguments": "Arguments"}
+        super().start_section(heading and names.get(heading, heading.capitalize()))
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return super()._fill_text(text, width, f"{indent}  ")

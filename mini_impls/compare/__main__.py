@@ -1,6 +1,5 @@
 """`python -m mini_impls.compare NAME`: a mini beside its upstream."""
 
-import argparse
 import os
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from mini_impls.launch import (
     is_under_torchrun,
     program,
 )
+from mini_impls.limits import Options
 from readerkit.commands.evidence import records_folder
 from readerkit.commands.library import open_library
 from readerkit.errors import ReaderkitError
@@ -25,11 +25,9 @@ from readerkit.upstreams.store import write_atomically
 def main(argv: list[str] | None = None) -> int:
     """Compare, print, save; return 0 where all agrees or is explained, 1 otherwise."""
     parser = _Parser(
-        prog=program(),
-        description="Run a mini beside its upstream on the same work.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        program(), "Run a mini beside its upstream on the same work.", "MINI"
     )
-    parser.add_argument("mini", help=f"one of {', '.join(MODULES)}")
+    parser.add_argument("mini", metavar="MINI", help=f"one of {', '.join(MODULES)}")
     parser.add_argument("--upstream", help="what it is held against (default: first)")
     parser.add_argument("--world", type=int, help="ranks (default 2)")
     parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
@@ -72,13 +70,13 @@ def main(argv: list[str] | None = None) -> int:
     return 0 if record.agrees else 1
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(Options):
     """Lists the comparisons in its help alone: that imports every upstream."""
 
     def format_help(self) -> str:
         """Return the help."""
         names = "\n".join(f"  {c.mini} --upstream {c.upstream}" for c in comparisons())
-        self.epilog = f"comparisons:\n{names}"
+        self.epilog = f"Comparisons:\n{names}"
         return super().format_help()
 
 

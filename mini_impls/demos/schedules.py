@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
 
+from mini_impls.limits import Options
 from mini_impls.schedules import (
     SCHEDULES,
     draw,
@@ -20,9 +20,9 @@ from mini_impls.schedules import (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the schedules of one pipeline, with bubble and memory."""
-    parser = argparse.ArgumentParser(
-        prog=os.environ.get("READERKIT_COMMAND", "python -m mini_impls.schedules"),
-        description="Pipeline schedules, drawn: what each rank does and waits for.",
+    parser = Options(
+        os.environ.get("READERKIT_COMMAND", "python -m mini_impls.schedules"),
+        "Pipeline schedules, drawn: what each rank does and waits for.",
     )
     parser.add_argument("--world", type=int, default=4, help="ranks (p)")
     parser.add_argument("--microbatches", type=int, default=8, help="(m)")

@@ -21,16 +21,17 @@ from mini_impls.faults.show import (
     to_json,
 )
 from mini_impls.faults.symptoms import shown
-from mini_impls.limits import check_timeout
+from mini_impls.limits import Options, check_timeout
 from readerkit.commands.library import note_progress, open_library
 from readerkit.errors import ReaderkitError
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """Return the arguments, a prediction checked against the fault's choices."""
-    parser = argparse.ArgumentParser(
-        prog="readerkit break",
-        description="Run a mini with one deliberate fault, and without it.",
+    parser = Options(
+        "readerkit break",
+        "Run a mini with one deliberate fault, and without it.",
+        "[MINI [FAULT]]",
     )
     parser.add_argument("mini", nargs="?", help="its faults, if no fault is named")
     parser.add_argument("fault", nargs="?", help="without: list the faults")

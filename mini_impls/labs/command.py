@@ -10,6 +10,7 @@ from torch.distributed.elastic.multiprocessing import SignalException
 
 from mini_impls.labs import result
 from mini_impls.launch import RankFailedError
+from mini_impls.limits import Options
 from readerkit.errors import ReaderkitError
 
 
@@ -21,7 +22,7 @@ def main(
     argv: list[str] | None = None,
 ) -> int:
     """Parse, measure, write the result; return the exit status."""
-    parser = argparse.ArgumentParser(prog=f"lab {lab}", description=description)
+    parser = Options(f"readerkit lab {lab} --run", description)
     parser.add_argument("--world", type=int, default=2, help="most ranks (default 2)")
     parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
     parser.add_argument("--rounds", type=int, default=9, help="times each is measured")

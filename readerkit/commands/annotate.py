@@ -238,8 +238,7 @@ def _summary(library: Library, sources: Sources, notes: list[Note]) -> str:
     if not upstream.is_pinned:
         pin = f"{visible_line(upstream.title)} (a folder, read where it stands)"
     else:
-        title = visible_line(f"{upstream.title} {upstream.tag}")
-        pin = f"{title}, commit {upstream.commit[:12]}"
+        pin = visible_line(f"{upstream.title} {upstream.pin}")
     if not notes and upstream.folder:
         shown = counted(len(library.book.minis_in(upstream.name)), "place")
         return f"no notes on {pin}, {of_files}: mirrors show {shown} in them"

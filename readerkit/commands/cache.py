@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -189,20 +188,7 @@ def _remove(library: Library, chosen: list[Upstream], as_json: bool) -> None:
 
 
 def _say(text: str, indent: int = 0) -> None:
-    """Print a line, broken between words where a terminal is narrow."""
-    import shutil
-    import sys
-
+    from readerkit.commands.printing import tell
     from readerkit.render.visible import visible
 
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1 << 16
-    click.echo(
-        textwrap.fill(
-            visible(text),
-            max(columns, 20),
-            initial_indent=" " * indent,
-            subsequent_indent=" " * (indent + 2),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    )
+    tell(" " * indent + visible(text))

@@ -20,6 +20,7 @@ from readerkit.commands.estimate_options import (
     take_shape,
 )
 from readerkit.commands.options import json_option
+from readerkit.commands.printing import tell
 
 if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate
@@ -149,8 +150,10 @@ def _exit_unless_it_fits(estimates: list[Estimate]) -> None:
 def _print_timeline(moments: list[dict[str, Any]], usable: float | None) -> None:
     from readerkit.render.estimate_table import both_bytes
 
-    click.secho(
-        "\nin order of time: what is allocated, and what is held then", bold=True
+    tell(
+        click.style(
+            "\nin order of time: what is allocated, and what is held then", bold=True
+        )
     )
     failed = False
     for moment in moments:
@@ -158,4 +161,4 @@ def _print_timeline(moments: list[dict[str, Any]], usable: float | None) -> None
         mark = "  <- fails" if over else ""
         failed = failed or over
         what = f"{moment['moment']}: {moment['allocates']}"
-        click.echo(f"{what:<44}{both_bytes(moment['held'])}{mark}")
+        tell(f"{what:<44}{both_bytes(moment['held'])}{mark}")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from readerkit.commands.printing import tell
+
 if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate
     from readerkit.estimate.layout import Layout
@@ -364,7 +366,7 @@ def show(
         return
     from readerkit.render.estimate_table import estimate_table
 
-    click.echo(estimate_table(estimates, brief=brief))
+    tell(estimate_table(estimates, brief=brief))
 
 
 def print_json(value: Any) -> None:

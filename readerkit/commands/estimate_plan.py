@@ -21,6 +21,7 @@ from readerkit.commands.estimate_options import (
     take_layouts,
 )
 from readerkit.commands.options import json_option
+from readerkit.commands.printing import tell
 
 if TYPE_CHECKING:
     from readerkit.estimate.hardware import Cluster
@@ -140,7 +141,7 @@ def plan(as_json: bool, **given: Any) -> None:
     else:
         from readerkit.render.plan_table import plan_table
 
-        click.echo(plan_table(made))
+        tell(plan_table(made))
     if not made.ranked:
         raise click.exceptions.Exit(1)
 
@@ -229,6 +230,6 @@ def lint(as_json: bool, **given: Any) -> None:
     else:
         from readerkit.render.plan_table import finding_table
 
-        click.echo(finding_table(findings))
+        tell(finding_table(findings))
     if findings:
         raise click.exceptions.Exit(1)

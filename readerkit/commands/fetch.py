@@ -125,9 +125,7 @@ def _fetch(
             click.echo(f"{upstream.name}: {were} in the cache already")
         one = len(lock.files) == 1
         those = "its one file is that" if one else f"all {files} are those"
-        click.echo(
-            f"{upstream.name}: {those} of {upstream.tag}, commit {upstream.commit[:12]}"
-        )
+        click.echo(f"{upstream.name}: {those} of {upstream.pin}")
     return {
         "upstream": upstream.name,
         "commit": upstream.commit,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.options import book_option, json_option
+from readerkit.wording import counted
 
 if TYPE_CHECKING:
     from readerkit.book import Sources
@@ -73,9 +74,12 @@ def lint(
     for each in summaries:
         kinds = ", ".join(f"{count} {kind}" for kind, count in each["types"].items())
         click.echo(
-            f"phase {each['phase']}: {each['questions']} questions ({kinds}) over "
-            f"{each['objectives']} objectives; {each['places']} places and "
-            f"{each['facts']} facts {'locked' if update_lock else 'as locked'}"
+            f"phase {each['phase']}: "
+            f"{counted(each['questions'], 'question')} ({kinds}) over "
+            f"{counted(each['objectives'], 'objective')}; "
+            f"{counted(each['places'], 'place')} and "
+            f"{counted(each['facts'], 'fact')} "
+            f"{'locked' if update_lock else 'as locked'}"
         )
 
 
@@ -117,8 +121,9 @@ def lint_phase(
         raise ContentError(faults)
     if not update and (changed := [*differences(locked, now)]):
         rows = "\n".join(f"  {line}" for line in changed)
+        keys = counted(len(changed), "key is", "keys are")
         raise LockError(
-            f"phase {phase}: {len(changed)} keys are not what the lock says:\n{rows}\n"
+            f"phase {phase}: {keys} not what the lock says:\n{rows}\n"
             f"Look at each, then run: readerkit quiz lint {phase} --update-lock"
         )
     return {

@@ -20,7 +20,7 @@ def site() -> None:
     """
 
 
-@site.command()
+@site.command(short_help="Write the site, which opens from disk.")
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
@@ -59,7 +59,7 @@ def build(output: Path, book: Path | None) -> None:
     click.echo(f"open {place / 'index.html'}")
 
 
-@site.command()
+@site.command(short_help="Serve it to this machine; pages reload as you write.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),

@@ -71,6 +71,11 @@ class Upstream(Model, frozen=True):
         """Whether bytes are held against a lock."""
         return bool(self.commit)
 
+    @property
+    def pin(self) -> str:
+        """The tag, where there is one, and the commit."""
+        return ", ".join(filter(None, (self.tag, f"commit {self.commit[:12]}")))
+
     def includes(self, path: str) -> bool:
         """Tell whether ``path`` is one that matters."""
         if ".." in path.split("/"):

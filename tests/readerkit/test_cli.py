@@ -183,6 +183,26 @@ def examples(text: str) -> list[str]:
     ]
 
 
+GROUPS = [
+    [],
+    *(
+        [name]
+        for name in COMMANDS
+        if isinstance(cli.get_command(CONTEXT, name), click.Group)
+    ),
+]
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=" ".join)
+def test_a_group_says_all_of_what_each_command_does(group, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = run(capsys, *group, "--help").out
+    cut = [
+        line for line in shown.partition("Commands:")[2].split("\n") if "..." in line
+    ]
+    assert cut == []
+
+
 def helps(command: click.Command) -> list[str]:
     inner = command.commands.values() if isinstance(command, click.Group) else ()
     return [command.help or "", *(text for each in inner for text in helps(each))]

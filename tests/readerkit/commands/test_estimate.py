@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from readerkit.commands.site_estimates import work_out
-from tests.helpers import run, write_files
+from tests.helpers import run, run_on_terminal, write_files
 from tests.readerkit.test_cli import README, imported
 
 HEAVY = {"torch", "tree_sitter", "jinja2", "git", "rich", "requests", "numpy"}
@@ -77,6 +77,22 @@ def test_one_configuration_has_one_total_in_readme_help_site_and_plan(capsys):
     [first] = [each for each in site.best.worked if "memory" in each.name]
     assert values(first.estimate.to_plain())["total"] == total_of(capsys, first.command)
     assert site.plan.ranked[0].memory.total == total_of(capsys, first.command)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "--model", "gpt2", "--gpus", "8", "--global-batch", "64"),
+        ("memory", "--model", "gpt2", "--gpu", "h100-80gb"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_no_word_is_broken_on_a_narrow_terminal(arguments, capsys):
+    whole = run(capsys, "estimate", *arguments).out.split()
+    shown = run_on_terminal(40, "estimate", *arguments)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert plain.split() == whole
+    assert all(len(line) <= 40 for line in plain.split("\n") if " " in line.strip())
 
 
 def test_memory_and_plan_say_whether_scores_are_in_memory(capsys):

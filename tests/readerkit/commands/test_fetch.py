@@ -225,6 +225,17 @@ def test_source_that_is_named_is_verified_though_the_cache_is_full(desk, tmp_pat
     assert (again["came_from"], again["fetched"]) == (first, 0)
 
 
+def test_a_pin_without_a_tag_is_its_commit_alone(desk):
+    pins = desk.book.path("upstreams.yaml")
+    pins.write_text(pins.read_text().replace('"tag": "v1", ', ""))
+    done = desk.run("fetch")
+    assert (done.code, done.err) == (0, "")
+    last = done.out.splitlines()[-1]
+    assert last == f"sample: its one file is that of commit {desk.book.commit[:12]}"
+    summary = desk.run("annotate").out.splitlines()[-1]
+    assert f"of Sample commit {desk.book.commit[:12]}, verified" in summary
+
+
 def test_files_that_were_there_already_are_counted(tmp_path, capsys):
     book = make_book(tmp_path, files={"lib/other.py": "x = 1\n"})
     at = ("--book", str(book.root))

@@ -40,6 +40,21 @@ def test_help_with_a_mini_is_the_help_of_that_mini(mini):
     assert run_process("run", "--help", mini).out == done.out
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("run", "ddp"), ("run", "schedules"), ("compare", "ddp")],
+    ids=lambda words: " ".join(words),
+)
+def test_help_of_a_mini_reads_as_that_of_every_command(words):
+    shown = run_process(*words, "--help", environment={"COLUMNS": "80"}).out
+    first, *rest = shown.split("\n")
+    assert first.startswith(f"Usage: readerkit {words[0]}")
+    assert "[OPTIONS]" in first
+    heads = [line for line in rest if line and not line.startswith(" ")]
+    assert {"Options:"} <= {*heads} <= {"Options:", "Arguments:", "Comparisons:"}
+    assert "Show this message and exit." in shown
+
+
 def test_help_without_a_mini_is_the_help_of_the_command(capsys):
     assert "--book" in run(capsys, "run", "--help").out
     done = run(capsys, "run")

@@ -1,0 +1,41 @@
+import re
+
+import click
+import pytest
+
+from readerkit.render.fold import fold
+
+TEXT = """\
+memory of the most loaded GPU              68,976,648,192  (68.98 B)
+    = layers x hidden x (2 + 3 x ffn) + vocabulary, of which one part is sharded
+
+- a note that is longer than any narrow terminal is wide"""
+
+
+@pytest.mark.parametrize("columns", [20, 40, 79])
+def test_lines_fit_and_no_word_is_broken(columns):
+    shown = fold(TEXT, columns)
+    assert all(len(line) <= columns for line in shown.split("\n"))
+    assert shown.split() == TEXT.split()
+
+
+def test_what_fits_is_left_alone():
+    assert fold(TEXT, 80) == TEXT
+
+
+def test_colours_cost_no_room_and_stay():
+    text = click.style("bold words", bold=True) + " and a plain tail of words"
+    shown = fold(text, 24)
+    assert [len(line) for line in click.unstyle(shown).split("\n")] == [22, 15]
+    assert shown.startswith("\x1b[1mbold words\x1b[0m")
+
+
+def test_a_word_that_does_not_fit_stays_whole():
+    path = "megatron/core/tensor_parallel/layers.py"
+    assert path in fold(f"see {path} there", 20).split()
+
+
+def test_what_follows_a_break_is_indented_below_it():
+    rows = fold(TEXT, 40).split("\n")
+    follows = [row for row in rows if re.match(r" {6}\S", row)]
+    assert follows, "below the formula, which is indented by four"
