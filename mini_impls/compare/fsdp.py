@@ -10,7 +10,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
-from mini_impls import fsdp
+from mini_impls import fsdp_options
 from mini_impls.compare.sides import (
     Comparison,
     DataParallelSide,
@@ -21,6 +21,7 @@ from mini_impls.compare.sides import (
     Tolerance,
     optimizer_state,
 )
+from mini_impls.fsdp_param import FSDPParam
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, GPTConfig, build_model
 from readerkit.records import Category, SideName
@@ -64,7 +65,7 @@ class ShardedSide(DataParallelSide, ABC):
 class MiniSide(ShardedSide):
     """Ours."""
 
-    def __init__(self, state: fsdp.FSDPState, *args: Any) -> None:
+    def __init__(self, state: fsdp_options.FSDPModelState, *args: Any) -> None:
         super().__init__(*args)
         self.state = state
 
@@ -93,7 +94,7 @@ def local(tensor: Tensor) -> Tensor:
 
 def gathered(fsdp_param: Any) -> list[Tensor]:
     """Return the memory of the whole parameter; it should be empty between steps."""
-    if isinstance(fsdp_param, fsdp.FSDPParam):
+    if isinstance(fsdp_param, FSDPParam):
         return [fsdp_param.all_gather_output]
     return list(fsdp_param.all_gather_outputs)
 
@@ -108,7 +109,7 @@ def build(rank: Rank, comparison: Comparison) -> Sides:
     config, lr = comparison.config, comparison.learning_rate
     ours = build_model(config).to(rank.device)
     expected = formulas(ours, rank)
-    state = fsdp.fully_shard(ours, rank.group, modules=module_names(config))
+    state = fsdp_options.fully_shard(ours, rank.group, modules=module_names(config))
     mini = MiniSide(state, rank, ours, ours, torch.optim.AdamW(ours.parameters(), lr))
 
     theirs = build_model(config).to(rank.device)

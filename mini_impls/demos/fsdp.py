@@ -6,7 +6,7 @@ import torch
 
 from mini_impls import launch
 from mini_impls.demos.training import train_beside
-from mini_impls.fsdp import fully_shard
+from mini_impls.fsdp_options import fully_shard
 from mini_impls.model import GPTConfig, build_model, reference_run
 
 

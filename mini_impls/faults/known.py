@@ -220,6 +220,7 @@ DDP_FAULTS = (
 
 ZERO = parse_path("mini_impls/zero.py")
 FSDP = parse_path("mini_impls/fsdp.py")
+FSDP_PARAM = parse_path("mini_impls/fsdp_param.py")
 FLAT = parse_path("mini_impls/fsdp_flat.py")
 STATE = Choice("memory", "Losses stay right, but each rank holds the whole of it.")
 
@@ -307,7 +308,7 @@ SHARDED_FAULTS = (
         name="unsharded-state",
         title="resharding hands back the shard and keeps the whole",
         at=Anchor(
-            FSDP,
+            FSDP_PARAM,
             "FSDPParam.to_sharded",
             code="self.all_gather_output.untyped_storage().resize_(0)",
         ),
@@ -335,7 +336,7 @@ SHARDED_FAULTS = (
         name="wrong-dtype",
         title="the master shard is kept in the dtype of the computation",
         at=Anchor(
-            FSDP,
+            FSDP_PARAM,
             "FSDPParam.__init__",
             code="padded = param.new_zeros(...)",
         ),
@@ -382,7 +383,7 @@ SHARDED_FAULTS = (
         name="stale-shard",
         title="the optimizer's shard is a copy of the one that is sent",
         at=Anchor(
-            FSDP,
+            FSDP_PARAM,
             "FSDPParam.__init__",
             code="self.sharded_param = nn.Parameter(...)",
         ),

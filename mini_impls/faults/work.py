@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from mini_impls import (
     collectives,
     ddp,
-    fsdp,
     fsdp_flat,
+    fsdp_options,
     fsdp_state,
     inference,
     model,
@@ -201,7 +201,7 @@ def build_fsdp(
 ) -> Trainee:
     """Return a model with its layers and the rest sharded."""
     names = ["", *(f"layers.{i}" for i in range(CONFIG.num_layers))]
-    state = fsdp.fully_shard(
+    state = fsdp_options.fully_shard(
         gpt, rank.group, modules=names, compute_dtype=compute_dtype
     )
     optimizer = torch.optim.AdamW(gpt.parameters(), learning_rate)

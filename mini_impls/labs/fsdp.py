@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from mini_impls import fsdp, launch, model
+from mini_impls import fsdp, fsdp_options, launch, model
 from mini_impls.labs import command
 from mini_impls.labs.timing import seconds
 from mini_impls.launch import Rank
@@ -37,7 +37,7 @@ def on_rank(rank: Rank, rounds: int) -> list[dict[str, Any]]:
     rows = []
     for policy, modules in get_policies(CONFIG).items():
         gpt = model.build_model(CONFIG).to(rank.device)
-        state = fsdp.fully_shard(gpt, rank.group, modules=modules)
+        state = fsdp_options.fully_shard(gpt, rank.group, modules=modules)
         optimizer = torch.optim.AdamW(gpt.parameters(), lr=1e-3)
         batch_size = BATCH_PER_RANK * rank.world_size
         batch = model.make_batch(CONFIG, step=0, batch_size=batch_size)

@@ -8,8 +8,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 
-from mini_impls.fsdp import fully_shard
 from mini_impls.fsdp_flat import fully_shard_flat
+from mini_impls.fsdp_options import fully_shard
 from mini_impls.model import (
     GPTConfig,
     build_model,

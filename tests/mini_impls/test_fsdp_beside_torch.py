@@ -12,7 +12,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.fsdp.wrap import CustomPolicy
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
-from mini_impls import fsdp
+from mini_impls import fsdp_options
 from mini_impls.fsdp_flat import fully_shard_flat
 from mini_impls.traffic import CollectiveCounter
 
@@ -107,7 +107,7 @@ HOW = {
 def shard(kind, model, group, names):
     """Return what is run; its parameters are sharded by `names` and the root."""
     if kind == "mini":
-        fsdp.fully_shard(model, group, modules=["", *names])
+        fsdp_options.fully_shard(model, group, modules=["", *names])
     elif kind == "flat mini":
         fully_shard_flat(model, group, modules=names)
     elif kind == "FSDP2":

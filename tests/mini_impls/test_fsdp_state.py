@@ -9,7 +9,7 @@ from ranks import RankFailure
 from safetensors.torch import load_file
 from torch import nn
 
-from mini_impls.fsdp import fully_shard
+from mini_impls.fsdp_options import fully_shard
 from mini_impls.fsdp_state import (
     Shard,
     clip_grad_norm_,

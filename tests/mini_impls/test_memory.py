@@ -10,8 +10,8 @@ from test_pipeline import make_optimizer, make_pipeline
 
 from mini_impls import pipeline, sequence_parallel, tensor_parallel
 from mini_impls.ddp import DistributedDataParallel
-from mini_impls.fsdp import fully_shard
 from mini_impls.fsdp_flat import fully_shard_flat
+from mini_impls.fsdp_options import fully_shard
 from mini_impls.model import (
     GPTConfig,
     build_model,

@@ -10,8 +10,8 @@ from torch import nn
 from mini_impls import model, pipeline, sequence_parallel, tensor_parallel
 from mini_impls.ddp import DistributedDataParallel
 from mini_impls.faults.overlap import Overlap
-from mini_impls.fsdp import fully_shard
 from mini_impls.fsdp_flat import fully_shard_flat
+from mini_impls.fsdp_options import fully_shard
 from mini_impls.model import GPTConfig, build_model, compute_loss, make_batch
 from mini_impls.zero import ZeroStage2
 
