@@ -54,8 +54,19 @@ UpstreamName = Annotated[str, pattern("^[a-z][a-z0-9-]{0,59}$")]
 ConceptId = Annotated[Id, Meta(title="concept")]
 ReferenceKey = Annotated[Id, Meta(title="reference")]
 Count = Annotated[int, Meta(ge=1)]
+Formula = Annotated[
+    int | float | str, Meta(description="A number, or a formula over the parameters.")
+]
 
 ONCE = Meta(extra_json_schema={"uniqueItems": True})
-SOME = Meta(extra_json_schema={"minItems": 1})
+
+
+def at_least(least: int, most: int | None = None) -> Meta:
+    """Return how many entries a list must have, and may have."""
+    bounds = {"minItems": least} | ({"maxItems": most} if most else {})
+    return Meta(extra_json_schema=bounds)
+
+
+SOME = at_least(1)
 UNWRITTEN = Meta(extra_json_schema={"unwritten": True})
 """Of a field that no file holds: where it stands, in which folder."""

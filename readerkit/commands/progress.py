@@ -113,7 +113,13 @@ def look(folder: Path, book: Path | None) -> Findings:
     finally:
         history.close()
     return Findings(
-        labs, rented, _spend(folder), _diagram(book), exam, mastery, bank.pass_mark
+        labs,
+        rented,
+        _spend(folder),
+        _diagram(book),
+        exam,
+        mastery,
+        bank.rules.pass_mark,
     )
 
 
@@ -122,11 +128,13 @@ def _exam(bank: Any, history: Any) -> Item:
     from readerkit.labs.item import Item
     from readerkit.quiz.report import outcomes
 
-    what = f"quiz {PHASE} at {bank.pass_mark:.0%} or more"
+    what = f"quiz {PHASE} at {bank.rules.pass_mark:.0%} or more"
     answers = history.answers()
     best: tuple[float, str] | None = None
     for session in history.sessions():
-        full = session.mode == "exam" and len(session.questions) >= bank.exam_count
+        full = (
+            session.mode == "exam" and len(session.questions) >= bank.rules.exam.count
+        )
         if session.phase == PHASE and full and session.ended:
             found = outcomes(a for a in answers if a.session == session.id)
             points = sum(each.points for each in found) / len(session.questions)
@@ -134,7 +142,7 @@ def _exam(bank: Any, history: Any) -> Item:
     if best is None:
         return Item.of(what, False, f"no exam yet: readerkit quiz {PHASE} --exam")
     points, day = best
-    met = points >= bank.pass_mark - 1e-9
+    met = points >= bank.rules.pass_mark - 1e-9
     return Item.of(what, met, f"best exam: {points:.0%}, {day}")
 
 

@@ -58,7 +58,7 @@ def _what_to_ask(word: str, commands: list[str]) -> str:
                 if each.topic == topic
             )
         ]
-        rows += [f"readerkit quiz {phase}                # {bank.title}"]
+        rows += [f"readerkit quiz {phase}                # {bank.rules.title}"]
         rows += [
             f"readerkit quiz {phase} --topic {topic}"
             for topic in topics or bank.topics()
@@ -197,7 +197,7 @@ def _resumed(
     from readerkit.errors import ReaderkitError
     from readerkit.quiz.session import Session
 
-    row = None if resume is False or asked else history.unfinished(bank.phase)
+    row = None if resume is False or asked else history.unfinished(bank.rules.phase)
     if row is None:
         if resume and not asked:
             raise ReaderkitError("no quiz was left unfinished: leave out --resume")

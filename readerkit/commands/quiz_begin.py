@@ -45,7 +45,7 @@ def begin(
         mode="exam" if exam else "review" if due else "practice",
         clock=now,
         tries=tries,
-        minutes=minutes or (bank.exam_minutes if exam else None),
+        minutes=minutes or (bank.rules.exam.minutes if exam else None),
     )
 
 
@@ -72,7 +72,7 @@ def _choice(
     _refuse_unknown("question", only, list(bank.questions))
     if only:
         return only
-    wanted = count or (bank.exam_count if exam else bank.count)
+    wanted = count or (bank.rules.exam.count if exam else bank.rules.count)
     if not due:
         among = without_self_marked(bank) if exam else None
         return choose_questions(
@@ -91,7 +91,7 @@ def _choice(
         after = (
             f"the next is due on {coming[0].moment:%Y-%m-%d %H:%M} UTC"
             if coming
-            else (f"nothing was answered yet: readerkit quiz {bank.phase}")
+            else (f"nothing was answered yet: readerkit quiz {bank.rules.phase}")
         )
         raise ReaderkitError(f"nothing is due: {after}")
     return tuple(ready[:wanted])

@@ -15,15 +15,15 @@ from readerkit.commands.folders import (
     shipped_book,
 )
 from readerkit.commands.memo import Memo
-from readerkit.content.kind import Document
+from readerkit.content.kind import Document, E, Kind
 from readerkit.errors import ReaderkitError
 from readerkit.expression import Functions
-from readerkit.quiz.bank import BANK_FILE, Bank, parse_bank
+from readerkit.quiz.bank import BANK, BANK_FILE, Bank, parse_bank
 from readerkit.quiz.history import History
+from readerkit.quiz.kinds import QUESTIONS
 from readerkit.quiz.lock import QuizLock
 from readerkit.quiz.scene import Place
 from readerkit.quiz.session import Session
-from readerkit.quiz_schema import BANK, QUESTIONS
 from readerkit.render.html import addresses
 
 if TYPE_CHECKING:
@@ -103,18 +103,23 @@ class Shelf:
                 + (known or "a book with a bank of questions in quizzes/PHASE")
             )
         memo = Memo(cache_folder(), folder)
-        documents: list[tuple[str, Document[Any]]] = []
-        for path in sorted(folder.glob("*.yaml")):
-            kind = BANK if path.name == BANK_FILE else QUESTIONS
-            try:
-                data = path.read_bytes()
-            except OSError as error:
-                raise _unreadable(path, error) from None
-            documents.append((path.name, memo.parsed(data, self._shown(path), kind)))
+        head = self._document(folder / BANK_FILE, BANK, memo)
+        topics = {
+            path.stem: self._document(path, QUESTIONS, memo)
+            for path in sorted(folder.glob("*.yaml"))
+            if path.name != BANK_FILE
+        }
         lock = self.lock(phase) if with_lock else QuizLock()
-        bank = parse_bank(documents, _Estimates(), lock.keys())
+        bank = parse_bank(head, topics, _Estimates(), lock.keys())
         memo.save()
         return bank
+
+    def _document(self, path: Path, kind: Kind[E], memo: Memo) -> Document[E]:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        return memo.parsed(data, self._shown(path), kind)
 
     def _shown(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from readerkit.commands.quiz_files import Shelf
     from readerkit.errors import Fault
     from readerkit.quiz.bank import Bank
-    from readerkit.quiz.facts import FaultQuery
+    from readerkit.quiz.facts import Source
+    from readerkit.quiz.kinds import Question
     from readerkit.quiz.lint import Known
     from readerkit.quiz.lock import LockedFact, QuizLock
-    from readerkit.quiz.question import Question
     from readerkit.quiz.scene import Place, Work
 
 
@@ -86,7 +86,7 @@ def lint(
 def _schema(book: Path | None) -> dict[str, object]:
     from readerkit.commands.library import open_library
     from readerkit.content.schema import json_schema
-    from readerkit.quiz_schema import QUESTIONS
+    from readerkit.quiz.kinds import QUESTIONS
 
     written = open_library(book).book
     return json_schema(
@@ -205,21 +205,20 @@ def resolve_keys(
                     written.upstream, written.anchor, note, written.title
                 )
             for slot, ref in question.places().items():
-                anchor = Anchor.parse(ref.at)
-                places[f"{question.id}/{slot}"] = place(ref.upstream, anchor)
+                places[f"{question.id}/{slot}"] = place(ref.upstream, ref)
             resolved = with_keys(bank, QuizLock(places, {}, works))
             fact = _fact(question, resolved, library.root, locked, run=run)
             if fact:
                 facts[question.id] = fact
         except ReaderkitError as error:
-            faults.append(question.where.fault(f"{question.id}: {error}"))
+            faults.append(question.fault(str(error)))
     return QuizLock(places, facts, works), faults
 
 
 def _works(bank: Bank, library: Library) -> dict[str, Work]:
     from readerkit.quiz.scene import Work
 
-    cited = {key for each in bank.questions.values() for key, _ in each.references}
+    cited = {cited.key for each in bank.questions.values() for cited in each.references}
     return {
         key: Work(work.title, work.authors, work.year, work.url)
         for key, work in library.book.references.items()
@@ -232,17 +231,17 @@ def _fact(
 ) -> LockedFact | None:
     """Return what the source of a prediction says; None for other questions."""
     from readerkit.commands.folders import PACKAGE
-    from readerkit.quiz.facts import FaultQuery, RecordQuery, answer_record
+    from readerkit.quiz.facts import answer_record
     from readerkit.quiz.kinds.predict import Predict
     from readerkit.quiz.lock import LockedFact
     from readerkit.records import Record
 
-    if not isinstance(question.body, Predict):
+    if not isinstance(question, Predict):
         return None
-    query = question.body.source
-    if isinstance(query, FaultQuery):
+    query = question.source
+    if query.fault:
         return _symptom(question.id, query, locked, run=run)
-    if isinstance(query, RecordQuery):
+    if query.record:
         name = f"annotations/records/{query.record}.json"
         data = _read(root / name)
         record = Record.parse(data.decode("utf-8", "replace"), name)
@@ -255,7 +254,7 @@ def _fact(
 
 
 def _symptom(
-    question: str, query: FaultQuery, locked: QuizLock, *, run: bool
+    question: str, query: Source, locked: QuizLock, *, run: bool
 ) -> LockedFact:
     """Return what a faulty mini showed: from the lock while its code is the same.
 
@@ -280,7 +279,7 @@ def _symptom(
     return LockedFact(_run_fault(query), name, sha256)
 
 
-def _run_fault(query: FaultQuery) -> tuple[str, ...]:
+def _run_fault(query: Source) -> tuple[str, ...]:
     """Run a mini with and without a fault; return the one symptom that it showed."""
     import json
     import subprocess
@@ -289,18 +288,19 @@ def _run_fault(query: FaultQuery) -> tuple[str, ...]:
     from readerkit.commands.library import note_progress
     from readerkit.errors import ReaderkitError
 
-    note_progress(f"running {query.mini} with the fault {query.fault}")
-    command = [sys.executable, "-m", "mini_impls.faults", query.mini, query.fault]
+    mini, fault = str(query.mini), str(query.fault)
+    note_progress(f"running {mini} with the fault {fault}")
+    command = [sys.executable, "-m", "mini_impls.faults", mini, fault]
     done = subprocess.run([*command, "--json"], capture_output=True, check=False)
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()
-        raise ReaderkitError(f"readerkit break {query.mini} {query.fault}: {said}")
+        raise ReaderkitError(f"readerkit break {mini} {fault}: {said}")
     symptoms = tuple(
         each.replace(" ", "-") for each in json.loads(done.stdout)["symptoms"]
     )
     if len(symptoms) != 1:
         raise ReaderkitError(
-            f"readerkit break {query.mini} {query.fault}: got the symptoms "
+            f"readerkit break {mini} {fault}: got the symptoms "
             f"{', '.join(symptoms) or 'none'}, expected one of its answers"
         )
     return symptoms

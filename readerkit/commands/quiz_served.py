@@ -76,7 +76,7 @@ class Visit:
     @property
     def address(self) -> str:
         """The page that the turn is shown on."""
-        return addresses.quiz_page(self.bank.phase)
+        return addresses.quiz_page(self.bank.rules.phase)
 
     def turn(self, form: Form) -> Turn:
         """Return what follows a form.
@@ -98,8 +98,8 @@ class Visit:
 
     def offer(self, notice: str = "") -> Turn:
         """Return what may be begun, and the quiz that was left."""
-        bank, left = self.bank, self.history.unfinished(self.bank.phase)
-        minutes = f", {bank.exam_minutes} min" if bank.exam_minutes else ""
+        bank, left = self.bank, self.history.unfinished(self.bank.rules.phase)
+        minutes = f", {bank.rules.exam.minutes} min" if bank.rules.exam.minutes else ""
         known = history_values(self.history, now=timestamp(now()))["topics"]
         topics = {name: known[name] for name in bank.topics() if name in known}
         answered = self.history.answers(left.id) if left else []
@@ -107,8 +107,8 @@ class Visit:
             notice=shown(notice),
             offer=Offer(
                 topics=tuple((t, shown(t.replace("_", " "))) for t in bank.topics()),
-                count=bank.count,
-                exam=f"{bank.exam_count}{minutes}",
+                count=bank.rules.count,
+                exam=f"{bank.rules.exam.count}{minutes}",
                 left=left.id if left else "",
                 answered=len({row.position for row in answered}),
                 of=len(left.questions) if left else 0,
@@ -165,7 +165,7 @@ class Visit:
 
     def _session(self, name: str) -> Session:
         row = self.history.session(name)
-        if row is None or row.phase != self.bank.phase:
+        if row is None or row.phase != self.bank.rules.phase:
             raise ReaderkitError(f"no quiz '{name[:20]}' here: begin a new one")
         since = self.shown.get(name)
         return Session.resume(self.bank, self.history, row, clock=now, shown=since)

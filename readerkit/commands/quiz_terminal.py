@@ -33,7 +33,7 @@ def lead(session: Session, lines: SourceLines) -> dict[str, Any]:
     """Ask until the end, or until the reader leaves; return the result."""
     row = session.row
     count = counted(len(row.questions), "question")
-    head = f"{session.bank.title} · {count} · seed {row.seed}"
+    head = f"{session.bank.rules.title} · {count} · seed {row.seed}"
     _say(head, bold=True)
     _say(f"{SKIP} skips, {QUIT} leaves; every answer is kept at once.", dim=True)
     left = False

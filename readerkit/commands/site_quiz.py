@@ -34,7 +34,7 @@ def questions_by_note(banks: list[Bank]) -> dict[str, tuple[Asked, ...]]:
     for bank in banks:
         for name, question in bank.questions.items():
             for note in question.notes:
-                names[note, bank.phase, question.topic].append(name)
+                names[note, bank.rules.phase, question.topic].append(name)
     found: dict[str, tuple[Asked, ...]] = {}
     for (note, phase, topic), each in names.items():
         found[note] = (*found.get(note, ()), _asked(phase, topic, each))
@@ -50,12 +50,15 @@ def phase_views(banks: list[Bank]) -> Iterator[PhaseView]:
             topics[question.topic].append(name)
         objectives = Counter(question.objective for question in questions)
         yield PhaseView(
-            bank.phase,
-            addresses.quiz_page(bank.phase),
-            shown(bank.title),
-            shown(f"{bank.pass_mark:.0%}"),
+            bank.rules.phase,
+            addresses.quiz_page(bank.rules.phase),
+            shown(bank.rules.title),
+            shown(f"{bank.rules.pass_mark:.0%}"),
             len(questions),
-            tuple(_asked(bank.phase, topic, topics[topic]) for topic in bank.topics()),
+            tuple(
+                _asked(bank.rules.phase, topic, topics[topic])
+                for topic in bank.topics()
+            ),
             tuple(
                 (shown(objective.title), objectives[name])
                 for name, objective in bank.objectives.items()
@@ -69,7 +72,7 @@ def checks(banks: list[Bank], phase: int) -> list[dict[str, Any]]:
     Raises:
         ReaderkitError: a key that does not compute or is not in the lock.
     """
-    [bank] = (each for each in banks if each.phase == phase)
+    [bank] = (each for each in banks if each.rules.phase == phase)
     variants = (bank.variant(name, CHECK_SEED) for name in bank.questions)
     return [{**asked(bank, each), **explained(each)} for each in variants]
 

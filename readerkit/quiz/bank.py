@@ -2,41 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated
 
-from readerkit.content.kind import Document
+from msgspec import Meta
+from msgspec.structs import replace
+
+from readerkit.content.kind import Document, Kind
 from readerkit.errors import ContentError, Fault
 from readerkit.expression import Functions
-from readerkit.quiz.question import Question, Variant, make_variant
+from readerkit.model import SOME, Count, Id, Model, Text
+from readerkit.quiz.kinds import Question
+from readerkit.quiz.question import Variant, make_variant
 from readerkit.quiz.scene import Keys
 
 BANK_FILE = "bank.yaml"
 
 
-@dataclass(frozen=True, slots=True)
-class Objective:
+class Objective(Model, frozen=True):
     """Something a reader can do by the end, and which document asks for it."""
 
-    id: str
-    title: str
-    source: str
+    id: Id
+    title: Text
+    source: Text
+
+
+class Exam(Model, frozen=True):
+    """How long an exam is."""
+
+    count: Count
+    minutes: Count | None = None
+
+
+class BankRules(Model, frozen=True, rename={"pass_mark": "pass"}):
+    """What a bank's own file says of it."""
+
+    phase: Annotated[int, Meta(ge=1, le=999)]
+    version: Annotated[
+        Count, Meta(description="Raised when a change would alter variants.")
+    ]
+    """Part of every variant's seed."""
+    title: Text
+    pass_mark: Annotated[float, Meta(ge=0, le=1)]
+    count: Count
+    """Questions of a quiz where nobody says how many."""
+    exam: Exam
+    objectives: Annotated[tuple[Objective, ...], SOME]
+
+
+BANK: Kind[BankRules] = Kind("bank", BankRules, "one")
 
 
 @dataclass(frozen=True, slots=True)
 class Bank:
     """Questions by id, with what is needed to ask them."""
 
-    phase: int
-    version: int
-    """Part of every variant's seed."""
-    title: str
-    pass_mark: float
-    count: int
-    """Questions of a quiz where nobody says how many."""
-    exam_count: int
-    exam_minutes: int | None
+    rules: BankRules
     objectives: Mapping[str, Objective]
     questions: Mapping[str, Question]
     file: str
@@ -52,7 +74,7 @@ class Bank:
         """
         return make_variant(
             self.questions[question],
-            version=self.version,
+            version=self.rules.version,
             seed=seed,
             functions=self.functions,
             keys=self.keys,
@@ -64,43 +86,30 @@ class Bank:
 
 
 def parse_bank(
-    documents: Iterable[tuple[str, Document[Any]]], functions: Functions, keys: Keys
+    head: Document[BankRules],
+    topics: Mapping[str, Document[Question]],
+    functions: Functions,
+    keys: Keys,
 ) -> Bank:
-    """Return the bank of a folder's documents, each with its file's name.
+    """Return the bank of its own file and of the files of its topics.
 
     Raises:
         ContentError: every fault of every file, and of one against another.
     """
-    faults: list[Fault] = []
-    head: Document[Any] | None = None
+    faults = [*head.faults]
     questions: list[Question] = []
-    for name, document in documents:
+    for topic, document in topics.items():
         faults += document.faults
-        if name == BANK_FILE:
-            head = document
-            continue
-        for path in document.entries:
-            try:
-                topic = name.removesuffix(".yaml")
-                questions.append(Question.parse(document, path, topic))
-            except ContentError as error:
-                faults += error.faults
-    if head is None:
-        raise ContentError([Fault(BANK_FILE, 1, 1, "missing", "", "a bank's own file")])
+        for question in document.entries.values():
+            questions.append(replace(question, topic=topic))
     faults += _duplicates(questions)
     if faults:
         raise ContentError(faults)
-    return _bank(head, questions, functions, keys)
-
-
-def _bank(
-    head: Document[Any], questions: list[Question], functions: Functions, keys: Keys
-) -> Bank:
-    value = head.value
-    objectives = {each["id"]: Objective(**each) for each in value["objectives"]}
+    rules = head.value
+    objectives = {each.id: each for each in rules.objectives}
     unknown = [
-        question.where.fault(
-            f"{question.id}: unknown objective",
+        question.fault(
+            "unknown objective",
             f"'{question.objective}'",
             f"one of {', '.join(objectives)}",
         )
@@ -109,20 +118,8 @@ def _bank(
     ]
     if unknown:
         raise ContentError(unknown)
-    return Bank(
-        phase=value["phase"],
-        version=value["version"],
-        title=value["title"],
-        pass_mark=value["pass"],
-        count=value["count"],
-        exam_count=value["exam"]["count"],
-        exam_minutes=value["exam"].get("minutes"),
-        objectives=objectives,
-        questions={question.id: question for question in questions},
-        file=head.file,
-        functions=functions,
-        keys=keys,
-    )
+    by_id = {question.id: question for question in questions}
+    return Bank(rules, objectives, by_id, head.file, functions, keys)
 
 
 def _duplicates(questions: list[Question]) -> list[Fault]:
@@ -131,6 +128,7 @@ def _duplicates(questions: list[Question]) -> list[Fault]:
     for question in questions:
         first = seen.setdefault(question.id, question)
         if first is not question:
-            got = f"'{question.id}', first at {first.where.line}"
-            faults.append(question.where.fault("a duplicate id", got, "each id once"))
+            where = f"{first.place.file}:{first.place.line}"
+            got = f"'{question.id}', first at {where}"
+            faults.append(question.place.fault("a duplicate id", got, "each id once"))
     return faults

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from msgspec import Meta, to_builtins
+
+from mini_impls.schedules import SCHEDULES
+from readerkit.content.vocabulary import Category, Phase, SideName
 from readerkit.errors import ReaderkitError
 from readerkit.expression import Number
+from readerkit.model import Formula, Id, Model, Name
 from readerkit.quiz.scene import Fact, Scene
 
 if TYPE_CHECKING:
@@ -15,123 +18,117 @@ if TYPE_CHECKING:
     from readerkit.records import Event, Record
 
 _OF_RECORDS = ("calls", "bytes", "ops", "held")
+_KEYS = {
+    "record": {"side", "rank", "phase", "op", "group", "category", "skip", "take"},
+    "schedule": {"ranks", "microbatches", "chunks", "rank", "skip", "take"},
+    "fault": {"mini"},
+}
+"""What may be said beside each source, and what it gives."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordQuery:
-    """What to ask of a comparison's record: events of one side of one rank."""
+class Source(Model, frozen=True):
+    """What to ask of a record, of a pipeline schedule, or of a mini with a fault."""
 
-    record: str
-    give: str
-    side: str = "upstream"
-    rank: int = 0
-    phase: str = ""
-    op: str = ""
-    group: str = ""
-    category: str = ""
-    skip: int = 0
-    take: int = 0
-    """How many events; 0: all of them."""
+    give: Literal[
+        "calls",
+        "bytes",
+        "ops",
+        "held",
+        "row",
+        "timeline",
+        "lead",
+        "in_flight",
+        "bubble_ideal",
+        "bubble_total",
+        "symptom",
+    ]
+    record: Annotated[
+        Name | None, Meta(description="A comparison of annotations/records.")
+    ] = None
+    side: SideName | None = None
+    """Of a record: upstream where it says none."""
+    phase: Phase | None = None
+    op: Name | None = None
+    group: Name | None = None
+    category: Category | None = None
+    skip: Annotated[int, Meta(ge=0)] | None = None
+    take: Annotated[int, Meta(ge=1)] | None = None
+    """How many events or cells; all of them where it says none."""
+    schedule: Annotated[
+        str | None, Meta(extra_json_schema={"enum": list(SCHEDULES)})
+    ] = None
+    ranks: Formula | None = None
+    microbatches: Formula | None = None
+    chunks: Formula | None = None
+    rank: Formula | None = None
+    mini: Annotated[
+        Name | None, Meta(description="The mini of a fault of readerkit break.")
+    ] = None
+    fault: Annotated[
+        Id | None,
+        Meta(description="Its name: what shows when it is run is the key."),
+    ] = None
 
-    @classmethod
-    def parse(cls, value: Mapping[str, Any]) -> RecordQuery:
-        """Return the query of an entry.
+    def check(self) -> None:
+        """Hold its keys against what it asks.
 
         Raises:
-            ReaderkitError: a key that records know nothing of.
+            ReaderkitError: not one source, a key that this one knows nothing of, or
+                something that it does not give.
         """
-        if value["give"] not in _OF_RECORDS:
-            known = ", ".join(_OF_RECORDS)
-            raise ReaderkitError(f"a record does not give '{value['give']}': {known}")
-        strange = set(value) - {each.name for each in fields(cls)}
-        if strange:
-            raise ReaderkitError(f"a record has no {', '.join(sorted(strange))}")
-        given = dict(value)
-        given["rank"] = int(given.get("rank", 0))
-        return cls(**given)
-
-
-@dataclass(frozen=True, slots=True)
-class FaultQuery:
-    """What to ask of a mini with one deliberate fault: what showed when it ran."""
-
-    mini: str
-    fault: str
-    give: str = "symptom"
-
-    @classmethod
-    def parse(cls, value: Mapping[str, Any]) -> FaultQuery:
-        """Return the query of an entry.
-
-        Raises:
-            ReaderkitError: a key that faults know nothing of, or a missing one.
-        """
-        if set(value) != {"mini", "fault", "give"} or value["give"] != "symptom":
+        given = set(to_builtins(self)) - {"give"}
+        named = [name for name in _KEYS if name in given]
+        if len(named) != 1:
+            raise ReaderkitError(
+                "'from' must name a record or a schedule or a fault, one of them"
+            )
+        [of] = named
+        strange = given - _KEYS[of] - {of}
+        is_given = {
+            "record": self.give in _OF_RECORDS,
+            "schedule": self.give not in (*_OF_RECORDS, "symptom"),
+            "fault": self.give == "symptom",
+        }
+        if of == "fault" and (strange or self.mini is None or not is_given[of]):
             raise ReaderkitError("of a fault: expected mini, fault, and give: symptom")
-        return cls(value["mini"], value["fault"])
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleQuery:
-    """What to ask of a pipeline schedule; sizes are formulas over the parameters."""
-
-    schedule: str
-    give: str
-    ranks: str
-    microbatches: str
-    chunks: str = "1"
-    rank: str = "0"
-    skip: int = 0
-    take: int = 0
-
-    @classmethod
-    def parse(cls, value: Mapping[str, Any]) -> ScheduleQuery:
-        """Return the query of an entry.
-
-        Raises:
-            ReaderkitError: a key that schedules know nothing of, or a missing size.
-        """
-        if value["give"] in (*_OF_RECORDS, "symptom"):
-            raise ReaderkitError(f"a schedule does not give '{value['give']}'")
-        strange = set(value) - {each.name for each in fields(cls)}
-        missing = {"ranks", "microbatches"} - set(value)
+        if not is_given[of]:
+            known = f": {', '.join(_OF_RECORDS)}" if of == "record" else ""
+            raise ReaderkitError(f"a {of} does not give '{self.give}'{known}")
+        missing = {"ranks", "microbatches"} - given if of == "schedule" else set()
         if strange or missing:
             raise ReaderkitError(
-                f"of a schedule: missing {sorted(missing)}, unknown {sorted(strange)}"
+                f"of a {of}: missing {sorted(missing)}, unknown {sorted(strange)}"
             )
-        given = dict(value)
-        for name in ("ranks", "microbatches", "chunks", "rank"):
-            if name in given:
-                given[name] = str(given[name])
-        return cls(**given)
 
-    def formulas(self) -> list[str]:
-        """Return the sizes."""
-        return [self.ranks, self.microbatches, self.chunks, self.rank]
+    def sizes(self) -> list[str]:
+        """Return the sizes of a schedule, and the rank: formulas."""
+        sizes = (self.ranks or 0, self.microbatches or 0, self.chunks or 1)
+        return [str(each) for each in (*sizes, self.rank or 0)]
 
 
-def answer_record(query: RecordQuery, record: Record) -> Fact:
+def answer_record(query: Source, record: Record) -> Fact:
     """Return what a record says.
 
     Raises:
         ReaderkitError: a rank or a category that it does not have.
     """
+    number = int(query.rank or 0)
+    side = query.side or "upstream"
     if query.give == "held":
         held = [
             held.bytes
             for held in record.held
-            if (held.rank, held.side, held.category)
-            == (query.rank, query.side, query.category)
+            if (held.rank, held.side, held.category) == (number, side, query.category)
         ]
         if len(held) != 1:
             raise ReaderkitError(f"{query.record}: {len(held)} such entries, not one")
         return held[0]
-    ranks = [each for each in record.events if each.rank == query.rank]
+    ranks = [each for each in record.events if each.rank == number]
     if not ranks:
-        raise ReaderkitError(f"{query.record} has no rank {query.rank}")
+        raise ReaderkitError(f"{query.record} has no rank {number}")
     [of_rank] = ranks
-    events = of_rank.mini if query.side == "mini" else of_rank.upstream
-    chosen = [event for event in events if _fits(event, query)][query.skip :]
+    events = of_rank.mini if side == "mini" else of_rank.upstream
+    chosen = [event for event in events if _fits(event, query)][query.skip or 0 :]
     chosen = chosen[: query.take] if query.take else chosen
     if not chosen:
         raise ReaderkitError(f"{query.record}: no event fits")
@@ -142,16 +139,16 @@ def answer_record(query: RecordQuery, record: Record) -> Fact:
     return tuple(event.op for event in chosen)
 
 
-def _fits(event: Event, query: RecordQuery) -> bool:
+def _fits(event: Event, query: Source) -> bool:
     asked = (
         (query.phase, event.phase),
         (query.op, event.op),
         (query.group, event.group),
     )
-    return all(want in ("", have) for want, have in asked)
+    return all(want in (None, have) for want, have in asked)
 
 
-def answer_schedule(query: ScheduleQuery, scene: Scene) -> Fact:
+def answer_schedule(query: Source, scene: Scene) -> Fact:
     """Return what a schedule of the minis says for the variant's sizes.
 
     Raises:
@@ -160,9 +157,9 @@ def answer_schedule(query: ScheduleQuery, scene: Scene) -> Fact:
     # A quiz may have no such question.
     import mini_impls.schedules as schedules
 
-    ranks, microbatches, chunks, rank = map(scene.whole, query.formulas())
+    ranks, microbatches, chunks, rank = map(scene.whole, query.sizes())
     try:
-        orders = schedules.get_orders(query.schedule, ranks, microbatches, chunks)
+        orders = schedules.get_orders(query.schedule or "", ranks, microbatches, chunks)
     except ValueError as error:
         raise ReaderkitError(str(error)) from None
     if not 0 <= rank < ranks:
@@ -182,8 +179,8 @@ def answer_schedule(query: ScheduleQuery, scene: Scene) -> Fact:
         cells = drawn.partition("|")[2].split()
     else:
         cells = [_cell(step, ranks, chunks) for step in order]
-    end = query.skip + query.take if query.take else len(cells)
-    return tuple(cells[query.skip : end])
+    skip = query.skip or 0
+    return tuple(cells[skip : skip + query.take if query.take else len(cells)])
 
 
 def _cell(step: Step, ranks: int, chunks: int) -> str:

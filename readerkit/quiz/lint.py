@@ -15,11 +15,10 @@ from itertools import combinations
 from readerkit.errors import Fault, ReaderkitError
 from readerkit.expression import calls_in, names_in, parse_expression
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.kinds.base import letters, plain
+from readerkit.quiz.kinds.base import Question, letters, plain
 from readerkit.quiz.kinds.choice import AskedChoice, Choice, Option
 from readerkit.quiz.kinds.locate import AskedLine
 from readerkit.quiz.kinds.numeric import AskedNumber, Numeric
-from readerkit.quiz.question import Question
 from readerkit.quiz.scene import formulas_of
 from readerkit.quiz.units import binary_twin, convert
 
@@ -55,7 +54,7 @@ def lint_bank(bank: Bank, known: Known) -> list[Fault]:
         try:
             faults += _keys(question, bank)
         except ReaderkitError as error:
-            faults.append(question.where.fault(f"{question.id}: {error}"))
+            faults.append(question.fault(f"{error}"))
     faults += _near_duplicates(bank)
     faults += _without_questions(bank)
     return sorted(set(faults)) or [*_tricks(bank)]
@@ -66,34 +65,35 @@ def lint_bank(bank: Bank, known: Known) -> list[Fault]:
 
 def _names(question: Question, bank: Bank) -> Iterator[Fault]:
     """Yield names that are used and not declared, or declared and not used."""
-    texts = [question.prompt, question.explanation, *question.body.texts()]
+    texts = [question.prompt, question.explanation, *question.texts()]
     shown = [formula for text in texts for formula in formulas_of(text)]
-    derived = [p.formula for p in question.parameters if p.formula]
-    declared = {parameter.name for parameter in question.parameters}
+    derived = [*_derived(question).values()]
+    declared = {*question.parameters}
     used: set[str] = set()
-    for formula in (*shown, *derived, *question.body.formulas()):
+    for formula in (*shown, *derived, *question.formulas()):
         try:
             tree = parse_expression(formula)
         except ReaderkitError as error:
-            yield question.where.fault(f"{question.id}: {error}")
+            yield question.fault(f"{error}")
             continue
         used |= names_in(tree)
         for name in sorted(calls_in(tree) - set(bank.functions)):
-            yield question.where.fault(f"{question.id}: unknown function '{name}'")
+            yield question.fault(f"unknown function '{name}'")
     for name in sorted(used - declared):
-        yield question.where.fault(f"{question.id}: unknown name '{name}' in a formula")
+        yield question.fault(f"unknown name '{name}' in a formula")
     for name in sorted(declared - used):
-        yield question.where.fault(f"{question.id}: parameter '{name}' is never used")
-    if isinstance(question.body, Numeric):
-        tree = parse_expression(question.body.value)
+        yield question.fault(f"parameter '{name}' is never used")
+    if isinstance(question, Numeric):
+        value = str(question.answer.value)
+        tree = parse_expression(value)
         if not names_in(tree):
-            what = f"{question.id}: the key depends on no parameter"
-            yield question.where.fault(what, f"'{question.body.value}'", "a formula")
+            what = "the key depends on no parameter"
+            yield question.fault(what, f"'{value}'", "a formula")
         told = {n for text in formulas_of(question.prompt) for n in names_in_text(text)}
         hidden = _free(question, names_in(tree)) - _free(question, told)
         if hidden:
-            what = f"{question.id}: the key needs what the prompt does not tell"
-            yield question.where.fault(what, ", ".join(sorted(hidden)))
+            what = "the key needs what the prompt does not tell"
+            yield question.fault(what, ", ".join(sorted(hidden)))
 
 
 def names_in_text(formula: str) -> set[str]:
@@ -104,9 +104,15 @@ def names_in_text(formula: str) -> set[str]:
         return set()
 
 
+def _derived(question: Question) -> dict[str, str]:
+    """Return the formula of each parameter that is given by one."""
+    parameters = question.parameters.items()
+    return {name: str(p.formula) for name, p in parameters if p.formula is not None}
+
+
 def _free(question: Question, names: set[str]) -> set[str]:
     """Return names with what they are derived from, down to drawn parameters."""
-    formulas = {p.name: p.formula for p in question.parameters if p.formula}
+    formulas = _derived(question)
     found: set[str] = set(names)
     for name in names:
         if name in formulas:
@@ -117,31 +123,33 @@ def _free(question: Question, names: set[str]) -> set[str]:
 def _links(question: Question, known: Known) -> Iterator[Fault]:
     for note in question.all_notes():
         if note not in known.notes:
-            yield question.where.fault(f"{question.id}: no annotation '{note}'")
+            yield question.fault(f"no annotation '{note}'")
     for concept in question.concepts:
         if concept not in known.concepts:
-            yield question.where.fault(f"{question.id}: no concept '{concept}'")
-    for key, section in question.references:
+            yield question.fault(f"no concept '{concept}'")
+    for cited in question.references:
+        key, section = cited.key, cited.section
         if key not in known.references:
-            yield question.where.fault(f"{question.id}: no reference '{key}'")
+            yield question.fault(f"no reference '{key}'")
         elif section and section not in known.references[key]:
-            yield question.where.fault(f"{question.id}: {key} has no section {section}")
+            yield question.fault(f"{key} has no section {section}")
     if not (question.notes or question.code or question.references):
-        yield question.where.fault(f"{question.id}: no link: notes, code, references")
-    if isinstance(question.body, Choice):
-        yield from _options(question, question.body)
+        yield question.fault("no link: notes, code, references")
+    if isinstance(question, Choice):
+        yield from _options(question)
 
 
-def _options(question: Question, body: Choice) -> Iterator[Fault]:
-    right = sum(option.right for option in body.options)
-    if (right != 1) if not body.several else not 1 < right < len(body.options):
-        expected = "several, not all" if body.several else "one"
-        what = f"{question.id}: options that are right"
-        yield question.where.fault(what, str(right), expected)
-    for option in body.options:
+def _options(question: Choice) -> Iterator[Fault]:
+    options, several = question.options, question.several
+    right = sum(option.right for option in options)
+    if (right != 1) if not several else not 1 < right < len(options):
+        expected = "several, not all" if several else "one"
+        what = "options that are right"
+        yield question.fault(what, str(right), expected)
+    for option in options:
         if not option.right and not (option.why and (option.note or option.at)):
-            what = f"{question.id}: a wrong option without why, and note or at"
-            yield question.where.fault(what, f"'{option.text}'")
+            what = "a wrong option without why, and note or at"
+            yield question.fault(what, f"'{option.text}'")
 
 
 def _keys(question: Question, bank: Bank) -> Iterator[Fault]:
@@ -160,11 +168,11 @@ def _keys(question: Question, bank: Bank) -> Iterator[Fault]:
         elif isinstance(asked, AskedLine):
             problem = _line_problem(asked)
         if problem:
-            yield question.where.fault(f"{question.id}: {problem} (seed {seed})")
+            yield question.fault(f"{problem} (seed {seed})")
             return
         if not asked.grade(asked.typed_key()).is_right:
-            what = f"{question.id}: its own key is not right (seed {seed})"
-            yield question.where.fault(what, f"'{asked.typed_key()}'")
+            what = f"its own key is not right (seed {seed})"
+            yield question.fault(what, f"'{asked.typed_key()}'")
             return
 
 
@@ -216,16 +224,16 @@ def _near_duplicates(bank: Bank) -> Iterator[Fault]:
     for (one, first), (two, second) in combinations(runs.items(), 2):
         both = first & second
         if both and len(both) / len(first | second) >= NEAR_DUPLICATE:
-            where = bank.questions[two].where
-            yield where.fault(f"{two}: nearly the same question as {one}")
+            question = bank.questions[two]
+            yield question.fault(f"nearly the same question as {one}")
 
 
 def _runs(question: Question) -> set[tuple[str, ...]]:
     words = re.findall(r"\w+", question.prompt.casefold())
-    words += re.findall(r"\w+", " ".join(question.body.texts()).casefold())
-    if isinstance(question.body, (Numeric, Choice)) or question.body.texts():
+    words += re.findall(r"\w+", " ".join(question.texts()).casefold())
+    if isinstance(question, (Numeric, Choice)) or question.texts():
         return {tuple(words[i : i + 3]) for i in range(len(words) - 2)}
-    at = [str(place.at) for place in question.body.places().values()]
+    at = [str(place) for place in question.own_places().values()]
     return {tuple(words[i : i + 3]) for i in range(len(words) - 2)} | {tuple(at)}
 
 
@@ -235,9 +243,9 @@ Trick = Callable[[str, list[Option]], list[Option]]
 def _tricks(bank: Bank) -> Iterator[Fault]:
     """Yield ways to beat single-choice questions without understanding them."""
     singles = [
-        (question.prompt, list(question.body.options))
+        (question.prompt, list(question.options))
         for question in bank.questions.values()
-        if isinstance(question.body, Choice) and not question.body.several
+        if isinstance(question, Choice) and not question.several
     ]
     if len(singles) < MIN_FOR_TRICKS:
         return
@@ -309,7 +317,7 @@ def _positions(bank: Bank) -> Iterator[Fault]:
     chance: dict[str, float] = defaultdict(float)
     total = 0
     for question in bank.questions.values():
-        if not isinstance(question.body, Choice) or question.body.several:
+        if not isinstance(question, Choice) or question.several:
             continue
         for seed in range(SEEDS):
             asked = bank.variant(question.id, seed).asked

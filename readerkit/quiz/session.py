@@ -43,7 +43,7 @@ def choose_questions(
     """
     wanted = set(topics)
     allowed = set(bank.questions if among is None else among)
-    draw = Draw(bank.version, "the choice of questions", seed)
+    draw = Draw(bank.rules.version, "the choice of questions", seed)
     piles: dict[str, list[str]] = {}
     for name in draw.shuffled(sorted(allowed & set(bank.questions))):
         question = bank.questions[name]
@@ -96,8 +96,8 @@ class Session:
         now = clock()
         row = SessionRow(
             id=new_id(),
-            phase=bank.phase,
-            bank_version=bank.version,
+            phase=bank.rules.phase,
+            bank_version=bank.rules.version,
             seed=seed,
             mode=mode,
             tries=1 if mode == "exam" else tries,
@@ -126,7 +126,7 @@ class Session:
             ReaderkitError: the bank has changed since, so its variants are others.
         """
         gone = [name for name in row.questions if name not in bank.questions]
-        if row.bank_version != bank.version or gone:
+        if row.bank_version != bank.rules.version or gone:
             raise ReaderkitError(
                 f"session {row.id}: the bank has changed since it began: "
                 "start a new quiz (what was answered is kept)"
@@ -273,7 +273,7 @@ class Session:
                 objective=written.objective,
                 difficulty=written.difficulty,
                 seed=self.row.seed,
-                bank_version=self.bank.version,
+                bank_version=self.bank.rules.version,
                 answer=text,
                 credit=grade.credit,
                 choices=variant.asked.choices,
@@ -296,7 +296,7 @@ class Session:
         questions.
         """
         found = self.outcomes()
-        points = score(found, self.bank.pass_mark)
+        points = score(found, self.bank.rules.pass_mark)
         if not self.is_exam and self.position < len(self.row.questions):
             del points["passed"]
         return {
@@ -376,7 +376,7 @@ def explained(variant: Variant) -> dict[str, Any]:
         "links": [place_values(place) for place in variant.links],
         "references": [
             {**asdict(variant.works[key]), "key": key, "section": section}
-            for key, section in variant.question.references
+            for key, section in variant.question.sections()
         ],
     }
 

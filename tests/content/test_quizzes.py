@@ -129,7 +129,7 @@ def test_numeric_prompt_names_its_convention(name):
     question = bank().questions[name]
     if question.type != "numeric":
         return
-    unit = question.body.unit
+    unit = question.unit
     prompt = question.prompt
     if unit in ("GB", "MB", "GiB"):
         assert "1e9 bytes" in prompt or "2^30 bytes" in prompt
@@ -150,7 +150,7 @@ def test_parametric_questions_have_several_variants():
 @questions()
 def test_no_upstream_text_stands_in_a_question(name):
     question = bank().questions[name]
-    texts = [question.prompt, question.explanation, *question.body.texts()]
+    texts = [question.prompt, question.explanation, *question.texts()]
     for place in bank().variant(name, 0).links:
         long = {line.strip() for line in lines(place) if len(line.strip()) > 50}
         for text in texts:

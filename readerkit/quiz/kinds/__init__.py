@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
-from readerkit.quiz.kinds.base import Asked, Body, Grade, PlaceRef, Remark
-from readerkit.quiz.kinds.choice import Choice
+from readerkit.content.kind import Kind
+from readerkit.quiz.kinds.base import Asked, Grade, PlaceRef, Question, Remark
+from readerkit.quiz.kinds.choice import Multiple, Single
 from readerkit.quiz.kinds.locate import Locate
 from readerkit.quiz.kinds.numeric import Numeric
 from readerkit.quiz.kinds.predict import Predict
@@ -14,18 +14,19 @@ from readerkit.quiz.kinds.sequence import Match, Order
 from readerkit.quiz.kinds.sketch import Sketch
 from readerkit.quiz.kinds.words import Fill, Short
 
-__all__ = ["PARSERS", "Asked", "Body", "Grade", "PlaceRef", "Remark"]
+__all__ = ["QUESTIONS", "Asked", "Grade", "PlaceRef", "Question", "Remark"]
 
-PARSERS: Mapping[str, Callable[[Mapping[str, Any]], Body]] = {
-    "single": Choice.parse,
-    "multiple": Choice.parse,
-    "numeric": Numeric.parse,
-    "order": Order.parse,
-    "match": Match.parse,
-    "fill": Fill.parse,
-    "locate": Locate.parse,
-    "predict": Predict.parse,
-    "sketch": Sketch.parse,
-    "short": Short.parse,
-}
-"""How the own part of a question of each type is read."""
+_ANY: Any = (
+    Single
+    | Multiple
+    | Numeric
+    | Order
+    | Match
+    | Fill
+    | Locate
+    | Predict
+    | Sketch
+    | Short
+)
+
+QUESTIONS: Kind[Question] = Kind("questions", _ANY)

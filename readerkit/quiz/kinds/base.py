@@ -3,30 +3,102 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
+from msgspec import Meta
+
+from readerkit.anchor import Anchor
+from readerkit.content.annotations import Citation
+from readerkit.content.kind import Entry
+from readerkit.errors import Fault, ReaderkitError
+from readerkit.expression import Functions, Number, evaluate
+from readerkit.model import (
+    ONCE,
+    SOME,
+    UNWRITTEN,
+    ConceptId,
+    Formula,
+    Id,
+    Model,
+    Name,
+    Problem,
+    Text,
+    UpstreamName,
+    at_least,
+)
 from readerkit.quiz.draw import Draw
 from readerkit.quiz.scene import AnswerError, Place, Scene
+
+_PARAMETER_KEYS = {"first": "from", "last": "to", "formula": "is"}
 
 WHOLE = 1 - 1e-9
 """Credit that counts as right, whatever binary fractions add up to."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceRef:
+Amount = int | float
+
+
+class PlaceRef(Anchor, frozen=True, kw_only=True):
     """Lines that a question names: an upstream and an anchor, not resolved yet."""
 
-    upstream: str
-    at: Mapping[str, Any]
+    upstream: UpstreamName
 
-    @classmethod
-    def parse(cls, value: Mapping[str, Any]) -> PlaceRef:
-        """Return the reference that a mapping with an upstream and an anchor gives."""
-        at = {key: item for key, item in value.items() if key != "upstream"}
-        return cls(value["upstream"], at)
+
+class Parameter(Model, frozen=True, rename=_PARAMETER_KEYS):
+    """A number that differs from variant to variant."""
+
+    choose: Annotated[tuple[Amount, ...], at_least(2)] = ()
+    first: Amount | None = None
+    last: Amount | None = None
+    step: Amount = 1
+    formula: Formula | None = None
+    significant: Annotated[int, Meta(ge=1, le=9)] | None = None
+    """Digits that a formula's value is rounded to, as it is displayed."""
+
+    def check(self, name: str) -> None:
+        """Hold against each other what says where it comes from.
+
+        Raises:
+            ReaderkitError: not exactly one of: choices, a range, a formula.
+        """
+        ranged = {"from": self.first, "to": self.last}
+        ways = {"choose": self.choose or None, **ranged, "is": self.formula}
+        given = [key for key, value in ways.items() if value is not None]
+        if given not in (["choose"], ["from", "to"], ["is"]):
+            raise ReaderkitError(
+                f"parameter '{name}': got {', '.join(given) or 'nothing'}, "
+                "expected choose, or from and to, or is"
+            )
+        if self.first is not None and not 1 < self._steps() <= 10_000:
+            raise ReaderkitError(
+                f"parameter '{name}': {self.first} to {self.last} by {self.step} has "
+                f"{self._steps()} values, expected 2 to 10,000"
+            )
+
+    def _steps(self) -> int:
+        if self.first is None or self.last is None or self.step <= 0:
+            return 0
+        return int((self.last - self.first) / self.step + 1e-9) + 1
+
+    @property
+    def choices(self) -> tuple[Number, ...]:
+        """What it is drawn from; empty where a formula gives it."""
+        if self.first is None:
+            return self.choose
+        return tuple(self.first + self.step * index for index in range(self._steps()))
+
+    def value(
+        self, draw: Draw, known: Mapping[str, Number], functions: Functions
+    ) -> Number:
+        """Return its value in a variant."""
+        if self.formula is None:
+            return draw.choice(self.choices)
+        number = evaluate(str(self.formula), known, functions)
+        if self.significant:
+            number = float(f"{number:.{self.significant}g}")
+        return int(number) if number == int(number) else number
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +146,51 @@ class Asked(Protocol):
         """Return the key in words."""
 
 
-class Body(ABC):
-    """The part of a question that its type decides, as it was written."""
+class Question(Entry, frozen=True, kw_only=True, tag_field="type"):
+    """Everything that a person wrote about one question; each type adds its own."""
 
-    __slots__ = ()
+    id: Annotated[Id, Meta(description="Unique in the bank; never changes.")]
+    objective: Id
+    concepts: Annotated[tuple[ConceptId, ...], SOME, ONCE]
+    difficulty: Literal[1, 2, 3]
+    prompt: Annotated[Text, Meta(description="{name} shows a parameter.")]
+    explanation: Text
+    parameters: Mapping[Name, Parameter] = {}
+    notes: Annotated[
+        tuple[Id, ...], ONCE, Meta(description="Annotations to read next.")
+    ] = ()
+    code: tuple[PlaceRef, ...] = ()
+    references: tuple[Citation, ...] = ()
+    topic: Annotated[str, UNWRITTEN] = ""
+    """The file it stands in."""
 
-    def places(self) -> dict[str, PlaceRef]:
-        """Return the lines that it names, by slot."""
+    @property
+    def type(self) -> str:
+        """The name of its type."""
+        return str(self.__struct_config__.tag)
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield the first thing that no schema tells."""
+        try:
+            for name, parameter in self.parameters.items():
+                parameter.check(name)
+            self.check()
+        except ReaderkitError as error:
+            yield f"{self.id}: {error}", "", ""
+
+    def check(self) -> None:
+        """Hold its own part against itself; ReaderkitError says what is wrong."""
+
+    def fault(self, what: str, got: str = "", expected: str = "") -> Fault:
+        """Return a fault of this question, at its place."""
+        return self.place.fault(f"{self.id}: {what}", got, expected)
+
+    def own_places(self) -> dict[str, PlaceRef]:
+        """Return the lines that its own part names, by slot."""
         return {}
 
-    def notes(self) -> list[str]:
-        """Return the annotations that it names."""
+    def own_notes(self) -> list[str]:
+        """Return the annotations that its own part names."""
         return []
 
     def formulas(self) -> list[str]:
@@ -92,12 +198,25 @@ class Body(ABC):
         return []
 
     def texts(self) -> list[str]:
-        """Return every text that may hold ``{formulas}``."""
+        """Return every text of its own part that may hold ``{formulas}``."""
         return []
 
-    @abstractmethod
     def ask(self, scene: Scene, draw: Draw) -> Asked:
         """Return the question made concrete."""
+        raise NotImplementedError
+
+    def places(self) -> dict[str, PlaceRef]:
+        """Return every anchor of the question, by slot."""
+        links = {f"code/{i}": each for i, each in enumerate(self.code, 1)}
+        return {**self.own_places(), **links}
+
+    def sections(self) -> list[tuple[str, str]]:
+        """Return the works that it cites, each with a section or an empty string."""
+        return [(cited.key, cited.section) for cited in self.references]
+
+    def all_notes(self) -> list[str]:
+        """Return every annotation that it names."""
+        return list(dict.fromkeys([*self.notes, *self.own_notes()]))
 
 
 def plain(text: str) -> str:

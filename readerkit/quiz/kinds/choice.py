@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta
+
+from readerkit.model import Id, Model, Text, at_least
 from readerkit.quiz.draw import Draw
 from readerkit.quiz.kinds.base import (
-    Body,
     Grade,
     PlaceRef,
+    Question,
     Remark,
     letters,
     read_labels,
@@ -19,39 +21,27 @@ from readerkit.quiz.scene import AnswerError, Place, Scene
 from readerkit.quiz.scoring import coverage_credit
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Model, frozen=True):
     """One answer to choose; a wrong one says why, with the lines that refute it."""
 
-    text: str
-    right: bool
-    why: str
-    note: str
-    at: PlaceRef | None
-
-    @classmethod
-    def parse(cls, value: Mapping[str, Any]) -> Option:
-        """Return the option that an entry gives."""
-        at = PlaceRef.parse(value["at"]) if "at" in value else None
-        why = value.get("why", "").strip()
-        right = value.get("right", False)
-        return cls(value["text"].strip(), right, why, value.get("note", ""), at)
+    text: Text
+    right: bool = False
+    why: Annotated[Text, Meta(description="Why a wrong option is wrong.")] = ""
+    note: Annotated[Id, Meta(description="The annotation whose lines refute it.")] = ""
+    at: Annotated[PlaceRef | None, Meta(description="The lines that refute it.")] = None
 
 
-@dataclass(frozen=True, slots=True)
-class Choice(Body):
+class Choice(Question, frozen=True):
     """Options as they were written."""
 
-    options: tuple[Option, ...]
-    several: bool
+    options: Annotated[tuple[Option, ...], at_least(3, 8)]
 
-    @classmethod
-    def parse(cls, entry: Mapping[str, Any]) -> Choice:
-        """Return the options of an entry."""
-        options = tuple(Option.parse(value) for value in entry["options"])
-        return cls(options, entry["type"] == "multiple")
+    @property
+    def several(self) -> bool:
+        """Whether more than one option is right."""
+        return self.type == "multiple"
 
-    def places(self) -> dict[str, PlaceRef]:
+    def own_places(self) -> dict[str, PlaceRef]:
         """Return the lines that refute options."""
         return {
             f"option/{index}": option.at
@@ -59,7 +49,7 @@ class Choice(Body):
             if option.at
         }
 
-    def notes(self) -> list[str]:
+    def own_notes(self) -> list[str]:
         """Return the annotations that refute options."""
         return [option.note for option in self.options if option.note]
 
@@ -86,6 +76,14 @@ class Choice(Body):
                 )
             )
         return AskedChoice(tuple(shown), self.several)
+
+
+class Single(Choice, frozen=True, tag="single"):
+    """A choice of one."""
+
+
+class Multiple(Choice, frozen=True, tag="multiple"):
+    """A choice of several."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,42 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from readerkit.quiz.draw import Draw
-from readerkit.quiz.kinds.base import Body, Grade, PlaceRef, Remark
+from readerkit.quiz.kinds.base import Grade, PlaceRef, Question, Remark
 from readerkit.quiz.scene import AnswerError, Place, Scene
 
 _LINES = re.compile(r"\s*(?:.*:)?\s*(?:line\s+)?(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Locate(Body):
+class Locate(Question, frozen=True, tag="locate"):
     """The anchor of the key, and of the code that is shown around it."""
 
     at: PlaceRef
-    within: PlaceRef
+    within: PlaceRef | None = None
+    """The key's definition by default."""
 
-    @classmethod
-    def parse(cls, entry: Mapping[str, Any]) -> Locate:
-        """Return the anchors of an entry; shown is the key's definition by default.
-
-        Raises:
-            AnswerError: nothing says what to show around the key.
-        """
-        at = PlaceRef.parse(entry["at"])
-        if "within" in entry:
-            return cls(at, PlaceRef.parse(entry["within"]))
-        if "symbol" not in at.at or set(at.at) == {"file", "symbol"}:
+    def check(self) -> None:
+        """Refuse a key of which nothing says what to show around it."""
+        whole = PlaceRef(self.at.file, self.at.symbol, upstream=self.at.upstream)
+        if self.within is None and (self.at.symbol is None or self.at == whole):
             raise AnswerError("'within' is missing: expected the code to search in")
-        around = {key: at.at[key] for key in ("file", "symbol")}
-        return cls(at, PlaceRef(at.upstream, around))
 
-    def places(self) -> dict[str, PlaceRef]:
+    def own_places(self) -> dict[str, PlaceRef]:
         """Return both."""
-        return {"key": self.at, "within": self.within}
+        at = self.at
+        around = PlaceRef(at.file, at.symbol, upstream=at.upstream)
+        return {"key": at, "within": self.within or around}
 
     def ask(self, scene: Scene, draw: Draw) -> AskedLine:
         """Return the resolved lines."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta
+
+from readerkit.model import Formula, Model, Name, Text
 from readerkit.quiz.draw import Draw
-from readerkit.quiz.kinds.base import Body, Grade, Remark
+from readerkit.quiz.kinds.base import Grade, Parameter, Question, Remark
 from readerkit.quiz.scene import AnswerError, Scene, format_number
 from readerkit.quiz.scoring import within_significant, within_tolerance
 from readerkit.quiz.units import (
@@ -34,11 +37,18 @@ class Tolerance:
     """Digits; where given, the other two do not count."""
 
     @classmethod
-    def parse(cls, value: Mapping[str, Any]) -> Tolerance:
-        """Return the tolerance of an entry: 1% where it names none."""
-        names = ("relative", "absolute", "significant")
-        given = {name: value[name] for name in names if name in value}
-        return cls(**given) if given else cls(relative=DEFAULT_RELATIVE)
+    def of(
+        cls,
+        relative: float | None,
+        absolute: float | None,
+        significant: int | None,
+        *,
+        default: float,
+    ) -> Tolerance:
+        """Return it as it was written; within a share where none of it was."""
+        if relative is absolute is significant is None:
+            return cls(default)
+        return cls(relative or 0.0, absolute or 0.0, significant or 0)
 
     def accepts(self, number: float, key: float) -> bool:
         """Tell whether a number is near enough to the key."""
@@ -60,44 +70,57 @@ class Tolerance:
         return " or ".join(parts) or "exactly"
 
 
-@dataclass(frozen=True, slots=True)
-class Misconception:
+class Misconception(Model, frozen=True):
     """A formula that people use instead, and what to say to them."""
 
-    value: str
-    unit: str
-    says: str
+    value: Formula
+    says: Text
+    unit: Text = ""
+    """That of the answer where it says none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Numeric(Body):
+Relative = Annotated[float, Meta(ge=0, le=0.2)]
+Absolute = Annotated[float, Meta(ge=0)]
+Significant = Annotated[int, Meta(ge=1, le=6)]
+
+
+class NumericAnswer(Model, frozen=True):
+    """The key of a numeric question."""
+
+    value: Formula
+    unit: Text = ""
+    relative: Relative | None = None
+    absolute: Absolute | None = None
+    significant: Significant | None = None
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """How near an answer has to be: 1% where it is not said."""
+        near = (self.relative, self.absolute, self.significant)
+        return Tolerance.of(*near, default=DEFAULT_RELATIVE)
+
+
+class Numeric(Question, frozen=True, tag="numeric"):
     """A formula as it was written."""
 
-    value: str
-    unit: str
-    tolerance: Tolerance
-    misconceptions: tuple[Misconception, ...]
+    answer: NumericAnswer
+    parameters: Mapping[Name, Parameter]
+    misconceptions: tuple[Misconception, ...] = ()
 
-    @classmethod
-    def parse(cls, entry: Mapping[str, Any]) -> Numeric:
-        """Return the key of an entry.
+    def check(self) -> None:
+        """Refuse a unit that is not in the table."""
+        for unit in (self.answer.unit, *(wrong.unit for wrong in self.misconceptions)):
+            find_unit(unit)
 
-        Raises:
-            QuantityError: a unit that is not in the table.
-        """
-        answer = entry["answer"]
-        unit = find_unit(answer.get("unit", ""))
-        wrong = tuple(
-            Misconception(
-                str(each["value"]), find_unit(each.get("unit", unit)), each["says"]
-            )
-            for each in entry.get("misconceptions", ())
-        )
-        return cls(str(answer["value"]), unit, Tolerance.parse(answer), wrong)
+    @property
+    def unit(self) -> str:
+        """The unit of the key, as the table has it."""
+        return find_unit(self.answer.unit)
 
     def formulas(self) -> list[str]:
         """Return the key and what it is mistaken for."""
-        return [self.value, *(wrong.value for wrong in self.misconceptions)]
+        wrong = [str(each.value) for each in self.misconceptions]
+        return [str(self.answer.value), *wrong]
 
     def texts(self) -> list[str]:
         """Return what is said about mistakes."""
@@ -107,12 +130,17 @@ class Numeric(Body):
         """Return the computed key and the computed mistakes."""
         known = tuple(
             (
-                convert(scene.number(wrong.value), wrong.unit, self.unit),
+                convert(
+                    scene.number(str(wrong.value)),
+                    find_unit(wrong.unit) or self.unit,
+                    self.unit,
+                ),
                 scene.text(wrong.says),
             )
             for wrong in self.misconceptions
         )
-        return AskedNumber(scene.number(self.value), self.unit, self.tolerance, known)
+        key = scene.number(str(self.answer.value))
+        return AskedNumber(key, self.unit, self.answer.tolerance, known)
 
 
 @dataclass(frozen=True, slots=True)

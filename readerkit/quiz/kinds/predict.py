@@ -3,76 +3,51 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from readerkit.errors import ReaderkitError
+from readerkit.model import Text
 from readerkit.quiz.draw import Draw
-from readerkit.quiz.facts import (
-    FaultQuery,
-    RecordQuery,
-    ScheduleQuery,
-    answer_schedule,
+from readerkit.quiz.facts import Source, answer_schedule
+from readerkit.quiz.kinds.base import Grade, Question, Remark, plain
+from readerkit.quiz.kinds.numeric import (
+    Absolute,
+    AskedNumber,
+    Relative,
+    Significant,
+    Tolerance,
 )
-from readerkit.quiz.kinds.base import Body, Grade, Remark, plain
-from readerkit.quiz.kinds.numeric import AskedNumber, Tolerance
-from readerkit.quiz.scene import AnswerError, Fact, Scene
+from readerkit.quiz.scene import AnswerError, Scene
 from readerkit.quiz.units import find_unit
 
-Source = RecordQuery | ScheduleQuery | FaultQuery
 
-
-@dataclass(frozen=True, slots=True)
-class Predict(Body):
+class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
     """Where the key comes from, and how an answer looks."""
 
     source: Source
-    unit: str
-    tolerance: Tolerance
-    words: tuple[str, ...]
+    unit: Text = ""
+    words: tuple[Text, ...] = ()
+    relative: Relative | None = None
+    absolute: Absolute | None = None
+    significant: Significant | None = None
 
-    @classmethod
-    def parse(cls, entry: Mapping[str, Any]) -> Predict:
-        """Return the prediction of an entry.
-
-        Raises:
-            ReaderkitError: a source that names not one of record, schedule, fault.
-        """
-        value = entry["from"]
-        source: Source
-        named = {"record", "schedule", "fault"} & set(value)
-        if named == {"record"}:
-            source = RecordQuery.parse(value)
-        elif named == {"schedule"}:
-            source = ScheduleQuery.parse(value)
-        elif named == {"fault"}:
-            source = FaultQuery.parse(value)
-        else:
-            raise ReaderkitError(
-                "'from' must name a record or a schedule or a fault, one of them"
-            )
-        given = {"relative", "absolute", "significant"} & set(entry)
-        exact = Tolerance.parse(entry) if given else Tolerance()
-        unit = find_unit(entry.get("unit", ""))
-        return cls(source, unit, exact, tuple(entry.get("words", ())))
+    def check(self) -> None:
+        """Hold the source against what it can give, and the unit against the table."""
+        self.source.check()
+        find_unit(self.unit)
 
     def formulas(self) -> list[str]:
         """Return the sizes of a schedule."""
-        if isinstance(self.source, ScheduleQuery):
-            return self.source.formulas()
-        return []
+        return self.source.sizes() if self.source.schedule else []
 
     def ask(self, scene: Scene, draw: Draw) -> AskedNumber | AskedWords:
         """Return a number or words to predict."""
-        fact: Fact
-        if isinstance(self.source, ScheduleQuery):
-            fact = answer_schedule(self.source, scene)
-        else:
-            fact = scene.fact()
+        is_drawn = self.source.schedule is not None
+        fact = answer_schedule(self.source, scene) if is_drawn else scene.fact()
         if isinstance(fact, tuple):
             return AskedWords(fact, self.words)
-        return AskedNumber(fact, self.unit, self.tolerance)
+        near = (self.relative, self.absolute, self.significant)
+        return AskedNumber(fact, find_unit(self.unit), Tolerance.of(*near, default=0.0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from readerkit.model import SOME, Count, Model, Text, at_least
 from readerkit.quiz.draw import Draw
-from readerkit.quiz.kinds.base import Body, Grade, Remark, letters
+from readerkit.quiz.kinds.base import Grade, Question, Remark, letters
 from readerkit.quiz.scene import AnswerError, Scene
 from readerkit.quiz.scoring import order_credit
 
 
-@dataclass(frozen=True, slots=True)
-class Order(Body):
+class Order(Question, frozen=True, tag="order"):
     """Items in their right order, and other orders that are right as well."""
 
-    items: tuple[str, ...]
-    valid: tuple[tuple[int, ...], ...]
-    """Positions in ``items``, from 0."""
+    items: Annotated[tuple[Text, ...], at_least(3, 9)]
+    also: Annotated[tuple[tuple[Count, ...], ...], SOME] = ()
 
-    @classmethod
-    def parse(cls, entry: Mapping[str, Any]) -> Order:
-        """Return the order of an entry.
-
-        Raises:
-            AnswerError: another order that does not name each item once.
-        """
-        items = tuple(item.strip() for item in entry["items"])
-        own = tuple(range(len(items)))
-        others = tuple(tuple(n - 1 for n in order) for order in entry.get("also", ()))
-        for order in others:
-            if tuple(sorted(order)) != own:
-                shown = " ".join(str(n + 1) for n in order)
+    def check(self) -> None:
+        """Refuse another order that does not name each item once."""
+        for order in self.also:
+            if sorted(order) != list(range(1, len(self.items) + 1)):
+                shown = " ".join(map(str, order))
                 raise AnswerError(f"'also' has {shown}: expected each item once")
-        return cls(items, (own, *others))
+
+    @property
+    def valid(self) -> tuple[tuple[int, ...], ...]:
+        """Every right order: positions in ``items``, from 0."""
+        others = tuple(tuple(n - 1 for n in order) for order in self.also)
+        return (tuple(range(len(self.items))), *others)
 
     def texts(self) -> list[str]:
         """Return the items."""
@@ -105,32 +100,36 @@ class AskedOrder:
         return f"{numbers}: " + " → ".join(self.items[item] for item in order)
 
 
-@dataclass(frozen=True, slots=True)
-class Match(Body):
+class Pair(Model, frozen=True):
+    """Two sides that belong together."""
+
+    left: Text
+    right: Text
+
+
+class Match(Question, frozen=True, tag="match"):
     """Pairs that belong together, and right sides that belong to nothing."""
 
-    pairs: tuple[tuple[str, str], ...]
-    spare: tuple[str, ...]
-
-    @classmethod
-    def parse(cls, entry: Mapping[str, Any]) -> Match:
-        """Return the pairs of an entry."""
-        pairs = tuple((p["left"].strip(), p["right"].strip()) for p in entry["pairs"])
-        return cls(pairs, tuple(entry.get("spare", ())))
+    pairs: Annotated[tuple[Pair, ...], at_least(3, 9)]
+    spare: tuple[Text, ...] = ()
 
     def texts(self) -> list[str]:
         """Return both sides."""
-        return [side for pair in self.pairs for side in pair] + list(self.spare)
+        return [side for pair in self.pairs for side in (pair.left, pair.right)] + list(
+            self.spare
+        )
 
     def ask(self, scene: Scene, draw: Draw) -> AskedMatch:
         """Return the left sides in order and the right sides mixed."""
-        rights = list(dict.fromkeys([*(right for _, right in self.pairs), *self.spare]))
-        mixed = draw.shuffled(rights)
+        rights = list(
+            dict.fromkeys([*(pair.right for pair in self.pairs), *self.spare])
+        )
+        mixed = draw.shuffled(list(dict.fromkeys(rights)))
         lefts = draw.shuffled(self.pairs)
         return AskedMatch(
-            tuple(scene.text(left) for left, _ in lefts),
+            tuple(scene.text(pair.left) for pair in lefts),
             tuple(scene.text(right) for right in mixed),
-            tuple(mixed.index(right) for _, right in lefts),
+            tuple(mixed.index(pair.right) for pair in lefts),
         )
 
 

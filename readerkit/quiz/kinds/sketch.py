@@ -5,112 +5,109 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import to_builtins
 
 from readerkit.errors import ReaderkitError
+from readerkit.model import SOME, Formula, Model, Name, Text, at_least
 from readerkit.quiz.draw import Draw
-from readerkit.quiz.kinds.base import Body, Grade, Remark, plain
+from readerkit.quiz.kinds.base import Grade, Question, Remark, plain
 from readerkit.quiz.layout import rank_groups
 from readerkit.quiz.scene import AnswerError, Scene, format_number
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Model, frozen=True):
     """One key of the grid, by what it is: a word, a shape, a number or groups."""
 
-    kind: str
-    value: Any
+    word: Text | None = None
+    shape: Annotated[tuple[Formula, ...], SOME] | None = None
+    number: Formula | None = None
+    groups: Name | None = None
 
-    @classmethod
-    def parse(cls, value: Mapping[str, Any]) -> Cell:
-        """Return the cell of an entry.
-
-        Raises:
-            ReaderkitError: not exactly one kind of key.
-        """
-        if len(value) != 1:
-            got = ", ".join(value) or "nothing"
+    def check(self) -> None:
+        """Refuse another number of keys than one."""
+        given = list(to_builtins(self))
+        if len(given) != 1:
             raise ReaderkitError(
-                f"a cell: got {got}, expected one of word, shape, number, groups"
+                f"a cell: got {', '.join(given) or 'nothing'}, "
+                "expected one of word, shape, number, groups"
             )
-        [(kind, content)] = value.items()
-        if kind == "shape":
-            content = tuple(str(formula) for formula in content)
-        return cls(kind, str(content) if kind == "number" else content)
+
+    @property
+    def kind(self) -> str:
+        """Which of them it is."""
+        return str(next(iter(to_builtins(self))))
 
     def formulas(self) -> list[str]:
         """Return the formulas behind it."""
-        if self.kind == "shape":
-            return list(self.value)
-        return [self.value] if self.kind == "number" else []
+        number = () if self.number is None else (self.number,)
+        return [str(formula) for formula in (*(self.shape or ()), *number)]
 
 
-@dataclass(frozen=True, slots=True)
-class Sketch(Body):
+class SketchRow(Model, frozen=True):
+    """A row of the grid."""
+
+    label: Text
+    cells: tuple[Cell, ...]
+
+
+class Sketch(Question, frozen=True, tag="sketch"):
     """The grid as it was written."""
 
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
-    words: tuple[str, ...]
-    layout: Mapping[str, str]
+    columns: Annotated[tuple[Text, ...], SOME]
+    rows: Annotated[tuple[SketchRow, ...], at_least(2)]
+    words: tuple[Text, ...] = ()
+    layout: Mapping[str, Formula] = {}
     """Sizes of the parallel axes, the fastest first, for cells with groups."""
 
-    @classmethod
-    def parse(cls, entry: Mapping[str, Any]) -> Sketch:
-        """Return the grid of an entry.
-
-        Raises:
-            ReaderkitError: rows of another width, or a word that is not offered.
-        """
-        columns = tuple(entry["columns"])
-        words = tuple(entry.get("words", ()))
-        layout = {axis: str(size) for axis, size in entry.get("layout", {}).items()}
-        rows = []
-        for row in entry["rows"]:
-            cells = tuple(Cell.parse(cell) for cell in row["cells"])
-            if len(cells) != len(columns):
+    def check(self) -> None:
+        """Refuse rows of another width, and a word that is not offered."""
+        for row in self.rows:
+            if len(row.cells) != len(self.columns):
                 raise ReaderkitError(
-                    f"row '{row['label']}': got {len(cells)} cells, "
-                    f"expected {len(columns)}"
+                    f"row '{row.label}': got {len(row.cells)} cells, "
+                    f"expected {len(self.columns)}"
                 )
-            for cell in cells:
-                known = {"word": words, "groups": tuple(layout)}.get(cell.kind)
-                if known is not None and cell.value not in known:
+            for cell in row.cells:
+                cell.check()
+                offered = {"word": self.words, "groups": tuple(self.layout)}
+                value = cell.word or cell.groups
+                if value is not None and value not in offered[cell.kind]:
                     raise ReaderkitError(
-                        f"row '{row['label']}': got {cell.kind} '{cell.value}', "
-                        f"expected one of {', '.join(known) or 'none'}"
+                        f"row '{row.label}': got {cell.kind} '{value}', "
+                        f"expected one of {', '.join(offered[cell.kind]) or 'none'}"
                     )
-            rows.append((row["label"], cells))
-        return cls(columns, tuple(rows), words, layout)
 
     def formulas(self) -> list[str]:
         """Return the sizes in cells and of the layout."""
-        cells = [cell for _, row in self.rows for cell in row]
-        return [f for cell in cells for f in cell.formulas()] + [*self.layout.values()]
+        cells = [cell for row in self.rows for cell in row.cells]
+        sizes = map(str, self.layout.values())
+        return [f for cell in cells for f in cell.formulas()] + [*sizes]
 
     def texts(self) -> list[str]:
         """Return the labels of rows and columns."""
-        return [*self.columns, *(label for label, _ in self.rows)]
+        return [*self.columns, *(row.label for row in self.rows)]
 
     def ask(self, scene: Scene, draw: Draw) -> AskedSketch:
         """Return the grid with every key computed."""
-        sizes = {axis: scene.whole(size) for axis, size in self.layout.items()}
+        sizes = {axis: scene.whole(str(size)) for axis, size in self.layout.items()}
         rows = [
-            (scene.text(label), tuple(_key(cell, scene, sizes) for cell in cells))
-            for label, cells in self.rows
+            (scene.text(row.label), tuple(_key(c, scene, sizes) for c in row.cells))
+            for row in self.rows
         ]
-        kinds = tuple(cell.kind for cell in self.rows[0][1])
+        kinds = tuple(cell.kind for cell in self.rows[0].cells)
         return AskedSketch(self.columns, tuple(rows), self.words, kinds)
 
 
 def _key(cell: Cell, scene: Scene, sizes: Mapping[str, int]) -> str:
-    if cell.kind == "shape":
-        return "x".join(str(scene.whole(formula)) for formula in cell.value)
-    if cell.kind == "number":
-        return format_number(scene.number(cell.value)).replace(",", "")
-    if cell.kind == "groups":
-        return _groups_text(rank_groups(sizes, cell.value))
-    return str(cell.value)
+    if cell.shape is not None:
+        return "x".join(str(scene.whole(formula)) for formula in cell.formulas())
+    if cell.number is not None:
+        return format_number(scene.number(str(cell.number))).replace(",", "")
+    if cell.groups is not None:
+        return _groups_text(rank_groups(sizes, cell.groups))
+    return cell.word or ""
 
 
 def _groups_text(groups: tuple[tuple[int, ...], ...]) -> str:

@@ -3,41 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from readerkit.model import SOME, Model, Text, at_least
 from readerkit.quiz.draw import Draw
-from readerkit.quiz.kinds.base import Body, Grade, Remark, plain
+from readerkit.quiz.kinds.base import Grade, Question, Remark, plain
 from readerkit.quiz.scene import AnswerError, Scene
 
 MARKS = "::"
 """Parts the reader's own marks from the text of a short answer: ``1 3 :: text``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fill(Body):
+class Mistake(Model, frozen=True):
+    """A word that is often put into the gap, and what to say to it."""
+
+    text: Text
+    says: Text
+
+
+class Fill(Question, frozen=True, tag="fill"):
     """A gap, what is right in it, and what is often put there instead."""
 
-    accept: tuple[str, ...]
-    mistakes: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def parse(cls, entry: Mapping[str, Any]) -> Fill:
-        """Return the gap of an entry."""
-        mistakes = entry.get("mistakes", ())
-        return cls(
-            tuple(entry["accept"]), tuple((m["text"], m["says"]) for m in mistakes)
-        )
+    accept: Annotated[tuple[Text, ...], SOME]
+    mistakes: tuple[Mistake, ...] = ()
 
     def texts(self) -> list[str]:
         """Return words and remarks."""
-        return [*self.accept, *(part for mistake in self.mistakes for part in mistake)]
+        return [
+            *self.accept,
+            *(part for each in self.mistakes for part in (each.text, each.says)),
+        ]
 
     def ask(self, scene: Scene, draw: Draw) -> AskedFill:
         """Return the gap with its numbers filled in."""
         accept = tuple(scene.text(word) for word in self.accept)
-        mistakes = tuple((scene.text(w), scene.text(says)) for w, says in self.mistakes)
+        mistakes = tuple(
+            (scene.text(each.text), scene.text(each.says)) for each in self.mistakes
+        )
         return AskedFill(accept, mistakes)
 
 
@@ -86,17 +89,11 @@ def _name(text: str) -> str:
     return re.sub(r"^\.|(\(\s*\))?\s*:?$", "", plain(text))
 
 
-@dataclass(frozen=True, slots=True)
-class Short(Body):
+class Short(Question, frozen=True, tag="short"):
     """A question in whose answer certain points count."""
 
-    rubric: tuple[str, ...]
-    model: str
-
-    @classmethod
-    def parse(cls, entry: Mapping[str, Any]) -> Short:
-        """Return rubric and model answer of an entry."""
-        return cls(tuple(entry["rubric"]), entry["model"].strip())
+    rubric: Annotated[tuple[Text, ...], at_least(2)]
+    model: Text
 
     def texts(self) -> list[str]:
         """Return the points and the model answer."""

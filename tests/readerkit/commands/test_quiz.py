@@ -14,10 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import jsonschema_rs
 import pytest
 
 from readerkit.commands.quiz_files import Shelf, open_history
 from readerkit.render.html.addresses import source_page
+from readerkit.yaml_tree import parse_yaml
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT, Result, run, run_process, write_files
 from tests.readerkit.quiz.sample import BANK, QUESTIONS
@@ -621,7 +623,12 @@ def test_lint_fails_where_an_anchor_is_gone(book, capsys):
 
 def test_schema_is_one_for_editors(capsys):
     schema = json.loads(run(capsys, "quiz", "lint", "--schema").out)
-    assert "collectives" in str(schema["items"]["properties"]["concepts"])
+    validator = jsonschema_rs.Draft202012Validator(schema)
+    question = parse_yaml(QUESTIONS.encode(), "all.yaml").value[0]
+    known = {**question, "concepts": ["collectives"], "references": []}
+    assert validator.is_valid([known])
+    assert not validator.is_valid([{**known, "concepts": ["collective"]}])
+    assert not validator.is_valid([{**known, "type": "numeric"}])
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[", '{"format": 9}', "\0"])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from readerkit.content.read import read_document
+from readerkit.quiz.bank import BANK as BANK_KIND
 from readerkit.quiz.bank import Bank, parse_bank
+from readerkit.quiz.kinds import QUESTIONS as QUESTION_KIND
 from readerkit.quiz.scene import Keys, Place, Work
-from readerkit.quiz_schema import BANK as BANK_KIND
-from readerkit.quiz_schema import QUESTIONS as QUESTION_KIND
 
 BANK = """\
 phase: 7
@@ -149,14 +149,13 @@ KEYS = Keys(
 
 
 def documents(questions: str = QUESTIONS, bank: str = BANK, name: str = "all.yaml"):
-    return [
-        ("bank.yaml", read_document(bank.encode(), "quizzes/7/bank.yaml", BANK_KIND)),
-        (name, read_document(questions.encode(), f"quizzes/7/{name}", QUESTION_KIND)),
-    ]
+    head = read_document(bank.encode(), "quizzes/7/bank.yaml", BANK_KIND)
+    topic = read_document(questions.encode(), f"quizzes/7/{name}", QUESTION_KIND)
+    return head, {name.removesuffix(".yaml"): topic}
 
 
 def sample_bank(questions: str = QUESTIONS, keys: Keys = KEYS, **functions) -> Bank:
-    return parse_bank(documents(questions), functions, keys)
+    return parse_bank(*documents(questions), functions, keys)
 
 
 def asked(name: str, seed: int = 0, questions: str = QUESTIONS):

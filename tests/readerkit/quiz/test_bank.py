@@ -11,7 +11,7 @@ from tests.readerkit.quiz.sample import BANK, QUESTIONS, documents, sample_bank
 
 def faults(questions: str = QUESTIONS, bank: str = BANK) -> list[str]:
     with pytest.raises(ContentError) as caught:
-        parse_bank(documents(questions, bank), {}, sample_bank().keys)
+        parse_bank(*documents(questions, bank), {}, sample_bank().keys)
     return str(caught.value).splitlines()
 
 
@@ -26,7 +26,12 @@ def faults(questions: str = QUESTIONS, bank: str = BANK) -> list[str]:
         ("prompt: Why?", "promt: Why?", "promt: Why?", "unknown key: got 'promt'"),
         ("unit: GB", "unit: gigs", "- id: bytes", "unknown unit 'gigs'"),
         ("  items: [f", "  accept: [f", "- id: steps", "missing key 'items'"),
-        ("  accept: [", "  items: [a, b, c]\n  accept: [", "items: [a", "belong"),
+        (
+            "  accept: [",
+            "  items: [a, b, c]\n  accept: [",
+            "items: [a",
+            "unknown key: got 'items'",
+        ),
         (', code: "g(...)"', "", "- id: line", "'within' is missing"),
         ("schedule: 1f1b", "plan: 1f1b", "plan: 1f1b", "unknown key: got 'plan'"),
         ("schedule: 1f1b, ", "", "- id: row", "a record or a schedule or a fault"),
@@ -62,7 +67,7 @@ def test_every_fault_of_every_file_is_told_at_once():
 def test_yaml_that_builds_things_is_refused():
     with pytest.raises(ContentError, match="a tag"):
         parse_bank(
-            documents(QUESTIONS.replace("A view", "!!python/x A view")), {}, None
+            *documents(QUESTIONS.replace("A view", "!!python/x A view")), {}, None
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec import structs
 
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.history import History, timestamp
@@ -224,8 +225,10 @@ def test_quiz_over_a_changed_bank_is_not_resumed(history, clock):
     session = start(history, clock, "gap", "row")
     session.answer("no_sync")
     row = history.unfinished(7)
+    bank = sample_bank()
+    changed = replace(bank, rules=structs.replace(bank.rules, version=2))
     with pytest.raises(ReaderkitError, match="bank has changed"):
-        Session.resume(replace(sample_bank(), version=2), history, row, clock=clock)
+        Session.resume(changed, history, row, clock=clock)
 
 
 def test_answer_from_two_places_counts_once(history, clock):
