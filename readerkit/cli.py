@@ -10,8 +10,10 @@ import sys
 from collections.abc import Sequence
 
 import click
+from click.shell_completion import CompletionItem
 
 from readerkit import __version__
+from readerkit.commands.groups import NamingGroup
 from readerkit.errors import ReaderkitError
 
 # A command is imported when it is run: all of them take longer than most of them work.
@@ -22,6 +24,7 @@ _COMMANDS = {
     "budget": ("budget", "Nothing that costs money starts past its ceiling."),
     "cache": ("cache", "The fetched source: where, how large, verify, remove."),
     "compare": ("compare", "A mini beside its upstream: losses, collectives, bytes."),
+    "completion": ("completion", "Complete names in your shell."),
     "estimate": (
         "estimate",
         "Memory, communication, bubble, FLOPs, plan: with formulas.",
@@ -29,6 +32,7 @@ _COMMANDS = {
     "fetch": ("fetch", "Bring each UPSTREAM, or all, and verify every file."),
     "lab": ("lab", "The labs: pages, measurements, checks."),
     "note": ("note", "Write a note of your own on FILE:LINES."),
+    "path": ("path", "The reading paths: what to read, and what comes next."),
     "progress": ("progress", "The definition of done, each line with its evidence."),
     "quiz": ("quiz", "Ask, mark and explain: quiz 35."),
     "review": ("review", "Mark notes as reviewed against the code as it is now."),
@@ -41,7 +45,7 @@ _COMMANDS = {
 }
 
 
-class _LateCommands(click.Group):
+class _LateCommands(NamingGroup):
     """A group that knows its commands by name before they are imported."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -53,6 +57,16 @@ class _LateCommands(click.Group):
             module = importlib.import_module(f"readerkit.commands.{name}")
             self.add_command(getattr(module, name), cmd_name)
         return self.commands.get(cmd_name)
+
+    def shell_complete(
+        self, ctx: click.Context, incomplete: str
+    ) -> list[CompletionItem]:
+        found = [
+            CompletionItem(name, help=says)
+            for name, (_, says) in _COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
@@ -83,8 +97,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _prepare_streams()
     try:
         # Click returns the code of its own exits, and a command's None.
+        # Click takes None for: as the output is.
+        color = False if os.environ.get("NO_COLOR") else None
         code = (
-            cli.main(args=arguments, prog_name="readerkit", standalone_mode=False) or 0
+            cli.main(
+                args=arguments,
+                prog_name="readerkit",
+                standalone_mode=False,
+                color=color,
+            )
+            or 0
         )
     except click.exceptions.Exit as error:
         code = error.exit_code
@@ -101,7 +123,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain(str(error))
         code = 1
     except Exception as error:
-        code = _unexpected(error)
+        # Where a shell asks for names, a traceback would land in the line being typed.
+        code = 0 if "_READERKIT_COMPLETE" in os.environ else _unexpected(error)
     sys.exit(code)
 
 

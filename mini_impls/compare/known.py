@@ -6,7 +6,10 @@ Each is imported when it is asked for: an upstream can take a second to import.
 from importlib import import_module
 
 from mini_impls.compare.sides import Comparison
+from readerkit.choosing import choose
 
+UPSTREAMS = {"fsdp1": "fsdp1", "fsdp2": "fully_shard"}
+"""What people call an upstream."""
 ALIASES = {"tp": "tensor_parallel", "sp": "sequence_parallel", "pp": "pipeline"}
 
 MODULES = {
@@ -39,7 +42,7 @@ def of_mini(mini: str) -> tuple[Comparison, ...]:
 def find(mini: str, upstream: str | None = None) -> Comparison:
     """Return the comparison of a mini with an upstream, by default its first.
 
-    Raises ValueError where there is none; the message names those there are.
+    Raises ValueError or ReaderkitError where there is none; the message names them.
     """
     name = ALIASES.get(mini, mini)
     if name not in MODULES:
@@ -49,7 +52,4 @@ def find(mini: str, upstream: str | None = None) -> Comparison:
     found = {each.upstream: each for each in of_mini(name)}
     if upstream is None:
         return next(iter(found.values()))
-    if upstream not in found:
-        names = ", ".join(found)
-        raise ValueError(f"{name} is not compared with {upstream!r}, but with {names}")
-    return found[upstream]
+    return found[choose(f"upstream of {name}", upstream, found, aliases=UPSTREAMS)]

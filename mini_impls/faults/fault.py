@@ -12,6 +12,7 @@ from pathlib import Path
 
 import mini_impls
 from readerkit.anchors import Anchor, SourceFile, Span, resolve
+from readerkit.choosing import choose
 
 MINIS_ROOT = Path(mini_impls.__file__).resolve().parent.parent
 
@@ -139,13 +140,13 @@ def install(path: Path) -> None:
 
 
 def find(faults: Sequence[Fault], mini: str, name: str) -> Fault:
-    """Return one fault; ValueError names those there are."""
-    of_mini = [fault for fault in faults if fault.mini == mini]
-    for fault in of_mini:
-        if fault.name == name:
-            return fault
+    """Return one fault, by its name or by how it alone begins.
+
+    Raises:
+        ReaderkitError: no such fault; the message names those there are.
+    """
+    of_mini = {fault.name: fault for fault in faults if fault.mini == mini}
     if not of_mini:
         minis = ", ".join(dict.fromkeys(fault.mini for fault in faults))
         raise ValueError(f"{mini} has no faults: got {mini!r}, expected one of {minis}")
-    names = ", ".join(fault.name for fault in of_mini)
-    raise ValueError(f"{mini} has no fault {name!r}: expected one of {names}")
+    return of_mini[choose(f"fault of {mini}", name, of_mini)]

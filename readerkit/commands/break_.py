@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from readerkit.commands.completing import names
 from readerkit.commands.minis import run_module, spelt_out
 from readerkit.commands.options import book_option
 
@@ -20,6 +21,7 @@ from readerkit.commands.options import book_option
     metavar="[MINI [FAULT]] [OPTIONS]...",
     nargs=-1,
     type=click.UNPROCESSED,
+    shell_complete=names("faulty"),
 )
 @book_option
 def break_(arguments: tuple[str, ...], book: Path | None) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from readerkit.commands.groups import NamingGroup
 from readerkit.commands.options import json_option
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT_RECORD = Path("experiments") / "35-cloud-budget.md"
 
 
-@click.group(short_help="Nothing that costs money starts past its ceiling.")
+@click.group(
+    cls=NamingGroup, short_help="Nothing that costs money starts past its ceiling."
+)
 def budget() -> None:
     """Price a job, run it under a ceiling and a time limit, and keep the ledger.
 

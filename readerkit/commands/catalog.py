@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from readerkit.choosing import choose
 from readerkit.content.catalog import HARDWARE, MODELS
 from readerkit.content.kind import E, Kind
 from readerkit.errors import ContentError, EstimateError, ReaderkitError
-from readerkit.estimate.checks import check_choice
 from readerkit.estimate.hardware import Cluster, Gpu
 from readerkit.estimate.shape import Shape
 
@@ -58,10 +58,10 @@ def find_gpu(name: str) -> Gpu:
     """Return a GPU that ships.
 
     Raises:
-        EstimateError: no such GPU; the message names the near ones.
+        ReaderkitError: no such GPU; the message names the near ones.
     """
     gpus = load_gpus()
-    return gpus[check_choice("GPU", name.lower(), gpus)]
+    return gpus[choose("GPU", name, gpus)]
 
 
 def find_cluster(name: str) -> Cluster:
@@ -72,7 +72,7 @@ def find_cluster(name: str) -> Cluster:
     """
     if not _is_file(name):
         clusters = load_clusters()
-        return clusters[check_choice("cluster", name.lower(), clusters)]
+        return clusters[choose("cluster", name, clusters)]
     value = read_catalog(Path(name), HARDWARE)
     own = {key: Gpu.parse(key, entry) for key, entry in value.get("gpus", {}).items()}
     clusters = _clusters(value, load_gpus() | own)
@@ -91,7 +91,7 @@ def find_model(name: str) -> dict[str, Any]:
     """
     if not _is_file(name):
         models = read_catalog(shipped("models.yaml"), MODELS)
-        return dict(models[check_choice("model", name.lower(), models)]["shape"])
+        return dict(models[choose("model", name, models)]["shape"])
     models = read_catalog(Path(name), MODELS)
     if len(models) != 1:
         raise EstimateError(

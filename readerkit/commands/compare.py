@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.minis import named, one_of, run_module
+from readerkit.commands.completing import names
+from readerkit.commands.mini_names import SAYS, one_of
+from readerkit.commands.minis import named, run_module
 from readerkit.commands.options import book_option, own_help_option
+from readerkit.errors import ReaderkitError
 
 if TYPE_CHECKING:
     from readerkit.content.annotations import Comparison
@@ -20,8 +26,16 @@ if TYPE_CHECKING:
     context_settings={"ignore_unknown_options": True},
     add_help_option=False,
 )
-@click.argument("mini", metavar="MINI", required=False)
-@click.argument("options", metavar="[OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
+@click.argument(
+    "mini", metavar="MINI", required=False, shell_complete=names("compared")
+)
+@click.argument(
+    "options",
+    metavar="[OPTIONS]...",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    shell_complete=names("beside"),
+)
 @own_help_option
 @book_option
 def compare(
@@ -44,8 +58,11 @@ def compare(
     from readerkit.commands.library import open_library
 
     there_are = open_library(book).book.comparisons.values()
+    if not there_are:
+        raise ReaderkitError(f"{book}: this book compares nothing: no comparisons.yaml")
     if mini is None:
-        click.echo(listed(there_are))
+        wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        click.echo(listed(there_are, wide))
         return
     arguments = [one_of(list(dict.fromkeys(c.mini for c in there_are)), mini), *options]
     if book is not None:
@@ -55,8 +72,24 @@ def compare(
     run_module("mini_impls.compare", arguments, command="readerkit compare")
 
 
-def listed(comparisons: Iterable[Comparison]) -> str:
-    """Return what to type for each comparison, and what it holds side by side."""
-    typed = {f"{c.mini} --upstream {c.upstream}": c.title for c in comparisons}
-    width = max(map(len, typed), default=0)
-    return "\n".join(f"{what:{width}}  {title}" for what, title in typed.items())
+def listed(comparisons: Iterable[Comparison], width: int | None = None) -> str:
+    """Return what to type for each comparison, and what it holds side by side.
+
+    With a width, that of a terminal: mini by mini, each with what it is.
+    """
+    rows: list[str] = []
+    mini = ""
+    for each in comparisons:
+        typed = f"{each.mini} --upstream {each.upstream}"
+        if width is None:
+            rows.append(f"{typed}\t{each.title}")
+            continue
+        if each.mini != mini:
+            mini = each.mini
+            rows += textwrap.wrap(f"{mini}: {SAYS.get(mini, '')}", width)
+        rows += [f"  {typed}", *_indented(each.title, width)]
+    return "\n".join(rows)
+
+
+def _indented(text: str, width: int) -> list[str]:
+    return [f"      {row}" for row in textwrap.wrap(text, max(width - 6, 10))]

@@ -10,10 +10,14 @@ from readerkit.commands.estimate_flops import flops
 from readerkit.commands.estimate_memory import memory
 from readerkit.commands.estimate_options import print_json
 from readerkit.commands.estimate_plan import lint, plan
+from readerkit.commands.groups import NamingGroup
 from readerkit.commands.options import json_option
 
 
-@click.group(short_help="Memory, communication, bubble, FLOPs, plan: with formulas.")
+@click.group(
+    cls=NamingGroup,
+    short_help="Memory, communication, bubble, FLOPs, plan: with formulas.",
+)
 def estimate() -> None:
     """Arithmetic with names: each number says its formula, convention and source.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from readerkit.commands.completing import names
 from readerkit.commands.estimate_options import (
     COUNT,
     EstimateCommand,
@@ -30,7 +31,12 @@ from readerkit.commands.options import json_option
     "--attention", default="full", help="full (default, as the papers) or causal: half."
 )
 @click.option("--gpus", type=COUNT, help="How many work on the step.")
-@click.option("--gpu", metavar="NAME", help="Which, for its peak: h100-80gb.")
+@click.option(
+    "--gpu",
+    metavar="NAME",
+    help="Which, for its peak: h100-80gb.",
+    shell_complete=names("gpus"),
+)
 @click.option("--peak-tflops", type=float, help="Instead of --gpu.")
 @click.option("--step-s", type=float, help="A measured step: gives MFU and HFU.")
 @click.option("--mfu", type=float, help="An expected MFU: gives the time.")

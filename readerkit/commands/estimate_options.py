@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from readerkit.commands.completing import names
 from readerkit.commands.printing import tell
 
 if TYPE_CHECKING:
@@ -128,7 +129,9 @@ _SIZES = {
 }
 MODEL_HELP = "A model that ships, or FILE.yaml; readerkit estimate list shows all."
 model_options = options(
-    click.option("--model", metavar="NAME", help=MODEL_HELP),
+    click.option(
+        "--model", metavar="NAME", help=MODEL_HELP, shell_complete=names("models")
+    ),
     *(
         click.option(f"--{name.replace('_', '-')}", type=COUNT, help=text)
         for name, text in _SIZES.items()
@@ -330,7 +333,12 @@ def _left_for_dp(gpus: Number, values: dict[str, Any]) -> int | None:
 # --- a GPU, and what is printed -------------------------------------------------------
 
 gpu_options = options(
-    click.option("--gpu", metavar="NAME", help="A GPU that ships, such as h100-80gb."),
+    click.option(
+        "--gpu",
+        metavar="NAME",
+        help="A GPU that ships, such as h100-80gb.",
+        shell_complete=names("gpus"),
+    ),
     click.option("--gpu-memory", type=SIZE, help="Instead of --gpu: 80GB."),
     click.option(
         "--reserve",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from readerkit.commands.completing import names
 from readerkit.commands.estimate_options import (
     COUNT,
     SIZE,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 cluster_options = options(
     click.option(
         "--cluster",
+        shell_complete=names("clusters"),
         metavar="NAME",
         default="dgx-h100",
         help="A cluster that ships (default dgx-h100), or FILE.yaml.",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from readerkit.commands.completing import names
 from readerkit.commands.options import book_option, json_option
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Bring each UPSTREAM, or all, and verify every file.")
-@click.argument("upstreams", metavar="[UPSTREAM]...", nargs=-1)
+@click.argument(
+    "upstreams", metavar="[UPSTREAM]...", nargs=-1, shell_complete=names("upstreams")
+)
 @click.option(
     "--source",
     metavar="git|installed|package|PATH",

@@ -21,6 +21,7 @@ from readerkit.commands.library import Library, note_progress, save_lock
 from readerkit.content.annotations import Annotation, Concept
 from readerkit.content.translations import Translation
 from readerkit.errors import ContentError, Fault, LockError, ReaderkitError
+from readerkit.typed import typed
 from readerkit.upstreams import Upstream
 from readerkit.wording import counted
 
@@ -128,7 +129,7 @@ class Report:
             said += [
                 *rows,
                 f"anchors and lock differ in {places}: look at each, then "
-                "readerkit annotate --update-lock",
+                + typed("annotate", "--update-lock"),
             ]
         if self.unreviewed:
             said += [str(ContentError(self.unreviewed))]
@@ -194,8 +195,10 @@ def _check_notes(
         fault = note.place.fault(line) if note else Fault(lock, 1, 1, line)
         report.differences.append(fault)
     if strict:
-        what = "not reviewed against this code: readerkit review"
-        report.unreviewed += [a.place.fault(f"{a.id}: {what} {a.id}") for a in unread]
+        what = "not reviewed against this code"
+        report.unreviewed += [
+            a.place.fault(f"{a.id}: {what}: {typed('review', a.id)}") for a in unread
+        ]
     return notes
 
 
@@ -261,13 +264,13 @@ def _print_upstream(result: dict[str, Any]) -> None:
     if unread:
         first = ", ".join(unread[:MAX_LISTED])
         more = len(unread) - MAX_LISTED
-        rest = f" and {more} more: readerkit annotate {name}" if more > 0 else ""
+        rest = f" and {more} more: {typed('annotate', name)}" if more > 0 else ""
         click.echo(f"  not reviewed against this code yet: {first}{rest}")
     behind = result["translations_to_check"]
     _print_behind(behind[:MAX_LISTED])
     if len(behind) > MAX_LISTED:
         others = counted(len(behind) - MAX_LISTED, "more translation")
-        click.echo(f"  {others}: readerkit annotate {name} --check --json")
+        click.echo(f"  {others}: {typed('annotate', name, '--check', '--json')}")
 
 
 def _print_behind(behind: list[dict[str, str]]) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.options import book_option, json_option
+from readerkit.commands.completing import names
+from readerkit.commands.options import book_option, json_option, say_shipped_only
 from readerkit.errors import ContentError, ReaderkitError
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ TOPIC = "lab-03"
     short_help="The labs: pages, measurements, checks.",
     context_settings={"ignore_unknown_options": True},
 )
-@click.argument("number", required=False, metavar="[NUMBER]")
+@click.argument(
+    "number", required=False, metavar="[NUMBER]", shell_complete=names("labs")
+)
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--run", "action", flag_value="run", help="Measure, and write the result."
@@ -64,6 +67,8 @@ def lab(
     """
     from readerkit.labs.lab import LABS
 
+    if book is not None and action != "check":
+        say_shipped_only("labs", book)
     if options and action != "run":
         raise click.UsageError(f"unexpected argument: {options[0]}")
     if number is None:

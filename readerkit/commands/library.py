@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from readerkit.book import Book, Remember, Sources, check_mirrors, resolve_each
+from readerkit.choosing import choose
 from readerkit.commands.folders import (
     PACKAGE,
     cache_folder,
@@ -26,6 +27,7 @@ from readerkit.errors import ContentError, Fault, ReaderkitError
 from readerkit.git_names import TreePath
 from readerkit.reading import BookFile, read_book
 from readerkit.render.visible import visible
+from readerkit.typed import typed
 from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.folder import serve_below
 from readerkit.upstreams.provenance import Provenance, read_provenance
@@ -63,10 +65,7 @@ class Library:
         Raises:
             ReaderkitError: no such upstream; the message names those there are.
         """
-        if name in self.book.upstreams:
-            return self.book.upstreams[name]
-        known = ", ".join(self.book.upstreams)
-        raise ReaderkitError(f"unknown upstream: got '{name}', expected one of {known}")
+        return self.book.upstreams[choose("upstream", name, self.book.upstreams)]
 
     def folders(self) -> dict[str, Sources]:
         """Return the upstreams that are read where they stand, by name."""
@@ -97,7 +96,7 @@ class Library:
         raise ReaderkitError(
             f"{self.root / 'annotations' / upstream.name}.lock: got {got}, expected "
             f"one of the pinned commit {upstream.commit}; make it with "
-            f"readerkit fetch {upstream.name} --update-lock"
+            + typed("fetch", upstream.name, "--update-lock")
         )
 
     def sources(self, upstream: Upstream, remember: Remember | None = None) -> Sources:

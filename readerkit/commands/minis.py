@@ -10,17 +10,13 @@ from pathlib import Path
 
 import click
 
+from readerkit.commands.mini_names import SAYS, one_of
+from readerkit.commands.options import say_shipped_only
 from readerkit.commands.processes import run_to_its_end
 from readerkit.errors import ReaderkitError
 
-ALIASES = {
-    "tp": "tensor_parallel",
-    "sp": "sequence_parallel",
-    "pp": "pipeline",
-}
 TORCH = ("torch==2.13.0", "numpy>=1.26", "packaging>=24.2", "safetensors>=0.5")
 """The extra ``torch`` of pyproject.toml: what minis and comparisons run on."""
-_SHARED = {"__init__", "failures", "launch", "limits", "model", "traffic"}
 
 
 def named(mini: str | None, wants_help: bool) -> str:
@@ -35,33 +31,14 @@ def named(mini: str | None, wants_help: bool) -> str:
 
 
 def spelt_out(mini: str, book: Path | None) -> str:
-    """Return the module's name of a mini.
+    """Return the module's name of a mini: of those that ship, whatever the book.
 
     Raises:
         ReaderkitError: no such mini; the message names those there are.
     """
-    from readerkit.book import MINIS
-    from readerkit.commands.library import open_library
-
-    library = open_library(book)
-    files = library.sources(library.upstream(MINIS)).paths
-    return one_of(sorted({Path(file).stem for file in files} - _SHARED), mini)
-
-
-def one_of(names: Sequence[str], mini: str) -> str:
-    """Return the name that was meant, an alias spelt out.
-
-    Raises:
-        ReaderkitError: it is none of them; the message names them.
-    """
-    name = ALIASES.get(mini, mini)
-    if name in names:
-        return name
-    short = [f"{alias} for {full}" for alias, full in ALIASES.items() if full in names]
-    also = f" ({', '.join(short)})" if short else ""
-    raise ReaderkitError(
-        f"unknown mini: got '{mini}', expected one of {', '.join(names)}{also}"
-    )
+    if book is not None:
+        say_shipped_only("minis and their faults", book)
+    return one_of(list(SAYS), mini)
 
 
 def run_module(

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
+
+from readerkit import typed
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -17,14 +20,38 @@ def book_option(command: Command) -> Command:
         "--book",
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         envvar="READERKIT_BOOK",
+        callback=_remember,
         help="Read the book in this folder instead of the one that ships.",
     )(command)
+
+
+def _remember(
+    context: click.Context, parameter: click.Parameter, book: Path | None
+) -> Path | None:
+    """Have hints name the book, unless the environment does so already."""
+    source = context.get_parameter_source("book")
+    typed.remember(str(book) if book and source is ParameterSource.COMMANDLINE else "")
+    return book
+
+
+def say_shipped_only(what: str, book: Path) -> None:
+    """Say that something is not of the book that was named."""
+    click.echo(f"readerkit: {what} are those that ship, not of {book}", err=True)
 
 
 def json_option(command: Command) -> Command:
     """Add ``--json``, for programs."""
     return click.option(
         "--json", "as_json", is_flag=True, help="Print JSON, and nothing else."
+    )(command)
+
+
+def pager_option(command: Command) -> Command:
+    """Add ``--no-pager``: long text goes to the terminal at once."""
+    return click.option(
+        "--pager/--no-pager",
+        default=True,
+        help="Show what is longer than the terminal a screen at a time, or not.",
     )(command)
 
 

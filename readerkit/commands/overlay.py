@@ -16,7 +16,7 @@ from readerkit.wording import counted
 PINS = "annotations/upstreams.yaml"
 _MEND = (
     "mend this, or move the file away: until then its notes are left out, and "
-    "readerkit annotate --check fails"
+    "annotate --check fails"
 )
 
 

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from readerkit.commands.completing import names
+from readerkit.commands.groups import NamingGroup
 from readerkit.commands.options import book_option, json_option
 from readerkit.commands.quiz_history import delete, export, stats
 from readerkit.commands.quiz_lint import lint
@@ -21,15 +24,27 @@ LEFT = 130
 """The exit code of an exam that was left: neither passed nor failed."""
 
 
-class _QuizGroup(click.Group):
+class _QuizGroup(NamingGroup):
     """A group in which a number is a phase to take the quiz of."""
+
+    def shell_complete(
+        self, ctx: click.Context, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the phases and the commands that may stand next."""
+        phases = names("phases")(ctx, click.Argument(["phase"]), incomplete)
+        return [*phases, *super().shell_complete(ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0].isdigit():
             args = ["take", *args]
-        elif args and args[0] not in self.commands and args[0][0] != "-":
+        elif (
+            args
+            and args[0] not in self.commands
+            and args[0][:1] != "-"
+            and not ctx.resilient_parsing
+        ):
             raise click.UsageError(_what_to_ask(args[0], [*self.commands]), ctx)
         return super().resolve_command(ctx, args)
 
@@ -86,9 +101,15 @@ def quiz() -> None:
 
 
 @quiz.command(short_help="The quiz of a phase: also as readerkit quiz 35.")
-@click.argument("phase", type=click.IntRange(0, 999))
+@click.argument("phase", type=click.IntRange(0, 999), shell_complete=names("phases"))
 @click.option("--exam", is_flag=True, help="No feedback until the end; exit 0 or 1.")
-@click.option("--topic", "topics", multiple=True, help="Only this topic; repeatable.")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    help="Only this topic; repeatable.",
+    shell_complete=names("quiz-topics"),
+)
 @click.option("--count", type=click.IntRange(1, 500), help="How many questions.")
 @click.option("--seed", type=click.IntRange(0), help="The same questions once more.")
 @click.option("--only", multiple=True, metavar="ID", help="These questions, in order.")
@@ -150,14 +171,19 @@ def take(
 
 
 @quiz.command(short_help="Mistakes again, as new variants, when they are due.")
-@click.option("--phase", type=click.IntRange(0, 999), default=35, help="By default 35.")
+@click.option(
+    "--phase",
+    type=click.IntRange(0, 999),
+    help="By default the first that the book has.",
+    shell_complete=names("phases"),
+)
 @click.option("--count", type=click.IntRange(1, 500), help="How many at most.")
 @json_option
 @book_option
 @click.pass_context
 def review(
     context: click.Context,
-    phase: int,
+    phase: int | None,
     count: int | None,
     as_json: bool,
     book: Path | None,
@@ -168,9 +194,12 @@ def review(
     Example:
         readerkit quiz review
     """
+    from readerkit.commands.quiz_files import Shelf
+
+    phases = Shelf.at(book).phases() or [35]
     context.invoke(
         take,
-        phase=phase,
+        phase=phases[0] if phase is None else phase,
         exam=False,
         topics=(),
         count=count,

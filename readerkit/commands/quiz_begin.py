@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 
+from readerkit.choosing import choose_all
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History, timestamp
 from readerkit.quiz.session import Session, choose_questions, without_self_marked
+from readerkit.typed import typed
 
 MAX_SEED = 1_000_000
 
@@ -68,8 +70,8 @@ def _choice(
     Raises:
         ReaderkitError: a topic or an id that the bank does not have, or nothing left.
     """
-    _refuse_unknown("topic", topics, bank.topics())
-    _refuse_unknown("question", only, list(bank.questions))
+    topics = choose_all("topic", topics, bank.topics())
+    only = choose_all("question", only, bank.questions)
     if only:
         return only
     wanted = count or (bank.rules.exam.count if exam else bank.rules.count)
@@ -91,17 +93,7 @@ def _choice(
         after = (
             f"the next is due on {coming[0].moment:%Y-%m-%d %H:%M} UTC"
             if coming
-            else (f"nothing was answered yet: readerkit quiz {bank.rules.phase}")
+            else (f"nothing was answered yet: {typed('quiz', str(bank.rules.phase))}")
         )
         raise ReaderkitError(f"nothing is due: {after}")
     return tuple(ready[:wanted])
-
-
-def _refuse_unknown(what: str, given: tuple[str, ...], known: list[str]) -> None:
-    import difflib
-
-    for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-            expected = " or ".join(near) or f"one of {', '.join(known[:20])}"
-            raise ReaderkitError(f"unknown {what}: got '{name}', expected {expected}")

@@ -25,6 +25,7 @@ from readerkit.quiz.lock import QuizLock
 from readerkit.quiz.scene import Place
 from readerkit.quiz.session import Session
 from readerkit.render.html import addresses
+from readerkit.typed import typed
 
 if TYPE_CHECKING:
     from readerkit.anchors import SourceFile
@@ -217,7 +218,7 @@ def kept(session: Session) -> str:
         return "Nothing was answered, so there is nothing to go on with."
     return (
         f"{session.answered} of {len(row.questions)} answered, and kept. "
-        f"To go on: readerkit quiz {row.phase} --resume"
+        f"To go on: {typed('quiz', str(row.phase), '--resume')}"
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from readerkit.commands.options import json_option
+from readerkit.typed import typed
 
 
 @click.command(short_help="What you took, and how well you know each topic.")
@@ -34,7 +35,7 @@ def stats(as_json: bool) -> None:
         click.echo(json.dumps(values, indent=1))
         return
     if not values["quizzes"]:
-        click.echo("Nothing was answered yet: readerkit quiz 35")
+        click.echo(f"Nothing was answered yet: {typed('quiz', '35')}")
         return
     for each in values["quizzes"]:
         state = "" if each["ended"] else "   left unfinished"
@@ -52,7 +53,9 @@ def stats(as_json: bool) -> None:
     if values["due"]:
         now = sum(each["due_now"] for each in values["due"])
         first = values["due"][0]["due"][:16].replace("T", " ")
-        click.echo(f"\n{now} due now; the earliest: {first} UTC. readerkit quiz review")
+        click.echo(
+            f"\n{now} due now; the earliest: {first} UTC. {typed('quiz', 'review')}"
+        )
 
 
 @click.command(short_help="Write the whole history as JSON.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.options import book_option, json_option
+from readerkit.typed import typed
 from readerkit.wording import counted
 
 if TYPE_CHECKING:
@@ -124,7 +125,8 @@ def lint_phase(
         keys = counted(len(changed), "key is", "keys are")
         raise LockError(
             f"phase {phase}: {keys} not what the lock says:\n{rows}\n"
-            f"Look at each, then run: readerkit quiz lint {phase} --update-lock"
+            "Look at each, then run: "
+            + typed("quiz", "lint", str(phase), "--update-lock")
         )
     return {
         "phase": phase,
@@ -274,7 +276,7 @@ def _symptom(
     if not run:
         raise ReaderkitError(
             f"{name} is not what the fault '{query.fault}' was run on: run it anew "
-            "with readerkit quiz lint --update-lock (it needs torch)"
+            f"with {typed('quiz', 'lint', '--update-lock')} (it needs torch)"
         )
     return LockedFact(_run_fault(query), name, sha256)
 

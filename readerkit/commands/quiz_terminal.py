@@ -21,6 +21,7 @@ from readerkit.quiz.kinds.words import MARKS
 from readerkit.quiz.scene import AnswerError, Place
 from readerkit.quiz.session import Session
 from readerkit.render.visible import visible
+from readerkit.typed import typed
 from readerkit.wording import counted
 
 MAX_WIDTH = 88
@@ -213,7 +214,7 @@ def _show_place(values: dict[str, Any] | None, lines: SourceLines) -> None:
 def _show_link(place: Place, lines: SourceLines) -> None:
     _say(f"→ {place}", fg="blue", indent=2, wrap=False)
     if place.note:
-        _say(f"  readerkit annotate {place.note}", fg="blue", indent=2, wrap=False)
+        _say(f"  {typed('annotate', place.note)}", fg="blue", indent=2, wrap=False)
     if address := lines.address(place):
         _say(f"  {address}", dim=True, indent=2, wrap=False)
 
@@ -284,7 +285,7 @@ def _show_outcome(outcome: dict[str, Any], session: Session) -> None:
         for each in outcome["read_next"]:
             _say(f"{each['command']}   {each['title']}", indent=2, wrap=False)
     _say(
-        f"Mistakes come back from tomorrow: readerkit quiz review. "
+        f"Mistakes come back from tomorrow: {typed('quiz', 'review')}. "
         f"The same questions again: --seed {session.row.seed}",
         dim=True,
     )

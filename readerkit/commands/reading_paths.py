@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from readerkit.book import resolve_notes
 from readerkit.commands.library import Library
 from readerkit.content.read import read_document
 from readerkit.content.reading_paths import PATHS, ReadingPaths, join_paths
 from readerkit.content.translations import PATH_TRANSLATION
+from readerkit.routes import Route, routes
 
 ROUTES = Path("site", "pages", "paths.yaml")
 
@@ -29,3 +31,17 @@ def read_routes(library: Library) -> ReadingPaths:
     file = ROUTES.with_suffix(".es.yaml").as_posix()
     spanish = read_document(beside.read_bytes(), file, PATH_TRANSLATION)
     return join_paths(document, *known, spanish)
+
+
+def read_paths(library: Library) -> list[Route]:
+    """Return the paths of a book, as the site shows them.
+
+    Raises:
+        ContentError: a note that does not resolve, a fault of the paths' files.
+    """
+    book, notes = library.book, []
+    for upstream in book.upstreams.values():
+        if book.notes_on(upstream.name):
+            with library.sources_to_list(upstream) as sources:
+                notes += [n.annotation for n in resolve_notes(book, sources)]
+    return routes(read_routes(library), book.concepts, notes)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from readerkit.commands.completing import names
 from readerkit.commands.options import book_option
 
 
 @click.command(short_help="Mark notes as reviewed against the code as it is now.")
-@click.argument("note_ids", metavar="ID...", nargs=-1, required=True)
+@click.argument(
+    "note_ids", metavar="ID...", nargs=-1, required=True, shell_complete=names("notes")
+)
 @book_option
 def review(note_ids: tuple[str, ...], book: Path | None) -> None:
     """Mark notes as reviewed against the code that their anchors resolve to now.
@@ -29,22 +31,14 @@ def review(note_ids: tuple[str, ...], book: Path | None) -> None:
 
 def _review(note_ids: tuple[str, ...], book: Path | None) -> None:
     from readerkit.book import lock_notes, resolve_notes
+    from readerkit.choosing import choose_all
     from readerkit.commands.folders import is_checkout
     from readerkit.commands.library import open_library, save_lock
     from readerkit.errors import ReaderkitError
 
     library = open_library(book)
     known = library.book.annotations
-    unknown = [name for name in note_ids if name not in known]
-    if unknown:
-        near = [difflib.get_close_matches(name, known, n=1) for name in unknown]
-        meant = [name for found in near for name in found]
-        hint = (
-            f"did you mean {', '.join(meant)}?"
-            if meant
-            else "list them with readerkit annotate"
-        )
-        raise ReaderkitError(f"no note has the id {', '.join(unknown)}: {hint}")
+    note_ids = choose_all("note", note_ids, known)
     floating = [
         name
         for name in note_ids

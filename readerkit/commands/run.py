@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from readerkit.commands.completing import names
+from readerkit.commands.mini_names import listed_minis
 from readerkit.commands.minis import named, run_module, spelt_out
 from readerkit.commands.options import book_option, own_help_option
 
@@ -14,8 +16,9 @@ from readerkit.commands.options import book_option, own_help_option
     short_help="One mini implementation, on processes of this machine.",
     context_settings={"ignore_unknown_options": True},
     add_help_option=False,
+    epilog=f"\b\nMINI is one of:\n{listed_minis()}",
 )
-@click.argument("mini", metavar="MINI", required=False)
+@click.argument("mini", metavar="MINI", required=False, shell_complete=names("minis"))
 @click.argument("options", metavar="[OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
 @own_help_option
 @book_option

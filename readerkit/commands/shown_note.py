@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import click
 
 from readerkit.anchor import Span
 from readerkit.book import Note, Sources
@@ -17,37 +19,53 @@ from readerkit.evidence import (
     worth_saying,
 )
 from readerkit.lit import lit_section, say_lit, say_section
-from readerkit.render.note_view import console, note_view, proof
+from readerkit.render.note_view import (
+    console,
+    note_lines,
+    note_view,
+    on_page,
+    proof,
+)
 from readerkit.upstreams.store import blob_id
 
-if TYPE_CHECKING:
-    from rich.console import Console
 
-
-def show_note(
-    library: Library, note: Note, sources: Sources, screen: Console | None = None
-) -> None:
+def show_note(library: Library, note: Note, sources: Sources) -> None:
     """Print one note with its lines, what is beside it, and its proof."""
+    click.echo(note_page(library, note, sources), nl=False)
+
+
+def note_page(
+    library: Library, note: Note, sources: Sources, *, below: bool = False
+) -> str:
+    """Return one note with its lines, what is beside it, and its proof.
+
+    For a terminal it is folded and coloured; in a pipe every line of code is one line.
+    With ``below`` the note's own lines are left out.
+    """
     evidence = {each.comparison: Evidence(each) for each in read_records(library)}
-    upstream = sources.upstream
-    came_from = library.came_from(upstream)
-    screen = screen or console()
-    screen.print(
-        note_view(
-            note,
-            sources.file(note.span.path),
-            library.book.references,
-            width=screen.width,
-            beside=_beside(library, note, evidence),
-            ran=_ran(library, note, sources, evidence),
-        )
+    upstream, screen = sources.upstream, console()
+    came_from, width = library.came_from(upstream), screen.width
+    view = note_view(
+        note,
+        sources.file(note.span.path),
+        library.book.references,
+        width=width,
+        beside=_beside(library, note, evidence),
+        ran=_ran(library, note, sources, evidence),
+        folds=screen.is_terminal,
+        below=below,
     )
-    # Rich falls back to ASCII only in rules that have a title.
-    screen.rule(style="dim", characters="-" if screen.options.ascii_only else "─")
     blob = blob_id(sources.read(note.span.path))
     origin = came_from.origin if came_from else "the cache"
-    for row in proof(note, upstream, blob=blob, came_from=origin):
-        screen.print(row, soft_wrap=True)
+    rows = proof(note, upstream, blob=blob, came_from=origin)
+    return on_page(screen, view, rows)
+
+
+def note_above(note: Note, sources: Sources) -> str:
+    """Return what a note is on, without a word of what it says."""
+    screen = console()
+    width = screen.width if screen.is_terminal else None
+    return on_page(screen, note_lines(note, sources.file(note.span.path), width=width))
 
 
 def _ran(

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
+from readerkit.commands.groups import NamingGroup
 from readerkit.commands.options import book_option
 
 
-@click.group()
+@click.group(cls=NamingGroup)
 def site() -> None:
     """Build the reading site, or serve it while you read and write.
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from pathlib import Path
 
 import click
 
 from readerkit.commands.options import book_option
+from readerkit.commands.paging import LESS, show_paged
+from readerkit.typed import typed
 
 FIRST_STOP = "tp-row-forward"
 # Lines of it and of the code share the first screen of a terminal of 80 by 24.
@@ -33,6 +33,10 @@ With torch installed:
   readerkit compare tp --upstream megatron    it beside the real one, event by event
   readerkit break tensor_parallel g-missing   it without this collective
 """
+_DECIDE = "Which collective closes the layer? Decide; Enter shows the note."
+# What was read stays on the screen, and the last line says how to go on. After -P,
+# less takes an s for the kind of prompt: the short one.
+_PROMPT = r"-Psspace\: go on   q\: leave$"
 
 
 @click.command()
@@ -46,30 +50,24 @@ def start(book: Path | None) -> None:
     """
     from readerkit.book import resolve_notes
     from readerkit.commands.library import open_library
-    from readerkit.commands.shown_note import show_note
+    from readerkit.commands.shown_note import note_above, note_page
     from readerkit.errors import ReaderkitError
-    from readerkit.render.note_view import console
 
     library = open_library(book)
     annotation = library.book.annotations.get(FIRST_STOP)
     if annotation is None:
-        raise ReaderkitError(f"this book has no note '{FIRST_STOP}' to start from")
+        notes = typed("annotate")
+        raise ReaderkitError(
+            f"this book has no note '{FIRST_STOP}' to start from; its notes: {notes}"
+        )
     sources = library.sources(library.upstream(annotation.upstream))
     [note] = resolve_notes(library.book, sources, [annotation])
-    screen = console()
-    with screen.capture() as page:
-        show_note(library, note, sources, screen)
-    _show(f"{_INTRODUCTION}\n{page.get()}\n{_AFTER}")
-
-
-def _show(text: str) -> None:
-    """Print, a screen at a time where a terminal cannot hold it all."""
-    height = shutil.get_terminal_size().lines
-    if sys.stdout.isatty() and sys.stdin.isatty() and text.count("\n") >= height:
-        # What was read stays on the screen, and the last line says how to go on.
-        # After -P, less takes an s for the kind of prompt: the short one.
-        prompt = r"-Psspace\: go on   q\: leave$"
-        os.environ.setdefault("LESS", f"FRX{prompt}")
-        click.echo_via_pager(text, color=True)
+    above = f"{_INTRODUCTION}\n{note_above(note, sources)}"
+    below = f"{note_page(library, note, sources, below=True)}\n{_AFTER}"
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        click.echo(above)
+        # The site folds the answer away too: decided first, it is remembered.
+        click.prompt(_DECIDE, default="", show_default=False, prompt_suffix="")
+        show_paged(f"\n{below}", less=f"{LESS}{_PROMPT}")
     else:
-        click.echo(text, nl=False, color=True)
+        click.echo(f"{above}\n{below}", nl=False)

@@ -60,6 +60,11 @@ class Annotation(Entry, frozen=True, rename={"anchor": "at"}):
     """Whether it comes from the reader's own overlay book."""
 
     @property
+    def topic(self) -> str:
+        """The file it is written in, by its name alone."""
+        return self.place.file.rpartition("/")[2].removesuffix(".yaml")
+
+    @property
     def stamp(self) -> str:
         """The name of its texts: what a translation of it is ``of``."""
         return english_stamp(getattr(self, name) for name in ("title", *TEXT_FIELDS))

@@ -20,6 +20,7 @@ from readerkit.git_names import (
     parse_upstream,
 )
 from readerkit.quiz.scene import Fact, Keys, Place, Work
+from readerkit.typed import typed
 
 FORMAT = 1
 _T = TypeVar("_T")
@@ -64,7 +65,7 @@ class QuizLock:
             return cls(places, facts, works)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
             line = e.lineno if isinstance(e, json.JSONDecodeError) else 1
-            expected = "what readerkit quiz lint --update-lock writes: run it"
+            expected = f"what {typed('quiz', 'lint', '--update-lock')} writes: run it"
             got = f"{type(e).__name__}: {e}"
             raise ContentError(
                 [Fault(file, line, 1, "not a readable lock", got, expected)]

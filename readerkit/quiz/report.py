@@ -10,6 +10,7 @@ from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import AnswerRow, History
 from readerkit.quiz.kinds.base import WHOLE
 from readerkit.quiz.scoring import corrected_score, retry_points, wilson_interval
+from readerkit.typed import typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def read_next(
                 "note": note,
                 "title": place.title,
                 "place": str(place),
-                "command": f"readerkit annotate {note}",
+                "command": typed("annotate", note),
             }
         )
     return [dict(each) for each in found]

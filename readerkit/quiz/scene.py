@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from readerkit.errors import ReaderkitError
 from readerkit.expression import Functions, Number, evaluate
 from readerkit.git_names import NO_BLOB, BlobId, TreePath
+from readerkit.typed import typed
 
 _SLOT = re.compile(r"\{([^{}]+)\}")
 
@@ -149,5 +150,5 @@ def format_number(value: Number) -> str:
 def _missing(name: str) -> str:
     return (
         f"{name}: the lock of this bank holds no such key: make it anew with "
-        "readerkit quiz lint --update-lock"
+        + typed("quiz", "lint", "--update-lock")
     )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
+from rich.constrain import Constrain
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
@@ -16,6 +18,7 @@ from readerkit.anchors.highlight import Mark, highlight
 from readerkit.book import Note
 from readerkit.content.annotations import Annotation, Citation, Reference
 from readerkit.render.visible import visible, visible_line
+from readerkit.typed import typed
 from readerkit.upstreams import Upstream
 
 SIDE_BY_SIDE_WIDTH = 150
@@ -33,12 +36,17 @@ _STYLES = {
     "type": "yellow",
 }
 _KIND_STYLES = {"citation": "cyan", "note": "green", "pitfall": "yellow"}
+UNFOLDED = 10_000
+"""Columns that no line which is shown comes near."""
 MAX_SHOWN_CHARACTERS = 2_000
 """Of one line; generated source has lines of a megabyte."""
 
 
-def code_lines(source: SourceFile, span: Span, width: int) -> Table:
-    """Return the numbered, highlighted lines of a span, folded to fit ``width``."""
+def code_lines(source: SourceFile, span: Span, width: int | None) -> Table:
+    """Return the numbered, highlighted lines of a span, folded to fit ``width``.
+
+    Without a width no line is folded, so that what is copied is the code.
+    """
     marks: dict[int, list[tuple[int, int, str]]] = {}
     for mark in _marks(source, span):
         style = _STYLES.get(mark.kind.split(".")[0])
@@ -47,10 +55,11 @@ def code_lines(source: SourceFile, span: Span, width: int) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(justify="right", style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    room = max(width - len(str(span.last)) - 2, 1)
     for number in range(span.first, span.last + 1):
         line = _line(source, number, marks.get(number, []))
-        grid.add_row(str(number), _folded(line, room))
+        if width is not None:
+            line = _folded(line, max(width - len(str(span.last)) - 2, 1))
+        grid.add_row(str(number), line)
     return grid
 
 
@@ -105,6 +114,23 @@ def _folded(line: Text, width: int) -> Text:
     return Text("\n").join([first, *(Text(" " * indent) + part for part in parts)])
 
 
+def note_lines(note: Note, source: SourceFile, *, width: int | None) -> Group:
+    """Return what a note is on: its title, its place, and the real lines."""
+    return Group(*_heading(note), code_lines(source, note.span, width))
+
+
+def _heading(note: Note) -> list[RenderableType]:
+    annotation = note.annotation
+    title = Text.assemble(
+        (annotation.kind, _KIND_STYLES[annotation.kind]),
+        "  ",
+        (visible_line(annotation.title), "bold"),
+        ("  " + annotation.id, "dim"),
+    )
+    place = f"{visible_line(str(note.span))}  {visible_line(note.symbol)}"
+    return [title, Text(place, "dim"), Text()]
+
+
 def note_view(
     note: Note,
     source: SourceFile,
@@ -113,53 +139,47 @@ def note_view(
     width: int,
     beside: list[tuple[str, SourceFile, Span, Sequence[str]]],
     ran: Sequence[str] = (),
-) -> RenderableType:
+    folds: bool = True,
+    below: bool = False,
+) -> Group:
     """Return the page of one note.
 
     ``beside`` holds what mirrors put next to it: a heading, the mini's file, lines,
     and what records show of them; ``ran`` says the same of the note's own lines.
+    Unless it ``folds``, lines of code are wider than ``width`` where they are; with
+    ``below`` the note's own lines are left out, which stand above already.
     """
-    annotation = note.annotation
-    title = Text.assemble(
-        (annotation.kind, _KIND_STYLES[annotation.kind]),
-        "  ",
-        (visible_line(annotation.title), "bold"),
-        ("  " + annotation.id, "dim"),
-    )
-    is_wide = width >= SIDE_BY_SIDE_WIDTH
-    code_width = width - NOTE_WIDTH - 6 if is_wide else width
-    code = code_lines(source, note.span, code_width)
-    text = Group(*_paragraphs(annotation, references))
-    parts: list[RenderableType] = [
-        title,
-        Text(f"{visible_line(str(note.span))}  {visible_line(note.symbol)}", "dim"),
-        Text(),
-    ]
-    if is_wide:
+    text = Group(*_paragraphs(note.annotation, references))
+    parts: list[RenderableType] = []
+    if below:
+        parts.append(_indented(text, width))
+    elif width >= SIDE_BY_SIDE_WIDTH and folds:
+        code = code_lines(source, note.span, width - NOTE_WIDTH - 6)
         grid = Table.grid(padding=(0, 3), expand=True)
         grid.add_column(ratio=1)
         grid.add_column(width=NOTE_WIDTH)
         grid.add_row(code, text)
-        parts.append(grid)
+        parts += [*_heading(note), grid]
     else:
-        parts += [code, Text(), Padding(text, (0, 0, 0, 2))]
-    parts += _evidence(ran)
+        lines = note_lines(note, source, width=width if folds else None)
+        parts += [lines, Text(), _indented(text, width)]
+    parts += _evidence(ran, width)
     for heading, mini, span, mini_ran in beside:
-        parts += [
-            Text(),
-            Rule(
-                Text(visible_line(heading), style="magenta"), align="left", style="dim"
-            ),
-        ]
+        said = Text(visible_line(heading), style="magenta")
+        parts += [Text(), Constrain(Rule(said, align="left", style="dim"), width)]
         parts.append(Text(visible_line(str(span)), style="dim"))
-        parts.append(code_lines(mini, span, width))
-        parts += _evidence(mini_ran)
+        parts.append(code_lines(mini, span, width if folds else None))
+        parts += _evidence(mini_ran, width)
     return Group(*parts)
 
 
-def _evidence(ran: Sequence[str]) -> list[RenderableType]:
+def _indented(text: Group, width: int) -> Constrain:
+    return Constrain(Padding(text, (0, 0, 0, 2)), width)
+
+
+def _evidence(ran: Sequence[str], width: int) -> list[RenderableType]:
     rows = [Text.assemble(("Record  ", "bold"), visible(row)) for row in ran]
-    return [Text(), *rows] if rows else []
+    return [Text(), *(Constrain(row, width) for row in rows)] if rows else []
 
 
 def _paragraphs(
@@ -206,10 +226,10 @@ def proof(note: Note, upstream: Upstream, *, blob: str, came_from: str) -> list[
     """Return what a reader can check the page by: link, pin, blob, review."""
     state = {
         "reviewed": "the note was reviewed against exactly these lines",
-        "unreviewed": f"not reviewed yet: readerkit review {note.annotation.id}",
+        "unreviewed": f"not reviewed yet: {typed('review', note.annotation.id)}",
         "changed": "these lines changed since the note was reviewed",
         "unlocked": "the lock does not hold these lines: "
-        "readerkit annotate --update-lock",
+        + typed("annotate", "--update-lock"),
         "floating": "read where it stands: a folder has no lock to be held against",
     }[note.state]
     if upstream.is_pinned:
@@ -231,8 +251,31 @@ def proof(note: Note, upstream: Upstream, *, blob: str, came_from: str) -> list[
     ]
 
 
+def on_page(screen: Console, view: Group, rows: Sequence[Text] = ()) -> str:
+    """Return what a screen shows, ``rows`` under a line at its foot.
+
+    In a pipe no line of code is folded, and none ends in blanks.
+    """
+    # Rich falls back to ASCII only in rules that have a title.
+    rule = ("-" if screen.options.ascii_only else "─") * screen.width
+    folds, width = screen.is_terminal, screen.width
+    with screen.capture() as page:
+        screen.width = width if folds else UNFOLDED
+        screen.print(view)
+        screen.width = width
+        for row in [Text(rule, "dim"), *rows] if rows else ():
+            screen.print(row, soft_wrap=True)
+    lines = page.get().split("\n")
+    return "\n".join(lines if folds else map(str.rstrip, lines))
+
+
 def console(width: int | None = None) -> Console:
-    """Return a console that never guesses at markup, emoji or links in our text."""
-    return Console(
-        width=width, markup=False, emoji=False, highlight=False, soft_wrap=False
-    )
+    """Return a console that never guesses at markup, emoji or links in our text.
+
+    ``NO_COLOR`` leaves rich its bold and dim; here it leaves nothing but the text.
+    """
+    asked: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
+    made = Console(width=width, soft_wrap=False, **asked)
+    if made.no_color:
+        made = Console(width=width, soft_wrap=False, color_system=None, **asked)
+    return made

@@ -13,6 +13,7 @@ import click
 
 from readerkit.book import Note
 from readerkit.render.visible import visible_line
+from readerkit.typed import typed
 
 _MARKS = {
     "reviewed": " ",
@@ -22,11 +23,6 @@ _MARKS = {
     "floating": " ",
 }
 _COLORS = {"citation": "cyan", "note": "green", "pitfall": "yellow"}
-LEGEND = {
-    "unreviewed": "? not reviewed yet: readerkit review ID",
-    "changed": "! its code changed since its review: read it, then readerkit review ID",
-    "unlocked": "* differs from the lock: readerkit annotate --update-lock",
-}
 KIND_WIDTH = 8
 GAP = 2
 LEAST_FOLDED = {"symbol": 24, "title": 24, "mini": 10}
@@ -60,25 +56,35 @@ class _Row:
         )
 
 
-def note_table(notes: Sequence[Note], width: int | None) -> str:
-    """Return the notes grouped by file.
+def note_rows(notes: Iterable[Note]) -> Iterator[str]:
+    """Yield a line for each note, its fields parted by tabs: for a pipe.
 
-    With no width (a pipe) each is one line that names its whole place, to be searched.
-    On a terminal the file is named once, above its notes: in columns, folded where
-    ``width`` asks for it, or one below another where it leaves no room for columns.
+    The id, the kind, the whole place, the symbol, the title, the minis, the state.
+    """
+    for note in notes:
+        row = _Row.of(note)
+        place = f"{row.path}:{row.lines}"
+        fields = (row.id, row.kind, place, row.symbol, row.title, row.mini, note.state)
+        yield "\t".join(fields)
+
+
+def note_table(notes: Sequence[Note], width: int) -> str:
+    """Return the notes grouped by file, for a terminal.
+
+    The file is named once, above its notes: in columns, folded where ``width`` asks for
+    it, or one below another where it leaves no room for columns.
     """
     rows = [_Row.of(note) for note in notes]
     if not rows:
         return ""
-    if width is None:
-        return _blocks(rows, _whole_lines(rows))
     room = _column_widths(rows, width)
     if room is None:
-        return _blocks(rows, _stacked(rows, width))
+        return _blocks(rows, _stacked(rows, width), width)
     ids = _widest(rows, "id")
     head = _Row(" ", "id", "kind", "symbol", "", "lines", "title", "mini")
     titles = _in_columns(head, ids, _widest(rows, "lines"), room)
-    body = _blocks(rows, ("\n".join(cells) for cells in _table(rows, ids, room)))
+    cells = ("\n".join(each) for each in _table(rows, ids, room))
+    body = _blocks(rows, cells, width)
     return click.style("\n".join(titles), dim=True) + "\n" + body
 
 
@@ -86,31 +92,20 @@ def _widest(rows: Iterable[_Row], column: str) -> int:
     return max(len(getattr(row, column)) for row in rows)
 
 
-def _blocks(rows: Sequence[_Row], texts: Iterable[str]) -> str:
+def _blocks(rows: Sequence[_Row], texts: Iterable[str], width: int) -> str:
     """Return the texts of rows under the path of their file."""
     blocks = []
     for path, group in groupby(
         zip(rows, texts, strict=True), key=lambda pair: pair[0].path
     ):
-        lines = [click.style(path, bold=True), *(text for _, text in group)]
+        head = (click.style(part, bold=True) for part in _fold(path, width, "/"))
+        lines = [*head, *(text for _, text in group)]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
 
 def _kind(kind: str) -> str:
     return click.style(f"{kind:{KIND_WIDTH}}", fg=_COLORS.get(kind))
-
-
-def _whole_lines(rows: Sequence[_Row]) -> Iterator[str]:
-    ids, symbols, titles = (_widest(rows, name) for name in ("id", "symbol", "title"))
-    places = max(len(f"{row.path}:{row.lines}") for row in rows)
-    for row in rows:
-        place = f"{row.path}:{row.lines}"
-        mini = click.style(row.mini, fg="magenta")
-        yield (
-            f"{row.mark} {row.id:{ids}}  {_kind(row.kind)}  {row.symbol:{symbols}}  "
-            f"{place:{places}}  {row.title:{titles}}  {mini}"
-        )
 
 
 def _column_widths(rows: Sequence[_Row], width: int) -> dict[str, int] | None:
@@ -151,7 +146,7 @@ def _in_columns(row: _Row, ids: int, lines: int, room: dict[str, int]) -> list[s
     cells = [
         textwrap.wrap(f"{row.mark} {row.id}", ids + 2, drop_whitespace=False),
         [row.kind],
-        _fold_name(row.symbol, room["symbol"]),
+        _fold(row.symbol, room["symbol"]),
         [row.lines],
         textwrap.wrap(row.title, room["title"]),
         textwrap.wrap(row.mini, room["mini"]),
@@ -168,12 +163,12 @@ def _in_columns(row: _Row, ids: int, lines: int, room: dict[str, int]) -> list[s
     return shown
 
 
-def _fold_name(name: str, width: int) -> list[str]:
-    """Return a dotted name in pieces, broken after a dot, or else an underscore."""
+def _fold(name: str, width: int, mark: str = ".") -> list[str]:
+    """Return a name in pieces, broken after a mark, or else an underscore."""
     if len(name) <= width:
         return [name]
     pieces = [""]
-    for part in re.findall(r"[^.]*\.?", name):
+    for part in re.findall(rf"[^{mark}]*{re.escape(mark)}?", name):
         is_long = len(part) > width
         for word in re.findall(r"_*[^_]*_?", part) if is_long else [part]:
             if len(pieces[-1]) + len(word) > width:
@@ -188,8 +183,12 @@ def _stacked(rows: Sequence[_Row], width: int) -> Iterator[str]:
     for row in rows:
         mini = "" if row.mini == "-" else click.style(row.mini, fg="magenta")
         head = f"{row.mark} {row.id:{ids}}  {_kind(row.kind)}  {row.lines:>{lines}}"
-        more = [*_fold_name(row.symbol, below), *textwrap.wrap(row.title, below)]
-        if mini and len(click.unstyle(head)) + 2 + len(row.mini) <= width:
+        if len(click.unstyle(head)) > width:
+            name = textwrap.wrap(f"{row.mark} {row.id}", width, drop_whitespace=False)
+            head = "\n".join([*name, f"    {_kind(row.kind)}  {row.lines}"])
+        more = [*_fold(row.symbol, below), *textwrap.wrap(row.title, below)]
+        last = click.unstyle(head.rpartition("\n")[2])
+        if mini and len(last) + 2 + len(row.mini) <= width:
             head = f"{head}  {mini}"
         elif mini:
             more.append(mini)
@@ -198,5 +197,11 @@ def _stacked(rows: Sequence[_Row], width: int) -> Iterator[str]:
 
 def legend(notes: Iterable[Note]) -> list[str]:
     """Return a line for each mark that the table shows."""
+    review = typed("review", "ID")
+    meaning = {
+        "unreviewed": f"not reviewed yet: {review}",
+        "changed": f"its code changed since its review: read it, then {review}",
+        "unlocked": f"differs from the lock: {typed('annotate', '--update-lock')}",
+    }
     states = {note.state for note in notes}
-    return [text for state, text in LEGEND.items() if state in states]
+    return [f"{_MARKS[s]} {text}" for s, text in meaning.items() if s in states]

@@ -10,6 +10,7 @@ from pathlib import Path
 from readerkit.errors import MovedTagError, SourceError
 from readerkit.git_address import check_address
 from readerkit.git_names import BlobId, TreePath
+from readerkit.typed import typed
 from readerkit.upstreams.folder import folder_source
 from readerkit.upstreams.installed import serve_installed
 from readerkit.upstreams.lock import Lock
@@ -187,7 +188,7 @@ def _nothing_served(
 
 def _ways(upstream: Upstream, sources: Collection[str]) -> Iterator[str]:
     """Yield what would bring the files, as far as these sources go."""
-    again = f"readerkit fetch {upstream.name}"
+    again = typed("fetch", upstream.name)
     if len(sources) == 1:
         yield f"leave --source out, and every source is tried: {again}"
     elif {"git", "package"} & {*sources}:
@@ -196,4 +197,5 @@ def _ways(upstream: Upstream, sources: Collection[str]) -> Iterator[str]:
     if upstream.installed and package and "installed" in sources:
         yield f"pip install {package.name}=={package.version}"
     version = upstream.tag or upstream.commit[:12]
-    yield f"name a checkout of {version}: {again} --source PATH"
+    own = typed("fetch", upstream.name, "--source", "PATH")
+    yield f"name a checkout of {version}: {own}"

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from readerkit import git
 from readerkit.errors import MovedTagError, SourceError
 from readerkit.git_names import BlobId, TreePath, parse_path
+from readerkit.typed import typed
 from readerkit.upstreams.served import Served, is_a_link
 from readerkit.upstreams.store import blob_id
 from readerkit.upstreams.upstream import Upstream
@@ -98,8 +99,8 @@ def _check_tag(upstream: Upstream, commit: str) -> None:
         raise MovedTagError(
             f"tag {upstream.tag} of {upstream.url} has moved: got {commit}, "
             f"expected {upstream.commit}; if the move is meant, pin the new commit in "
-            f"annotations/upstreams.yaml and run readerkit fetch {upstream.name} "
-            "--update-lock"
+            "annotations/upstreams.yaml and run "
+            + typed("fetch", upstream.name, "--update-lock")
         )
     if not commit:
         raise SourceError(f"it has no tag {upstream.tag}")

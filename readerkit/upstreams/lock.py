@@ -21,6 +21,7 @@ from readerkit.git_names import (
     parse_lines,
     parse_path,
 )
+from readerkit.typed import typed
 from readerkit.wording import counted
 
 FORMAT = 1
@@ -80,7 +81,7 @@ class Lock:
             elif isinstance(error, (TypeError, AttributeError)):
                 got = "JSON of another shape"
             expected = (
-                "what readerkit fetch --update-lock writes: restore the file, or "
+                f"what {typed('fetch', '--update-lock')} writes: restore the file, or "
                 "delete it and run that"
             )
             raise ContentError(

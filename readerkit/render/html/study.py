@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
 
 from markupsafe import Markup
 
@@ -21,6 +20,7 @@ from readerkit.render.html.mirror_page import MirrorLine, mirror_index
 from readerkit.render.html.notes import Card, Cite, NoteView, card, cite, concept_title
 from readerkit.render.html.shelf import Shelf
 from readerkit.render.html.words import Text, label
+from readerkit.routes import by_need
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,27 +267,11 @@ def _pairing(shelf: Shelf, routes: ReadingPaths, pair: Pair) -> Pairing:
 
 def _prerequisites(shelf: Shelf) -> Iterator[Stop]:
     """Yield the concepts that have notes, each after what it requires."""
-    concepts = shelf.book.concepts
-    sorter = TopologicalSorter({name: c.requires for name, c in concepts.items()})
-    order = list(concepts)
-    # As the book has it, wherever that does not put something before what it needs.
-    sorter.prepare()
-    waiting: list[str] = []
-    told: set[str] = set()
-    while sorter.is_active():
-        waiting = sorted({*waiting, *sorter.get_ready()}, key=order.index)
-        name = waiting.pop(0)
-        sorter.done(name)
-        notes = [
-            each
-            for each, note in shelf.notes.items()
-            if name in note.annotation.concepts and each not in told
-        ]
-        told.update(notes)
-        if notes:
-            page = f"{addresses.CONCEPTS}#{name}"
-            lines = tuple(note_line(shelf, each) for each in notes)
-            yield Stop(concept_title(name, shelf.book), page, Text(Markup("")), lines)
+    annotations = [note.annotation for note in shelf.notes.values()]
+    for name, notes in by_need(shelf.book.concepts, annotations):
+        page = f"{addresses.CONCEPTS}#{name}"
+        lines = tuple(note_line(shelf, each) for each in notes)
+        yield Stop(concept_title(name, shelf.book), page, Text(Markup("")), lines)
 
 
 def start_page(

@@ -30,7 +30,10 @@ def test_without_a_fault_the_faults_are_listed(capsys):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["ddp", "nope"], "ddp has no fault 'nope': expected one of no-sync, sum-"),
+        (
+            ["ddp", "nope"],
+            "unknown fault of ddp: got 'nope', expected one of no-sync, sum-",
+        ),
         (["model"], "model has no faults: got 'model', expected one of ddp, zero"),
         (["ddp", "no-sync", "--world", "3"], "shown on 2 or 4 ranks, not on 3"),
         (["ddp", "no-sync", "--timeout", "inf"], "--timeout inf is above 31536000"),

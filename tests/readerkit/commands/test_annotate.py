@@ -72,16 +72,30 @@ def with_minis(folder: Path, symbol: str = "close"):
 def test_notes_are_listed_by_file_with_their_exact_lines(desk):
     done = desk.run("annotate", "sample")
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[:3] == [
-        "lib/linear.py",
-        "* close       citation  Linear.forward  lib/linear.py:14-17  "
-        "The closing collective  -",
-        "* whole-step  note      step            lib/linear.py:21-24  "
-        "One step                -",
+    assert [line.split("\t") for line in done.out.splitlines()[:2]] == [
+        [
+            "close",
+            "citation",
+            "lib/linear.py:14-17",
+            "Linear.forward",
+            "The closing collective",
+            "-",
+            "unlocked",
+        ],
+        [
+            "whole-step",
+            "note",
+            "lib/linear.py:21-24",
+            "step",
+            "One step",
+            "-",
+            "unlocked",
+        ],
     ]
-    assert "* differs from the lock: readerkit annotate --update-lock" in done.out
+    mend = f"readerkit annotate --update-lock --book {desk.book.root}"
+    assert f"# * differs from the lock: {mend}" in done.out
     assert done.out.splitlines()[-1] == (
-        "2 notes (1 citation) in 1 of 1 file of Sample v1, commit "
+        "# 2 notes (1 citation) in 1 of 1 file of Sample v1, commit "
         f"{desk.book.commit[:12]}, verified, from git {desk.book.repository.as_uri()} "
         f"at {desk.book.commit[:12]}"
     )
@@ -236,7 +250,7 @@ def test_mini_stands_beside_the_note_and_in_the_table(tmp_path, capsys):
     assert "the mini (same): the sum" in done.out
     assert re.search(r"^2\s+return all_reduce\(y, group\)", done.out, re.MULTILINE)
     table = run(capsys, "annotate", "--book", str(book.root)).out
-    assert re.search(r"^\* close .*  tiny$", table, re.MULTILINE)
+    assert re.search(r"^close\t.*\ttiny\tunlocked$", table, re.MULTILINE)
 
 
 # --- held against the lock ---
@@ -292,7 +306,7 @@ def test_check_fails_on_any_difference_and_update_mends_it(change, message, lock
     assert done.err.splitlines() == [
         f"readerkit: sample.lock: {message}",
         "anchors and lock differ in 1 place: look at each, then "
-        "readerkit annotate --update-lock",
+        f"readerkit annotate --update-lock --book {locked.book.root}",
     ]
     assert locked.run("annotate", "--update-lock").code == 0
     assert locked.lock().read_bytes() == whole
@@ -370,19 +384,19 @@ def test_check_holds_mirrors_against_the_minis(tmp_path, capsys):
         pytest.param(
             ["samlpe"],
             "unknown upstream or note: got 'samlpe', expected one of sample, "
-            "or the ID of a note: did you mean sample?",
+            "the ID of a note, a topic, a concept or a mini: did you mean sample?",
             id="misspelt-upstream",
         ),
         pytest.param(
             ["whole-stpe"],
             "unknown upstream or note: got 'whole-stpe', expected one of sample, "
-            "or the ID of a note: did you mean whole-step?",
+            "the ID of a note, a topic, a concept or a mini: did you mean whole-step?",
             id="misspelt-note",
         ),
         pytest.param(
             ["zzz"],
             "unknown upstream or note: got 'zzz', expected one of sample, "
-            "or the ID of a note",
+            "the ID of a note, a topic, a concept or a mini",
             id="nothing-like-it",
         ),
         pytest.param(
@@ -392,12 +406,13 @@ def test_check_holds_mirrors_against_the_minis(tmp_path, capsys):
         ),
         pytest.param(
             ["sample", "clsoe"],
-            "no note on sample has the id 'clsoe': did you mean close?",
+            "unknown note on sample: got 'clsoe', expected one of close, whole-step: "
+            "did you mean close?",
             id="misspelt-note-of-upstream",
         ),
         pytest.param(
             ["sample", "zzz"],
-            "no note on sample has the id 'zzz': list them: readerkit annotate",
+            "unknown note on sample: got 'zzz', expected one of close, whole-step",
             id="no-such-note-of-upstream",
         ),
     ],
@@ -694,13 +709,15 @@ def test_hostile_text_in_an_error_is_spelt_out(tmp_path, capsys):
 def test_narrow_terminal_gets_a_note_on_several_lines(locked):
     at = ("--book", str(locked.book.root))
     lines = ANSI.sub("", run_on_terminal(20, "annotate", "sample", *at)).split("\n")
-    assert lines[:8] == [
+    assert lines[:10] == [
         "lib/linear.py",
-        "? close       citation  14-17",
+        "? close",
+        "    citation  14-17",
         "    Linear.forward",
         "    The closing",
         "    collective",
-        "? whole-step  note      21-24",
+        "? whole-step",
+        "    note      21-24",
         "    step",
         "    One step",
     ]
@@ -729,7 +746,18 @@ def test_no_line_of_a_note_is_wider_than_the_terminal(columns, locked):
 def test_pipe_gets_one_plain_line_for_each_note(locked):
     done = run_process("annotate", "--book", str(locked.book.root))
     assert "\x1b" not in done.out
-    assert len(done.out.splitlines()) == 6
+    assert [line.count("\t") for line in done.out.splitlines()] == [6, 6, 0, 0]
+    assert not re.search(r"[ \t]$", done.out, re.MULTILINE)
+
+
+def test_pipe_gets_every_line_of_code_whole_and_no_trailing_blanks(locked):
+    long = "all_reduce(y, group=self.group)"
+    assert f"                y = {long}"[4:] in SAMPLE
+    environment = {"COLUMNS": "24"}
+    at = ("--book", str(locked.book.root))
+    done = run_process("annotate", "close", *at, environment=environment)
+    assert f"17              y = {long}\n" in done.out
+    assert not re.search(r"[ \t]$", done.out, re.MULTILINE)
 
 
 def shell(command: str, environment=None):

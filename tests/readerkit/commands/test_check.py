@@ -107,6 +107,7 @@ def template(tmp_path_factory):
         pins.write_text(json.dumps([*json.loads(pins.read_text()), FOLDER]))
         at = ("--book", str(book.root))
         own = {name: str(folder / name) for name in ("READERKIT_CACHE", "HOME")}
+        own["READERKIT_SCHEMES"] = "file"
         for command in (
             ["annotate", "--update-lock"],
             ["quiz", "lint", "--update-lock"],
@@ -388,7 +389,8 @@ def test_strict_also_refuses_what_nobody_reviewed(whole, capsys):
         (
             "annotations/sample/linear.yaml",
             line,
-            f"{name}: not reviewed against this code: readerkit review {name}",
+            f"{name}: not reviewed against this code: readerkit review {name} --book "
+            f"{whole.root}",
         )
         for name, line in (("close", 1), ("whole-step", 12))
     ]
@@ -412,7 +414,7 @@ def test_notes_on_a_folder_are_listed_as_what_they_are(whole, capsys):
     listed = run(capsys, "annotate", "ours", *at)
     assert (listed.code, listed.err) == (0, "")
     assert "our-wait" in listed.out and "update-lock" not in listed.out
-    assert listed.out.splitlines()[1].startswith("  our-wait")
+    assert listed.out.splitlines()[0].endswith("\tfloating")
     shown = run(capsys, "annotate", "our-wait", *at).out
     assert "read where it stands: a folder has no lock" in shown
     assert "verified" not in shown and "pinned" not in shown
@@ -427,7 +429,7 @@ def test_a_folder_that_mirrors_show_is_not_said_to_have_nothing(whole, capsys):
     paths = whole.root / "site" / "pages" / "paths.yaml"
     paths.write_text(paths.read_text().replace("our-wait", "close"))
     assert run(capsys, "annotate", "ours", *at).out == (
-        "no notes on Ours (a folder, read where it stands), 1 file: mirrors show "
+        "# no notes on Ours (a folder, read where it stands), 1 file: mirrors show "
         "1 place in them\n"
     )
     mirror = whole.path("mirrors/closing.yaml")

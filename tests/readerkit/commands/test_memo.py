@@ -101,7 +101,7 @@ def test_known_places_are_shown_again_without_a_parser(desk, places):
 def test_an_edited_anchor_is_found_anew(desk, places):
     path = desk.book.path("sample/linear.yaml")
     path.write_text(ANNOTATIONS.replace("symbol: step", "symbol: Linear.__init__"))
-    assert "Linear.__init__  lib/linear.py:7-8" in desk.run("annotate").out
+    assert "lib/linear.py:7-8\tLinear.__init__" in desk.run("annotate").out
 
 
 def test_an_edited_file_is_searched_anew(tmp_path, capsys):

@@ -537,7 +537,7 @@ def test_exam_in_a_terminal_explains_at_the_end(book):
     ("arguments", "said"),
     [
         (("8",), "no quiz of phase 8"),
-        (("7", "--topic", "al"), "unknown topic: got 'al', expected all"),
+        (("7", "--topic", "la"), "unknown topic: got 'la', expected one of all"),
         (("7", "--only", "bites"), "unknown question: got 'bites', expected bytes"),
         (("7", "--due"), "nothing was answered yet"),
         (("review", "--phase", "7"), "nothing was answered yet"),

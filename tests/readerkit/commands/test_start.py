@@ -4,10 +4,14 @@ import shutil
 
 import pytest
 
-from tests.helpers import ANNOTATIONS, make_book, run, run_on_terminal
+from tests.helpers import ANNOTATIONS, make_book, run
 from tests.terminals import READERKIT, Terminal
 
 FIRST = ANNOTATIONS.replace("id: close", "id: tp-row-forward")
+
+
+def plain(shown: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*\w", "", shown)
 
 
 def test_first_stop_shows_real_lines_the_note_and_the_proof(real_cache, capsys):
@@ -49,22 +53,43 @@ def test_question_comes_before_the_answer(tmp_path, capsys):
     assert sorted(order, key=out.index) == order
 
 
-def test_small_terminal_is_shown_a_screen_at_a_time(real_cache, monkeypatch):
-    monkeypatch.setenv("PAGER", "head -23")
-    shown = run_on_terminal(80, "start", lines=24)
-    lines = shown.rstrip("\n").split("\n")
-    assert len(lines) == 23
-    # The question and the code are there, and what answers it is not yet.
-    assert lines[3].startswith("Which collective closes the layer?")
-    assert "RowParallelLinear.forward" in lines[6]
-    assert "Decided" not in shown
-    assert "Where to go from here" in run_on_terminal(80, "start", lines=200)
+def test_a_terminal_hides_the_answer_until_it_is_asked_for(real_cache):
+    environment = {"PAGER": "cat"}
+    with Terminal(*READERKIT, "start", environment=environment) as reader:
+        before = reader.read_until("Enter shows the note.")
+        assert re.search(r"\d+ +.*elif.* self\.sequence_parallel", plain(before))
+        for told in ("Decided", "Where to go", "reduce-scatter followed"):
+            assert told not in before
+        reader.type("\r")
+        after = plain(reader.read_until("compare tp"))
+        assert "Decided" in after and "RowParallelLinear.forward" not in after
+        assert reader.close() == 0
+
+
+def test_leaving_at_the_question_shows_nothing_more(real_cache):
+    with Terminal(*READERKIT, "start") as reader:
+        reader.read_until("Enter shows the note.")
+        reader.type("\x04")  # ^D: there will be no answer
+        assert reader.close() == 130
+    assert "Decided" not in reader.shown
+
+
+def test_what_follows_is_shown_a_screen_at_a_time(real_cache):
+    environment = {"PAGER": "head -10"}
+    with Terminal(*READERKIT, "start", environment=environment) as reader:
+        reader.read_until("Enter shows the note.")
+        reader.type("\r")
+        assert reader.close() == 0
+    after = plain(reader.shown).partition("Enter shows the note.")[2]
+    assert "Decided" in after and "Where to go" not in after
 
 
 @pytest.mark.skipif(shutil.which("less") is None, reason="no less here")
 def test_less_says_how_to_go_on_and_how_to_leave(real_cache):
     environment = {"PAGER": "less", "LESS": None}
     with Terminal(*READERKIT, "start", environment=environment) as reader:
+        reader.read_until("Enter shows the note.")
+        reader.type("\r")
         for key in (" ", " ", "q"):
             shown = re.sub(r"\x1b\[[0-9;?]*\w", "", reader.read_until("q: leave"))
             assert re.search(r"(?<!\w)space: go on   q: leave$", shown)
@@ -88,5 +113,6 @@ def test_book_without_a_first_stop_says_so(annotations, tmp_path, capsys):
     done = run(capsys, "start", "--book", str(book.root))
     assert (done.code, done.out) == (1, "")
     assert done.err == (
-        "readerkit: this book has no note 'tp-row-forward' to start from\n"
+        "readerkit: this book has no note 'tp-row-forward' to start from; its notes: "
+        f"readerkit annotate --book {book.root}\n"
     )

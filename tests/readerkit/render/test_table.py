@@ -7,7 +7,7 @@ from readerkit.anchors import Anchor, Span
 from readerkit.book import Note
 from readerkit.content.annotations import Annotation
 from readerkit.content.kind import Place
-from readerkit.render.table import legend, note_table
+from readerkit.render.table import legend, note_rows, note_table
 
 
 def note(name="a-note", path="lib/a.py", first=1, last=9, state="reviewed", **more):
@@ -36,15 +36,17 @@ def lines(notes, width) -> list[str]:
     return click.unstyle(note_table(notes, width)).split("\n")
 
 
-def test_table_is_grouped_by_file_and_aligned():
-    assert lines(NOTES, None) == [
-        "lib/a.py",
-        "  first       citation  Class.method  lib/a.py:1-9     A title           "
-        "ddp, zero",
-        "! second-one  note      f             lib/a.py:20-300  A title           -",
-        "",
-        "lib/b.py",
-        "* third       note      Class.method  lib/b.py:1-9     Something longer  -",
+def test_a_pipe_gets_a_line_for_each_note_its_fields_parted_by_tabs():
+    assert [row.split("\t") for row in note_rows(NOTES)] == [
+        [
+            *("first", "citation", "lib/a.py:1-9", "Class.method"),
+            *("A title", "ddp, zero", "reviewed"),
+        ],
+        ["second-one", "note", "lib/a.py:20-300", "f", "A title", "-", "changed"],
+        [
+            *("third", "note", "lib/b.py:1-9", "Class.method"),
+            *("Something longer", "-", "unlocked"),
+        ],
     ]
 
 
@@ -125,7 +127,7 @@ def test_no_notes_make_an_empty_table():
 
 
 def test_same_file_twice_in_a_row_is_one_group():
-    assert lines(NOTES, None).count("lib/a.py") == 1
+    assert lines(NOTES, 100).count("lib/a.py") == 1
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ def test_each_state_has_its_mark_and_the_legend_explains_those_shown(
     state, mark, words
 ):
     shown = [note(state=state), note(state="reviewed")]
-    assert lines(shown, None)[1].startswith(f"{mark} a-note")
+    assert lines(shown, 40)[1].startswith(f"{mark} a-note")
     explained = legend(shown)
     assert len(explained) == (words is not None)
     if words:
@@ -156,8 +158,8 @@ def test_hostile_names_stay_on_their_line_and_are_spelt_out():
         title="one\ntwo\x9b",
         minis=("m\u200b",),
     )
-    for width in (None, 40):
-        table = click.unstyle(note_table([hostile], width))
+    [row] = note_rows([hostile])
+    for table in (row, click.unstyle(note_table([hostile], 40))):
         assert not re.search("[\x1b\x9b\u202e\u200b]", table)
         for words in (
             "lib/<U+202E>a.py",
@@ -166,4 +168,4 @@ def test_hostile_names_stay_on_their_line_and_are_spelt_out():
             "m<U+200B>",
         ):
             assert words in table
-    assert len(note_table([hostile], None).split("\n")) == 2
+    assert len(row.split("\n")) == 1

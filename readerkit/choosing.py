@@ -1,0 +1,109 @@
+"""Which name was meant: whole, in any case, or as much of it as no other begins with.
+
+One rule wherever a name is taken: ids, upstreams, minis, faults, topics, models, paths.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from readerkit.errors import ReaderkitError
+
+MAX_NAMED = 12
+"""Names that a message lists; of more, those that are near."""
+
+
+def choose(
+    what: str,
+    given: str,
+    known: Iterable[str],
+    *,
+    aliases: Mapping[str, str] | None = None,
+) -> str:
+    """Return the one of the known names that was meant.
+
+    ``aliases`` are other words for some of them.
+
+    >>> choose("note", "TP-dgrad", ["tp-dgrad-overlap", "tp-row-forward"])
+    'tp-dgrad-overlap'
+
+    Raises:
+        ReaderkitError: none of them, or several; the message names those there are.
+    """
+    names = [*known]
+    found = matches(given, names, aliases=aliases)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ReaderkitError(
+            f"which {what}? '{given}' begins {len(found)} of them: {_list(found)}"
+        )
+    raise ReaderkitError(
+        f"unknown {what}: got '{given}', {expected(given, names, aliases)}"
+    )
+
+
+def choose_all(
+    what: str, given: Iterable[str], known: Collection[str]
+) -> tuple[str, ...]:
+    """Return the names that were meant by several words.
+
+    Raises:
+        ReaderkitError: what is wrong with each word that means none, or several.
+    """
+    found, wrong = [], []
+    for word in given:
+        try:
+            found.append(choose(what, word, known))
+        except ReaderkitError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise ReaderkitError("\n".join(wrong))
+    return tuple(found)
+
+
+def matches(
+    given: str, known: Iterable[str], *, aliases: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return the names that a word may stand for: one, if it is whole or an alias."""
+    names, wanted = [*known], plain(given)
+    if given in names:
+        return [given]
+    alias = (aliases or {}).get(wanted)
+    if alias in names:
+        return [alias]
+    whole = [name for name in names if plain(name) == wanted]
+    return whole or [
+        name for name in names if wanted and plain(name).startswith(wanted)
+    ]
+
+
+def expected(
+    given: str, known: Sequence[str], aliases: Mapping[str, str] | None = None
+) -> str:
+    """Return the end of a message about a name that is none of those known."""
+    near = near_names(given, known)
+    meant = f": did you mean {' or '.join(near)}?" if near else ""
+    if len(known) > MAX_NAMED:
+        return f"expected one of {len(known)}{meant or ': ' + _list(known)}"
+    short = [f"{a} for {name}" for a, name in (aliases or {}).items() if name in known]
+    also = f" ({', '.join(short)})" if short else ""
+    return f"expected one of {', '.join(known)}{also}{meant}"
+
+
+def near_names(given: str, known: Iterable[str]) -> list[str]:
+    """Return the names that look most like a word."""
+    spelt = {plain(name): name for name in known}
+    found = difflib.get_close_matches(plain(given), spelt, n=3, cutoff=0.6)
+    return [spelt[each] for each in found]
+
+
+def plain(name: str) -> str:
+    """Return a name without what people do not mean by it: case, and which dash."""
+    return name.casefold().replace("_", "-")
+
+
+def _list(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more

@@ -1,0 +1,149 @@
+"""``readerkit completion``: names completed by the shell, set up by one command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import get_completion_class
+
+from readerkit.commands.folders import data_folder
+from readerkit.commands.groups import NamingGroup
+from readerkit.errors import ReaderkitError
+
+SHELLS = ("bash", "zsh", "fish")
+VARIABLE = "_READERKIT_COMPLETE"
+MARK = "# completes the names of readerkit"
+# compdef is there once a shell's own completion is set up; many set up none.
+_ZSH_FIRST = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }\n"
+
+
+def shell_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--shell``; without it the one that ``SHELL`` names."""
+    return click.option(
+        "--shell", type=click.Choice(SHELLS), help="By default the one you use."
+    )(command)
+
+
+@click.group(cls=NamingGroup, short_help="Complete names in your shell.")
+def completion() -> None:
+    """Complete commands, options and names with Tab: bash, zsh or fish.
+
+    Names are ids of notes, upstreams, concepts, topics, minis, faults, reading paths,
+    quizzes, labs, models, GPUs and clusters.
+
+    \b
+    Example:
+        readerkit completion install
+        readerkit completion show --shell zsh
+        readerkit completion remove
+    """
+
+
+@completion.command(short_help="Set it up for new shells.")
+@shell_option
+def install(shell: str | None) -> None:
+    """Write what the shell reads, and have it read that; twice is as good as once.
+
+    \b
+    Example:
+        readerkit completion install
+    """
+    from readerkit.upstreams.store import write_atomically
+
+    shell = shell or _own_shell()
+    script, start = _places(shell)
+    write_atomically(script, _script(shell).encode())
+    click.echo(f"wrote {script}")
+    if start is not None:
+        before = _without_ours(_read(start))
+        gap = "" if before.endswith("\n") or not before else "\n"
+        _rewrite(start, f'{before}{gap}[ -r "{script}" ] && . "{script}"  {MARK}\n')
+        click.echo(f"{start} reads it")
+    click.echo(f"It works in every new {shell}.")
+
+
+@completion.command(short_help="Take it away again.")
+@shell_option
+def remove(shell: str | None) -> None:
+    """Take away what install wrote, and nothing else.
+
+    \b
+    Example:
+        readerkit completion remove
+    """
+    script, start = _places(shell or _own_shell())
+    script.unlink(missing_ok=True)
+    click.echo(f"removed {script}")
+    if start is not None and MARK in (text := _read(start)):
+        _rewrite(start, _without_ours(text))
+        click.echo(f"{start} is as it was")
+
+
+@completion.command(short_help="Print what install would write.")
+@shell_option
+def show(shell: str | None) -> None:
+    """Print the shell's script, to be put wherever you like.
+
+    \b
+    Example:
+        readerkit completion show --shell zsh
+    """
+    click.echo(_script(shell or _own_shell()), nl=False)
+
+
+def _script(shell: str) -> str:
+    whole = click.get_current_context().find_root().command
+    kind = get_completion_class(shell)
+    assert kind is not None  # one of SHELLS
+    text = kind(whole, {}, "readerkit", VARIABLE).source()
+    return (_ZSH_FIRST if shell == "zsh" else "") + text.strip() + "\n"
+
+
+def _places(shell: str) -> tuple[Path, Path | None]:
+    """Return the script's file, and the file in which a shell is told to read it."""
+    home = Path.home()
+    if shell == "fish":  # reads its folder of completions by itself
+        config = os.environ.get("XDG_CONFIG_HOME") or home / ".config"
+        return Path(config, "fish", "completions", "readerkit.fish"), None
+    start = home / ".bashrc"
+    if shell == "zsh":
+        start = Path(os.environ.get("ZDOTDIR") or home, ".zshrc")
+    # Where a start file is a link, what it leads to is written.
+    return data_folder() / "completion" / f"readerkit.{shell}", start.resolve()
+
+
+def _own_shell() -> str:
+    name = Path(os.environ.get("SHELL", "")).name
+    if name in SHELLS:
+        return name
+    raise ReaderkitError(
+        f"which shell? got SHELL={name or 'nothing'}, expected one of "
+        f"{', '.join(SHELLS)}: add --shell NAME"
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", errors="surrogateescape")
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _rewrite(path: Path, text: str) -> None:
+    """Put a reader's own file back with other text, and as private as it was."""
+    from readerkit.upstreams.store import write_atomically
+
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    write_atomically(path, text.encode("utf-8", "surrogateescape"))
+    path.chmod(mode)
+
+
+def _without_ours(text: str) -> str:
+    lines = text.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.rstrip().endswith(MARK))

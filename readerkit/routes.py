@@ -1,0 +1,83 @@
+"""Ways through the notes of a book: stops in turn, and the notes at each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+
+from readerkit.content.annotations import Annotation, Concept
+from readerkit.content.reading_paths import ReadingPaths
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A place on a path: what it is about, and the notes to read there."""
+
+    id: str
+    title: str
+    about: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A way through the notes of a book."""
+
+    id: str
+    title: str
+    stops: tuple[Stop, ...]
+
+    @property
+    def notes(self) -> tuple[tuple[Stop, str], ...]:
+        """Every note in turn, with its stop; one may come again at another."""
+        return tuple((stop, note) for stop in self.stops for note in stop.notes)
+
+
+def routes(
+    paths: ReadingPaths, concepts: Mapping[str, Concept], notes: Sequence[Annotation]
+) -> list[Route]:
+    """Return the paths that the site shows; ``notes`` are all, in reading order."""
+    needs = [
+        Stop(name, concepts[name].title, concepts[name].summary, those)
+        for name, those in by_need(concepts, notes)
+    ]
+    failures = [Stop(f.id, f.symptom, f.cause, f.notes) for f in paths.failures]
+    pairs = [
+        Stop(
+            pair.id,
+            f"{concepts[pair.memory].title} × {concepts[pair.coordination].title}",
+            pair.wire,
+            pair.notes,
+        )
+        for pair in paths.pairs
+    ]
+    found = (
+        Route("prerequisite", "every idea after those it needs", tuple(needs)),
+        Route("failure", "from a symptom to its lines", tuple(failures)),
+        Route("synthesis", "what saves memory against what talks", tuple(pairs)),
+    )
+    return [path for path in found if path.stops]
+
+
+def by_need(
+    concepts: Mapping[str, Concept], notes: Sequence[Annotation]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the concepts that have notes, each after what it requires.
+
+    A note is told once, with the first of its concepts.
+    """
+    sorter = TopologicalSorter({name: c.requires for name, c in concepts.items()})
+    order = list(concepts)
+    # As the book has it, wherever that does not put something before what it needs.
+    sorter.prepare()
+    waiting: list[str] = []
+    told: set[str] = set()
+    while sorter.is_active():
+        waiting = sorted({*waiting, *sorter.get_ready()}, key=order.index)
+        name = waiting.pop(0)
+        sorter.done(name)
+        those = [n.id for n in notes if name in n.concepts and n.id not in told]
+        told.update(those)
+        if those:
+            yield name, tuple(those)

@@ -1,0 +1,185 @@
+"""Names completed by the shell: click's own protocol, and real shells."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import make_book, run, run_process
+from tests.terminals import Terminal
+
+LINES = {
+    "annotate tp-d": ["tp-dgrad-overlap"],
+    "annotate megatron tp-dg": ["tp-dgrad-overlap"],
+    "annotate pytorch tp-": [],
+    "annotate py": ["pytorch"],
+    "annotate fsdp2-roo": ["fsdp2-root-stays-gathered"],
+    "annotate --concept ring": ["ring-all-reduce"],
+    "annotate --topic optim": ["optimizer"],
+    "annotate --kind pit": ["pitfall"],
+    "review tp-row-f": ["tp-row-forward"],
+    "fetch meg": ["megatron"],
+    "run fsdp_s": ["fsdp_state"],
+    "run fsdp2": ["fsdp2"],
+    "compare zer": ["zero"],
+    "compare tensor_parallel --upstream d": ["dtensor"],
+    "break ddp no-": ["no-sync", "no-overlap"],
+    "break zer": ["zero"],
+    "quiz 3": ["35"],
+    "quiz rev": ["review"],
+    "quiz 35 --topic tensor": ["tensor_parallel"],
+    "lab 0": ["00", "01", "02", "03", "04"],
+    "path silent": ["silent-hang"],
+    "path fail": ["failure"],
+    "estimate memory --model mixtral-8x7": ["mixtral-8x7b"],
+    "estimate memory --gpu h100-8": ["h100-80gb"],
+    "estimate plan --cluster dgx-h1": ["dgx-h100"],
+    "comple": ["completion"],
+    "completion in": ["install"],
+    "site s": ["serve"],
+}
+
+
+def completed(line: str, **environment: str | None) -> tuple[list[str], str]:
+    words = ["readerkit", *line.split(" ")]
+    asked = {
+        "_READERKIT_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    done = run_process(environment={**asked, **environment})
+    assert done.code == 0
+    return [row.partition(",")[2] for row in done.out.splitlines() if row], done.err
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_names_are_completed(line, real_cache):
+    found, said = completed(line)
+    assert [each for each in found if not each.startswith("-")] == LINES[line]
+    assert said == ""
+
+
+def test_names_are_those_of_the_book_on_the_line(tmp_path):
+    book = make_book(tmp_path)
+    assert completed(f"annotate --book {book.root} whole") == (["whole-step"], "")
+
+
+def test_no_name_needs_the_network_or_heavy_imports(real_cache):
+    asked = {"PYTHONPROFILEIMPORTTIME": "1"}
+    for line, heavy in (
+        ("annotate tp-d", ("tree_sitter", "rich", "jinja2", "git", "torch")),
+        ("run fsdp_s", ("readerkit.book", "yaml", "rich", "torch")),
+        ("comp", ("readerkit.commands.annotate", "readerkit.book")),
+    ):
+        completed(line)  # what is parsed once is remembered
+        _, imported = completed(line, **asked)
+        loaded = {row.rpartition("|")[2].strip() for row in imported.splitlines()}
+        assert "click" in loaded and not loaded & {*heavy}
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        {"READERKIT_BOOK": "/nowhere"},
+        {"READERKIT_CACHE": "/dev/null/cache"},
+        {"HOME": None, "READERKIT_DATA": "relative"},
+    ],
+    ids=["no-book", "no-cache", "no-home"],
+)
+def test_whatever_is_wrong_nothing_is_said(harm, real_cache):
+    assert completed("annotate zzz", **harm) == ([], "")
+
+
+@pytest.mark.parametrize("fault", ["- [", "x" * 2_000_000], ids=["no-yaml", "large"])
+def test_a_book_with_faults_completes_nothing_and_says_nothing(fault, tmp_path):
+    book = make_book(tmp_path, more={"sample/more.yaml": fault})
+    assert completed(f"annotate --book {book.root} clo") == ([], "")
+
+
+# --- setting it up ---
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A home of its own, in which ``readerkit`` is this one."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    command = tools / "readerkit"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m readerkit "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("ZDOTDIR", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    return tmp_path
+
+
+STARTS = {"bash": ".bashrc", "zsh": ".zshrc", "fish": None}
+
+
+@pytest.mark.parametrize("shell", STARTS)
+def test_what_is_installed_is_removed_and_nothing_else(
+    shell, home, capsys, monkeypatch
+):
+    monkeypatch.setenv("SHELL", f"/usr/bin/{shell}")
+    if shutil.which("bash") is None:
+        pytest.skip("no bash here")
+    start = home / STARTS[shell] if STARTS[shell] else None
+    if start:
+        start.write_bytes(b"alias ll='ls -l'  # \xff")
+        start.chmod(0o600)
+    for _ in range(2):  # twice is as good as once
+        done = run(capsys, "completion", "install")
+        assert (done.code, done.err) == (0, "")
+    script = Path(done.out.splitlines()[0].removeprefix("wrote "))
+    assert "_READERKIT_COMPLETE" in script.read_text()
+    if start:
+        assert start.read_bytes().count(b"readerkit") == 3  # one line names it thrice
+        assert start.stat().st_mode & 0o777 == 0o600
+    assert run(capsys, "completion", "remove").code == 0
+    assert not script.exists()
+    if start:
+        assert start.read_bytes().strip() == b"alias ll='ls -l'  # \xff"
+
+
+def test_an_unknown_shell_is_asked_for(home, capsys, monkeypatch):
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    done = run(capsys, "completion", "install")
+    assert (done.code, done.out) == (1, "")
+    assert (
+        "got SHELL=tcsh, expected one of bash, zsh, fish: add --shell NAME" in done.err
+    )
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_real_shell_completes_what_is_typed(shell, home, real_cache):
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    assert run_process("completion", "install", "--shell", shell).code == 0
+    start = home / STARTS[shell]
+    prompt = "PS1='at your command: '; unset PROMPT_COMMAND RPS1\n"
+    start.write_text(prompt + start.read_text())
+    completed("annotate tp-dg")  # what is parsed once is remembered
+    options = ["--noprofile", "-i"] if shell == "bash" else ["-i"]
+    environment = {"READERKIT_CACHE": str(real_cache), "SHELL": shutil.which(shell)}
+    with Terminal(
+        str(shutil.which(shell)), *options, columns=200, environment=environment
+    ) as person:
+        person.read_until("at your command: ")
+        person.type("readerkit annotate megatron tp-dg\t")
+        person.read_until("tp-dgrad-overlap")
+        person.type("\x15exit\r")
+        assert person.close() == 0
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish here")
+def test_fish_completes_what_is_asked(home, real_cache):
+    assert run_process("completion", "install", "--shell", "fish").code == 0
+    asked = 'complete -C "readerkit annotate megatron tp-dg"'
+    done = subprocess.run(
+        ["fish", "-c", asked], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.split()[0] == "tp-dgrad-overlap"
