@@ -1,10 +1,9 @@
 """Tensor-parallel generation: the prompt once, then a token at a time.
 
 Training sees every position at once; generation asks for one more token, again and
-again. What is kept between two tokens is each layer's keys and values, and a rank of a
-tensor-parallel model keeps only those of its own query groups. A token is a few
-thousand multiplications and two all-reduces a layer: the wire's latency shows, which
-is why a slow link makes more ranks slower.
+again. Kept between two tokens are each layer's keys and values, on a rank only those of
+its own query groups. A token is few multiplications and two all-reduces a layer: on a
+slow link more ranks are slower.
 
 Follows:
 - NVIDIA/Megatron-LM: megatron/core/inference/contexts/static_context.py
@@ -19,60 +18,20 @@ Leaves out:
 - everything that backward needs: `tensor_parallel.py` has f and g
 """
 
-import hashlib
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mini_impls import model
-from mini_impls.model import GPT, Embedding, GPTConfig, SelfAttention
+from mini_impls.model import GPT, Embedding, GPTConfig, SelfAttention, TransformerLayer
 
 # Dimension letters: B sequences, T tokens of one step, S tokens so far, D hidden,
 # V vocabulary, N heads, G query groups, H width of a head, W world_size.
 
-# --- 1. weights that cross a process boundary ---
-
-
-def get_digests(weights: Mapping[str, Tensor]) -> dict[str, str]:
-    """Return the SHA-256 of each tensor: of its type, its shape and its bytes."""
-    digests = {}
-    for name, weight in weights.items():
-        flat = weight.detach().cpu().contiguous().flatten().view(torch.uint8)
-        head = f"{weight.dtype} {tuple(weight.shape)} ".encode()
-        digests[name] = hashlib.sha256(head + flat.numpy().tobytes()).hexdigest()
-    return digests
-
-
-def save_weights(gpt: GPT, path: Path) -> dict[str, str]:
-    """Write a model as safetensors and return the digests of what was written."""
-    weights = {name: p.detach().contiguous() for name, p in gpt.named_parameters()}
-    save_file(weights, path)
-    return get_digests(weights)
-
-
-def load_weights(path: Path, digests: Mapping[str, str]) -> dict[str, Tensor]:
-    """Read the weights that `save_weights` wrote.
-
-    Raises:
-        ValueError: for a tensor that is missing, unexpected, or not the same bytes.
-    """
-    weights = load_file(path)
-    arrived = get_digests(weights)
-    for name in sorted(digests.keys() | arrived.keys()):
-        sent, got = digests.get(name, "nothing"), arrived.get(name, "nothing")
-        if sent != got:
-            raise ValueError(f"{path}: {name}: sent {sent[:12]}, arrived {got[:12]}")
-    return weights
-
-
-# --- 2. what is kept between two tokens ---
+# --- 1. what is kept between two tokens ---
 
 
 @dataclass(slots=True)
@@ -109,7 +68,7 @@ class StaticInferenceContext:
         return sum(tensor.nbytes for pair in pairs for tensor in pair)
 
 
-# --- 3. the layers, forward only ---
+# --- 2. the layers, forward only ---
 
 
 def shard(master: Tensor, partition_dim: int, group: dist.ProcessGroup) -> nn.Parameter:
@@ -142,7 +101,7 @@ class RowParallelLinear(nn.Module):
 
     def forward(self, input_: Tensor) -> Tensor:
         """Add up what the ranks made: one of a layer's two all-reduces."""
-        output = F.linear(input_, self.weight)
+        output = F.linear(input_, self.weight)  # (B, T, O), one part of W
         if self.tp_group.size() > 1:
             dist.all_reduce(output, group=self.tp_group)
         # After the sum: before it, the bias would count world_size times.
@@ -182,8 +141,7 @@ class CachedAttention(nn.Module):
             query, key, value, is_causal=is_prompt, enable_gqa=True
         )
         context = context.transpose(1, 2).reshape(b, t, -1)  # (B, T, NH/W)
-        out: Tensor = self.linear_proj(context)
-        return out
+        return self.linear_proj.forward(context)
 
 
 class OffsetEmbedding(nn.Module):
@@ -218,11 +176,11 @@ class LastTokenLogits(nn.Module):
             return logits
         world_size = self.tp_group.size()
         shards = logits.new_empty(world_size * logits.size(0), logits.size(1))
-        dist.all_gather_single(shards, logits, group=self.tp_group)
-        return torch.cat(shards.chunk(world_size), dim=-1)
+        dist.all_gather_single(shards, logits, group=self.tp_group)  # (WB, V/W)
+        return torch.cat(shards.chunk(world_size), dim=-1)  # (B, V)
 
 
-# --- 4. a model that generates ---
+# --- 3. a model that generates ---
 
 
 def check_sizes(config: GPTConfig, world_size: int) -> None:
@@ -245,7 +203,7 @@ def tensor_parallel(
     gpt.requires_grad_(False)
     gpt.add_module("embedding", OffsetEmbedding(gpt.embedding, context))
     for layer_number, layer in enumerate(gpt.layers, 1):
-        assert isinstance(layer, model.TransformerLayer)
+        assert isinstance(layer, TransformerLayer)
         attention = layer.self_attention
         attention_shard = CachedAttention(attention, layer_number, context, tp_group)
         layer.add_module("self_attention", attention_shard)
@@ -276,18 +234,17 @@ def generate(
     Raises:
         ValueError: where prompt and continuation do not fit the cache.
     """
-    total = prompt.size(1) + num_tokens
-    if total > context.max_sequence_length:
-        limit = context.max_sequence_length
-        raise ValueError(f"{total} tokens do not fit a cache for {limit}")
-    if prompt.size(0) > context.max_batch_size:
-        limit = context.max_batch_size
-        raise ValueError(f"{prompt.size(0)} sequences do not fit a cache for {limit}")
+    for what, size, limit in (
+        ("tokens", prompt.size(1) + num_tokens, context.max_sequence_length),
+        ("sequences", prompt.size(0), context.max_batch_size),
+    ):
+        if size > limit:
+            raise ValueError(f"{size} {what} do not fit a cache for {limit}")
     gpt.eval()
     tokens, tokens2use, seconds = prompt, prompt, []
     for _ in range(num_tokens):
         start = time.perf_counter()
-        logits = gpt(tokens2use)
+        logits = gpt(tokens2use)  # (B, V)
         context.sequence_len_offset += tokens2use.size(1)
         tokens2use = logits.argmax(dim=-1, keepdim=True)  # (B, 1), the same everywhere
         tokens = torch.cat([tokens, tokens2use], dim=1)
@@ -295,37 +252,6 @@ def generate(
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
     return Generation(tokens, seconds[0], seconds[1:])
-
-
-@torch.inference_mode()
-def generate_alone(gpt: GPT, prompt: Tensor, num_tokens: int) -> Tensor:
-    """Continue a prompt with the whole model and no cache: the run to equal."""
-    gpt.eval()
-    tokens = prompt
-    for _ in range(num_tokens):
-        logits = gpt(tokens)  # (B, S, V), every position anew
-        tokens = torch.cat([tokens, logits[:, -1:].argmax(dim=-1)], dim=1)
-    return tokens
-
-
-def get_cache_bytes(
-    config: GPTConfig, batch_size: int, sequence_length: int, world_size: int
-) -> int:
-    """Return the bytes of keys and values that a rank holds, in fp32."""
-    groups = config.num_query_groups // world_size
-    numbers = 2 * config.num_layers * batch_size * sequence_length
-    return 4 * numbers * groups * config.kv_channels
-
-
-def get_traffic(
-    config: GPTConfig, batch_size: int, num_tokens: int, world_size: int
-) -> dict[str, int]:
-    """Payload bytes of each operation in a step over `num_tokens` tokens, in fp32."""
-    if world_size == 1:
-        return {}
-    hidden = 4 * batch_size * num_tokens * config.hidden_size
-    logits = 4 * batch_size * config.vocab_size
-    return {"all_reduce": 2 * config.num_layers * hidden, "all_gather": logits}
 
 
 if __name__ == "__main__":

@@ -7,25 +7,53 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from mini_impls import launch, model
 from mini_impls.inference import (
     StaticInferenceContext,
     check_sizes,
     generate,
-    generate_alone,
-    get_cache_bytes,
-    get_traffic,
-    load_weights,
-    save_weights,
     tensor_parallel,
 )
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, GPTConfig
 from mini_impls.traffic import CollectiveCounter
+from mini_impls.weights import load_weights, save_weights
 
 CONFIG = GPTConfig(num_query_groups=4)
 PROMPT_LENGTH = 8
+
+
+@torch.inference_mode()
+def generate_alone(gpt: GPT, prompt: Tensor, num_tokens: int) -> Tensor:
+    """Continue a prompt with the whole model and no cache: the run to equal."""
+    gpt.eval()
+    tokens = prompt
+    for _ in range(num_tokens):
+        logits = gpt(tokens)  # (B, S, V), every position anew
+        tokens = torch.cat([tokens, logits[:, -1:].argmax(dim=-1)], dim=1)
+    return tokens
+
+
+def get_cache_bytes(
+    config: GPTConfig, batch_size: int, sequence_length: int, world_size: int
+) -> int:
+    """Return the bytes of keys and values that a rank holds, in fp32."""
+    groups = config.num_query_groups // world_size
+    numbers = 2 * config.num_layers * batch_size * sequence_length
+    return 4 * numbers * groups * config.kv_channels
+
+
+def get_traffic(
+    config: GPTConfig, batch_size: int, num_tokens: int, world_size: int
+) -> dict[str, int]:
+    """Payload bytes of each operation in a step over `num_tokens` tokens, in fp32."""
+    if world_size == 1:
+        return {}
+    hidden = 4 * batch_size * num_tokens * config.hidden_size
+    logits = 4 * batch_size * config.vocab_size
+    return {"all_reduce": 2 * config.num_layers * hidden, "all_gather": logits}
 
 
 def demo(rank: Rank, args: argparse.Namespace) -> None:

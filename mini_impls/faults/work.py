@@ -28,6 +28,7 @@ from mini_impls import (
     tensor_parallel,
     zero,
 )
+from mini_impls.demos.inference import generate_alone
 from mini_impls.faults.overlap import Overlap
 from mini_impls.faults.symptoms import UNDER_WAY
 from mini_impls.launch import Rank
@@ -444,7 +445,7 @@ def generate_text(rank: Rank) -> dict[str, float]:
     """Continue a prompt with a cache on every rank, and alone without one."""
     config = GPTConfig(num_query_groups=4)
     prompt = model.make_batch(config, step=0, batch_size=4)[0][:, :8]
-    expected = inference.generate_alone(build_model(config), prompt, 16)
+    expected = generate_alone(build_model(config), prompt, 16)
     gpt = build_model(config)
     context = inference.StaticInferenceContext(4, config.max_sequence_length)
     inference.tensor_parallel(gpt, context, rank.group)

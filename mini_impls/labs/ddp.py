@@ -12,11 +12,11 @@ import torch
 import torch.distributed as dist
 
 from mini_impls import ddp, launch, model
-from mini_impls.inference import get_digests
 from mini_impls.labs import command
 from mini_impls.labs.timing import seconds
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
+from mini_impls.weights import get_digests
 
 STEPS = 10
 BATCH_PER_RANK = 8

@@ -14,6 +14,7 @@ from mini_impls.labs import command
 from mini_impls.labs.timing import seconds
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
+from mini_impls.weights import get_digests, load_weights, save_weights
 
 HIDDEN_SIZES = (128, 256, 512, 1024)
 PROMPT_LENGTH = 8
@@ -38,7 +39,7 @@ def on_rank(
     rows = []
     for hidden_size, sent in digests.items():
         config = get_config(hidden_size)
-        weights = inference.load_weights(_path(folder, hidden_size), sent)
+        weights = load_weights(_path(folder, hidden_size), sent)
         gpt = model.GPT(config)
         gpt.load_state_dict(weights)
         gpt = gpt.to(rank.device)
@@ -71,7 +72,7 @@ def on_rank(
                 "weight_bytes": sum(p.nbytes for p in gpt.parameters()),
                 "cache_bytes": context.num_bytes(),
                 "tokens": made.tokens[0].tolist(),
-                "arrived": _digest(inference.get_digests(weights)),
+                "arrived": _digest(get_digests(weights)),
             }
         )
     return rows
@@ -85,9 +86,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="mini-impls-lab-") as folder:
         for hidden_size in HIDDEN_SIZES:
             gpt = model.build_model(get_config(hidden_size))
-            digests[hidden_size] = inference.save_weights(
-                gpt, _path(folder, hidden_size)
-            )
+            digests[hidden_size] = save_weights(gpt, _path(folder, hidden_size))
         for world_size in (1, args.world):
             ranks = launch.run(
                 on_rank,

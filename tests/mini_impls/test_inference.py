@@ -9,10 +9,12 @@ from safetensors.torch import save_file
 
 from mini_impls import inference, model
 from mini_impls.demos import inference as demo
-from mini_impls.inference import StaticInferenceContext, generate, generate_alone
+from mini_impls.demos.inference import generate_alone
+from mini_impls.inference import StaticInferenceContext, generate
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.traffic import CollectiveCounter
+from mini_impls.weights import get_digests, load_weights, save_weights
 
 CONFIG = GPTConfig(num_query_groups=4, num_layers=3, max_sequence_length=24)
 PROMPT, NEW = 7, 12
@@ -73,11 +75,11 @@ def test_each_rank_sends_and_holds_what_the_formulas_say(pool):
         assert counts == {"all_reduce": NEW * 2 * 3, "all_gather": NEW}
         expected = {"all_reduce": 0, "all_gather": 0}
         for num_tokens in [PROMPT] + [1] * (NEW - 1):
-            step = inference.get_traffic(CONFIG, 3, num_tokens, world_size)
+            step = demo.get_traffic(CONFIG, 3, num_tokens, world_size)
             for op, payload_bytes in step.items():
                 expected[op] += 2 * payload_bytes  # fp64 here, the formula is in fp32
         assert sent == expected
-        in_fp32 = inference.get_cache_bytes(CONFIG, 3, 24, world_size)
+        in_fp32 = demo.get_cache_bytes(CONFIG, 3, 24, world_size)
         assert cache_bytes == 2 * in_fp32 == 2 * 4 * 2 * 3 * 3 * 24 * 64 // world_size
         assert held["layers.0.mlp.linear_fc1.weight"] == (256 // world_size, 64)
         assert held["layers.0.mlp.linear_fc2.weight"] == (64, 256 // world_size)
@@ -88,15 +90,15 @@ def test_each_rank_sends_and_holds_what_the_formulas_say(pool):
 
 
 def test_one_rank_sends_nothing():
-    assert inference.get_traffic(CONFIG, 3, 1, 1) == {}
+    assert demo.get_traffic(CONFIG, 3, 1, 1) == {}
 
 
 def test_weights_arrive_with_the_digests_they_left_with(tmp_path):
     gpt = model.build_model(CONFIG)
     path = tmp_path / "model.safetensors"
-    digests = inference.save_weights(gpt, path)
-    weights = inference.load_weights(path, digests)
-    assert inference.get_digests(weights) == digests
+    digests = save_weights(gpt, path)
+    weights = load_weights(path, digests)
+    assert get_digests(weights) == digests
     for name, parameter in gpt.named_parameters():
         assert torch.equal(weights[name], parameter)
 
@@ -104,18 +106,18 @@ def test_weights_arrive_with_the_digests_they_left_with(tmp_path):
 def test_a_flipped_bit_is_named(tmp_path):
     gpt = model.build_model(CONFIG)
     path = tmp_path / "model.safetensors"
-    digests = inference.save_weights(gpt, path)
+    digests = save_weights(gpt, path)
     data = bytearray(path.read_bytes())
     data[-3] ^= 1
     path.write_bytes(data)
     with pytest.raises(ValueError, match=r"sent \w{12}, arrived \w{12}"):
-        inference.load_weights(path, digests)
+        load_weights(path, digests)
 
 
 @pytest.mark.parametrize("change", ["missing", "unexpected", "other dtype", "reshaped"])
 def test_other_weights_are_refused(tmp_path, change):
     weights = {"a": torch.arange(6.0), "b": torch.ones(2)}
-    digests = inference.get_digests(weights)
+    digests = get_digests(weights)
     if change == "missing":
         del weights["b"]
     elif change == "unexpected":
@@ -126,7 +128,7 @@ def test_other_weights_are_refused(tmp_path, change):
         weights["a"] = weights["a"].view(2, 3)
     save_file(weights, tmp_path / "w.safetensors")
     with pytest.raises(ValueError, match="sent "):
-        inference.load_weights(tmp_path / "w.safetensors", digests)
+        load_weights(tmp_path / "w.safetensors", digests)
 
 
 def test_text_beyond_the_cache_is_refused():

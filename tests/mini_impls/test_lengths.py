@@ -15,6 +15,7 @@ NO_MINI = {
     "limits",
     "model",
     "traffic",
+    "weights",
 }
 """What all of them share, and what starts them."""
 LONGER = {
@@ -22,7 +23,6 @@ LONGER = {
     "ddp": 288,
     "fsdp_flat": 352,
     "fsdp_state": 301,
-    "inference": 334,
     "pipeline": 332,
     "schedules": 389,
     "sequence_parallel": 422,
