@@ -80,12 +80,14 @@ def _today() -> date:
 
 
 def _load_prices(path: Path | None) -> list[Price]:
+    from msgspec import to_builtins
+
     from readerkit.budget import Price
     from readerkit.commands.catalog import read_catalog, shipped
     from readerkit.content.catalog import PRICES
 
-    prices = read_catalog(path or shipped("prices.yaml"), PRICES)["prices"]
-    return [Price.parse(entry) for entry in prices]
+    rows = read_catalog(path or shipped("prices.yaml"), PRICES).value.prices
+    return [Price.parse(to_builtins(row)) for row in rows]
 
 
 def _take_job(given: dict[str, Any]) -> Job:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from readerkit.choosing import choose
-from readerkit.content.catalog import HARDWARE, MODELS
-from readerkit.content.kind import E, Kind
+from readerkit.content.catalog import HARDWARE, MODELS, Hardware, ModelEntry
+from readerkit.content.kind import Document, E, Kind
 from readerkit.errors import ContentError, EstimateError, ReaderkitError
 from readerkit.estimate.hardware import Cluster, Gpu
 from readerkit.estimate.shape import Shape
@@ -21,8 +23,8 @@ def shipped(name: str) -> Path:
     return CATALOG / name
 
 
-def read_catalog(path: Path, kind: Kind[E]) -> E:
-    """Return what a catalog file holds.
+def read_catalog(path: Path, kind: Kind[E]) -> Document[E]:
+    """Return a catalog file that fits its model.
 
     Raises:
         ContentError: every fault of the file.
@@ -35,23 +37,22 @@ def read_catalog(path: Path, kind: Kind[E]) -> E:
     except OSError as error:
         raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None
     document = read_document(data, str(path), kind)
-    if not data.strip() and not document.faults:
+    if not document.entries and not document.faults:
         document.faults.append(document.fault((), "the file is empty"))
     if document.faults:
         raise ContentError(document.faults)
-    return document.value
+    return document
 
 
 def load_gpus() -> dict[str, Gpu]:
     """Return the GPUs that ship."""
-    value = read_catalog(shipped("hardware.yaml"), HARDWARE)
-    return {name: Gpu.parse(name, entry) for name, entry in value["gpus"].items()}
+    return _gpus(read_catalog(shipped("hardware.yaml"), HARDWARE).value)
 
 
 def load_clusters() -> dict[str, Cluster]:
     """Return the clusters that ship."""
-    value = read_catalog(shipped("hardware.yaml"), HARDWARE)
-    return _clusters(value, load_gpus())
+    hardware = read_catalog(shipped("hardware.yaml"), HARDWARE).value
+    return _clusters(hardware, _gpus(hardware))
 
 
 def find_gpu(name: str) -> Gpu:
@@ -73,9 +74,8 @@ def find_cluster(name: str) -> Cluster:
     if not _is_file(name):
         clusters = load_clusters()
         return clusters[choose("cluster", name, clusters)]
-    value = read_catalog(Path(name), HARDWARE)
-    own = {key: Gpu.parse(key, entry) for key, entry in value.get("gpus", {}).items()}
-    clusters = _clusters(value, load_gpus() | own)
+    own = read_catalog(Path(name), HARDWARE).value
+    clusters = _clusters(own, load_gpus() | _gpus(own))
     if len(clusters) != 1:
         raise EstimateError(
             f"{name}: got {len(clusters)} clusters, expected the one to work with"
@@ -90,31 +90,42 @@ def find_model(name: str) -> dict[str, Any]:
         EstimateError: no such model, or a file with several.
     """
     if not _is_file(name):
-        models = read_catalog(shipped("models.yaml"), MODELS)
-        return dict(models[choose("model", name, models)]["shape"])
-    models = read_catalog(Path(name), MODELS)
+        models = _models(shipped("models.yaml"))
+        return dict(models[choose("model", name, models)].shape)
+    models = _models(Path(name))
     if len(models) != 1:
         raise EstimateError(
             f"{name}: got {len(models)} models, expected the one to work with"
         )
-    return dict(next(iter(models.values()))["shape"])
+    return dict(next(iter(models.values())).shape)
 
 
 def load_models() -> dict[str, tuple[Shape, str]]:
     """Return the models that ship, each with its source."""
-    models = read_catalog(shipped("models.yaml"), MODELS)
+    models = _models(shipped("models.yaml"))
     return {
-        name: (Shape.parse(entry["shape"]), entry["source"])
-        for name, entry in models.items()
+        name: (Shape.parse(entry.shape), entry.source) for name, entry in models.items()
     }
+
+
+def _models(path: Path) -> dict[str, ModelEntry]:
+    entries = read_catalog(path, MODELS).entries.items()
+    return {str(name): entry for (name,), entry in entries}
 
 
 def _is_file(name: str) -> bool:
     return name.endswith((".yaml", ".yml"))
 
 
-def _clusters(value: Mapping[str, Any], gpus: Mapping[str, Gpu]) -> dict[str, Cluster]:
+def _gpus(hardware: Hardware) -> dict[str, Gpu]:
     return {
-        name: Cluster.parse(name, entry, gpus)
-        for name, entry in value.get("clusters", {}).items()
+        name: Gpu.parse(name, to_builtins(entry))
+        for name, entry in hardware.gpus.items()
+    }
+
+
+def _clusters(hardware: Hardware, gpus: Mapping[str, Gpu]) -> dict[str, Cluster]:
+    return {
+        name: Cluster.parse(name, to_builtins(entry), gpus)
+        for name, entry in hardware.clusters.items()
     }

@@ -1,95 +1,82 @@
-"""Files of the catalog: models, GPUs and clusters, prices."""
+"""Files of the catalog: models, GPUs and clusters, prices, in the units of vendors."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from readerkit.content.kind import Kind
-from readerkit.shapes import COUNT, ID, TEXT, list_of, object_of
+from readerkit.model import Count, Id, Model, Text, pattern
 
-_AMOUNT = {"type": "number", "exclusiveMinimum": 0}
-_DATE = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
+Amount = Annotated[int | float, Meta(extra_json_schema={"exclusiveMinimum": 0})]
+Microseconds = Annotated[int | float, Meta(extra_json_schema={"minimum": 0})]
+Date = Annotated[str, pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 # Money is text: a float of a price is not that price.
-_PRICE = {"type": "string", "pattern": "^[0-9]{1,6}(\\.[0-9]{1,4})?$"}
+Usd = Annotated[str, pattern("^[0-9]{1,6}(\\.[0-9]{1,4})?$")]
+CatalogName = Annotated[str, pattern("^[a-z0-9]+([.-][a-z0-9]+)*$")]
 
 
-def _named(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an object of entries by name."""
-    name = {"type": "string", "pattern": "^[a-z0-9]+([.-][a-z0-9]+)*$"}
-    return {"type": "object", "propertyNames": name, "additionalProperties": entry}
+class ModelEntry(Model, frozen=True):
+    """Sizes of a public model."""
+
+    source: Text
+    shape: Mapping[str, Any]
+    """What ``readerkit.estimate.shape`` knows the sizes by."""
+    parameters: Count | None = None
+    """The published count, which the shape must come to."""
 
 
-def _kind(name: str, schema: dict[str, Any]) -> Kind[dict[str, Any]]:
-    entry = Annotated[dict[str, Any], Meta(extra_json_schema=schema)]
-    return Kind(name, entry, "one")
+class GpuEntry(Model, frozen=True):
+    """One kind of GPU."""
+
+    memory_gb: Amount
+    memory_gb_s: Amount
+    tflops: Amount
+    link_gb_s: Amount
+    source: Text
+    kernel_efficiency: Annotated[float, Meta(gt=0, le=1)] | None = None
+    efficiency_source: Text | None = None
 
 
-MODELS = _kind(
-    "models",
-    _named(
-        object_of(
-            ["source", "shape"],
-            source=TEXT,
-            parameters=COUNT,
-            shape={"type": "object"},
-        )
-    ),
-)
-HARDWARE = _kind(
-    "hardware",
-    object_of(
-        ["dated"],
-        dated=_DATE,
-        gpus=_named(
-            object_of(
-                ["memory_gb", "memory_gb_s", "tflops", "link_gb_s", "source"],
-                memory_gb=_AMOUNT,
-                memory_gb_s=_AMOUNT,
-                kernel_efficiency={**_AMOUNT, "maximum": 1},
-                efficiency_source=TEXT,
-                tflops=_AMOUNT,
-                link_gb_s=_AMOUNT,
-                source=TEXT,
-            )
-        ),
-        clusters=_named(
-            object_of(
-                [
-                    "gpu",
-                    "gpus_per_node",
-                    "inside_gb_s",
-                    "between_gb_s",
-                    "inside_latency_us",
-                    "between_latency_us",
-                    "source",
-                ],
-                gpu=TEXT,
-                gpus_per_node=COUNT,
-                inside_gb_s=_AMOUNT,
-                between_gb_s=_AMOUNT,
-                inside_latency_us={"type": "number", "minimum": 0},
-                between_latency_us={"type": "number", "minimum": 0},
-                source=TEXT,
-            )
-        ),
-    ),
-)
-PRICES = _kind(
-    "prices",
-    object_of(
-        ["prices"],
-        prices=list_of(
-            object_of(
-                ["vendor", "gpu", "kind", "usd_per_hour", "dated", "source"],
-                vendor=ID,
-                gpu=ID,
-                kind={"enum": ["on-demand", "spot"]},
-                usd_per_hour=_PRICE,
-                dated=_DATE,
-                source=TEXT,
-            )
-        ),
-    ),
-)
+class ClusterEntry(Model, frozen=True):
+    """Nodes of GPUs; every bandwidth is one GPU's share, in one direction."""
+
+    gpu: Text
+    gpus_per_node: Count
+    inside_gb_s: Amount
+    between_gb_s: Amount
+    inside_latency_us: Microseconds
+    between_latency_us: Microseconds
+    source: Text
+
+
+class Hardware(Model, frozen=True):
+    """A file of GPUs and clusters."""
+
+    dated: Date
+    gpus: Mapping[CatalogName, GpuEntry] = {}
+    clusters: Mapping[CatalogName, ClusterEntry] = {}
+
+
+class PriceEntry(Model, frozen=True):
+    """What one GPU costs for an hour."""
+
+    vendor: Id
+    gpu: Id
+    kind: Literal["on-demand", "spot"]
+    usd_per_hour: Usd
+    dated: Date
+    source: Text
+
+
+class Prices(Model, frozen=True):
+    """A file of prices."""
+
+    prices: tuple[PriceEntry, ...]
+
+
+MODELS: Kind[ModelEntry] = Kind("models", ModelEntry, "mapping", key=CatalogName)
+HARDWARE: Kind[Hardware] = Kind("hardware", Hardware, "one")
+PRICES: Kind[Prices] = Kind("prices", Prices, "one")

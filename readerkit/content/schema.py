@@ -100,7 +100,10 @@ def _merged(node: Schema) -> Schema:
     own = {key: value for key, value in node.items() if key != "anyOf"}
     if len(ways) == 1:
         return {**ways[0], **own}
-    return {**own, "type": [way["type"] for way in ways]}
+    types = [way["type"] for way in ways]
+    if "number" in types:  # every integer is one
+        types = [name for name in types if name != "integer"]
+    return {**own, "type": types}
 
 
 def _by_tag(node: Schema, parts: Mapping[str, Schema]) -> Schema:

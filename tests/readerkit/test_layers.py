@@ -43,7 +43,6 @@ BELOW: dict[str, set[str]] = {
     "estimate": {"errors", "expression", "numbers"},
     "budget": {"errors", "yaml_tree"},
     "yaml_tree": {"document", "errors"},
-    "shapes": set(),
     "content": {
         "anchor",
         "counts",
@@ -51,7 +50,6 @@ BELOW: dict[str, set[str]] = {
         "errors",
         "git_names",
         "model",
-        "shapes",
         "upstreams",
         "wording",
         "yaml_tree",
@@ -175,7 +173,6 @@ PURE = [
     "reading",
     "records",
     "render",
-    "shapes",
     "yaml_tree",
 ]
 OUTSIDE = {
