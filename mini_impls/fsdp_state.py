@@ -13,7 +13,7 @@ Follows:
 Leaves out:
 - asynchronous saving, copies of one shard on several ranks, random states
 - optimizer state that has neither the shard's shape nor that of a scalar
-- the sharded training itself, but for the shortest one, to have something to save
+- the sharded training itself: `fsdp.py`
 """
 
 import json
@@ -29,10 +29,7 @@ import torch.distributed as dist
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.utils._pytree import tree_map_only
-
-from mini_impls.model import compute_loss, shard_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,49 +247,6 @@ def _read_rows(files: list[Any], starts: list[int], key: str, shard: Shard) -> T
         if low < high or (start == stop and not pieces):
             pieces.append(rows[low:high] if low < high else rows[0:0])
     return torch.cat(pieces)
-
-
-# --- 4. the shortest sharded training, to have something to save ---
-
-
-def train_step(
-    model: nn.Module,
-    shards: Mapping[str, Shard],
-    optimizer: torch.optim.Optimizer,
-    batch: tuple[Tensor, Tensor],
-    group: dist.ProcessGroup,
-    *,
-    max_norm: float = math.inf,
-) -> tuple[float, float]:
-    """Gather all, run, reduce all; return the mean loss and the norm of gradients."""
-    world_size = group.size()
-    whole = {}
-    for name, shard in shards.items():
-        chunk = -(-shard.rows // world_size)  # all ranks must send equally much
-        padded = shard.param.new_zeros(
-            chunk, *shard.param.shape[1:], requires_grad=False
-        )
-        padded[: len(shard.param)] = shard.param.detach()
-        full = padded.new_empty(world_size * len(padded), *padded.shape[1:])
-        dist.all_gather_single(full, padded, group=group)
-        whole[name] = full[: shard.rows].clone().requires_grad_()
-    tokens, labels = shard_batch(batch, rank=group.rank(), world_size=world_size)
-    loss = compute_loss(functional_call(model, whole, (tokens,)), labels)
-    loss.backward()
-    for name, shard in shards.items():
-        grad = whole[name].grad
-        assert grad is not None
-        chunk = -(-shard.rows // world_size)
-        padded = grad.new_zeros(world_size * chunk, *grad.shape[1:])
-        padded[: len(grad)] = grad / world_size
-        mine = padded.new_empty(chunk, *grad.shape[1:])
-        dist.reduce_scatter_single(mine, padded, group=group)
-        shard.param.grad = mine[: len(shard.param)]
-    norm = clip_grad_norm_([s.param for s in shards.values()], max_norm, group)
-    optimizer.step()
-    mean = loss.detach() / world_size
-    dist.all_reduce(mean, group=group)
-    return mean.item(), norm.item()
 
 
 if __name__ == "__main__":

@@ -1,21 +1,72 @@
 """Sharded training saved half-way and resumed, beside one process."""
 
 import argparse
+import math
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from mini_impls import launch
 from mini_impls.fsdp_state import (
+    Shard,
+    clip_grad_norm_,
     load_checkpoint,
     save_checkpoint,
     shard_rows,
-    train_step,
 )
-from mini_impls.model import GPTConfig, build_model, reference_run
+from mini_impls.model import (
+    GPTConfig,
+    build_model,
+    compute_loss,
+    reference_run,
+    shard_batch,
+)
+
+
+def train_step(
+    model: nn.Module,
+    shards: Mapping[str, Shard],
+    optimizer: torch.optim.Optimizer,
+    batch: tuple[Tensor, Tensor],
+    group: dist.ProcessGroup,
+    *,
+    max_norm: float = math.inf,
+) -> tuple[float, float]:
+    """Gather all, run, reduce all; return the mean loss and the norm of gradients."""
+    world_size = group.size()
+    whole = {}
+    for name, shard in shards.items():
+        chunk = -(-shard.rows // world_size)  # all ranks must send equally much
+        padded = shard.param.new_zeros(
+            chunk, *shard.param.shape[1:], requires_grad=False
+        )
+        padded[: len(shard.param)] = shard.param.detach()
+        full = padded.new_empty(world_size * len(padded), *padded.shape[1:])
+        dist.all_gather_single(full, padded, group=group)
+        whole[name] = full[: shard.rows].clone().requires_grad_()
+    tokens, labels = shard_batch(batch, rank=group.rank(), world_size=world_size)
+    loss = compute_loss(functional_call(model, whole, (tokens,)), labels)
+    loss.backward()
+    for name, shard in shards.items():
+        grad = whole[name].grad
+        assert grad is not None
+        chunk = -(-shard.rows // world_size)
+        padded = grad.new_zeros(world_size * chunk, *grad.shape[1:])
+        padded[: len(grad)] = grad / world_size
+        mine = padded.new_empty(chunk, *grad.shape[1:])
+        dist.reduce_scatter_single(mine, padded, group=group)
+        shard.param.grad = mine[: len(shard.param)]
+    norm = clip_grad_norm_([s.param for s in shards.values()], max_norm, group)
+    optimizer.step()
+    mean = loss.detach() / world_size
+    dist.all_reduce(mean, group=group)
+    return mean.item(), norm.item()
 
 
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:

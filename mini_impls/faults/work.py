@@ -28,6 +28,7 @@ from mini_impls import (
     tensor_parallel,
     zero,
 )
+from mini_impls.demos.fsdp_state import train_step
 from mini_impls.demos.inference import generate_alone
 from mini_impls.faults.overlap import Overlap
 from mini_impls.faults.symptoms import UNDER_WAY
@@ -419,7 +420,7 @@ def train_clipped(rank: Rank) -> dict[str, float]:
     losses, ratio = [], 0.0
     for step in range(STEPS):
         batch = model.make_batch(CONFIG, step=step, batch_size=4 * w)
-        loss, norm_here = fsdp_state.train_step(
+        loss, norm_here = train_step(
             gpt, shards, optimizer, batch, rank.group, max_norm=0.5
         )
         losses.append(loss)

@@ -9,6 +9,7 @@ from ranks import RankFailure
 from safetensors.torch import load_file
 from torch import nn
 
+from mini_impls.demos.fsdp_state import train_step
 from mini_impls.fsdp_options import fully_shard
 from mini_impls.fsdp_state import (
     Shard,
@@ -16,7 +17,6 @@ from mini_impls.fsdp_state import (
     load_checkpoint,
     save_checkpoint,
     shard_rows,
-    train_step,
 )
 from mini_impls.model import (
     GPTConfig,

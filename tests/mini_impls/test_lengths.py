@@ -22,7 +22,6 @@ LONGER = {
     "collectives": 327,
     "ddp": 288,
     "fsdp_flat": 352,
-    "fsdp_state": 301,
     "pipeline": 332,
     "schedules": 389,
     "sequence_parallel": 422,
