@@ -26,13 +26,14 @@ def check_count(
     Raises:
         EstimateError: no whole number, below ``least`` or beyond any machine.
     """
-    if isinstance(value, Quantity):
-        check_count(name, value.value, least=least, most=most)
-        return value  # type: ignore[return-value]  # it stands in for its number
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise EstimateError(f"{name}: got {value!r}, expected a whole number")
+    if type(value) is not int:  # most are, and a search asks often
+        if isinstance(value, Quantity):
+            check_count(name, value.value, least=least, most=most)
+            return value  # type: ignore[return-value]  # it stands in for its number
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise EstimateError(f"{name}: got {value!r}, expected a whole number")
     if not least <= value <= most:
         bound = f"at least {least:,}" if value < least else f"at most {most:,}"
         raise EstimateError(f"{name}: got {value}, expected {bound}")

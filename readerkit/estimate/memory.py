@@ -314,15 +314,18 @@ def _logits(
     return inputs + divide(4 * tokens * vocab, layout.tp)
 
 
-def telling_ranks(shape: Shape, pp: int) -> list[int]:
+def telling_ranks(shape: Shape, pp: int) -> tuple[int, ...]:
     """Return the pipeline ranks of which one is the most loaded.
 
     Between the first and the last rank, weights are the same and fewer microbatches
     are in flight: the first of them and the two ends are enough, unless layers differ.
     """
-    if shape.dense_layers:
-        return list(range(pp))
-    return sorted({0, min(1, pp - 1), pp - 1})
+    return _telling(pp, bool(shape.dense_layers))
+
+
+@lru_cache(maxsize=4096)
+def _telling(pp: int, layers_differ: bool) -> tuple[int, ...]:
+    return tuple(range(pp) if layers_differ else sorted({0, min(1, pp - 1), pp - 1}))
 
 
 def most_loaded(

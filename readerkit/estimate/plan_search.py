@@ -232,7 +232,7 @@ class Search:
         """Return the best variant of a cut under each ZeRO stage."""
         question, usable = self.question, self.question.usable_bytes
         stages = self._stages(cut)
-        held = [self._states(stage) for stage in stages]
+        held = self._states(cut, stages)
         once = [self._once(stage) for stage in stages]
         best = [Best(stage) for stage in stages]
         for micro_batch, microbatches, chunks in variants(question, cut):
@@ -276,40 +276,43 @@ class Search:
             element_bytes=self.kept.activation,
         )
 
-    def _states(self, stage: Layout) -> list[Number]:
-        """Return what each telling rank holds, whatever the microbatch."""
+    def _states(self, cut: Layout, stages: list[Layout]) -> list[list[Number]]:
+        """Return for each stage what each telling rank holds, whatever the microbatch.
+
+        All stages cut the same weights.
+        """
         shape, multiple = self.question.shape, self.question.vocab_multiple
-        found = []
-        for rank in telling_ranks(shape, stage.pp):
-            held = rank_weights(shape, stage, rank, vocab_multiple=multiple)
-            weights, gradients, optimizer, _ = state_bytes(*held, stage, self.kept)
-            gathered = gathered_bytes(shape, stage, self.kept, rank)
-            found.append(weights + gradients + optimizer + gathered)
-        return found
+        weights = [
+            (rank, *rank_weights(shape, cut, rank, vocab_multiple=multiple))
+            for rank in telling_ranks(shape, cut.pp)
+        ]
+        return [
+            [
+                sum(state_bytes(dense, expert, stage, self.kept)[:3])
+                + gathered_bytes(shape, stage, self.kept, rank)
+                for rank, dense, expert in weights
+            ]
+            for stage in stages
+        ]
 
     def _once(self, stage: Layout) -> tuple[float, float]:
         """Return the time of data parallelism: with one microbatch, and for each more.
 
         Stage 2 sums again for each microbatch, stage 3 gathers again too.
         """
+        one = self._dp_seconds(stage)
+        if stage.zero < 2:
+            return one, 0.0
+        return one, self._dp_seconds(replace(stage, microbatches=2)) - one
+
+    def _dp_seconds(self, stage: Layout) -> float:
         question = self.question
-        one, two = (
-            sum(
-                axis_seconds(
-                    dp_step_traffic(
-                        question.shape,
-                        replace(stage, microbatches=microbatches),
-                        self.kept,
-                        vocab_multiple=question.vocab_multiple,
-                    ),
-                    stage,
-                    question.cluster,
-                    question.assumptions.link_efficiency,
-                ).values()
-            )
-            for microbatches in (1, 2)
+        traffics = dp_step_traffic(
+            question.shape, stage, self.kept, vocab_multiple=question.vocab_multiple
         )
-        return one, two - one
+        efficiency = question.assumptions.link_efficiency
+        seconds = axis_seconds(traffics, stage, question.cluster, efficiency)
+        return sum(seconds.values())
 
     def _seconds(self, base: Layout) -> _Seconds:
         """Return the times of one microbatch; all of them grow with their number."""
