@@ -48,7 +48,7 @@ class _Estimates(Mapping[str, Callable[..., object]]):
         return len(self._all())
 
     def _all(self) -> Functions:
-        from readerkit.estimate import FUNCTIONS
+        from readerkit.estimate.functions import FUNCTIONS
 
         return FUNCTIONS
 

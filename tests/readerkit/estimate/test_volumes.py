@@ -3,7 +3,6 @@
 import pytest
 
 from readerkit.errors import EstimateError
-from readerkit.estimate import FUNCTIONS
 from readerkit.estimate.compression import (
     cast_ratio,
     compressed_bytes,
@@ -11,6 +10,7 @@ from readerkit.estimate.compression import (
     powersgd_ratio,
     top_k_ratio,
 )
+from readerkit.estimate.functions import FUNCTIONS
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.overlap import (
     communication_overhead,
