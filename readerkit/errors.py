@@ -19,6 +19,9 @@ from dataclasses import dataclass
 MAX_SHOWN_FAULTS = 100
 """More than anyone mends at once; a file made to hurt has a hundred thousand."""
 
+MAX_GOT = 300
+"""Letters of what was got instead; a file made to hurt has a million."""
+
 
 class ReaderkitError(Exception):
     """Printed as one message; the command exits with 1."""
@@ -46,7 +49,9 @@ class Fault:
         """What is wrong, without its place."""
         parts = []
         if self.got:
-            parts.append(f"got {self.got}")
+            got = self.got
+            short = got if len(got) <= MAX_GOT else f"{got[: MAX_GOT - 1]}…"
+            parts.append(f"got {short}")
         if self.expected:
             parts.append(f"expected {self.expected}")
         return f"{self.what}: {', '.join(parts)}" if parts else self.what

@@ -7,15 +7,17 @@ reads them, joins their events to anchors and mirrors, and asks whether they are
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Literal
 
-from readerkit import codec
+from readerkit import codec, json_file
 from readerkit.errors import ContentError, Fault
 from readerkit.git_names import BlobId, CommitId, TreePath
 
+MAX_LINES = 1_000_000
+"""Of all files that one record watched; written as runs they take a few bytes."""
 FORMAT = 3
 
 Phase = Literal["setup", "forward", "backward", "optimizer", "checkpoint"]
@@ -296,7 +298,7 @@ class Record:
             ContentError: text that is not such a record.
         """
         try:
-            data = json.loads(text)
+            data = json_file.load(text)
             if data["format"] != FORMAT:
                 got = f"format {data['format']}"
                 raise ContentError(
@@ -304,8 +306,9 @@ class Record:
                 )
             record: Record = codec.decode(cls, data, "record")
             record._check_steps()
+            record._check_lines()
             return record
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
             got = f"{type(error).__name__}: {error}"
             expected = f"what readerkit compare --save writes; run {_RERUN} again"
@@ -321,8 +324,16 @@ class Record:
             for those in row.steps
             for step in line_numbers(those)
         }
-        if not {self.traced_step, *steps} <= {*range(self.watched_steps)}:
+        if not all(
+            0 <= step < self.watched_steps for step in (self.traced_step, *steps)
+        ):
             raise ValueError(f"lit: steps beyond the {self.watched_steps} watched")
+
+    def _check_lines(self) -> None:
+        """Raise ValueError where lines are none, or more than any code has."""
+        texts = (text for row in self.lit for text in (row.setup, *row.steps.values()))
+        if sum(map(_count_lines, texts)) > MAX_LINES:
+            raise ValueError(f"lit: more than {MAX_LINES:,} lines")
 
     def to_text(self) -> str:
         """Return JSON: an event, a total, a file on a line each, made to be diffed."""
@@ -381,8 +392,21 @@ def line_numbers(text: str) -> frozenset[int]:
 
 def lines_from_text(text: str) -> set[int]:
     """Return the line numbers that ``lines_to_text`` wrote."""
-    lines: set[int] = set()
+    return {line for run in _runs(text) for line in run}
+
+
+def _runs(text: str) -> Iterator[range]:
+    """Yield the runs of a text; ValueError where it is none of lines."""
     for run in filter(None, text.split(",")):
-        first, _, last = run.partition("-")
-        lines.update(range(int(first), int(last or first) + 1))
-    return lines
+        first, dash, last = run.partition("-")
+        last = last if dash else first
+        if not (first.isdecimal() and last.isdecimal()):
+            raise ValueError(f"lines {run!r}")
+        lines = range(int(first), int(last) + 1)
+        if not 0 < len(lines) <= MAX_LINES:
+            raise ValueError(f"lines {run!r}")
+        yield lines
+
+
+def _count_lines(text: str) -> int:
+    return sum(map(len, _runs(text)))

@@ -21,6 +21,8 @@ from readerkit.errors import ContentError, Fault
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 32
+MAX_VALUES = 10_000
+"""Seven times the most that any file has; each that does not fit costs its message."""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -145,6 +147,8 @@ class _Composer:
         # One frame per open collection: (container, its path, key that waits).
         self.stack: list[tuple[Any, Path, str | None]] = []
         self.documents = 0
+        self.values = 0
+        """Keys among them."""
 
     def compose(self, events: Iterator[Any]) -> None:
         for event in events:
@@ -188,6 +192,11 @@ class _Composer:
 
     def _place(self, value: Any, mark: Mark) -> Path:
         """Put a finished value where the open collection waits for one."""
+        self.values += 1
+        if self.values > MAX_VALUES:
+            most = f"at most {MAX_VALUES:,}: make several files of it"
+            fault = Fault(self.file, *mark, "too many values", "one more", most)
+            raise ContentError([*self.result.faults, fault])
         if not self.stack:
             self.result.value = value
             self.result.value_marks[()] = mark

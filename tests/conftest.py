@@ -13,6 +13,8 @@ from readerkit.commands.folders import cache_folder
 
 # Where ``make test`` put the real upstreams before pytest started.
 REAL_CACHE = cache_folder()
+# Servers and repositories of tests are on this machine; for fixtures of a session, too.
+os.environ["READERKIT_SCHEMES"] = "file git http"
 _connect = socket.socket.connect
 
 # A suite that was started with signals ignored (nohup, `make test &` in a script) would
@@ -42,8 +44,6 @@ def own_folders(
     for name in list(os.environ):
         if name.startswith("GIT_") or name == "READERKIT_BOOK":
             monkeypatch.delenv(name)
-    # Servers and repositories of tests are on this machine.
-    monkeypatch.setenv("READERKIT_SCHEMES", "file git http")
     monkeypatch.setenv("COLUMNS", "120")
     if request.node.get_closest_marker("network") is None:
         monkeypatch.setattr(socket.socket, "connect", _loopback_only)

@@ -17,6 +17,7 @@ from mini_impls.launch import (
 )
 from mini_impls.limits import Options
 from readerkit.commands.evidence import records_folder
+from readerkit.commands.folders import is_own
 from readerkit.commands.library import open_library
 from readerkit.errors import ReaderkitError
 from readerkit.upstreams.store import write_atomically
@@ -60,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
             return 0  # another rank of torchrun has it
         if args.save is not None:
             path = args.save / f"{comparison.name}.json"
-            write_atomically(path, record.to_text().encode())
+            write_atomically(path, record.to_text().encode(), private=is_own(path))
             print(f"wrote {path}", file=sys.stderr)
     except (ValueError, ReaderkitError, RankFailedError) as error:
         return complain(f"{parser.prog}: {error}")

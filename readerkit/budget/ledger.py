@@ -19,6 +19,7 @@ from pathlib import Path
 
 from readerkit.budget.money import Job, show_usd
 from readerkit.errors import BudgetError
+from readerkit.private import make_database, tighten
 
 APPLICATION_ID = 0x72646B62
 VERSION = 1
@@ -150,7 +151,7 @@ class Ledger:
             )
         aside = self.path.with_name(f".{self.path.name}.{_now().timestamp()}.aside")
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_database(aside)
             with closing(sqlite3.connect(aside)) as connection:
                 connection.executescript(_SCHEMA)
                 connection.execute(
@@ -194,6 +195,7 @@ class Ledger:
             raise BudgetError(f"{self.path}: {_explain(error)}") from None
 
     def _connect(self) -> sqlite3.Connection:
+        tighten(self.path)
         uri = f"{self.path.absolute().as_uri()}?mode=rw"
         connection = sqlite3.connect(
             uri, uri=True, timeout=self._lock_wait, isolation_level=None

@@ -344,5 +344,5 @@ def _export(path: Path, entries: Sequence[Any], ceilings: Any, spent: int) -> No
         text = as_json_lines(entries)
     else:
         text = as_markdown(entries, ceilings, spent)
-    write_atomically(path, text.encode())
+    write_atomically(path, text.encode(), private=True)
     click.echo(f"wrote {path}")

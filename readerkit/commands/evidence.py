@@ -8,7 +8,7 @@ from pathlib import Path
 
 from readerkit.anchor import Span
 from readerkit.book import MINIS, Sources
-from readerkit.commands.folders import data_folder
+from readerkit.commands.folders import data_folder, read_at_most
 from readerkit.commands.library import Library, warn
 from readerkit.errors import ReaderkitError
 from readerkit.evidence import Evidence
@@ -98,7 +98,7 @@ def _found(
 def _read(path: Path, upstream: str, parsed: dict[str, Record] | None) -> Record | None:
     """Return a record; None where it has no say about an upstream."""
     try:
-        text = path.read_text("utf-8")
+        text = read_at_most(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ReaderkitError(f"{path}: cannot be read: {error}") from None
     # To build a record takes longer than to read it: only where it has a say.

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from readerkit.errors import ReaderkitError
+from readerkit.json_file import MAX_BYTES
+from readerkit.private import tighten
 
 PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -30,7 +34,29 @@ def cache_folder() -> Path:
 
 def data_folder() -> Path:
     """Return where the reader's things are: ``READERKIT_DATA``, or the user's data."""
-    return _own_folder("READERKIT_DATA", "user_data_path")
+    folder = _own_folder("READERKIT_DATA", "user_data_path")
+    _tighten_once(folder)
+    return folder
+
+
+def is_own(path: Path) -> bool:
+    """Tell whether a file is among the reader's own, which nobody else may read."""
+    return path.absolute().is_relative_to(data_folder())
+
+
+@cache
+def _tighten_once(folder: Path) -> None:
+    """Close the reader's folder to others; a home, or one that all share, stays."""
+    with contextlib.suppress(OSError):
+        is_shared = folder.stat().st_mode & stat.S_ISVTX
+        if not is_shared and not Path("~").expanduser().is_relative_to(folder):
+            tighten(folder)
+
+
+def read_at_most(path: Path, limit: int = MAX_BYTES) -> bytes:
+    """Return a file of a book; of one too large to be any, a little more than that."""
+    with path.open("rb") as file:
+        return file.read(limit + 1)
 
 
 def _own_folder(variable: str, kind: str) -> Path:

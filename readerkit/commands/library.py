@@ -19,6 +19,8 @@ from readerkit.commands.folders import (
     PACKAGE,
     cache_folder,
     data_folder,
+    is_own,
+    read_at_most,
     shipped_book,
 )
 from readerkit.commands.memo import Memo, Places
@@ -249,7 +251,7 @@ def _read_file(path: Path) -> tuple[bytes, str]:
     try:
         mode = path.stat().st_mode
         if stat.S_ISREG(mode):
-            return path.read_bytes(), ""
+            return read_at_most(path), ""
     except OSError as error:
         return b"", f"{error.strerror}"
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe"}
@@ -279,5 +281,5 @@ def _write_lock(root: Path, upstream: str, lock: Lock) -> list[Path]:
     data = lock.to_text().encode()
     if path.is_file() and path.read_bytes() == data:
         return []
-    write_atomically(path, data)
+    write_atomically(path, data, private=is_own(path))
     return [path]

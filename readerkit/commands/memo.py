@@ -133,24 +133,35 @@ def _file(cache: Path, book: Path, ending: str) -> Path:
     return cache / "parsed" / f"{name}{ending}"
 
 
+def read_kept(path: Path) -> bytes | None:
+    """Return what ``keep`` wrote; None where it is not there, or not whole."""
+    try:
+        digest, _, body = path.read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    return body if digest == _digest(body) else None
+
+
+def keep(path: Path, body: bytes) -> None:
+    """Keep what can be made again; without a writable cache nothing is kept."""
+    from readerkit.upstreams.store import write_atomically
+
+    with contextlib.suppress(StoreError):
+        write_atomically(path, _digest(body) + b"\n" + body)
+
+
 _T = TypeVar("_T")
 
 
 def _load(path: Path, kind: type[_T]) -> _T | None:
     try:
-        digest, _, body = path.read_bytes().partition(b"\n")
-        return json.decode(body, type=kind) if digest == _digest(body) else None
-    except (OSError, MsgspecError, RecursionError):
+        return json.decode(read_kept(path) or b"", type=kind)
+    except (MsgspecError, RecursionError):
         return None
 
 
 def _save(path: Path, value: object) -> None:
-    """Keep a value; without a writable cache nothing is kept."""
-    from readerkit.upstreams.store import write_atomically
-
-    body = json.encode(value)
-    with contextlib.suppress(StoreError):
-        write_atomically(path, _digest(body) + b"\n" + body)
+    keep(path, json.encode(value))
 
 
 def _digest(body: bytes) -> bytes:

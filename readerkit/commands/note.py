@@ -272,7 +272,7 @@ def _add(
     known = set(open_library(book, whole=whole, quiet=True).book.annotations)
     before = target.read_bytes() if target.is_file() else None
     old = before.decode().rstrip() + "\n\n" if before else ""
-    write_atomically(target, (old + entry.text).encode())
+    write_atomically(target, (old + entry.text).encode(), private=whole)
     try:
         fresh = open_library(book, whole=whole, quiet=True)
         new = set(fresh.book.annotations) - known
@@ -310,9 +310,10 @@ def _in_draft(error: ReaderkitError, target: Path, old: str, entry: Entry) -> st
 
 
 def _restore(target: Path, before: bytes | None) -> None:
+    from readerkit.commands.folders import is_own
     from readerkit.upstreams.store import write_atomically
 
     if before is None:
         target.unlink(missing_ok=True)
     else:
-        write_atomically(target, before)
+        write_atomically(target, before, private=is_own(target))

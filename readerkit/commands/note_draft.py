@@ -54,7 +54,7 @@ class Draft:
                 f"cannot write {folder}: {error.strerror}; a draft is kept there while "
                 "you type: set READERKIT_DATA to a folder that can be written to"
             ) from None
-        write_atomically(file, text.encode())
+        write_atomically(file, text.encode(), private=True)
         return cls(file, again(file), text)
 
     def until_taken(self, take: Callable[[Entry], Taken]) -> Taken:

@@ -240,7 +240,7 @@ def _write_waived(waived: dict[str, str]) -> None:
     from readerkit.upstreams.store import write_atomically
 
     text = json.dumps({"waived": waived}, indent=1, ensure_ascii=False) + "\n"
-    write_atomically(_waived_file(), text.encode())
+    write_atomically(_waived_file(), text.encode(), private=True)
 
 
 def _show(lines: list[Line], *, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from readerkit.commands.folders import (
     PACKAGE,
     cache_folder,
     data_folder,
+    read_at_most,
     shipped_book,
 )
 from readerkit.commands.memo import Memo
@@ -82,7 +83,7 @@ class Shelf:
         """Return the lock of a bank; an empty one where there is none yet."""
         path = self.lock_path(phase)
         try:
-            text = path.read_text("utf-8", errors="replace")
+            text = read_at_most(path).decode("utf-8", "replace")
         except FileNotFoundError:
             return QuizLock()
         except OSError as error:
@@ -117,7 +118,7 @@ class Shelf:
 
     def _document(self, path: Path, kind: Kind[E], memo: Memo) -> Document[E]:
         try:
-            data = path.read_bytes()
+            data = read_at_most(path)
         except OSError as error:
             raise _unreadable(path, error) from None
         return memo.parsed(data, self._shown(path), kind)

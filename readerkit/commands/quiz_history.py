@@ -78,7 +78,7 @@ def export(file: Path | None) -> None:
         return
     from readerkit.upstreams.store import write_atomically
 
-    write_atomically(file.absolute(), text.encode())
+    write_atomically(file.absolute(), text.encode(), private=True)
     click.echo(f"wrote {file}")
 
 

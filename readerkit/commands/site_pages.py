@@ -6,11 +6,13 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 
 from readerkit.anchor import Anchor
 from readerkit.book import Sources
 from readerkit.commands.library import Library
+from readerkit.commands.memo import keep, read_kept
 from readerkit.commands.reading_paths import read_routes
 from readerkit.commands.site_estimates import work_out
 from readerkit.commands.site_quiz import checks, phase_views, read_banks
@@ -22,7 +24,6 @@ from readerkit.errors import AnchorError, ContentError, Fault
 from readerkit.render.html.chapter import Script
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing
-from readerkit.upstreams.store import write_atomically
 from readerkit.yaml_tree import decode
 
 CHAPTERS, LABS, DIAGRAMS = (
@@ -130,25 +131,28 @@ def read_diagram_at(path: Path, root: Path, sources: Mapping[str, Sources]) -> D
 def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:
     """Return a diagram as SVG; drawing takes a second, so each is kept by its text.
 
+    What is kept is held against its digest, and is of one version of what draws it.
+
     Raises:
         ContentError: a text that Mermaid does not take.
     """
     name = {"light": "neutral", "dark": "dark"}[theme]
     before = f'%%{{init: {{"theme": "{name}"}}}}%%'
     text = f"{before}\n{diagram.mermaid}"
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    path = library.store.root / "diagrams" / f"{digest}.svg"
-    try:
-        return path.read_bytes()
-    except OSError:
-        import mermaidx  # brings a JavaScript engine
+    made_of = f"{metadata.version('mermaidx')}\n{text}"
+    digest = hashlib.sha256(made_of.encode()).hexdigest()
+    path = library.store.root / "diagrams" / f"{digest}.drawn"
+    kept = read_kept(path)
+    if kept is not None:
+        return kept
+    import mermaidx  # brings a JavaScript engine
 
-        try:
-            image: bytes = mermaidx.render(text).svg().encode()
-        except RuntimeError as error:
-            raise ContentError([_mermaid_fault(diagram, str(error))]) from None
-        write_atomically(path, image)
-        return image
+    try:
+        image: bytes = mermaidx.render(text).svg().encode()
+    except RuntimeError as error:
+        raise ContentError([_mermaid_fault(diagram, str(error))]) from None
+    keep(path, image)
+    return image
 
 
 def _mermaid_fault(diagram: Diagram, said: str) -> Fault:

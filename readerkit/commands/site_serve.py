@@ -22,7 +22,6 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
@@ -36,16 +35,21 @@ from watchfiles import awatch
 from readerkit.commands.library import open_library, warn
 from readerkit.commands.quiz_served import Form, QuizDesk
 from readerkit.commands.site_build import SERVED_ONLY, Files, Workshop, make_site
+from readerkit.commands.site_http import (
+    HOST,
+    OwnNameOnly,
+    Protocol,
+    names_of,
+    own_body,
+)
 from readerkit.commands.site_inputs import Inputs
 from readerkit.errors import ReaderkitError
+from readerkit.private import make_folder
 from readerkit.render.html import addresses
 from readerkit.upstreams.store import write_atomically
 
-HOST = "127.0.0.1"
-NAMES = ["127.0.0.1", "localhost"]
 MAX_READ = 10_000
 """Ids of notes that one reader may have read."""
-MAX_BODY_BYTES = 1_000_000
 _LIVE = '<script src="/-/live.js" data-build="{build}" data-looks="{looks}"></script>\n'
 _QUIZ = b'<script src="/-/quiz.js"></script>\n'
 _FAULT = """<!doctype html>
@@ -177,7 +181,7 @@ class Server:
 
     async def remember(self, request: Request) -> Response:
         """Add ids to what was read; only this site's own pages may ask for it."""
-        body = await _own_body(request)
+        body = await own_body(request)
         try:
             given = json.loads(body)
         except (ValueError, RecursionError):  # the latter: nested too deeply
@@ -187,12 +191,12 @@ class Server:
         known = self._read()
         merged = list(dict.fromkeys([*known, *given]))[:MAX_READ]
         if merged != known:
-            write_atomically(self.read_file, json.dumps(merged).encode())
+            write_atomically(self.read_file, json.dumps(merged).encode(), private=True)
         return JSONResponse(merged, headers=_HEADERS)
 
     async def quiz_turn(self, request: Request) -> Response:
         """Answer a form of the quiz with what its page shows next."""
-        body = await _own_body(request)
+        body = await own_body(request)
         try:
             form = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=200)
         except ValueError:
@@ -230,18 +234,6 @@ def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {error}: a bug of readerkit; the terminal has more"
 
 
-async def _own_body(request: Request) -> bytes:
-    """Return what one of this site's own pages sends; others may not write."""
-    origin = request.headers.get("origin", "")
-    if origin != f"http://{request.headers.get('host', '')}":
-        raise HTTPException(403, "only this site's own pages may write")
-    if int(request.headers.get("content-length") or MAX_BODY_BYTES + 1) > (
-        MAX_BODY_BYTES
-    ):
-        raise HTTPException(413, "too much at once")
-    return await request.body()
-
-
 def _is_id(value: Any) -> bool:
     """Return whether this may be an id: half of a surrogate pair is no text."""
     if not isinstance(value, str) or not 0 < len(value) <= 200:
@@ -249,8 +241,8 @@ def _is_id(value: Any) -> bool:
     return not any("\ud800" <= each <= "\udfff" for each in value)
 
 
-def application(server: Server) -> Starlette:
-    """Return what answers requests: under this machine's own names only."""
+def application(server: Server, port: int) -> Starlette:
+    """Return what answers requests: under this server's own names only."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -267,7 +259,7 @@ def application(server: Server) -> Starlette:
             Route("/-/{name}", server.script),
             Route("/{path:path}", server.page),
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=NAMES)],
+        middleware=[Middleware(OwnNameOnly, names=names_of(port))],
         lifespan=lifespan,
     )
 
@@ -302,14 +294,19 @@ def serve(inputs: Inputs, book: Path | None, port: int) -> None:
                 "name another with --port, or let --port 0 take one"
             ) from None
         for folder in (inputs.mine, inputs.own_records):
-            folder.mkdir(parents=True, exist_ok=True)  # else nobody could watch them
+            make_folder(folder)  # else nobody could watch them
         server = Server(inputs, book)
         server.build()
         # What parsing left stays for good: looking through it again costs 100 ms.
         gc.collect()
         gc.freeze()
-        click.echo(f"http://{HOST}:{listener.getsockname()[1]}/ (stop with ^C)")
+        port = listener.getsockname()[1]
+        click.echo(f"http://{HOST}:{port}/ (stop with ^C)")
         config = uvicorn.Config(
-            application(server), log_level="warning", timeout_graceful_shutdown=2
+            application(server, port),
+            http=Protocol,
+            ws="none",
+            log_level="warning",
+            timeout_graceful_shutdown=2,
         )
         _Uvicorn(config, server).run(sockets=[listener])

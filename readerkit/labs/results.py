@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from readerkit import json_file
 from readerkit.codec import decoder
 from readerkit.errors import ContentError, Fault
 from readerkit.git_names import BlobId, TreePath
@@ -172,7 +173,7 @@ def read_result(kind: type[_R], lab: str, path: Path) -> _R:
     """
     expected = f"what readerkit lab {lab} --run writes"
     try:
-        data = json.loads(path.read_text())
+        data = json_file.load(path.read_text())
         build: Any = kind  # a class is hashable, which mypy cannot see here
         result: _R = decoder(build)(data, "result")
         if result.lab != lab:
@@ -180,7 +181,7 @@ def read_result(kind: type[_R], lab: str, path: Path) -> _R:
         for name, number in _numbers(result, "result"):
             if not math.isfinite(number) or number < 0:
                 raise ValueError(f"{name} is {number}")
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
         raise ContentError(
             [Fault(str(path), line, 1, "not a readable result", str(error), expected)]

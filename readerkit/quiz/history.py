@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from readerkit.errors import ReaderkitError
+from readerkit.private import make_database
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -121,7 +122,7 @@ class History:
         """
         self.path = path
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_database(path)
             self._connection = sqlite3.connect(
                 path, timeout=WAIT_SECONDS, isolation_level=None
             )
@@ -248,6 +249,7 @@ class History:
 
     def _back_up(self, version: int) -> None:
         aside = self.path.with_name(f"{self.path.name}.v{version}.bak")
+        make_database(aside)
         copy = sqlite3.connect(aside)
         try:
             self._connection.backup(copy)

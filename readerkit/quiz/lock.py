@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
+from readerkit import json_file
 from readerkit.errors import ContentError, Fault
 from readerkit.git_names import (
     NO_BLOB,
@@ -56,14 +57,14 @@ class QuizLock:
             ContentError: text that is not such a lock.
         """
         try:
-            data = json.loads(text)
+            data = json_file.load(text)
             if data["format"] != FORMAT:
                 raise ValueError(f"format {data['format']}, not {FORMAT}")
             places = _each(_place, data["places"])
             facts = _each(_fact, data["facts"])
             works = _each(_work, data["works"])
             return cls(places, facts, works)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
             line = e.lineno if isinstance(e, json.JSONDecodeError) else 1
             expected = f"what {typed('quiz', 'lint', '--update-lock')} writes: run it"
             got = f"{type(e).__name__}: {e}"

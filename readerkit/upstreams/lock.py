@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from readerkit import json_file
 from readerkit.anchor import Fingerprint, Span
 from readerkit.errors import ContentError, Fault
 from readerkit.git_names import (
@@ -56,7 +57,7 @@ class Lock:
             ContentError: text that is not such a lock.
         """
         try:
-            data = json.loads(text)
+            data = json_file.load(text)
             if data["format"] != FORMAT:
                 got = f"format {data['format']}"
                 raise ContentError(
@@ -72,7 +73,6 @@ class Lock:
             KeyError,
             TypeError,
             AttributeError,
-            RecursionError,
         ) as error:
             line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
             got = str(error)

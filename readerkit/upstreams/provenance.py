@@ -34,9 +34,11 @@ class Provenance:
 def read_provenance(upstream: Upstream, store: BlobStore) -> Provenance | None:
     """Return what was noted, or None where nothing readable was."""
     try:
-        return Provenance(**json.loads(_path(upstream, store).read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
+        kept = Provenance(**json.loads(_path(upstream, store).read_text("utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
+    said = (kept.source, kept.origin, kept.when)
+    return kept if all(isinstance(each, str) for each in said) else None
 
 
 def write_provenance(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from readerkit.errors import StoreError
 from readerkit.git_names import BlobId
+from readerkit.private import make_folder
 
 LOCK_WAIT_SECONDS = 600
 
@@ -22,8 +23,10 @@ def blob_id(data: bytes) -> BlobId:
     return BlobId(digest.hexdigest())
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes, *, private: bool = False) -> None:
     """Replace ``path`` by ``data`` in one step; a failure leaves the old file whole.
+
+    With ``private`` nobody but this user can read it, nor list a folder made for it.
 
     Raises:
         StoreError: a disk that is full, read-only, or not a place for files.
@@ -31,12 +34,14 @@ def write_atomically(path: Path, data: bytes) -> None:
     import tempfile  # reading, which is what most runs do, goes without it
 
     try:
+        if private:
+            make_folder(path.parent)
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, aside = tempfile.mkstemp(dir=path.parent, prefix=".aside-")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
-            Path(aside).chmod(0o644)
+            Path(aside).chmod(0o600 if private else 0o644)
             Path(aside).replace(path)
         except BaseException:
             with contextlib.suppress(OSError):

@@ -9,7 +9,7 @@ import pytest
 
 from readerkit.document import YamlFile
 from readerkit.errors import ContentError
-from readerkit.yaml_tree import MAX_BYTES, MAX_DEPTH, parse_yaml
+from readerkit.yaml_tree import MAX_BYTES, MAX_DEPTH, MAX_VALUES, parse_yaml
 
 
 def parse(text: str | bytes) -> YamlFile:
@@ -313,3 +313,66 @@ def test_keys_have_places_of_their_own():
     assert document.key_mark((0, "at", "missing")) == document.mark((0, "at"))
     fault = document.fault((0, "id"), "what", "this", "that")
     assert str(fault) == "a.yaml:1:7: what: got this, expected that"
+
+
+# --- files made to hurt: refused before anything has grown ---
+
+LARGE = {
+    "small flow maps": b"- {a: 1}\n" * 30_000,
+    "small block maps": b"- a: 1\n  b: 2\n" * 30_000,
+    "empty maps": b"- {}\n" * 160_000,
+    "empty maps on one line": b"[" + b"{}," * 330_000 + b"]",
+    "empty lists": b"[" + b"[]," * 330_000 + b"]",
+    "scalars": b"[" + b"a," * 490_000 + b"]",
+    "nothings": b"-\n" * 490_000,
+    "keys": b"".join(b"k%d: 1\n" % i for i in range(80_000)),
+    "duplicate keys": b"a: 1\n" * 190_000,
+    "anchors": b"".join(b"- &a%d 1\n" % i for i in range(80_000)),
+    "aliases": b"- &a 1\n" + b"- *a\n" * 180_000,
+    "tags": b"- !!str 1\n" * 90_000,
+}
+DEEP = {
+    "lists": b"[" * 900_000,
+    "maps": b"{a: " * 200_000,
+    "block maps": b"".join(b" " * i + b"a:\n" for i in range(1_300)),
+    "dashes": b"- " * 400_000,
+    "keys that are maps": b"? " * 400_000,
+}
+
+
+@pytest.mark.parametrize("data", LARGE.values(), ids=LARGE)
+def test_file_of_too_many_values_is_refused_where_they_begin_to_be(data):
+    with pytest.raises(ContentError) as refused:
+        parse_yaml(data, "f.yaml")
+    too_many = [f for f in refused.value.faults if f.what == "too many values"]
+    assert [f.expected for f in too_many] == [
+        "at most 10,000: make several files of it"
+    ]
+    assert len(refused.value.faults) <= 2 * MAX_VALUES + 1
+
+
+@pytest.mark.parametrize("data", DEEP.values(), ids=DEEP)
+def test_file_nested_without_end_is_refused_at_its_depth(data):
+    with pytest.raises(ContentError) as refused:
+        parse_yaml(data, "f.yaml")
+    assert refused.value.faults[-1].what == "nested too deep"
+
+
+def test_most_values_are_still_read():
+    data = b"- a\n" * (MAX_VALUES - 1)
+    assert len(parse_yaml(data, "f.yaml").value) == MAX_VALUES - 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"a: " + b"x" * 990_000,
+        b'a: "' + b"\\u0041" * 160_000 + b'"',
+        b"a: |\n" + b"  x\n" * 240_000,
+        b"a: " + b"x\n  " * 240_000,
+        b"# x\n" * 240_000 + b"a: b",
+        b"\n" * 990_000 + b"a: b",
+    ],
+)
+def test_one_long_value_is_one_value(data):
+    assert list(parse_yaml(data, "f.yaml").value) == ["a"]

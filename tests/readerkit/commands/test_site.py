@@ -19,7 +19,7 @@ from readerkit.commands.site_inputs import find_inputs
 from tests.helpers import ANNOTATIONS, ROOT, make_book, run, serving, write_files
 
 FILE = "read/sample/lib/linear.py.html"
-HOSTILE_NAME = "lib/<img src=x onerror=alert(1)>#?\u202e.py"
+HOSTILE_NAME = "lib/<img src=x onerror=alert(1)>#?\u05d0.py"
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_hostile_files_and_names_are_only_shown(capsys, tmp_path):
         "lib/long.py": "x = '" + "a" * 100_000 + "'\n",
         "lib/many.py": "y = 1\n" * 4_000,
         "lib/huge.py": "z = '" + "b" * 300_000 + "'\n",
-        "lib/bytes.py": b"# \xff\xfe \x00 \x1b[2J\n",
+        "lib/bytes.py": b"# \xff\xfe \x00 \x1b[2J \xe2\x80\xae\n",
         "lib/broken.py": "def (((\n",
     }
     notes = ANNOTATIONS.replace(

@@ -51,8 +51,19 @@ def test_licence_that_is_not_utf8_is_shown_as_far_as_it_goes(store):
     assert licence_text(UPSTREAM, store) == "Do as \N{REPLACEMENT CHARACTER} like.\n"
 
 
+NOTED_AS = '{"source": %s, "origin": %s, "when": %s}'
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"source": "git"}', '{"x": 1}', "\udcff"]
+    "text",
+    [
+        *("", "{", "[]", "null", '{"source": "git"}', '{"x": 1}', "\udcff"),
+        *("5", "true", '"git"', "NaN", "[" * 100_000, '{"a":' * 100_000, "\0"),
+        *(NOTED_AS % (odd, '"o"', '"w"') for odd in ("5", "null", "[]", "{}", "true")),
+        *(NOTED_AS % ('"s"', odd, '"w"') for odd in ("5", "null", "[1]", '{"a": 1}')),
+        *(NOTED_AS % ('"s"', '"o"', odd) for odd in ("5.5", "null", "[[]]", "false")),
+        (NOTED_AS % ('"s"', '"o"', '"w"'))[:-1] + ', "more": "m"}',
+    ],
 )
 def test_damaged_note_is_no_note(text, store):
     write_provenance(UPSTREAM, store, NOTED, None)

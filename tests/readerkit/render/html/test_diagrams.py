@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from readerkit.render.html.words import SPANISH as WORDS
@@ -91,3 +93,29 @@ def test_fault_of_a_translation_is_told_where_it_stands(
     _, result = built(capsys, tmp_path, PAGES | SPANISH | changes)
     assert result.code == 1
     assert said in result.err
+
+
+DAMAGED = {
+    "half of it": lambda kept: kept[: len(kept) // 2],
+    "nothing": lambda kept: b"",
+    "one byte more": lambda kept: kept + b"\n",
+    "one byte other": lambda kept: kept[:-9] + b"X" + kept[-8:],
+    "no digest": lambda kept: kept.partition(b"\n")[2],
+    "another drawing": lambda kept: kept.partition(b"\n")[0] + b"\n<svg></svg>",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
+def test_drawing_that_is_not_whole_in_the_cache_is_drawn_anew(capsys, tmp_path, damage):
+    site, result = built(capsys, tmp_path, PAGES)
+    assert result.code == 0, result.err
+    drawn = {path: path.read_bytes() for path in (site / "diagrams").iterdir()}
+    kept = {path: path.read_bytes() for path in tmp_path.glob("cache/diagrams/*")}
+    assert len(kept) == 2
+    for path, data in kept.items():
+        path.write_bytes(damage(data))
+    shutil.rmtree(site)
+    options = ("--book", str(tmp_path / "book"), "--output", str(site))
+    assert run(capsys, "site", "build", *options).code == 0
+    assert {path: path.read_bytes() for path in drawn} == drawn
+    assert {path: path.read_bytes() for path in kept} == kept

@@ -1,0 +1,77 @@
+"""What the served site answers at all: requests under its own name, well formed."""
+
+from __future__ import annotations
+
+import contextlib
+
+import h11
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HOST = "127.0.0.1"
+MAX_BODY_BYTES = 1_000_000
+
+
+def names_of(port: int) -> frozenset[str]:
+    """Return what a browser on this machine calls a server; the port is part of it."""
+    ends = (f":{port}", "") if port == 80 else (f":{port}",)
+    return frozenset(name + end for name in (HOST, "localhost") for end in ends)
+
+
+class OwnNameOnly:
+    """Refuses what is addressed to anybody else.
+
+    A page of another site can have its own name lead here; another server of this
+    machine, on another port, is somebody else too.
+    """
+
+    def __init__(self, app: ASGIApp, names: frozenset[str]) -> None:
+        self._app = app
+        self._names = names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or refuse to."""
+        if scope["type"] == "lifespan" or self._is_ours(Request(scope)):
+            await self._app(scope, receive, send)
+        else:
+            refusal = PlainTextResponse("not a name of this server", 400)
+            await refusal(scope, receive, send)
+
+    def _is_ours(self, request: Request) -> bool:
+        hosts = [host.lower() for host in request.headers.getlist("host")]
+        # With a whole address in its first line a request names its host there.
+        is_path = request.scope["path"].startswith("/")
+        return is_path and len(hosts) == 1 and hosts[0] in self._names
+
+
+async def own_body(request: Request) -> bytes:
+    """Return what one of this site's own pages sends; others may not write."""
+    own = f"http://{request.headers['host'].lower()}"
+    if request.headers.getlist("origin") != [own]:
+        raise HTTPException(403, "only this site's own pages may write")
+    size = request.headers.get("content-length")
+    if size is None or int(size) > MAX_BODY_BYTES:
+        raise HTTPException(413, "too much at once")
+    try:
+        return await request.body()
+    except ClientDisconnect:
+        raise HTTPException(400, "the body broke off") from None
+
+
+class Protocol(H11Protocol):
+    """HTTP by h11, whatever else is installed: it refuses what is malformed."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse; where the body turns out malformed later, only close.
+
+        Who is still at work on the request writes to nobody from here on.
+        """
+        with contextlib.suppress(h11.LocalProtocolError):
+            super().send_400_response(msg)
+        self.transport.close()
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
