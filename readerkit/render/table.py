@@ -181,7 +181,7 @@ def _stacked(rows: Sequence[_Row], width: int) -> Iterator[str]:
     ids, lines = _widest(rows, "id"), _widest(rows, "lines")
     below = max(width - 4, 1)
     for row in rows:
-        mini = "" if row.mini == "-" else click.style(row.mini, fg="magenta")
+        mini = "" if row.mini == "-" else row.mini
         head = f"{row.mark} {row.id:{ids}}  {_kind(row.kind)}  {row.lines:>{lines}}"
         if len(click.unstyle(head)) > width:
             name = textwrap.wrap(f"{row.mark} {row.id}", width, drop_whitespace=False)
@@ -189,9 +189,10 @@ def _stacked(rows: Sequence[_Row], width: int) -> Iterator[str]:
         more = [*_fold(row.symbol, below), *textwrap.wrap(row.title, below)]
         last = click.unstyle(head.rpartition("\n")[2])
         if mini and len(last) + 2 + len(row.mini) <= width:
-            head = f"{head}  {mini}"
-        elif mini:
-            more.append(mini)
+            head = f"{head}  {click.style(mini, fg='magenta')}"
+        else:
+            named = textwrap.wrap(mini, below)
+            more += [click.style(part, fg="magenta") for part in named]
         yield "\n".join([head.rstrip(), *(f"    {line}" for line in more)])
 
 

@@ -538,7 +538,7 @@ def test_exam_in_a_terminal_explains_at_the_end(book):
     [
         (("8",), "no quiz of phase 8"),
         (("7", "--topic", "la"), "unknown topic: got 'la', expected one of all"),
-        (("7", "--only", "bites"), "unknown question: got 'bites', expected bytes"),
+        (("7", "--only", "bites"), "did you mean bytes or steps?"),
         (("7", "--due"), "nothing was answered yet"),
         (("review", "--phase", "7"), "nothing was answered yet"),
     ],
