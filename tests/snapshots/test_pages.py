@@ -59,6 +59,7 @@ def pages(tmp_path_factory):
         folder = tmp_path_factory.mktemp("snapshots")
         patch.setenv("READERKIT_CACHE", str(folder / "cache"))
         patch.setenv("READERKIT_DATA", str(folder / "data"))
+        patch.setenv("READERKIT_SCHEMES", "file")
         return make_pages(folder)
 
 
@@ -76,6 +77,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as made, pytest.MonkeyPatch.context() as env:
         env.setenv("READERKIT_CACHE", f"{made}/cache")
         env.setenv("READERKIT_DATA", f"{made}/data")
+        env.setenv("READERKIT_SCHEMES", "file")
         for page, text in make_pages(Path(made)).items():
             (SAVED / f"{page}.html").write_text(text, "utf-8")
             sys.stdout.write(f"{SAVED / page}.html\n")
