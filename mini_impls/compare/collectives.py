@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from mini_impls.collectives import cost
+from mini_impls.collectives_log import cost
 from mini_impls.compare.sides import (
     Comparison,
     DataParallelSide,
@@ -144,7 +144,7 @@ def mini_formulas(
 def summed(parts: Mapping[str, int]) -> Formula:
     """Return a sum that names its parts."""
     text = ", ".join(f"{what} {number:,}" for what, number in parts.items())
-    return Formula(sum(parts.values()), f"B by collectives.cost: {text}")
+    return Formula(sum(parts.values()), f"B by collectives_log.cost: {text}")
 
 
 def backend_formulas(batch_bytes: int, sizes: Mapping[str, int]) -> dict[str, Formula]:

@@ -7,8 +7,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from mini_impls import collectives, launch
-from mini_impls.collectives import ReduceOp, cost, ring_all_reduce
+from mini_impls import collectives, collectives_log, launch
+from mini_impls.collectives import ReduceOp, ring_all_reduce
+from mini_impls.collectives_log import cost
 from mini_impls.model import (
     GPTConfig,
     build_model,
@@ -81,7 +82,7 @@ def backend_all_gather(tensor: Tensor, group: Group) -> Tensor:
 
 def tree_broadcast(tensor: Tensor, group: Group) -> Tensor:
     """Broadcast from rank 0 by the mini."""
-    collectives.tree_broadcast(tensor, 0, group)
+    collectives_log.tree_broadcast(tensor, 0, group)
     return tensor
 
 
@@ -109,7 +110,7 @@ ALGORITHMS: dict[str, tuple[Collective, Collective]] = {
     "naive_all_reduce": (in_place(collectives.naive_all_reduce), backend_all_reduce),
     "ring_all_reduce": (in_place(ring_all_reduce), backend_all_reduce),
     "halving_doubling_all_reduce": (
-        in_place(collectives.halving_doubling_all_reduce),
+        in_place(collectives_log.halving_doubling_all_reduce),
         backend_all_reduce,
     ),
     "ring_reduce_scatter": (ring_reduce_scatter, backend_reduce_scatter),

@@ -5,6 +5,7 @@ import torch
 import torch.distributed as dist
 
 from mini_impls import collectives as c
+from mini_impls import collectives_log as log
 from mini_impls.traffic import CollectiveCounter
 
 ALL_REDUCES = ["naive_all_reduce", "ring_all_reduce", "halving_doubling_all_reduce"]
@@ -21,6 +22,11 @@ DTYPES = [
     torch.int64,
     torch.complex64,
 ]
+
+
+def find(name):
+    """Return a collective from whichever of the two files has it."""
+    return getattr(c if hasattr(c, name) else log, name)
 
 
 def data(rank, numel, dtype=torch.float32):
@@ -60,7 +66,7 @@ def compare_all_reduces(rank, numel):
     for name in ALL_REDUCES:
         tensor = data(rank.rank, numel)
         with Rounds() as seen:
-            getattr(c, name)(tensor, rank.group)
+            find(name)(tensor, rank.group)
         want = sum(data(r, numel).double() for r in range(rank.world_size))
         results[name] = (
             seen.rounds,
@@ -78,7 +84,7 @@ def test_all_reduce_is_the_sum_at_the_stated_cost(pool, numel):
     for name in ALL_REDUCES:
         for rank, results in enumerate(per_rank):
             rounds, sent_bytes, apart, tensor = results[name]
-            want_rounds, elements = c.cost(name, numel, rank, w)
+            want_rounds, elements = log.cost(name, numel, rank, w)
             assert sent_bytes == 4 * elements
             if numel >= w:  # a round in which nobody has an element is no round
                 assert rounds == want_rounds
@@ -89,10 +95,10 @@ def test_all_reduce_is_the_sum_at_the_stated_cost(pool, numel):
 
 def test_ring_moves_twice_the_tensor_whatever_the_world(pool4):
     for w in (2, 4, 64):
-        rounds, elements = c.cost("ring_all_reduce", 6400, 0, w)
+        rounds, elements = log.cost("ring_all_reduce", 6400, 0, w)
         assert (rounds, elements) == (2 * (w - 1), 2 * 6400 * (w - 1) // w)
-        assert c.cost("naive_all_reduce", 6400, 0, w) == (w - 1, 6400 * (w - 1))
-        rounds, same = c.cost("halving_doubling_all_reduce", 6400, 0, w)
+        assert log.cost("naive_all_reduce", 6400, 0, w) == (w - 1, 6400 * (w - 1))
+        rounds, same = log.cost("halving_doubling_all_reduce", 6400, 0, w)
         assert (rounds, same) == (2 * (w.bit_length() - 1), elements)
 
 
@@ -130,12 +136,12 @@ def every_op(rank):
             want = want / w  # small integers: exact in any order
         for name in ALL_REDUCES:
             tensor = inputs[rank.rank].clone()
-            getattr(c, name)(tensor, rank.group, torch_op)
+            find(name)(tensor, rank.group, torch_op)
             if not torch.equal(tensor, want):
                 wrong.append((op, dtype, name))
         for name in REDUCE_SCATTERS:
             chunks = list(inputs[rank.rank].clone().tensor_split(w))
-            mine = getattr(c, name)(chunks, rank.group, torch_op)
+            mine = find(name)(chunks, rank.group, torch_op)
             if not torch.equal(mine, want.tensor_split(w)[rank.rank]):
                 wrong.append((op, dtype, name))
     return wrong
@@ -176,7 +182,7 @@ def even_as_may_be(rank, numel):
     with Rounds() as gather:
         c.ring_all_gather(chunks, rank.group)
     w, me = rank.world_size, rank.rank
-    stated = [c.cost(f"ring_{what}", numel, me, w) for what in HALVES]
+    stated = [log.cost(f"ring_{what}", numel, me, w) for what in HALVES]
     seen = [(each.rounds, each.sent_bytes // 4) for each in (scatter, gather)]
     return seen, stated
 
@@ -224,13 +230,13 @@ def test_pipelined_ring_keeps_two_rounds_in_flight(pool, segments):
     ):
         assert equal
         assert most == 2
-        assert sent_bytes == 4 * c.cost("ring_reduce_scatter", 1001, rank, w)[1]
+        assert sent_bytes == 4 * log.cost("ring_reduce_scatter", 1001, rank, w)[1]
 
 
 def broadcast_from(rank, src):
     tensor = data(rank.rank, 10)
     with Rounds() as seen:
-        c.tree_broadcast(tensor, src, rank.group)
+        log.tree_broadcast(tensor, src, rank.group)
     return torch.equal(tensor, data(src, 10)), seen.sent_bytes
 
 
@@ -240,7 +246,7 @@ def test_broadcast_reaches_all_in_a_tree(pool, src):
     answers = pool.run(broadcast_from, src)
     assert all(equal for equal, _ in answers)
     sent = [sent_bytes for _, sent_bytes in answers]
-    want = [c.cost("tree_broadcast", 10, r, w, src=src)[1] * 4 for r in range(w)]
+    want = [log.cost("tree_broadcast", 10, r, w, src=src)[1] * 4 for r in range(w)]
     assert sent == want
     assert sum(sent) == (w - 1) * 40
     assert sent[src] == (w - 1).bit_length() * 40
@@ -272,14 +278,14 @@ def world_of_three(rank):
     for name in ALL_REDUCES:
         tensor = data(rank.rank, 10, torch.int64)
         with Rounds() as seen:
-            getattr(c, name)(tensor, group)
+            find(name)(tensor, group)
         want = sum(data(r, 10, torch.int64) for r in range(3))
         answers[name] = (torch.equal(tensor, want), seen.sent_bytes)
         mean = torch.arange(10.0) * 3 * (rank.rank + 1)  # means that are whole numbers
-        getattr(c, name)(mean, group, dist.ReduceOp.AVG)
+        find(name)(mean, group, dist.ReduceOp.AVG)
         answers[f"mean by {name}"] = (torch.equal(mean, torch.arange(10.0) * 6), 0)
     tensor = data(rank.rank, 4)
-    c.tree_broadcast(tensor, 2, group)
+    log.tree_broadcast(tensor, 2, group)
     answers["tree_broadcast"] = (torch.equal(tensor, data(2, 4)), 0)
     return answers
 
@@ -289,7 +295,7 @@ def test_a_world_that_is_no_power_of_two(pool4):
         for name, (equal, sent_bytes) in answers.items():
             assert equal, name
             if name in ALL_REDUCES:
-                assert sent_bytes == 8 * c.cost(name, 10, rank, 3)[1]
+                assert sent_bytes == 8 * log.cost(name, 10, rank, 3)[1]
 
 
 def refuse(rank):
@@ -313,7 +319,7 @@ def reduce_columns(rank):
     for name in ("ring_all_reduce", "halving_doubling_all_reduce"):
         columns = torch.arange(12.0).view(3, 4).t()
         with Rounds() as seen, pytest.raises(RuntimeError, match="view size"):
-            getattr(c, name)(columns, rank.group)
+            find(name)(columns, rank.group)
         refused.append(
             (seen.rounds, torch.equal(columns[0], torch.tensor([0.0, 4, 8])))
         )

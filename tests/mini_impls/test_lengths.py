@@ -19,7 +19,6 @@ NO_MINI = {
 }
 """What all of them share, and what starts them."""
 LONGER = {
-    "collectives": 327,
     "ddp": 288,
     "fsdp_flat": 352,
     "pipeline": 332,

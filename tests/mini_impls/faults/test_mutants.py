@@ -75,7 +75,7 @@ WRONGS = {
         test_collectives.test_every_operation_reduces,
     ),
     "a mean over the ranks that are left after folding": Wrong(
-        "collectives",
+        "collectives_log",
         "halving_doubling_all_reduce",
         "flat[bounds[rank] : bounds[rank + 1]] /= world_size",
         "flat[bounds[rank] : bounds[rank + 1]] /= power",
@@ -83,7 +83,7 @@ WRONGS = {
         world_size=4,
     ),
     "a cost that leaves out the wrong chunk": Wrong(
-        "collectives",
+        "collectives_log",
         "cost",
         "return w - 1, numel - before",
         "return w - 1, numel - own",
@@ -99,7 +99,7 @@ WRONGS = {
         test_collectives.test_what_cannot_be_reduced_in_place_is_not_reduced_on_a_copy,
     ),
     "halving and doubling on a copy": Wrong(
-        "collectives",
+        "collectives_log",
         "halving_doubling_all_reduce",
         "flat = tensor.view(-1)",
         "flat = tensor.reshape(-1)",
