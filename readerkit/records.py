@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Literal
 
 from readerkit import codec, json_file
+from readerkit.content.vocabulary import Category, Phase, SideName
 from readerkit.errors import ContentError, Fault
 from readerkit.git_names import BlobId, CommitId, TreePath
 
@@ -20,12 +21,9 @@ MAX_LINES = 1_000_000
 """Of all files that one record watched; written as runs they take a few bytes."""
 FORMAT = 3
 
-Phase = Literal["setup", "forward", "backward", "optimizer", "checkpoint"]
-SideName = Literal["mini", "upstream"]
 Outcome = Literal["agree", "explained", "differ"]
 """``explained``: they differ, and the reason is known."""
 State = Literal["matched", "explained", "flagged"]
-Category = Literal["parameters", "gradients", "optimizer state"]
 Number = int | float
 
 

@@ -28,7 +28,7 @@ from mini_impls.compare.sides import (
 from mini_impls.demos.collectives import ALGORITHMS, Collective
 from mini_impls.launch import Rank
 from mini_impls.model import Batch, build_model, make_batch
-from readerkit.records import Category, SideName
+from readerkit.content.vocabulary import Category, SideName
 
 WAYS: Mapping[str, str] = {
     "broadcast": "tree_broadcast",

@@ -22,7 +22,7 @@ from mini_impls.compare.sides import (
 )
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, build_model
-from readerkit.records import Category, SideName
+from readerkit.content.vocabulary import Category, SideName
 
 BUCKET_CAP_MB = 0.1
 """Small, so that a small model has several buckets."""

@@ -24,7 +24,7 @@ from mini_impls.compare.sides import (
 from mini_impls.fsdp_param import FSDPParam
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, GPTConfig, build_model
-from readerkit.records import Category, SideName
+from readerkit.content.vocabulary import Category, SideName
 
 
 class ShardedSide(DataParallelSide, ABC):

@@ -21,7 +21,7 @@ from mini_impls.compare.sides import (
 )
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, TransformerLayer, build_model
-from readerkit.records import Category, SideName
+from readerkit.content.vocabulary import Category, SideName
 
 
 class FlatSide(DataParallelSide):

@@ -32,7 +32,7 @@ from mini_impls.compare.sides import (
 )
 from mini_impls.launch import Rank
 from mini_impls.model import Batch, compute_loss, shard_batch
-from readerkit.records import SideName
+from readerkit.content.vocabulary import SideName
 
 MAX_NORM = 0.1
 """Below the norm of any step, so that each is clipped."""

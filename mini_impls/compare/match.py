@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from readerkit.content.mirrors import Difference
-from readerkit.content.vocabulary import DifferenceKind
-from readerkit.records import Event, Match, SideName
+from readerkit.content.vocabulary import DifferenceKind, SideName
+from readerkit.records import Event, Match
 
 
 @dataclass

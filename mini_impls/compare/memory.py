@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mini_impls.compare.ops import OPS
-from readerkit.records import Phase
+from readerkit.content.vocabulary import Phase
 
 
 def storages(tensors: Iterable[Tensor]) -> dict[int, torch.UntypedStorage]:

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
-OPS: Mapping[str, str] = {
+from readerkit.content.vocabulary import Operation
+
+OPS: Mapping[str, Operation] = {
     "allreduce_": "all_reduce",
     "allreduce_coalesced_": "all_reduce",
     "all_reduce": "all_reduce",

@@ -32,7 +32,7 @@ from mini_impls.compare.steps import StepLog
 from mini_impls.launch import Rank
 from mini_impls.model import Batch, GPTConfig, build_model, shard_batch
 from mini_impls.schedules import Step, Transfer
-from readerkit.records import Category, SideName
+from readerkit.content.vocabulary import Category, SideName
 
 Shape = tuple[int, int, int]
 """Of what a stage hands on: sequences, tokens, width."""

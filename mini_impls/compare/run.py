@@ -32,8 +32,9 @@ from mini_impls.compare.watch import (
 from mini_impls.limits import check_timeout
 from mini_impls.model import build_model, make_batch, train_one_process
 from readerkit.commands.library import Library
+from readerkit.content.vocabulary import SideName
 from readerkit.git_names import BlobId, TreePath, parse_path
-from readerkit.records import Lit, RankEvents, Record, SideName, lines_to_text
+from readerkit.records import Lit, RankEvents, Record, lines_to_text
 
 
 def check(comparison: Comparison, world_size: int, steps: int) -> None:

@@ -27,7 +27,7 @@ from mini_impls.compare.sides import (
 from mini_impls.compare.tensor_parallel import MegatronLayers, TensorParallelSide
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, GPTConfig, build_model, compute_loss
-from readerkit.records import Category, SideName
+from readerkit.content.vocabulary import Category, SideName
 
 CONFIG = GPTConfig(num_query_groups=4)
 

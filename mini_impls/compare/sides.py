@@ -19,7 +19,8 @@ from mini_impls.model import (
     compute_loss,
     shard_batch,
 )
-from readerkit.records import Bar, Category, Phase, SideName
+from readerkit.content.vocabulary import Category, Phase, SideName
+from readerkit.records import Bar
 
 Held = Mapping[Category, list[Tensor]]
 

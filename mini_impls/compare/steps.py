@@ -8,7 +8,8 @@ from typing import Literal
 from torch import Tensor
 
 from mini_impls.compare.sides import SetPhase, ignore_phase
-from readerkit.records import Bar, SideName
+from readerkit.content.vocabulary import SideName
+from readerkit.records import Bar
 
 
 class StepLog:

@@ -10,17 +10,8 @@ from mini_impls.compare.watch import SIDES, RankResult, SideResult
 from mini_impls.compare.wire import INSIDE, gloo_bytes, ring_bytes
 from mini_impls.schedules import Step, get_bubble, get_timeline
 from readerkit.content.mirrors import Difference
-from readerkit.records import (
-    Category,
-    Held,
-    Peak,
-    Pipeline,
-    RankEvents,
-    SideName,
-    Times,
-    Total,
-    Wire,
-)
+from readerkit.content.vocabulary import Category, SideName
+from readerkit.records import Held, Peak, Pipeline, RankEvents, Times, Total, Wire
 
 Known = Sequence[tuple[str, Difference]]
 """How the two sides may differ, each with the mirror that says so."""

@@ -33,7 +33,7 @@ from mini_impls.compare.sides import (
 )
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, Batch, GPTConfig, build_model, compute_loss
-from readerkit.records import Category, SideName
+from readerkit.content.vocabulary import Category, SideName
 
 ComputeLoss = Callable[[Tensor, Tensor], Tensor]
 

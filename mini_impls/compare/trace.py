@@ -19,7 +19,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from mini_impls.compare.ops import OPS, PRODUCTS
 from mini_impls.compare.stacks import Stacks
-from readerkit.records import Event, Phase, Site
+from readerkit.content.vocabulary import Phase
+from readerkit.records import Event, Site
 
 Work: Any = dist.Work
 

@@ -10,17 +10,8 @@ from mini_impls.compare.sides import Comparison
 from mini_impls.compare.tables import Known, Tables, sides_of
 from mini_impls.compare.watch import SIDES, RankResult, largest
 from mini_impls.compare.wire import HEADER_BYTES
-from readerkit.content.vocabulary import DifferenceKind
-from readerkit.records import (
-    Held,
-    Outcome,
-    Pipeline,
-    RankEvents,
-    SideName,
-    Total,
-    Verdict,
-    Wire,
-)
+from readerkit.content.vocabulary import DifferenceKind, SideName
+from readerkit.records import Held, Outcome, Pipeline, RankEvents, Total, Verdict, Wire
 
 
 def verdicts(

@@ -26,7 +26,7 @@ with warnings.catch_warnings():
     # Its package compiles other optimizers with TorchScript when it is imported.
     warnings.simplefilter("ignore", DeprecationWarning)
     from torch.distributed.optim import ZeroRedundancyOptimizer
-from readerkit.records import Category, SideName
+from readerkit.content.vocabulary import Category, SideName
 
 
 class ZeroSide(DataParallelSide):

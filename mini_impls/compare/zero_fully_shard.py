@@ -28,7 +28,7 @@ from mini_impls.compare.sides import (
 from mini_impls.compare.zero import ZeroSide, owned_formulas
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, build_model
-from readerkit.records import Category, SideName
+from readerkit.content.vocabulary import Category, SideName
 
 
 class MiniSide(ZeroSide):

@@ -41,7 +41,7 @@ BELOW: dict[str, set[str]] = {
     "counts": {"expression"},
     "expression": {"errors"},
     "numbers": set(),
-    "records": {"codec", "errors", "git_names", "json_file"},
+    "records": {"codec", "content", "errors", "git_names", "json_file"},
     "estimate": {"errors", "expression", "numbers"},
     "budget": {"errors", "private", "yaml_tree"},
     "yaml_tree": {"document", "errors"},

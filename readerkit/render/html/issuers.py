@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from readerkit.anchors import Span
+from readerkit.content.vocabulary import SideName
 from readerkit.evidence import Evidence
 from readerkit.lit import op_name
-from readerkit.records import SideName, Site
+from readerkit.records import Site
 from readerkit.render.html.event import unplaced
 from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.shelf import Shelf
