@@ -16,7 +16,7 @@ from readerkit.anchors import Span
 from readerkit.book import Book, Note, Sources, check_mirrors, resolve_notes
 from readerkit.commands.evidence import read_evidence
 from readerkit.commands.library import Library
-from readerkit.commands.site_inputs import Inputs
+from readerkit.commands.site_inputs import OUR_TOPS, Inputs
 from readerkit.commands.site_pages import draw_diagram, read_writing
 from readerkit.commands.site_quiz import questions_by_note, read_banks
 from readerkit.errors import ContentError, Fault
@@ -123,7 +123,8 @@ def make_site(
 def _templates(inputs: Inputs, workshop: Workshop) -> Templates:
     texts = {path.name: path.read_text("utf-8") for path in inputs.below("templates")}
     if workshop.templates is None or workshop.templates.texts != texts:
-        workshop.templates = Templates(texts)
+        are_ours = inputs.site.resolve() in (top.resolve() / "site" for top in OUR_TOPS)
+        workshop.templates = Templates(texts, are_ours=are_ours)
     return workshop.templates
 
 

@@ -16,6 +16,10 @@ STATE = ".readerkit"
 """In the site: what it was made of, and what was written."""
 
 
+OUR_TOPS = (PACKAGE / "data", PACKAGE.parent)
+"""Where the site's own templates are: in the wheel, in a checkout."""
+
+
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """Where everything is that a site is made of."""
@@ -81,7 +85,7 @@ def find_inputs(given: Path | None) -> Inputs:
     """
     book = (given or shipped_book()).absolute()
     mine = data_folder() / "book"
-    tops = (book, PACKAGE / "data", PACKAGE.parent)
+    tops = (book, *OUR_TOPS)
     site = next((top for top in tops if (top / "site" / "templates").is_dir()), None)
     if site is None:
         looked = ", ".join(str(top / "site") for top in tops)

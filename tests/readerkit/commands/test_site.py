@@ -386,3 +386,36 @@ def test_a_taken_port_is_said(capsys, book, served):
     )
     assert result.code == 1
     assert "Address already in use" in result.err
+
+
+REACHING = [
+    "{{ cycler.__init__.__globals__.os.system(MARK) }}",
+    "{{ joiner.__init__.__globals__.os.popen(MARK).read() }}",
+    "{{ self.__init__.__globals__.__builtins__.__import__('os').system(MARK) }}",
+    "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+    "{{ ''['__cla' ~ 'ss__'].__base__.__subclasses__() }}",
+    "{{ (''|attr('__class__')).__base__.__subclasses__() }}",
+    "{{ page.__class__.__init__.__globals__ }}",
+    "{{ '{0.__class__.__init__.__globals__}'.format(page) }}",
+    "{{ href.__globals__ }}",
+    "{{ range(999999999)|list }}",
+]
+
+
+@pytest.mark.parametrize("reach", REACHING)
+def test_a_template_of_a_strangers_book_reaches_no_python(
+    capsys, tmp_path, book, reach
+):
+    for folder in ("templates", "theme"):
+        shutil.copytree(ROOT / "site" / folder, book.root / "site" / folder)
+    mark = tmp_path / "mark"
+    template = book.root / "site" / "templates" / "parts.html"
+    text = template.read_text()
+    at = text.index("{% macro excerpt")
+    reach = reach.replace("MARK", repr(f"touch {mark}"))
+    template.write_text(text[:at] + reach + text[at:])
+    _, result = build(capsys, tmp_path, book)
+    assert not mark.exists()
+    assert result.code == 1
+    assert f"site/templates/parts.html:{text.count(chr(10), 0, at) + 1}:" in result.err
+    assert "Traceback" not in result.err
