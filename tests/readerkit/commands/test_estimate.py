@@ -269,8 +269,8 @@ def test_plan_that_fits_nothing_exits_1_and_says_so(capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ("memory --model llama-2-7", 1, "perhaps llama-2-7b"),
-        ("memory --model llama-2-7b --gpu h10", 1, "unknown GPU: got 'h10'"),
+        ("memory --model llama-2-7", 1, "'llama-2-7' begins 2 of them: llama-2-7b"),
+        ("memory --model llama-2-7b --gpu h10", 1, "which GPU? 'h10' begins 2 of them"),
         ("memory --model llama-2-7b --tp 3", 1, "tp: got 3, expected a divisor of 32"),
         ("memory --model llama-2-7b --gpus 0", 1, "gpus: got 0, expected at least 1"),
         ("memory --model llama-2-7b --gpus 64 --dp 4", 1, "= 4, expected 64 (GPUs)"),
@@ -310,7 +310,7 @@ def test_plan_that_fits_nothing_exits_1_and_says_so(capsys):
         ("lint --model gpt2 --sequence 4096", 1, "expected at most 1024"),
         ("plan --model gpt2 --gpus 0", 1, "gpus: got 0, expected at least 1"),
         ("plan --model gpt2 --gpus 12", 1, "expected whole nodes of 8"),
-        ("plan --model gpt2 --gpus 8 --cluster dgx", 1, "unknown cluster: got 'dgx'"),
+        ("plan --model gpt2 --gpus 8 --cluster dgx", 1, "which cluster? 'dgx' begins"),
         ("lint --model gpt2 --dp 12", 1, "expected whole nodes of 8"),
         ("plan --model gpt2 --gpus 8 --top 0", 1, "top: got 0, expected at least 1"),
         ("plan --model gpt2 --gpus 8 --top -1", 1, "top: got -1, expected at least 1"),
