@@ -239,10 +239,12 @@ def unseen_events(mirrors: Iterable[Mirror], records: Iterable[Record]) -> list[
 # --- in words ---
 
 
-def say_lit(found: Sequence[LitLines]) -> list[str]:
+def say_lit(found: Sequence[LitLines], language: str = "en") -> list[str]:
     """Return what is to be said of some lines; empty where no record watched them."""
+    ran = "se ejecutó en" if language == "es" else "ran in"
     rows = [
-        f"ran in {each.comparison} ({each.world_size} ranks): {say_sent(each.sent)}"
+        f"{ran} {each.comparison} ({each.world_size} ranks): "
+        f"{say_sent(each.sent, language)}"
         for each in found
         if each.ran and not each.stale
     ]
@@ -251,11 +253,14 @@ def say_lit(found: Sequence[LitLines]) -> list[str]:
     idle = [] if rows or elsewhere else fresh
     names: dict[str, list[str]] = {}
     for each in elsewhere or idle:
-        names.setdefault(say_when(each), []).append(each.comparison)
+        names.setdefault(say_when(each, language), []).append(each.comparison)
     rows += [f"{when}: {', '.join(those)}" for when, those in names.items()]
     old = [each.comparison for each in found if each.stale]
     if old:
-        rows.append(f"the record is of other code, run it again: {', '.join(old)}")
+        stale = "the record is of other code, run it again"
+        if language == "es":
+            stale = "el registro es de otro código, ejecútelo de nuevo"
+        rows.append(f"{stale}: {', '.join(old)}")
     return rows
 
 
@@ -287,26 +292,38 @@ def _say_steps(steps: Iterable[int], language: str) -> str:
     return f"{one if text.isdecimal() else several} {text.replace('-', f' {to} ')}"
 
 
-def say_section(found: Sequence[LitSection]) -> list[str]:
+def say_section(found: Sequence[LitSection], language: str = "en") -> list[str]:
     """Return what both sides sent of a section's events, in each comparison."""
+    inside, both_, one, other = (
+        ("en", "ambos lados", "versión mínima", "original")
+        if language == "es"
+        else ("in", "both", "mini", "upstream")
+    )
     rows = []
     for each in found:
-        mini, upstream = say_sent(each.mini), say_sent(each.upstream)
-        both = (
-            f"both {mini}" if mini == upstream else f"mini {mini}; upstream {upstream}"
+        mini, upstream = (
+            say_sent(side, language) for side in (each.mini, each.upstream)
         )
-        rows.append(f"in {each.comparison} ({each.world_size} ranks): {both}")
+        said = f"{one} {mini}; {other} {upstream}"
+        if mini == upstream:
+            said = f"{both_} {mini}"
+        rows.append(f"{inside} {each.comparison} ({each.world_size} ranks): {said}")
     return rows
 
 
-def say_sent(sent: Sequence[Sequence[Sent]]) -> str:
+def say_sent(sent: Sequence[Sequence[Sent]], language: str = "en") -> str:
     """Return what ranks sent: ``4 all-gathers, 1.2 MB a rank``."""
+    a_rank, none, nothing = (
+        ("por rank", "no envió nada", "nada")
+        if language == "es"
+        else ("a rank", "sent nothing", "nothing")
+    )
     texts = [_say_rank(rank) for rank in sent]
     if len(set(texts)) <= 1:
         text = texts[0] if texts else ""
-        return f"{text} a rank" if text else "sent nothing"
+        return f"{text} {a_rank}" if text else none
     return "; ".join(
-        f"rank {rank} {text or 'nothing'}" for rank, text in enumerate(texts)
+        f"rank {rank} {text or nothing}" for rank, text in enumerate(texts)
     )
 
 

@@ -56,7 +56,11 @@ KINDS = (
     type=click.Choice(KINDS),
     help="Print the JSON Schema of such a file, with this book's ids, for an editor.",
 )
-@click.option("--lang", metavar="LANGUAGE", help="Show translated notes: es.")
+@click.option(
+    "--lang",
+    metavar="LANGUAGE",
+    help="In another language: es; what is not translated is marked.",
+)
 @pager_option
 @json_option
 @book_option
@@ -103,6 +107,8 @@ def annotate(
             return
         if upstream and not note_id:
             upstream, note_id, group = _named(upstream, library)
+        if lang:
+            _known_language(lang, library)
         if update_lock:
             _update_lock(
                 library, upstream, is_one=bool(note_id or group), as_json=as_json
@@ -111,10 +117,9 @@ def annotate(
             if is_filtered:
                 raise click.UsageError("one note is shown whole: leave out the filters")
             _show_one(library, upstream, note_id, lang, as_json, pager=pager)
-        elif lang:
-            raise click.UsageError("--lang is for one note: add its ID")
         else:
-            _list(library, upstream, group, filters, as_json=as_json, pager=pager)
+            shown = {"as_json": as_json, "pager": pager, "language": lang or "en"}
+            _list(library, upstream, group, filters, **shown)
 
 
 def _refuse_mixed(
@@ -163,9 +168,7 @@ def _list(
     upstream: str | None,
     group: Group | None,
     filters: dict[str, str | None],
-    *,
-    as_json: bool,
-    pager: bool,
+    **shown: Any,
 ) -> None:
     from dataclasses import replace
 
@@ -175,7 +178,7 @@ def _list(
     noted = [each for each in book.upstreams.values() if book.notes_on(each.name)]
     chosen = [library.upstream(upstream)] if upstream else noted
     wanted = replace(Wanted.parse(filters, book), group=group)
-    list_notes(library, chosen, wanted, as_json=as_json, pager=pager)
+    list_notes(library, chosen, wanted, **shown)
 
 
 def _update_lock(
@@ -254,12 +257,15 @@ def _show_one(
 
     annotation = _find(library, upstream, note_id)
     if lang:
-        _known_language(lang, library)
-        translated = library.book.translated(annotation, lang)
+        from readerkit.render.tongue import tongue
+
+        say, translated = tongue(lang), library.book.translated(annotation, lang)
         if not translated.texts:
-            click.echo(f"(no {lang} text yet: this is the English one)", err=True)
+            none = say("no {language} text yet: this is the English one")
+            click.echo(f"({none.format(language=lang)})", err=True)
         elif translated.is_outdated(annotation.stamp):
-            click.echo(f"(the English changed after this {lang} text)", err=True)
+            old = say("the English changed after this {language} text")
+            click.echo(f"({old.format(language=lang)})", err=True)
         annotation = annotation.with_texts(translated.texts)
     sources = library.sources(library.upstream(annotation.upstream))
     [note] = resolve_notes(library.book, sources, [annotation])
@@ -270,7 +276,8 @@ def _show_one(
         from readerkit.commands.paging import show_paged
         from readerkit.commands.shown_note import note_page
 
-        show_paged(note_page(library, note, sources), pager=pager)
+        page = note_page(library, note, sources, language=lang or "en")
+        show_paged(page, pager=pager)
 
 
 def _find(library: Library, upstream: str | None, note_id: str) -> Annotation:

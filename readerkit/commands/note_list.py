@@ -7,7 +7,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from typing import Any
 
@@ -21,6 +21,7 @@ from readerkit.commands.paging import show_paged
 from readerkit.content.annotations import TEXT_FIELDS, Annotation
 from readerkit.errors import ContentError, Fault, ReaderkitError
 from readerkit.render.table import legend, note_rows, note_table
+from readerkit.render.tongue import Say, tongue
 from readerkit.render.visible import visible_line
 from readerkit.typed import typed
 from readerkit.upstreams import Upstream
@@ -134,8 +135,11 @@ def list_notes(
     *,
     as_json: bool,
     pager: bool,
+    language: str = "en",
 ) -> None:
     """Print every note that is wanted and resolves; the others are told at the end.
+
+    In another language a title without a translation is marked as English.
 
     Raises:
         ContentError: every anchor that does not resolve.
@@ -153,12 +157,14 @@ def list_notes(
         with library.sources_to_list(each) as sources:
             notes, wrong = resolve_each(library.book, sources, chosen)
         faults += wrong
+        if language != "en":
+            notes = [_in_language(note, library.book, language) for note in notes]
         if each.folder and is_all:
             faults += check_mirrors(library.book, {each.name: sources})
         if as_json:
             found += plain_notes(library, sources, notes)
         elif notes or not wrong:
-            tables.append(_table(library, sources, notes))
+            tables.append(_table(library, sources, notes, tongue(language)))
     if as_json:
         print_json(found)
     elif tables:
@@ -183,39 +189,57 @@ def _said(line: str) -> str:
     return textwrap.fill(line, shutil.get_terminal_size().columns)
 
 
-def _table(library: Library, sources: Sources, notes: list[Note]) -> str:
+def _in_language(note: Note, book: Book, language: str) -> Note:
+    texts = dict(book.translated(note.annotation, language).texts)
+    texts.setdefault("title", f"[en] {note.annotation.title}")
+    return replace(note, annotation=note.annotation.with_texts(texts))
+
+
+def _table(library: Library, sources: Sources, notes: list[Note], say: Say) -> str:
     """Return a table, what its marks mean, and what was verified; plain in a pipe."""
-    below = [*legend(notes), _summary(library, sources, notes)]
+    below = [*legend(notes, say), _summary(library, sources, notes, say)]
     below = [_said(line) for line in below]
     if not sys.stdout.isatty():
         return "\n".join([*note_rows(notes), *below])
-    table = note_table(notes, shutil.get_terminal_size().columns)
+    table = note_table(notes, shutil.get_terminal_size().columns, say)
     return "\n".join([table, "", *below] if notes else below)
 
 
-def _summary(library: Library, sources: Sources, notes: list[Note]) -> str:
+def _summary(library: Library, sources: Sources, notes: list[Note], say: Say) -> str:
     """Return one line: how many notes, on what, and what was verified."""
     upstream = sources.upstream
-    of_files = counted(len(sources.paths), "file")
+    of_files = _counted(len(sources.paths), "file", "files", say)
     if not upstream.is_pinned:
-        pin = f"{visible_line(upstream.title)} (a folder, read where it stands)"
+        title = visible_line(upstream.title)
+        pin = say("{title} (a folder, read where it stands)").format(title=title)
     else:
         pin = visible_line(f"{upstream.title} {upstream.pin}")
     if not notes and upstream.folder:
-        shown = counted(len(library.book.minis_in(upstream.name)), "place")
-        return f"no notes on {pin}, {of_files}: mirrors show {shown} in them"
+        shown = _counted(
+            len(library.book.minis_in(upstream.name)), "place", "places", say
+        )
+        none = say("no notes on {pin}, {files}: mirrors show {places} in them")
+        return none.format(pin=pin, files=of_files, places=shown)
     if not notes:
-        return f"no notes on {pin} ({of_files}) yet: {typed('note', 'FILE:LINES')}"
-    files = len({note.span.path for note in notes})
+        none = say("no notes on {pin} ({files}) yet: {command}")
+        return none.format(pin=pin, files=of_files, command=typed("note", "FILE:LINES"))
     kinds = [note.annotation.kind for note in notes]
-    came_from = library.came_from(upstream)
-    origin = f", from {visible_line(came_from.origin)}" if came_from else ""
-    verified = f", verified{origin}" if upstream.is_pinned else ""
-    return (
-        f"{counted(len(notes), 'note')} "
-        f"({counted(kinds.count('citation'), 'citation')}) "
-        f"in {files} of {of_files} of {pin}{verified}"
+    told = say("{notes} ({citations}) in {with_notes} of {files} of {pin}").format(
+        notes=_counted(len(notes), "note", "notes", say),
+        citations=_counted(kinds.count("citation"), "citation", "citations", say),
+        with_notes=len({note.span.path for note in notes}),
+        files=of_files,
+        pin=pin,
     )
+    came_from = library.came_from(upstream)
+    told += f", {say('verified')}" if upstream.is_pinned else ""
+    if upstream.is_pinned and came_from:
+        told += f", {say('from')} {visible_line(came_from.origin)}"
+    return told
+
+
+def _counted(number: int, one: str, several: str, say: Say) -> str:
+    return counted(number, say(one), say(several))
 
 
 def print_json(value: Any) -> None:

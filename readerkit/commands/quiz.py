@@ -121,6 +121,12 @@ def quiz() -> None:
     default=2,
     help="For each question; by default 2.",
 )
+@click.option(
+    "--lang",
+    type=click.Choice(["en", "es"]),
+    default="en",
+    help="What is said about answers; the questions are in English.",
+)
 @click.option("--resume/--new", default=None, help="Go on where you left, or do not.")
 @json_option
 @book_option
@@ -134,6 +140,7 @@ def take(
     due: bool,
     minutes: float | None,
     tries: int,
+    lang: str,
     resume: bool | None,
     as_json: bool,
     book: Path | None,
@@ -167,7 +174,7 @@ def take(
             tries=tries,
             minutes=minutes,
         )
-    _lead(session, shelf, book, as_json=as_json)
+    _lead(session, shelf, book, as_json=as_json, language=lang)
 
 
 @quiz.command(short_help="Mistakes again, as new variants, when they are due.")
@@ -178,6 +185,7 @@ def take(
     shell_complete=names("phases"),
 )
 @click.option("--count", type=click.IntRange(1, 500), help="How many at most.")
+@click.option("--lang", type=click.Choice(["en", "es"]), default="en", help="As there.")
 @json_option
 @book_option
 @click.pass_context
@@ -185,6 +193,7 @@ def review(
     context: click.Context,
     phase: int | None,
     count: int | None,
+    lang: str,
     as_json: bool,
     book: Path | None,
 ) -> None:
@@ -208,6 +217,7 @@ def review(
         due=True,
         minutes=None,
         tries=2,
+        lang=lang,
         resume=False,
         as_json=as_json,
         book=book,
@@ -254,14 +264,20 @@ def _wants_to_resume(session: Session) -> bool:
     )
 
 
-def _lead(session: Session, shelf: Any, book: Path | None, *, as_json: bool) -> None:
+def _lead(
+    session: Session, shelf: Any, book: Path | None, *, as_json: bool, language: str
+) -> None:
     from readerkit.commands.quiz_files import SourceLines, kept
 
     lines = SourceLines(shelf, book)
     if as_json:
         from readerkit.commands.quiz_protocol import lead
     else:
-        from readerkit.commands.quiz_terminal import lead
+        from functools import partial
+
+        from readerkit.commands import quiz_terminal
+
+        lead = partial(quiz_terminal.lead, language=language)
     try:
         result = lead(session, lines)
     except (click.Abort, KeyboardInterrupt):

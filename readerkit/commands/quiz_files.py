@@ -26,6 +26,7 @@ from readerkit.quiz.lock import QuizLock
 from readerkit.quiz.scene import Place
 from readerkit.quiz.session import Session
 from readerkit.render.html import addresses
+from readerkit.render.tongue import ENGLISH, Say
 from readerkit.typed import typed
 
 if TYPE_CHECKING:
@@ -212,15 +213,14 @@ def with_lines(question: dict[str, Any], lines: SourceLines) -> dict[str, Any]:
     return {**question, "search": {**search, "lines": text}}
 
 
-def kept(session: Session) -> str:
+def kept(session: Session, say: Say = ENGLISH) -> str:
     """Return what is kept of a quiz that is left, and how to go on with it."""
     row = session.row
     if not session.answered:
-        return "Nothing was answered, so there is nothing to go on with."
-    return (
-        f"{session.answered} of {len(row.questions)} answered, and kept. "
-        f"To go on: {typed('quiz', str(row.phase), '--resume')}"
-    )
+        return say("Nothing was answered, so there is nothing to go on with.")
+    told = say("{done} of {of} answered, and kept. To go on: {command}")
+    command = typed("quiz", str(row.phase), "--resume")
+    return told.format(done=session.answered, of=len(row.questions), command=command)
 
 
 def page_of(place: Mapping[str, Any]) -> str:

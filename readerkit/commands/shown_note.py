@@ -26,6 +26,7 @@ from readerkit.render.note_view import (
     on_page,
     proof,
 )
+from readerkit.render.tongue import tongue
 from readerkit.upstreams.store import blob_id
 
 
@@ -35,7 +36,12 @@ def show_note(library: Library, note: Note, sources: Sources) -> None:
 
 
 def note_page(
-    library: Library, note: Note, sources: Sources, *, below: bool = False
+    library: Library,
+    note: Note,
+    sources: Sources,
+    *,
+    below: bool = False,
+    language: str = "en",
 ) -> str:
     """Return one note with its lines, what is beside it, and its proof.
 
@@ -44,20 +50,21 @@ def note_page(
     """
     evidence = {each.comparison: Evidence(each) for each in read_records(library)}
     upstream, screen = sources.upstream, console()
-    came_from, width = library.came_from(upstream), screen.width
+    came_from, width, say = library.came_from(upstream), screen.width, tongue(language)
     view = note_view(
         note,
         sources.file(note.span.path),
         library.book.references,
         width=width,
-        beside=_beside(library, note, evidence),
-        ran=_ran(library, note, sources, evidence),
+        beside=_beside(library, note, evidence, language),
+        ran=_ran(library, note, sources, evidence, language),
         folds=screen.is_terminal,
         below=below,
+        say=say,
     )
     blob = blob_id(sources.read(note.span.path))
     origin = came_from.origin if came_from else "the cache"
-    rows = proof(note, upstream, blob=blob, came_from=origin)
+    rows = proof(note, upstream, blob=blob, came_from=origin, say=say)
     return on_page(screen, view, rows)
 
 
@@ -69,17 +76,25 @@ def note_above(note: Note, sources: Sources) -> str:
 
 
 def _ran(
-    library: Library, note: Note, sources: Sources, evidence: Mapping[str, Evidence]
+    library: Library,
+    note: Note,
+    sources: Sources,
+    evidence: Mapping[str, Evidence],
+    language: str,
 ) -> list[str]:
     """Return what records show of a note's lines, in words."""
     file = ran_lines(evidence.values()).get((sources.upstream.name, note.span.path), {})
     mirrors = library.book.mirrors.values()
     meant = expected_to_run(note.annotation, file, mirrors, evidence)
-    return _say(sources, note.span, evidence, meant)
+    return _say(sources, note.span, evidence, meant, language)
 
 
 def _say(
-    sources: Sources, span: Span, evidence: Mapping[str, Evidence], expected: Set[str]
+    sources: Sources,
+    span: Span,
+    evidence: Mapping[str, Evidence],
+    expected: Set[str],
+    language: str,
 ) -> list[str]:
     """Return what is worth saying of some lines, and which records are stale."""
     found = lit_in(sources, span, (each.record for each in evidence.values()))
@@ -87,12 +102,13 @@ def _say(
     stale = [each for each in found if each.stale]
     told = worth_saying(fresh, expected)
     if fresh and not told:
-        return ["no record runs this code", *say_lit(stale)]
-    return say_lit([*told, *stale])
+        none = tongue(language)("no record runs this code")
+        return [none, *say_lit(stale, language)]
+    return say_lit([*told, *stale], language)
 
 
 def _beside(
-    library: Library, note: Note, evidence: Mapping[str, Evidence]
+    library: Library, note: Note, evidence: Mapping[str, Evidence], language: str
 ) -> list[Any]:
     """Return the mini lines that mirrors put beside a note, and what ran of them."""
     sections = [
@@ -103,15 +119,17 @@ def _beside(
     ]
     if not sections:
         return []
-    folders = library.folders()
+    folders, say = library.folders(), tongue(language)
     records = [each.record for each in evidence.values()]
     found = []
     for mirror, section in sections:
-        heading = f"the mini ({section.relation}): {section.title}"
+        title = section.title if language == "en" else f"[en] {section.title}"
+        heading = f"{say('the mini')} ({say(section.relation)}): {title}"
         for anchor in section.mini:
             minis = folders[library.book.home_of(anchor.file)]
             span = minis.resolve(anchor)
-            ran = _say(minis, span, evidence, of_the_idea(mirror, evidence))
+            idea = of_the_idea(mirror, evidence)
+            ran = _say(minis, span, evidence, idea, language)
             found.append((heading, minis.file(anchor.file), span, ran))
-        found[-1][-1].extend(say_section(lit_section(records, section)))
+        found[-1][-1].extend(say_section(lit_section(records, section), language))
     return found

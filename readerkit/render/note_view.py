@@ -17,6 +17,7 @@ from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.highlight import Mark, highlight
 from readerkit.book import Note
 from readerkit.content.annotations import Annotation, Citation, Reference
+from readerkit.render.tongue import ENGLISH, Say
 from readerkit.render.visible import visible, visible_line
 from readerkit.typed import typed
 from readerkit.upstreams import Upstream
@@ -114,15 +115,17 @@ def _folded(line: Text, width: int) -> Text:
     return Text("\n").join([first, *(Text(" " * indent) + part for part in parts)])
 
 
-def note_lines(note: Note, source: SourceFile, *, width: int | None) -> Group:
+def note_lines(
+    note: Note, source: SourceFile, *, width: int | None, say: Say = ENGLISH
+) -> Group:
     """Return what a note is on: its title, its place, and the real lines."""
-    return Group(*_heading(note), code_lines(source, note.span, width))
+    return Group(*_heading(note, say), code_lines(source, note.span, width))
 
 
-def _heading(note: Note) -> list[RenderableType]:
+def _heading(note: Note, say: Say) -> list[RenderableType]:
     annotation = note.annotation
     title = Text.assemble(
-        (annotation.kind, _KIND_STYLES[annotation.kind]),
+        (say(annotation.kind), _KIND_STYLES[annotation.kind]),
         "  ",
         (visible_line(annotation.title), "bold"),
         ("  " + annotation.id, "dim"),
@@ -141,6 +144,7 @@ def note_view(
     ran: Sequence[str] = (),
     folds: bool = True,
     below: bool = False,
+    say: Say = ENGLISH,
 ) -> Group:
     """Return the page of one note.
 
@@ -149,7 +153,7 @@ def note_view(
     Unless it ``folds``, lines of code are wider than ``width`` where they are; with
     ``below`` the note's own lines are left out, which stand above already.
     """
-    text = Group(*_paragraphs(note.annotation, references))
+    text = Group(*_paragraphs(note.annotation, references, say))
     parts: list[RenderableType] = []
     if below:
         parts.append(_indented(text, width))
@@ -159,17 +163,17 @@ def note_view(
         grid.add_column(ratio=1)
         grid.add_column(width=NOTE_WIDTH)
         grid.add_row(code, text)
-        parts += [*_heading(note), grid]
+        parts += [*_heading(note, say), grid]
     else:
-        lines = note_lines(note, source, width=width if folds else None)
+        lines = note_lines(note, source, width=width if folds else None, say=say)
         parts += [lines, Text(), _indented(text, width)]
-    parts += _evidence(ran, width)
+    parts += _evidence(ran, width, say)
     for heading, mini, span, mini_ran in beside:
         said = Text(visible_line(heading), style="magenta")
         parts += [Text(), Constrain(Rule(said, align="left", style="dim"), width)]
         parts.append(Text(visible_line(str(span)), style="dim"))
         parts.append(code_lines(mini, span, width if folds else None))
-        parts += _evidence(mini_ran, width)
+        parts += _evidence(mini_ran, width, say)
     return Group(*parts)
 
 
@@ -177,13 +181,14 @@ def _indented(text: Group, width: int) -> Constrain:
     return Constrain(Padding(text, (0, 0, 0, 2)), width)
 
 
-def _evidence(ran: Sequence[str], width: int) -> list[RenderableType]:
-    rows = [Text.assemble(("Record  ", "bold"), visible(row)) for row in ran]
+def _evidence(ran: Sequence[str], width: int, say: Say) -> list[RenderableType]:
+    label = f"{say('Record')}  "
+    rows = [Text.assemble((label, "bold"), visible(row)) for row in ran]
     return [Text(), *(Constrain(row, width) for row in rows)] if rows else []
 
 
 def _paragraphs(
-    annotation: Annotation, references: Mapping[str, Reference]
+    annotation: Annotation, references: Mapping[str, Reference], say: Say
 ) -> Iterator[RenderableType]:
     labels = {
         "decision": "Decided",
@@ -195,12 +200,14 @@ def _paragraphs(
     for name, label in labels.items():
         value: str = getattr(annotation, name)
         if value:
-            head = Text(f"{label}  ", style="bold") if label else Text()
+            head = Text(f"{say(label)}  ", style="bold") if label else Text()
             yield Text.assemble(head, prose(value))
             yield Text()
     for citation in annotation.references:
-        yield Text.assemble(("Source  ", "bold"), cite(citation, references))
-    yield Text.assemble(("Concepts  ", "bold"), ", ".join(annotation.concepts))
+        source = cite(citation, references, say)
+        yield Text.assemble((f"{say('Source')}  ", "bold"), source)
+    concepts = ", ".join(annotation.concepts)
+    yield Text.assemble((f"{say('Concepts')}  ", "bold"), concepts)
 
 
 def prose(text: str) -> Text:
@@ -210,34 +217,45 @@ def prose(text: str) -> Text:
     return Text.assemble(*spans)
 
 
-def cite(citation: Citation, references: Mapping[str, Reference]) -> str:
+def cite(
+    citation: Citation, references: Mapping[str, Reference], say: Say = ENGLISH
+) -> str:
     """Return a citation in words: authors, year, title, section, address."""
     work = references[citation.key]
     section = ""
     if citation.section:
         heading = work.sections.get(citation.section, "")
         number = citation.section
-        name = f"section {number}" if number[:1].isdigit() else number
+        name = f"{say('section')} {number}" if number[:1].isdigit() else number
         section = f", {name}" + (f" “{heading}”" if heading else "")
     return visible(f"{work.authors} {work.year}, {work.title}{section}. {work.url}")
 
 
-def proof(note: Note, upstream: Upstream, *, blob: str, came_from: str) -> list[Text]:
+_STATES = {
+    "reviewed": "the note was reviewed against exactly these lines",
+    "unreviewed": "not reviewed yet",
+    "changed": "these lines changed since the note was reviewed",
+    "unlocked": "the lock does not hold these lines",
+    "floating": "read where it stands: a folder has no lock to be held against",
+}
+
+
+def proof(
+    note: Note, upstream: Upstream, *, blob: str, came_from: str, say: Say = ENGLISH
+) -> list[Text]:
     """Return what a reader can check the page by: link, pin, blob, review."""
-    state = {
-        "reviewed": "the note was reviewed against exactly these lines",
-        "unreviewed": f"not reviewed yet: {typed('review', note.annotation.id)}",
-        "changed": "these lines changed since the note was reviewed",
-        "unlocked": "the lock does not hold these lines: "
-        + typed("annotate", "--update-lock"),
-        "floating": "read where it stands: a folder has no lock to be held against",
-    }[note.state]
+    mend = {
+        "unreviewed": f": {typed('review', note.annotation.id)}",
+        "unlocked": f": {typed('annotate', '--update-lock')}",
+    }
+    state = say(_STATES[note.state]) + mend.get(note.state, "")
+    verified = say("{blob}, verified on this read; from {origin}")
     if upstream.is_pinned:
         title = f"{upstream.title} {upstream.tag}".strip()
         rows = [
             ("link", upstream.permalink(note.span)),
             ("pinned", f"{title}, commit {upstream.commit}"),
-            ("blob", f"{blob}, verified on this read; from {came_from}"),
+            ("blob", verified.format(blob=blob, origin=came_from)),
         ]
     else:
         rows = [("folder", f"{upstream.title}, {upstream.folder}"), ("blob", blob)]
@@ -247,7 +265,8 @@ def proof(note: Note, upstream: Upstream, *, blob: str, came_from: str) -> list[
         terms = f"{upstream.url}/blob/{upstream.commit}/{licence.path}"
         rows.append(("rights", f"© {licence.holder}, {licence.spdx}: {terms}"))
     return [
-        Text.assemble((f"{label:7} ", "dim"), visible(value)) for label, value in rows
+        Text.assemble((f"{say(label):7} ", "dim"), visible(value))
+        for label, value in rows
     ]
 
 

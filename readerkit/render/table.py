@@ -12,6 +12,7 @@ from itertools import groupby, zip_longest
 import click
 
 from readerkit.book import Note
+from readerkit.render.tongue import ENGLISH, Say
 from readerkit.render.visible import visible_line
 from readerkit.typed import typed
 
@@ -41,18 +42,20 @@ class _Row:
     lines: str
     title: str
     mini: str
+    color: str | None = None
 
     @classmethod
-    def of(cls, note: Note) -> _Row:
+    def of(cls, note: Note, say: Say = ENGLISH) -> _Row:
         return cls(
             _MARKS[note.state],
             note.annotation.id,
-            note.annotation.kind,
+            say(note.annotation.kind),
             visible_line(note.symbol),
             visible_line(note.span.path),
             f"{note.span.first}-{note.span.last}",
             visible_line(note.annotation.title),
             visible_line(", ".join(note.minis)) or "-",
+            _COLORS[note.annotation.kind],
         )
 
 
@@ -68,20 +71,23 @@ def note_rows(notes: Iterable[Note]) -> Iterator[str]:
         yield "\t".join(fields)
 
 
-def note_table(notes: Sequence[Note], width: int) -> str:
+def note_table(notes: Sequence[Note], width: int, say: Say = ENGLISH) -> str:
     """Return the notes grouped by file, for a terminal.
 
     The file is named once, above its notes: in columns, folded where ``width`` asks for
     it, or one below another where it leaves no room for columns.
     """
-    rows = [_Row.of(note) for note in notes]
+    rows = [_Row.of(note, say) for note in notes]
     if not rows:
         return ""
     room = _column_widths(rows, width)
     if room is None:
         return _blocks(rows, _stacked(rows, width), width)
     ids = _widest(rows, "id")
-    head = _Row(" ", "id", "kind", "symbol", "", "lines", "title", "mini")
+    kind, symbol, lines, title, mini = map(
+        say, ("kind", "symbol", "lines", "title", "mini")
+    )
+    head = _Row(" ", "id", kind, symbol, "", lines, title, mini)
     titles = _in_columns(head, ids, _widest(rows, "lines"), room)
     cells = ("\n".join(each) for each in _table(rows, ids, room))
     body = _blocks(rows, cells, width)
@@ -104,8 +110,8 @@ def _blocks(rows: Sequence[_Row], texts: Iterable[str], width: int) -> str:
     return "\n\n".join(blocks)
 
 
-def _kind(kind: str) -> str:
-    return click.style(f"{kind:{KIND_WIDTH}}", fg=_COLORS.get(kind))
+def _kind(kind: str, color: str | None) -> str:
+    return click.style(f"{kind:{KIND_WIDTH}}", fg=color)
 
 
 def _column_widths(rows: Sequence[_Row], width: int) -> dict[str, int] | None:
@@ -154,7 +160,8 @@ def _in_columns(row: _Row, ids: int, lines: int, room: dict[str, int]) -> list[s
     shown = []
     for name, kind, symbol, span, title, mini in zip_longest(*cells, fillvalue=""):
         line = (
-            f"{name:{ids + 2}}{gap}{_kind(kind)}{gap}{symbol:{room['symbol']}}{gap}"
+            f"{name:{ids + 2}}{gap}{_kind(kind, row.color)}{gap}"
+            f"{symbol:{room['symbol']}}{gap}"
             f"{span:>{lines}}{gap}{title:{room['title']}}{gap}"
         )
         shown.append(
@@ -182,10 +189,11 @@ def _stacked(rows: Sequence[_Row], width: int) -> Iterator[str]:
     below = max(width - 4, 1)
     for row in rows:
         mini = "" if row.mini == "-" else row.mini
-        head = f"{row.mark} {row.id:{ids}}  {_kind(row.kind)}  {row.lines:>{lines}}"
+        kind = _kind(row.kind, row.color)
+        head = f"{row.mark} {row.id:{ids}}  {kind}  {row.lines:>{lines}}"
         if len(click.unstyle(head)) > width:
             name = textwrap.wrap(f"{row.mark} {row.id}", width, drop_whitespace=False)
-            head = "\n".join([*name, f"    {_kind(row.kind)}  {row.lines}"])
+            head = "\n".join([*name, f"    {kind}  {row.lines}"])
         more = [*_fold(row.symbol, below), *textwrap.wrap(row.title, below)]
         last = click.unstyle(head.rpartition("\n")[2])
         if mini and len(last) + 2 + len(row.mini) <= width:
@@ -196,13 +204,15 @@ def _stacked(rows: Sequence[_Row], width: int) -> Iterator[str]:
         yield "\n".join([head.rstrip(), *(f"    {line}" for line in more)])
 
 
-def legend(notes: Iterable[Note]) -> list[str]:
+def legend(notes: Iterable[Note], say: Say = ENGLISH) -> list[str]:
     """Return a line for each mark that the table shows."""
     review = typed("review", "ID")
+    changed = say("its code changed since its review: read it, then {command}")
     meaning = {
-        "unreviewed": f"not reviewed yet: {review}",
-        "changed": f"its code changed since its review: read it, then {review}",
-        "unlocked": f"differs from the lock: {typed('annotate', '--update-lock')}",
+        "unreviewed": f"{say('not reviewed yet')}: {review}",
+        "changed": changed.format(command=review),
+        "unlocked": f"{say('differs from the lock')}: "
+        + typed("annotate", "--update-lock"),
     }
     states = {note.state for note in notes}
     return [f"{_MARKS[s]} {text}" for s, text in meaning.items() if s in states]

@@ -19,7 +19,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from readerkit.errors import ContentError, Fault
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
-from readerkit.render.html.words import SPANISH, both, counted, label
+from readerkit.render.html.words import both, counted, label
+from readerkit.render.spanish import SPANISH
 
 
 class Templates:

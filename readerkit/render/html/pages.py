@@ -39,7 +39,8 @@ from readerkit.render.html.study import (
 )
 from readerkit.render.html.tree_page import tree_page, upstreams_shown
 from readerkit.render.html.uses_page import uses_page
-from readerkit.render.html.words import SPANISH, Text, label
+from readerkit.render.html.words import Text, label
+from readerkit.render.spanish import SPANISH
 
 _CUT = "\x00"  # no note holds it: it would be spelt out
 

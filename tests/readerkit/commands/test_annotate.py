@@ -182,7 +182,7 @@ def test_translation_replaces_the_texts_it_has(tmp_path, capsys):
     assert done.err == ""
     other = run(capsys, "annotate", "whole-step", *arguments)
     assert "One step" in other.out
-    assert "no es text yet" in other.err
+    assert "aún sin texto en es" in other.err
 
 
 def test_check_tells_of_translations_whose_english_changed(tmp_path, capsys):
@@ -216,7 +216,7 @@ def test_check_tells_of_translations_whose_english_changed(tmp_path, capsys):
     assert (behind["id"], behind["of"]) == ("close", stamps[0][1])
     assert behind["now"] in said.out
     shown = run(capsys, "annotate", "close", "--lang", "es", *where)
-    assert "the English changed after this es text" in shown.err
+    assert "el inglés cambió después de este texto en es" in shown.err
 
 
 def test_check_tells_of_concepts_whose_english_changed(tmp_path, capsys):
@@ -429,7 +429,6 @@ def test_a_wrong_name_is_one_line_with_the_right_ones(arguments, message, desk):
         pytest.param(["--check", "--update-lock"], id="check-and-update"),
         pytest.param(["close", "--check"], id="check-of-one-note"),
         pytest.param(["sample", "close", "--update-lock"], id="update-of-one-note"),
-        pytest.param(["--lang", "es"], id="language-of-a-list"),
         pytest.param(["--strict"], id="strict-without-check"),
         pytest.param(["--schema", "book"], id="unknown-schema"),
         pytest.param(["a", "b", "c"], id="too-many"),

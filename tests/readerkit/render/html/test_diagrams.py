@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from readerkit.render.html.words import SPANISH as WORDS
+from readerkit.render.spanish import SPANISH as WORDS
 from tests.helpers import make_book, run, write_files
 
 DRAWN = 'flowchart LR\n  a["a sum"] --> b["its half"]\n'

@@ -10,7 +10,7 @@ import pytest
 
 from readerkit.commands.site_estimates import work_out
 from readerkit.render.html.estimate_page import SECTIONS, estimate_page
-from readerkit.render.html.words import SPANISH
+from readerkit.render.spanish import SPANISH
 from tests.helpers import make_book, run
 
 EXAMPLES = work_out()

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from readerkit.render.html.words import SPANISH as WORDS
+from readerkit.render.spanish import SPANISH as WORDS
 from tests.helpers import make_book, run, write_files
 
 PATHS = """\

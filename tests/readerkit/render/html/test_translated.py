@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from readerkit.render.html.words import SPANISH
+from readerkit.render.spanish import SPANISH
 from tests.helpers import make_book, run
 
 MISSING = SPANISH["Not translated yet: the English text."]

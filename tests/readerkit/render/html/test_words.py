@@ -7,7 +7,8 @@ import re
 import pytest
 
 from readerkit.content.vocabulary import LAYERS, PRESSURES
-from readerkit.render.html.words import SPANISH, both, counted, label
+from readerkit.render.html.words import both, counted, label
+from readerkit.render.spanish import SPANISH
 from tests.helpers import ROOT
 
 TEMPLATES = sorted((ROOT / "site" / "templates").glob("*.html"))

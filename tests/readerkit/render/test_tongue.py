@@ -1,0 +1,122 @@
+"""What the terminal says around a translated note is in its language too."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from readerkit.render import tongue as module
+from readerkit.render.spanish import SPANISH
+from readerkit.render.tongue import tongue
+from tests.helpers import ROOT, make_book, run, run_on_terminal, run_process
+
+SPEAKING = (
+    "commands/annotate.py",
+    "commands/note_list.py",
+    "commands/quiz_files.py",
+    "commands/quiz_terminal.py",
+    "commands/shown_note.py",
+    "render/note_view.py",
+    "render/table.py",
+)
+KNOWN = SPANISH | module._SPANISH
+
+
+def said(path: str) -> list[str]:
+    """Return the phrases that a module hands to what says them."""
+    tree = ast.parse((ROOT / "readerkit" / path).read_text())
+    return [
+        node.args[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("say", "desk.say", "self.say")
+        and isinstance(node.args[0], ast.Constant)
+    ]
+
+
+@pytest.mark.parametrize("path", SPEAKING)
+def test_every_phrase_has_a_spanish_one(path):
+    phrases = said(path)
+    assert phrases
+    assert [phrase for phrase in phrases if phrase not in KNOWN] == []
+
+
+def test_a_phrase_keeps_its_blanks_to_fill_in():
+    for english, spanish in module._SPANISH.items():
+        assert blanks(english) == blanks(spanish), english
+
+
+def blanks(phrase: str) -> set[str]:
+    return {part.partition("}")[0] for part in phrase.split("{")[1:]}
+
+
+def test_english_is_said_as_it_is():
+    assert tongue("en")("Why") == tongue(None)("Why") == "Why"
+    assert tongue("es")("Why") == "Por qué"
+
+
+ENGLISH_LABELS = ("Decided", "Instead of", "Why  ", "Cost  ", "Source", "Concepts")
+
+
+def test_a_note_in_spanish_has_spanish_around_it(real_cache, capsys):
+    done = run(capsys, "annotate", "tp-dgrad-overlap", "--lang", "es")
+    assert (done.code, done.err) == (0, "")
+    for label in (
+        *("decisión", "Decisión", "En lugar de", "Por qué", "Costo", "Fuente"),
+        *("Conceptos", "Registro", "se ejecutó en", "enlace", "fijado", "derechos"),
+        *("verificado en esta lectura", "la nota se revisó con exactamente estas"),
+    ):
+        assert label in done.out
+    for label in (
+        *ENGLISH_LABELS,
+        "Record",
+        "pinned",
+        "verified",
+        "reviewed",
+        "ran in",
+    ):
+        assert label not in done.out
+    assert "[en] " in done.out, "titles of the minis' sections are English, and say so"
+
+
+def test_the_list_is_in_spanish_and_marks_what_is_not(real_cache, capsys):
+    shown = run_on_terminal(120, "annotate", "megatron", "--lang", "es", lines=400)
+    head = shown.split("\n")[0]
+    assert all(word in head for word in ("tipo", "símbolo", "líneas", "título"))
+    assert "notas (" in shown and "verificado" in shown
+    done = run(capsys, "annotate", "megatron", "--lang", "es", "--json")
+    assert '"title": "[en] ' not in done.out, "all of them are translated"
+
+
+def test_a_title_without_a_translation_is_marked(tmp_path, capsys):
+    spanish = "whole-step: {title: Un paso}\n"
+    book = make_book(tmp_path, more={"sample/linear.es.yaml": spanish})
+    at = ("--book", str(book.root), "--lang", "es")
+    shown = run(capsys, "annotate", *at).out
+    assert "Un paso" in shown and "[en] The closing collective" in shown
+    one = run(capsys, "annotate", "close", *at)
+    assert "aún sin texto en es: este es el inglés" in one.err
+
+
+def test_the_quiz_takes_it_and_says_that_its_questions_are_english(real_cache):
+    done = run_process(
+        *("quiz", "35", "--lang", "es", "--only", "tp-close-line", "--seed", "1"),
+        stdin="1275\n-\n",
+    )
+    assert done.code == 0
+    for phrase in (
+        "Las preguntas están en inglés: aún sin traducir.",
+        "1 pregunta",
+        "cada respuesta se guarda al momento",
+        "Todavía no",
+        "Otra vez, por la mitad de los puntos",
+        "Respuesta ",
+        "Resultado: 0% de 1 pregunta",
+        "se aprueba con el 70%",
+        "Leer después:",
+        "Los errores vuelven a partir de mañana",
+    ):
+        assert phrase in " ".join(done.out.split()) + "  ", phrase
+    for english in ("Score", "Answer", "Not yet", "Read next", "passes"):
+        assert english not in done.out
