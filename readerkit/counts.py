@@ -16,8 +16,12 @@ from readerkit.expression import (
 
 ANYTHING = "anything"
 """What values may be apart where they come out of memory that is not theirs."""
-NAMES = ("world", "rank", "layers", "microbatches", "chunks", "parameters")
-"""Sizes of a run that a bound may speak of; ``parameters`` counts tensors."""
+NAMES = (
+    *("world", "rank", "layers", "microbatches", "chunks", "parameters"),
+    *("tokens", "vocabulary", "layer_bytes"),
+)
+"""Sizes of a run that a bound may speak of; ``parameters`` counts tensors, ``tokens``
+are those of a rank's batch, ``layer_bytes`` the parameters of one layer."""
 MAX_LENGTH = 80
 _EXPECTED = f"a formula of numbers and the names {', '.join(NAMES)}"
 

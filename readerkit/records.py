@@ -19,7 +19,7 @@ from readerkit.git_names import BlobId, CommitId, TreePath
 
 MAX_LINES = 1_000_000
 """Of all files that one record watched; written as runs they take a few bytes."""
-FORMAT = 3
+FORMAT = 4
 
 Outcome = Literal["agree", "explained", "differ"]
 """``explained``: they differ, and the reason is known."""
@@ -67,6 +67,8 @@ class Event:
     """Matrix products that ran between issue and wait."""
     gradients_ready: int | None
     """Gradients that backward had computed at issue; None where nobody counted."""
+    gradients_at_wait: int | None
+    """The same at its wait; None where nobody saw it either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ class Match:
     mini: int | None
     upstream: int | None
     state: State
+    what: str = ""
+    """The kind of difference, as mirrors name it; empty where there is none."""
     apart: str = ""
     """How they differ; empty where they are equal."""
     why: str = ""
@@ -114,6 +118,16 @@ class Verdict:
     """Why this tolerance, or why they differ."""
     mirror: str = ""
     """The mirror that says why they differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Something that the verdict of a comparison does not say."""
+
+    kind: Literal["unseen", "uncovered", "counted"]
+    """Nobody saw it; its work lacks it; its bounds were counted, not derived."""
+    what: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +283,7 @@ class Record:
     losses: Mapping[SideName, tuple[tuple[float, ...], ...]]
     """By rank, then by step; a rank that computes no loss has none."""
     verdicts: tuple[Verdict, ...]
+    limits: tuple[Limit, ...]
     events: tuple[RankEvents, ...]
     totals: tuple[Total, ...]
     wire: tuple[Wire, ...]

@@ -21,6 +21,7 @@ PLAIN = Event(
     products_before=0,
     products_hidden=0,
     gradients_ready=None,
+    gradients_at_wait=None,
 )
 
 

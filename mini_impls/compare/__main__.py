@@ -1,6 +1,7 @@
 """`python -m mini_impls.compare NAME`: a mini beside its upstream."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def main(argv: list[str] | None = None) -> int:
         return complain(f"{parser.prog}: {error}")
     except SignalException as error:
         return 128 + error.sigval
-    print(record.to_text() if args.json else render(record), end="\n")
+    print(record.to_text() if args.json else render(record, screen_width()))
     return 0 if record.agrees else 1
 
 
@@ -79,6 +80,11 @@ class _Parser(Options):
         names = "\n".join(f"  {c.mini} --upstream {c.upstream}" for c in comparisons())
         self.epilog = f"Comparisons:\n{names}"
         return super().format_help()
+
+
+def screen_width() -> int:
+    """Return how wide the terminal is; 80 columns where there is none."""
+    return max(shutil.get_terminal_size().columns, 40) if sys.stdout.isatty() else 80
 
 
 def ranks_of(wanted: int | None) -> int:

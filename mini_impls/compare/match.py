@@ -39,7 +39,7 @@ def excuses(
     return [
         Excuse(mirror, difference, int(difference.at_most.evaluate(sizes)))
         for mirror, difference in known
-        if difference.what not in ("order", "values")
+        if difference.what not in ("order", "values", "memory")
     ]
 
 
@@ -212,10 +212,10 @@ def _excused(
         if excuse.left > 0:
             excuse.left -= 1
             why = excuse.difference.why
-            return Match(i, j, "explained", apart, why, excuse.mirror)
+            return Match(i, j, "explained", what, apart, why, excuse.mirror)
     if fitting:
         apart += f", more often than mirror {fitting[0].mirror} allows"
-    return Match(i, j, "flagged", apart)
+    return Match(i, j, "flagged", what, apart)
 
 
 def _wait(events: Sequence[Event], index: int) -> tuple[int, int]:

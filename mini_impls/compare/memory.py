@@ -1,7 +1,9 @@
 """Counts tensor bytes: what is held between steps, and the most that lives within one.
 
 Process memory cannot tell two sides apart that run in one process, and keeps what
-malloc keeps; tensors can be counted one storage at a time.
+malloc keeps; tensors can be counted one storage at a time. A storage belongs to the
+side in whose step it was made, or that names it as held; what set-up made and nobody
+names is not counted.
 """
 
 import weakref
@@ -11,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mini_impls.compare.ops import OPS
@@ -32,23 +35,41 @@ def held_bytes(tensors: Iterable[Tensor]) -> int:
     return sum(storage.nbytes() for storage in storages(tensors).values())
 
 
-class PeakMemory(TorchDispatchMode):
-    """Follows live tensor bytes inside `with`, by category.
+LEFT = "left by earlier steps"
 
-    `held` names what lives before the step. What the step makes is filed under the
-    phase that made it, or as `communication` once a collective takes or gives it.
+
+class LiveMemory(TorchDispatchMode):
+    """Follows the tensors of one side, step by step, inside `with`.
+
+    What a step makes is filed under the phase that made it, or as `communication` once
+    a collective takes or gives it.
     """
 
-    def __init__(self, held: Mapping[str, Iterable[Tensor]]) -> None:
+    def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.phase: Phase = "forward"
         self.peak = 0
         self.peak_phase: Phase = "forward"
         self.peak_categories: dict[str, int] = {}
+        self.left = 0
+        """Bytes that earlier steps left and nobody names as held."""
+        self._measures = False
         self._live: dict[int, tuple[weakref.ref[Any], str]] = {}
+
+    def start(
+        self, held: Mapping[str, Iterable[Tensor]], *, measures: bool = True
+    ) -> None:
+        """Begin a step: `held` names what is to live before it."""
+        self.phase, self._measures = "forward", measures
+        for key, (reference, _) in list(self._live.items()):
+            if reference() is None:
+                del self._live[key]
+            else:
+                self._live[key] = reference, LEFT
         for category, tensors in held.items():
-            for storage in storages(tensors).values():
-                self._follow(storage, category)
+            for key, storage in storages(tensors).items():
+                self._live[key] = weakref.ref(storage), category
+        self.left = self._sizes()[LEFT]
 
     def set_phase(self, phase: Phase, tensor: Tensor | None = None) -> None:
         """Enter a phase."""
@@ -63,15 +84,18 @@ class PeakMemory(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Let the call pass and look at what it made."""
+        if FakeTensor in types:
+            return func(*args, **(kwargs or {}))  # shapes that DTensor tries out
         if any(kind not in (Tensor, torch.nn.Parameter) for kind in types):
-            return NotImplemented
+            return NotImplemented  # a DTensor: what is inside it comes by here again
         result = func(*args, **(kwargs or {}))
         name = func.__name__.split(".")[0]
         sent = func.namespace in ("c10d", "_c10d_functional") and name in OPS
         category = "communication" if sent else f"made in {self.phase}"
         for tensor in _all_tensors((args, result) if sent else result):
             self._follow(tensor.untyped_storage(), category, move=sent)
-        self._measure()
+        if self._measures:
+            self._measure()
         return result
 
     def _follow(
@@ -85,6 +109,12 @@ class PeakMemory(TorchDispatchMode):
         self._live[key] = weakref.ref(storage), category
 
     def _measure(self) -> None:
+        sizes = self._sizes()
+        if sizes.total() > self.peak:
+            self.peak, self.peak_phase = sizes.total(), self.phase
+            self.peak_categories = {k: v for k, v in sorted(sizes.items()) if v}
+
+    def _sizes(self) -> Counter[str]:
         sizes: Counter[str] = Counter()
         for key, (reference, category) in list(self._live.items()):
             storage = reference()
@@ -92,14 +122,12 @@ class PeakMemory(TorchDispatchMode):
                 del self._live[key]
             else:
                 sizes[category] += storage.nbytes()  # anew: storages may be resized
-        if sizes.total() > self.peak:
-            self.peak, self.peak_phase = sizes.total(), self.phase
-            self.peak_categories = {k: v for k, v in sorted(sizes.items()) if v}
+        return sizes
 
 
 def _all_tensors(value: Any) -> list[Tensor]:
     if isinstance(value, Tensor):
-        return [value]
+        return [] if value.is_meta or isinstance(value, FakeTensor) else [value]
     if isinstance(value, list | tuple):
         return [tensor for item in value for tensor in _all_tensors(item)]
     return []

@@ -33,6 +33,7 @@ OPS: Mapping[str, Operation] = {
     "send": "send",
     "recv_": "recv",
     "recv_any_source_": "recv",
+    "barrier": "barrier",
 }
 """Names below `c10d` and `_c10d_functional`, and the operation that they are."""
 

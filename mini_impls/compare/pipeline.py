@@ -33,6 +33,7 @@ from mini_impls.launch import Rank
 from mini_impls.model import Batch, GPTConfig, build_model, shard_batch
 from mini_impls.schedules import Step, Transfer
 from readerkit.content.vocabulary import Category, SideName
+from readerkit.records import Limit
 
 Shape = tuple[int, int, int]
 """Of what a stage hands on: sequences, tokens, width."""
@@ -45,6 +46,13 @@ COUNTED_WORLDS = (2, 4)
 How many messages the two sides post in another order depends there on the parity of the
 ranks and on how the rounds of chunks fall; the bounds are counts, and not a formula.
 """
+COUNTED = (
+    Limit(
+        "counted",
+        "how often waits and order may differ",
+        "there is no formula: the bounds are what was counted on 2 and on 4 ranks",
+    ),
+)
 LAYERS = 4
 ROWS = 2
 """Sequences of a microbatch."""
@@ -293,6 +301,7 @@ def comparison(upstream: str, schedule: str, chunks: int = 1) -> Comparison:
         chunks=chunks,
         upstreams=("megatron",) if megatron else ("pytorch",),
         shims=("current_device", "synchronize", "cuda_is_cpu") if megatron else (),
+        limits=COUNTED if chunks > 1 else (),
         check=partial(check, schedule, chunks),
         resize=resize,
     )

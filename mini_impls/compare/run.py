@@ -17,6 +17,7 @@ import torch.distributed as dist
 
 from mini_impls import launch
 from mini_impls.compare import shims, upstream_files
+from mini_impls.compare.limits import limits
 from mini_impls.compare.sides import Comparison
 from mini_impls.compare.tables import Known, make_tables, sides_of
 from mini_impls.compare.upstream_files import UpstreamFiles
@@ -151,6 +152,7 @@ def make_record(
         shims=shims.describe(comparison.shims if backend == "gloo" else ()),
         losses=losses_by_side(results),
         verdicts=verdicts(comparison, results, tables, alone, known, sizes),
+        limits=limits(comparison, results),
         events=tuple(only_noted(rank, noted) for rank in tables.events),
         totals=tables.totals,
         wire=tables.wire,

@@ -1,42 +1,44 @@
-"""A record as text for the terminal."""
+"""A record as text for the terminal: the verdict, then what it rests on."""
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from statistics import median
 
-from readerkit.records import (
-    Event,
-    Held,
-    Pipeline,
-    RankEvents,
-    Record,
-    Site,
-    Verdict,
-    line_numbers,
-)
+from mini_impls.compare.show_events import LEGEND, MARKS, events, fitted
+from readerkit.records import Pipeline, Record, Verdict, line_numbers
+from readerkit.tally import Tally, say_tally
 
-WORDS = {"agree": "agree", "explained": "differ, explained", "differ": "DIFFER"}
+WORDS = {"agree": "agree", "explained": "differ for a known reason", "differ": "differ"}
+LIMITS = {
+    "unseen": "not seen",
+    "uncovered": "not in this work",
+    "counted": "counted, not derived",
+}
+LEAST = 16
+"""A column narrower than this is no place for a sentence."""
 
 
-def render(record: Record) -> str:
-    """Return the whole report."""
+def render(record: Record, width: int = 80) -> str:
+    """Return the whole report, no line of words wider than `width`."""
+    verdict = _verdict(record, width)
     parts = [
-        _head(record),
-        _section("what was compared", _verdicts(record.verdicts)),
-        *(
-            _section(f"step {record.traced_step} on rank {r.rank}", _events(r))
-            for r in record.events
-        ),
-        _section("sent in one step", _totals(record)),
-        _section("kept between steps", _held(record.held)),
-        _section("most tensor bytes alive in a step", _peaks(record)),
-        _section("seconds a step", _times(record)),
+        "\n".join(_head(record, width)),
+        _section("verdict", verdict),
+        _section("what was compared", _quantities(record.verdicts, width)),
+        *_steps(record, width),
+        _section("sent in one step", _totals(record, width)),
+        _section("kept between steps", _held(record, width)),
+        _section("most tensor bytes alive in a step", _peaks(record, width)),
+        _section("seconds a step", _times(record, width)),
     ]
     if record.pipeline is not None:
-        parts.append(_section("pipeline", _pipeline(record.pipeline)))
-    parts.append(_section("lines that ran", _lit(record)))
-    parts.append(_summary(record))
+        parts.append(_section("pipeline", _pipeline(record.pipeline, width)))
+    parts.append(_section("lines that ran, in set-up and by step", _lit(record, width)))
+    parts.append(
+        "\n".join([*_wrapped(_outcome(record), width), *_tally(record, width)])
+    )
     return "\n\n".join(parts)
 
 
@@ -44,207 +46,236 @@ def _section(title: str, rows: Iterable[str]) -> str:
     return "\n".join([f"--- {title} ---", *rows])
 
 
-def _head(record: Record) -> str:
+def _wrapped(text: str, width: int, hang: str = "  ") -> list[str]:
+    return textwrap.wrap(text, width, subsequent_indent=hang, break_on_hyphens=False)
+
+
+# --- 1. the verdict ---
+
+
+def _outcome(record: Record) -> str:
+    sides = f"{record.mini} beside {record.upstream}"
+    if not record.agrees:
+        return f"{sides}: IT DIFFERS WITHOUT A KNOWN REASON"
+    if all(verdict.state == "agree" for verdict in record.verdicts):
+        return f"{sides}: it agrees"
+    return f"{sides}: it agrees, or differs for a known reason"
+
+
+def _tally(record: Record, width: int) -> list[str]:
+    return _wrapped(say_tally(Tally.of(record.events)), width)
+
+
+def _verdict(record: Record, width: int) -> Iterator[str]:
+    yield from _wrapped(_outcome(record), width)
+    yield from _tally(record, width)
+    order = list(WORDS)
+    worst: dict[str, str] = {}
+    for each in record.verdicts:
+        known = worst.get(each.what, order[0])
+        worst[each.what] = max(known, each.state, key=order.index)
+    states = Counter(worst.values())
+    counts = ", ".join(f"{states[state]} {word}" for state, word in WORDS.items())
+    yield from _wrapped(f"{len(worst)} quantities: {counts}", width)
+    for kind, word in LIMITS.items():
+        told = "; ".join(
+            f"{each.what} ({each.why})" if each.why else each.what
+            for each in record.limits
+            if each.kind == kind
+        )
+        if told:
+            yield from _wrapped(f"{word}: {told}", width)
+
+
+def _head(record: Record, width: int) -> Iterator[str]:
     pins = ", ".join(f"{name} {pin[:12]}" for name, pin in record.pins.items())
     where = ", ".join(f"{key} {value}" for key, value in record.environment.items())
     what = ", ".join(f"{key} {value}" for key, value in record.versions.items())
-    rows = [
+    yield from _wrapped(
         f"{record.mini} beside {record.upstream}, {record.world_size} ranks on "
         f"{record.backend}, {record.steps} steps",
-        f"made {record.made} UTC with {pins}; {what}; {where}",
-        *(f"shim {shim.name}: {shim.reason}" for shim in record.shims),
+        width,
+    )
+    yield from _wrapped(f"made {record.made} UTC with {pins}; {what}; {where}", width)
+    for shim in record.shims:
+        yield from _wrapped(f"shim {shim.name}: {shim.reason}", width)
+
+
+# --- 2. what it rests on ---
+
+
+def _quantities(verdicts: Sequence[Verdict], width: int) -> Iterator[str]:
+    """Yield each quantity once for all ranks that see the same, and the reasons."""
+    ranks = {v.rank for v in verdicts if v.rank is not None}
+    same: dict[tuple[str, ...], list[int]] = {}
+    reasons: dict[str, None] = {}
+    for v in verdicts:
+        numbers = map(_number, (v.mini, v.upstream, v.difference, v.tolerance))
+        key = (MARKS[v.state], *numbers, v.what)
+        same.setdefault(key, []).extend(() if v.rank is None else (v.rank,))
+        if v.state == "explained":
+            reasons[f"~ {v.reason} (mirror {v.mirror})"] = None
+        elif v.state == "agree" and v.tolerance:
+            reasons[f"= {_number(v.tolerance)} allowed: {v.reason}"] = None
+    rows: list[tuple[str, ...]] = [("", "mini", "upstream", "apart", "allowed", "what")]
+    for key, of_ranks in same.items():
+        on = "" if set(of_ranks) in (set(), ranks) else f"rank {_ranks(of_ranks)}: "
+        rows.append((*key[:-1], on + key[-1]))
+    yield from _table(rows, width, right=(1, 2, 3, 4))
+    yield LEGEND
+    for reason in reasons:
+        yield from _wrapped(reason, width)
+
+
+def _steps(record: Record, width: int) -> Iterator[str]:
+    """Yield the events of the traced step, once for ranks that did the same."""
+    same: dict[tuple[str, ...], list[int]] = {}
+    for rank in record.events:
+        same.setdefault(tuple(events(rank, width)), []).append(rank.rank)
+    for rows, ranks in same.items():
+        word = "rank" if len(ranks) == 1 else "ranks"
+        yield _section(f"step {record.traced_step} on {word} {_ranks(ranks)}", rows)
+
+
+def _totals(record: Record, width: int) -> Iterator[str]:
+    head = ("ranks", "side", "operation", "calls", "payload", "formula", "algorithm")
+    rows = [
+        (
+            t.rank,
+            (
+                t.side,
+                t.op,
+                f"{t.calls}",
+                f"{t.payload_bytes:,}",
+                "" if t.formula_bytes is None else f"{t.formula_bytes:,}",
+                _number(t.algorithm_bytes),
+            ),
+        )
+        for t in record.totals
     ]
-    return "\n".join(rows)
+    yield from _table([head, *_by_ranks(rows)], width, right=(3, 4, 5, 6))
+    if record.wire:
+        wire = [
+            (w.rank, (w.side, f"{w.bytes:,}", _number(w.expected_bytes)))
+            for w in record.wire
+        ]
+        titles = ("ranks", "side", "bytes to sockets", "due by gloo's algorithms")
+        yield from _table([titles, *_by_ranks(wire)], width, right=(2,))
 
 
-def _table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+def _held(record: Record, width: int) -> list[str]:
+    rows = [
+        (h.rank, (h.side, h.category, f"{h.bytes:,}", h.formula or "none is due"))
+        for h in record.held
+    ]
+    head = ("ranks", "side", "", "bytes", "formula")
+    return _table([head, *_by_ranks(rows)], width, right=(3,))
+
+
+def _peaks(record: Record, width: int) -> list[str]:
+    rows = [
+        (
+            p.rank,
+            (
+                p.side,
+                f"{p.bytes:,}",
+                p.phase,
+                ", ".join(f"{name} {n:,}" for name, n in p.categories.items()),
+            ),
+        )
+        for p in record.peaks
+    ]
+    head = ("ranks", "side", "bytes", "in", "of")
+    return _table([head, *_by_ranks(rows)], width, right=(2,))
+
+
+def _times(record: Record, width: int) -> list[str]:
+    rows = [("rank", "mini", "upstream", "ratio", "of minima", "medians of")]
+    for t in record.times:
+        mini, upstream = median(t.mini), median(t.upstream)
+        least = min(t.mini) / min(t.upstream)
+        numbers = (f"{mini:.4f}", f"{upstream:.4f}", f"{mini / upstream:.2f}")
+        rows.append((f"{t.rank}", *numbers, f"{least:.2f}", f"{len(t.mini)} steps"))
+    return _table(rows, width, right=(1, 2, 3, 4))
+
+
+def _pipeline(pipeline: Pipeline, width: int) -> Iterator[str]:
+    yield from _wrapped(
+        f"{pipeline.schedule}: {pipeline.stages} stages, {pipeline.microbatches} "
+        f"microbatches; bubble by {pipeline.formula} = {pipeline.formula_bubble:.2%}",
+        width,
+    )
+    for side, bubble in pipeline.bubble.items():
+        yield f"{side}: bubble {bubble:.2%} on unit costs, from the order it ran in"
+    if pipeline.illustrative:
+        yield "more ranks than cores: the chart shows the order, not the time"
+    room, end = max(width - 18, LEAST), max(bar.end_s for bar in pipeline.bars)
+    for side, rank in dict.fromkeys((bar.side, bar.rank) for bar in pipeline.bars):
+        cells = [" "] * room
+        for bar in pipeline.bars:
+            if (bar.side, bar.rank) == (side, rank):
+                first = int(bar.start_s / end * (room - 1))
+                last = max(first + 1, int(bar.end_s / end * (room - 1)))
+                text = f"{bar.kind}{bar.microbatch}".ljust(last - first, "-")
+                cells[first:last] = text[: last - first]
+        yield f"{side:8} rank {rank} |{''.join(cells)}|"
+
+
+def _lit(record: Record, width: int) -> list[str]:
+    watched = range(record.watched_steps)
+    rows = [("setup", *map(str, watched), "file")]
+    for lit in record.lit:
+        ran = [line_numbers(lit.setup), *map(lit.in_step, watched)]
+        place = fitted(lit.path, max(width - 7 - 5 * len(watched), LEAST))
+        rows.append((*(str(len(lines)) for lines in ran), place))
+    return _table(rows, width, right=range(len(rows[0]) - 1))
+
+
+# --- 3. tables ---
+
+
+def _by_ranks(
+    rows: Iterable[tuple[int, tuple[str, ...]]],
+) -> Iterator[tuple[str, ...]]:
+    """Yield rows once, each with the ranks that have it."""
+    same: dict[tuple[str, ...], list[int]] = {}
+    for rank, row in rows:
+        same.setdefault(row, []).append(rank)
+    for row, ranks in same.items():
+        yield (_ranks(ranks), *row)
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    return ",".join(map(str, ranks))
+
+
+def _table(
+    rows: Sequence[Sequence[str]], width: int, right: Iterable[int] = ()
+) -> list[str]:
+    """Return rows in columns; the last is folded, or set below where it has no room."""
+    *columns, _ = zip(*rows, strict=True)
+    widths = [max(map(len, column)) for column in columns]
     right = set(right)
-    return [
-        "  ".join(
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    indent = sum(widths) + 2 * len(widths)
+    room = width - indent
+    if room < LEAST:
+        indent, room = 4, max(width - 4, LEAST)
+    lines = []
+    for *cells, last in rows:
+        line = "".join(
+            (cell.rjust(size) if i in right else cell.ljust(size)) + "  "
+            for i, (cell, size) in enumerate(zip(cells, widths, strict=True))
+        )
+        folded = textwrap.wrap(last, room, break_on_hyphens=False) or [""]
+        if indent == len(line):
+            lines.append((line + folded.pop(0)).rstrip())
+        else:
+            lines.append(line.rstrip())
+        lines += [" " * indent + text for text in folded if text]
+    return lines
 
 
 def _number(value: float) -> str:
     if isfinite(value) and value == int(value):
         return f"{int(value):,}"
     return f"{value:.6g}"
-
-
-def _verdicts(verdicts: Sequence[Verdict]) -> list[str]:
-    same: dict[tuple[str, ...], list[int]] = {}
-    for v in verdicts:
-        numbers = map(_number, (v.mini, v.upstream, v.difference, v.tolerance))
-        ranks = same.setdefault((WORDS[v.state], *numbers, v.what, v.reason), [])
-        if v.rank is not None:
-            ranks.append(v.rank)
-    head = ("", "mini", "upstream", "difference", "tolerance", "ranks", "what", "why")
-    rows = [
-        (*row[:5], ",".join(map(str, ranks)) or "all", *row[5:])
-        for row, ranks in same.items()
-    ]
-    return _table([head, *rows], right=(1, 2, 3, 4))
-
-
-def _site(site: Site | None) -> str:
-    return f"{site.path}:{site.line}" if site else "C++"
-
-
-def _events(rank: RankEvents) -> Iterator[str]:
-    rows: list[tuple[str, ...]] = [
-        (
-            "",
-            "phase",
-            "operation",
-            "group",
-            "dtype",
-            "bytes",
-            "issue/wait",
-            "ready",
-            "hides",
-            "call site",
-        )
-    ]
-    notes: Counter[str] = Counter()
-    for match in rank.matches:
-        mark = {"matched": "=", "explained": "~", "flagged": "!"}[match.state]
-        if match.state == "explained":
-            notes[f"{mark} {match.why} (mirror {match.mirror})"] += 1
-        elif match.state == "flagged":
-            notes[f"{mark} {match.apart}"] += 1
-        if match.mini is not None:
-            rows.append((f"{mark} mini", *_event(rank.mini[match.mini], rank)))
-        if match.upstream is not None:
-            rows.append((f"{mark} up", *_event(rank.upstream[match.upstream], rank)))
-    if len(rows) == 1:
-        return
-    yield from _table(rows, right=(5,))
-    yield from (f"{note} ({n} events)" for note, n in notes.items())
-    for name, events in (("mini", rank.mini), ("upstream", rank.upstream)):
-        early = [
-            e for e in events if e.gradients_ready is not None and e.phase == "backward"
-        ]
-        if early and rank.gradients:
-            count = sum((e.gradients_ready or 0) < rank.gradients for e in early)
-            yield (
-                f"{name}: {count} of {len(early)} calls of backward were issued before "
-                f"the last of {rank.gradients} gradients was ready"
-            )
-
-
-def _event(event: Event, rank: RankEvents) -> tuple[str, ...]:
-    wait = "C++" if event.wait is None else str(event.wait)
-    ready = "" if event.gradients_ready is None else str(event.gradients_ready)
-    hidden = "" if event.products_hidden is None else str(event.products_hidden)
-    peer = "" if event.peer is None else f" {event.peer}"
-    reduction = f" {event.reduction}" if event.reduction else ""
-    return (
-        event.phase,
-        f"{event.op}{reduction}{peer}",
-        event.group,
-        event.dtype,
-        f"{event.payload_bytes:,}",
-        f"{event.issue}/{wait}",
-        ready,
-        hidden,
-        _site(event.site),
-    )
-
-
-def _totals(record: Record) -> Iterator[str]:
-    rows = [("rank", "side", "operation", "calls", "payload", "formula", "algorithm")]
-    for t in record.totals:
-        formula = "" if t.formula_bytes is None else f"{t.formula_bytes:,}"
-        sent = _number(t.algorithm_bytes)
-        rows.append(
-            (
-                str(t.rank),
-                t.side,
-                t.op,
-                str(t.calls),
-                f"{t.payload_bytes:,}",
-                formula,
-                sent,
-            )
-        )
-    yield from _table(rows, right=(3, 4, 5, 6))
-    for w in record.wire:
-        yield (
-            f"rank {w.rank} {w.side}: {w.bytes:,} bytes written to sockets, "
-            f"{_number(w.expected_bytes)} due by gloo's algorithms"
-        )
-
-
-def _held(held: Sequence[Held]) -> list[str]:
-    rows = [("rank", "side", "", "bytes", "formula", "")]
-    for h in held:
-        formula = "" if h.formula_bytes is None else f"{h.formula_bytes:,}"
-        rows.append(
-            (str(h.rank), h.side, h.category, f"{h.bytes:,}", formula, h.formula)
-        )
-    return _table(rows, right=(3, 4))
-
-
-def _peaks(record: Record) -> list[str]:
-    return [
-        f"rank {p.rank} {p.side}: {p.bytes:,} in {p.phase}: "
-        + ", ".join(f"{name} {n:,}" for name, n in p.categories.items())
-        for p in record.peaks
-    ]
-
-
-def _times(record: Record) -> list[str]:
-    rows = []
-    for t in record.times:
-        ratio = median(t.mini) / median(t.upstream)
-        least = min(t.mini) / min(t.upstream)
-        rows.append(
-            f"rank {t.rank}: mini {median(t.mini):.4f}, upstream "
-            f"{median(t.upstream):.4f} (medians of {len(t.mini)}); "
-            f"ratio {ratio:.2f}, of minima {least:.2f}"
-        )
-    return rows
-
-
-def _pipeline(pipeline: Pipeline) -> Iterator[str]:
-    yield (
-        f"{pipeline.schedule}: {pipeline.stages} stages, {pipeline.microbatches} "
-        f"microbatches; bubble by {pipeline.formula} = {pipeline.formula_bubble:.2%}"
-    )
-    for side, bubble in pipeline.bubble.items():
-        yield f"{side}: bubble {bubble:.2%} on unit costs, from the order it ran in"
-    if pipeline.illustrative:
-        yield "more ranks than cores: the chart shows the order, not the time"
-    width, end = 72, max(bar.end_s for bar in pipeline.bars)
-    for side, rank in dict.fromkeys((bar.side, bar.rank) for bar in pipeline.bars):
-        cells = [" "] * width
-        for bar in pipeline.bars:
-            if (bar.side, bar.rank) == (side, rank):
-                first = int(bar.start_s / end * (width - 1))
-                last = max(first + 1, int(bar.end_s / end * (width - 1)))
-                text = f"{bar.kind}{bar.microbatch}".ljust(last - first, "-")
-                cells[first:last] = text[: last - first]
-        yield f"{side:8} rank {rank} |{''.join(cells)}|"
-
-
-def _lit(record: Record) -> list[str]:
-    watched = range(record.watched_steps)
-    rows = [("file", "setup", *(f"step {step}" for step in watched))]
-    for lit in record.lit:
-        ran = [line_numbers(lit.setup), *map(lit.in_step, watched)]
-        rows.append((lit.path, *(str(len(lines)) for lines in ran)))
-    return _table(rows, right=range(1, len(rows[0])))
-
-
-def _summary(record: Record) -> str:
-    states = [verdict.state for verdict in record.verdicts]
-    flagged = sum(m.state == "flagged" for r in record.events for m in r.matches)
-    return (
-        f"{states.count('agree')} lines agree, {states.count('explained')} differ for "
-        f"a known reason, {states.count('differ')} differ; {flagged} events have "
-        "neither a match nor a reason"
-    )

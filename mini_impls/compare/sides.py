@@ -20,7 +20,7 @@ from mini_impls.model import (
     shard_batch,
 )
 from readerkit.content.vocabulary import Category, Phase, SideName
-from readerkit.records import Bar
+from readerkit.records import Bar, Limit
 
 Held = Mapping[Category, list[Tensor]]
 
@@ -130,6 +130,8 @@ class Comparison:
     """What gradients are clipped to, where they are."""
     writes_files: bool = False
     """Whether a step writes files, which the kernel counts with what is sent."""
+    limits: tuple[Limit, ...] = ()
+    """What else its verdict does not say."""
     check: Callable[[int], None] = lambda world_size: None
     """Raises ValueError for a world size that does not fit."""
     resize: Callable[["Comparison", int], "Comparison"] = lambda same, world_size: same
@@ -146,12 +148,16 @@ class Comparison:
 
     def sizes(self, world_size: int) -> dict[str, int]:
         """Return what bounds on differences may speak of."""
+        model = build_model(self.config)
         return {
             "world": world_size,
             "layers": self.config.num_layers,
             "microbatches": self.microbatches,
             "chunks": self.chunks,
-            "parameters": len(list(build_model(self.config).parameters())),
+            "parameters": len(list(model.parameters())),
+            "tokens": self.rows_per_rank * self.config.max_sequence_length,
+            "vocabulary": self.config.vocab_size,
+            "layer_bytes": sum(p.nbytes for p in model.layers[0].parameters()),
         }
 
 

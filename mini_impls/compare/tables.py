@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from mini_impls.compare.match import align, excuses
 from mini_impls.compare.watch import SIDES, RankResult, SideResult
@@ -121,7 +122,7 @@ def wires(results: Sequence[RankResult], backend: str) -> tuple[Wire, ...]:
 
 def held(results: Sequence[RankResult]) -> tuple[Held, ...]:
     """Return the bytes kept between steps, beside the formula."""
-    categories: tuple[Category, ...] = ("parameters", "gradients", "optimizer state")
+    categories: tuple[Category, ...] = get_args(Category)
     rows = []
     for rank, result in enumerate(results):
         for name, side in sides_of(result):

@@ -2,7 +2,7 @@
 
 A dispatch mode meets each call on its way into C++, whoever makes it: Python, autograd,
 or the reducer inside torch's DDP. Waits are methods of the work that a call returns,
-and are seen there. Barriers are left out.
+and are seen there. A barrier is a call that carries nothing.
 """
 
 import sys
@@ -44,6 +44,7 @@ class _Call:
     wait: int | None = None
     wait_site: Site | None = None
     products_at_wait: int | None = None
+    gradients_at_wait: int | None = None
 
     def to_event(self) -> Event:
         hidden = None
@@ -65,6 +66,7 @@ class _Call:
             products_before=self.products_before,
             products_hidden=hidden,
             gradients_ready=self.gradients_ready,
+            gradients_at_wait=self.gradients_at_wait,
         )
 
 
@@ -80,6 +82,7 @@ class CollectiveTrace(TorchDispatchMode):
         self.gradients_ready: int | None = None
         self._marks: dict[int, Phase] = {}
         self._calls: list[_Call] = []
+        self._events: tuple[Event, ...] = ()
         self._works: dict[int, tuple[Any, _Call]] = {}
         self._futures: dict[int, _Call] = {}
         self._order = 0
@@ -94,7 +97,7 @@ class CollectiveTrace(TorchDispatchMode):
 
     def events(self) -> tuple[Event, ...]:
         """Return what was seen, in order of issue."""
-        return tuple(call.to_event() for call in self._calls)
+        return self._events
 
     # --- 1. issues ---
 
@@ -131,7 +134,7 @@ class CollectiveTrace(TorchDispatchMode):
         # Input and output are the first two arguments, or there is only one of them.
         both = [found for arg in args[:2] if (found := _tensors(arg))]
         tensors = max(both, key=_nbytes)
-        payload = _nbytes(tensors)
+        payload = 0 if op == "barrier" else _nbytes(tensors)
         size = named.get("group_size", 1)
         if func.namespace == "_c10d_functional" and op == "all_gather":
             payload *= size  # the output does not exist yet
@@ -184,6 +187,7 @@ class CollectiveTrace(TorchDispatchMode):
             call.wait = self._tick()
             call.wait_site = self.stacks.site(sys._getframe(1))
             call.products_at_wait = self._products
+            call.gradients_at_wait = self.gradients_ready
 
     @contextmanager
     def _seeing_waits(self) -> Iterator[None]:
@@ -229,6 +233,8 @@ class CollectiveTrace(TorchDispatchMode):
         finally:
             for handle in handles:
                 handle.remove()
+            self._events = tuple(call.to_event() for call in self._calls)
+            self._calls.clear()  # they hold the tensors that were sent
             self._works.clear()
             self._futures.clear()
 

@@ -1,17 +1,17 @@
 """Turns what the ranks saw into lines that say agree, or differ, and why."""
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from mini_impls.compare.judge import NONE, Excuse, excuse_of, explained_by_events, line
 from mini_impls.compare.match import count_reordered
+from mini_impls.compare.overlap import overlap
 from mini_impls.compare.sides import Comparison
 from mini_impls.compare.tables import Known, Tables, sides_of
 from mini_impls.compare.watch import SIDES, RankResult, largest
 from mini_impls.compare.wire import HEADER_BYTES
-from readerkit.content.vocabulary import DifferenceKind, SideName
-from readerkit.records import Held, Outcome, Pipeline, RankEvents, Total, Verdict, Wire
+from readerkit.content.vocabulary import SideName
+from readerkit.records import Event, Held, Pipeline, RankEvents, Total, Verdict, Wire
 
 
 def verdicts(
@@ -23,63 +23,17 @@ def verdicts(
     sizes: Mapping[str, int],
 ) -> tuple[Verdict, ...]:
     """Return every line; ``known`` and ``sizes`` say what may differ, and how much."""
-    wrong = _excuse(known, "values", sizes)
+    wrong = excuse_of(known, "values", sizes)
     return (
         *_values(comparison, results, one_process, wrong),
         *_events(tables.events, known, sizes),
+        *overlap(tables.events, known, sizes),
         *_totals(tables.totals, tables.events),
         *_wires(tables.wire, results),
         *_held(tables.held),
+        *_memory(tables, known, sizes),
+        *_random(results),
         *_bubble(tables.pipeline),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Excuse:
-    """Why a line may differ, and by how much."""
-
-    why: str = ""
-    mirror: str = ""
-    at_most: float = 0.0
-
-
-NONE = Excuse()
-
-
-def _excuse(known: Known, what: DifferenceKind, sizes: Mapping[str, int]) -> Excuse:
-    """Return what mirrors say of differences that have no event."""
-    for mirror, difference in known:
-        if difference.what == what:
-            at_most = float(difference.at_most.evaluate(sizes))
-            return Excuse(difference.why, mirror, at_most)
-    return NONE
-
-
-def line(
-    what: str,
-    rank: int | None,
-    mini: float,
-    upstream: float,
-    tolerance: float,
-    reason: str,
-    *,
-    difference: float | None = None,
-    excuse: Excuse = NONE,
-) -> Verdict:
-    """Return a line; `excuse` is why they may be further apart than `tolerance`."""
-    if difference is None:
-        difference = abs(mini - upstream)
-    state: Outcome = "agree"
-    mirror = ""
-    # Written so that a difference that is not a number does not pass.
-    if not difference <= tolerance:
-        state = "differ"
-        # What may be anything may be no number too.
-        covered = difference <= excuse.at_most or excuse.at_most == math.inf
-        if excuse.why and covered:
-            state, reason, mirror = "explained", excuse.why, excuse.mirror
-    return Verdict(
-        what, rank, mini, upstream, difference, tolerance, state, reason, mirror
     )
 
 
@@ -170,13 +124,14 @@ def _events(
             0,
             "issued in the same order",
             difference=moved,
-            excuse=_excuse(known, "order", {**sizes, "rank": rank.rank}),
+            excuse=excuse_of(known, "order", {**sizes, "rank": rank.rank}),
         )
 
 
 def _totals(rows: Sequence[Total], events: Sequence[RankEvents]) -> Iterator[Verdict]:
     by_key = {(row.rank, row.op, row.side): row for row in rows}
-    for rank, op in dict.fromkeys((row.rank, row.op) for row in rows):
+    carrying = [row for row in rows if row.payload_bytes or row.formula]
+    for rank, op in dict.fromkeys((row.rank, row.op) for row in carrying):
         both: Mapping[SideName, Total | None] = {
             side: by_key.get((rank, op, side)) for side in SIDES
         }
@@ -188,7 +143,7 @@ def _totals(rows: Sequence[Total], events: Sequence[RankEvents]) -> Iterator[Ver
             sent["upstream"],
             0,
             "the same tensors, however they are cut into calls",
-            excuse=_explained_bytes(events[rank], op),
+            excuse=explained_by_events(events[rank], _payload_of(op)),
         )
         for side, row in both.items():
             if row is None or (row.formula and row.formula_bytes is None):
@@ -203,23 +158,8 @@ def _totals(rows: Sequence[Total], events: Sequence[RankEvents]) -> Iterator[Ver
             )
 
 
-def _explained_bytes(rank: RankEvents, op: str) -> Excuse:
-    """Return how far the bytes of an operation are apart by explained events alone."""
-    apart, whys, mirrors = 0, [], []
-    for match in rank.matches:
-        ours = rank.mini[match.mini] if match.mini is not None else None
-        theirs = rank.upstream[match.upstream] if match.upstream is not None else None
-        sent = [
-            event.payload_bytes if event and event.op == op else 0
-            for event in (ours, theirs)
-        ]
-        if match.state == "explained" and sent[0] != sent[1]:
-            apart += sent[0] - sent[1]
-            whys.append(match.why)
-            mirrors.append(match.mirror)
-    return Excuse(
-        "; ".join(dict.fromkeys(whys)), ", ".join(dict.fromkeys(mirrors)), abs(apart)
-    )
+def _payload_of(op: str) -> Callable[[Event], int]:
+    return lambda event: event.payload_bytes if event.op == op else 0
 
 
 def _wires(rows: Sequence[Wire], results: Sequence[RankResult]) -> Iterator[Verdict]:
@@ -246,6 +186,44 @@ def _held(rows: Sequence[Held]) -> Iterator[Verdict]:
                 0,
                 row.formula,
             )
+
+
+def _memory(
+    tables: Tables, known: Known, sizes: Mapping[str, int]
+) -> Iterator[Verdict]:
+    """Yield whether the mini needs more than upstream, and leaves more behind."""
+    other = {(h.rank, h.side): h.bytes for h in tables.held if h.category == "other"}
+    most = {(peak.rank, peak.side): peak.bytes for peak in tables.peaks}
+    for what, sizes_of, excused in (
+        ("most bytes alive in a step", most, True),
+        ("other bytes that steps leave behind", other, False),
+    ):
+        for rank in dict.fromkeys(rank for rank, _ in sizes_of):
+            mini, upstream = sizes_of[rank, "mini"], sizes_of[rank, "upstream"]
+            yield line(
+                what,
+                rank,
+                mini,
+                upstream,
+                0,
+                "no more in the mini than upstream",
+                difference=max(0, mini - upstream),
+                excuse=excuse_of(known, "memory", {**sizes, "rank": rank})
+                if excused
+                else NONE,
+            )
+
+
+def _random(results: Sequence[RankResult]) -> Iterator[Verdict]:
+    for rank, result in enumerate(results):
+        yield line(
+            "torch's random numbers: a checksum of where the last step left them",
+            rank,
+            result.mini.random,
+            result.upstream.random,
+            0,
+            "both begin alike and draw the same",
+        )
 
 
 def _bubble(found: Pipeline | None) -> Iterator[Verdict]:

@@ -9,9 +9,10 @@ import math
 import sys
 import time
 import warnings
+import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from torch import Tensor
 from mini_impls.compare import shims
 from mini_impls.compare.known import find
 from mini_impls.compare.lines import LineTrace
-from mini_impls.compare.memory import PeakMemory, held_bytes
+from mini_impls.compare.memory import LiveMemory, held_bytes
 from mini_impls.compare.places import Places, get_roots
 from mini_impls.compare.sides import (
     Comparison,
@@ -74,6 +75,8 @@ class SideResult:
     peak: int
     peak_phase: Phase
     peak_categories: Mapping[str, int]
+    random: int
+    """A checksum of where the last step left torch's stream of random numbers."""
     times: tuple[float, ...]
     wire_bytes: int | None
 
@@ -120,7 +123,9 @@ class _Watcher:
         self.wire: dict[str, int | None] = {}
         self.traces: dict[str, CollectiveTrace] = {}
         self.lines: dict[str, list[LineTrace]] = defaultdict(list)
-        self.peaks: dict[str, PeakMemory] = {}
+        self.memory = {name: LiveMemory() for name in SIDES}
+        torch.manual_seed(0)
+        self.random = dict.fromkeys(SIDES, random_state(rank.device))
 
     def run(self, steps: int) -> RankResult:
         distances = {"parameters at the start": self.distance("parameters")}
@@ -148,6 +153,13 @@ class _Watcher:
         names = self.comparison.shims if name == "upstream" else ()
         return shims.applied(names, self.rank.device)
 
+    @contextmanager
+    def drawing(self, name: SideName) -> Iterator[None]:
+        """Let a side go on in its own stream of random numbers, alike at the start."""
+        set_random_state(self.rank.device, self.random[name])
+        yield
+        self.random[name] = random_state(self.rank.device)
+
     def step(self, name: SideName, step: int) -> None:
         """Take one step and note its loss."""
         rank, comparison = self.rank, self.comparison
@@ -158,17 +170,11 @@ class _Watcher:
         batch = tokens.to(rank.device), labels.to(rank.device)
         side = self.side(name)
         dist.barrier(rank.group)
-        with self.shims(name):
+        with self.shims(name), self.drawing(name):
             if step == WARM_UP_STEPS:
                 loss = self.traced_step(name, side, batch)
-            elif step == WARM_UP_STEPS + 1:
-                held = {key: list(value) for key, value in side.held().items()}
-                self.peaks[name] = peak = PeakMemory(held)  # type: ignore[arg-type]
-                del held
-                with peak:
-                    loss = self.watched_step(name, batch, peak.set_phase)
             elif step < WATCHED_STEPS:
-                loss = self.watched_step(name, batch, ignore_phase)
+                loss = self.watched_step(name, batch, self.memory[name].set_phase)
             else:
                 sent, start = sent_bytes(), time.perf_counter()
                 loss = side.step(batch, ignore_phase)
@@ -192,10 +198,13 @@ class _Watcher:
     def watched_step(
         self, name: SideName, batch: Batch, set_phase: SetPhase
     ) -> float | None:
-        """Take a step with every line noted."""
+        """Take a step with every line and every tensor noted."""
+        side, memory = self.side(name), self.memory[name]
+        is_last = len(self.lines[name]) == WATCHED_STEPS - 1
+        memory.start(side.held(), measures=is_last)  # type: ignore[arg-type]
         self.lines[name].append(LineTrace(self.places))
-        with self.lines[name][-1]:
-            return self.side(name).step(batch, set_phase)
+        with memory, self.lines[name][-1]:
+            return side.step(batch, set_phase)
 
     def distance(self, what: str) -> Distance:
         """Compare both sides' parameters or gradients, name by name."""
@@ -215,17 +224,21 @@ class _Watcher:
 
     def result(self, name: SideName) -> SideResult:
         """Return everything seen of one side."""
-        side, peak = self.side(name), self.peaks[name]
+        side, memory = self.side(name), self.memory[name]
         return SideResult(
             losses=tuple(self.losses[name]),
             events=self.traces[name].events(),
             gradients=len(list(side.watched())) or None,
             setup_lines=dict(self.setup.lines),
             step_lines=tuple(dict(trace.lines) for trace in self.lines[name]),
-            held={what: held_bytes(tensors) for what, tensors in side.held().items()},
-            peak=peak.peak,
-            peak_phase=peak.peak_phase,
-            peak_categories=peak.peak_categories,
+            held={
+                **{what: held_bytes(kept) for what, kept in side.held().items()},
+                "other": memory.left,
+            },
+            peak=memory.peak,
+            peak_phase=memory.peak_phase,
+            peak_categories=memory.peak_categories,
+            random=checksum(self.random[name]),
             times=tuple(self.times[name]),
             wire_bytes=None if self.comparison.writes_files else self.wire.get(name),
         )
@@ -238,6 +251,24 @@ def largest(values: Iterable[float]) -> float:
     """
     known = list(values)
     return math.nan if any(map(math.isnan, known)) else max(known, default=0.0)
+
+
+def random_state(device: torch.device) -> list[Tensor]:
+    """Return where torch's streams of random numbers stand, of CPU and device."""
+    of_device = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
+    return [torch.get_rng_state(), *of_device]
+
+
+def set_random_state(device: torch.device, state: Sequence[Tensor]) -> None:
+    """Go on where `random_state` was taken."""
+    torch.set_rng_state(state[0])
+    for of_device in state[1:]:
+        torch.cuda.set_rng_state(of_device, device)
+
+
+def checksum(state: Iterable[Tensor]) -> int:
+    """Return one number for a state."""
+    return zlib.crc32(b"".join(bytes(each.tolist()) for each in state)) % 10**6
 
 
 def sent_bytes() -> int | None:

@@ -41,6 +41,8 @@ def gloo_bytes(event: Event, rank: int, world_size: int) -> float | None:
     root.
     """
     match event.op:
+        case "barrier":
+            return 0.0
         case "reduce_scatter":
             return ring_bytes(replace(event, op="all_reduce"), rank, world_size)
         case "broadcast":

@@ -39,7 +39,7 @@ Bound = Annotated[
     int | float | str,
     Meta(
         description="How many on a rank, or how far values may be apart: a number, or "
-        "an expression of world, rank, layers, microbatches, chunks and parameters."
+        "an expression of the sizes of a run: world, rank, layers and others."
     ),
 ]
 
@@ -102,7 +102,7 @@ class Difference:
 
     what: DifferenceKind
     at_most: Count
-    """Events on one rank; of ``values``: how far they may be apart."""
+    """Events on one rank; of ``values`` and ``memory``: how far they may be apart."""
     why: str
     phase: str = ""
     """Empty: any phase. The same for the next two."""

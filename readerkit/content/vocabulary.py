@@ -31,6 +31,7 @@ Operation = Literal[
     "scatter",
     "send",
     "recv",
+    "barrier",
 ]
 EventDifference = Literal[
     "only-mini",
@@ -40,10 +41,11 @@ EventDifference = Literal[
     "payload",
 ]
 """How the sides may differ in an event; the next two, without one."""
-WholeDifference = Literal["order", "values"]
+WholeDifference = Literal["order", "values", "memory"]
 DifferenceKind = Literal[EventDifference, WholeDifference]
 SideName = Literal["mini", "upstream"]
-Category = Literal["parameters", "gradients", "optimizer state"]
+Category = Literal["parameters", "gradients", "optimizer state", "other"]
+"""``other`` is what steps leave behind that is none of the rest."""
 
 PRESSURES: tuple[Pressure, ...] = get_args(Pressure)
 LAYERS: tuple[Layer, ...] = get_args(Layer)

@@ -11,6 +11,7 @@ from mini_impls.compare.known import comparisons
 from mini_impls.compare.match import align, excuses
 from readerkit.book import Book
 from readerkit.commands.evidence import find_stale
+from readerkit.content.vocabulary import WHOLE_DIFFERENCES
 from readerkit.lit import belongs, unseen_events
 from readerkit.records import RankEvents, Record
 from tests.content.test_annotations import library
@@ -85,7 +86,7 @@ def test_known_differences_occur_as_often_as_mirrors_say(path: Path) -> None:
     record = read(path)
     known = library().book.differences(record.comparison)
     for _, difference in known:
-        if difference.what in ("values", "order"):
+        if difference.what in WHOLE_DIFFERENCES:
             continue
         most = bound = 0
         for rank in record.events:
@@ -100,12 +101,13 @@ def test_known_differences_occur_as_often_as_mirrors_say(path: Path) -> None:
 
 
 @EACH
-def test_values_and_orders_that_may_differ_do(path: Path) -> None:
+def test_what_may_differ_as_a_whole_does(path: Path) -> None:
     record = read(path)
     known = library().book.differences(record.comparison)
     for what, lines in (
         ("values", [v for v in record.verdicts if v.rank is None]),
         ("order", [v for v in record.verdicts if "another order" in v.what]),
+        ("memory", [v for v in record.verdicts if "most bytes" in v.what]),
     ):
         bounds = [
             d.at_most.evaluate({**record.sizes, "rank": rank.rank})

@@ -59,6 +59,7 @@ def record(name="tp_sample", *, upstream=(PLAIN,), mini=(), step="10-12,30", **m
         "shims": (),
         "losses": {},
         "verdicts": (),
+        "limits": (),
         "events": ranks,
         "totals": (),
         "wire": (),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from readerkit.records import (
     Event,
     Held,
+    Limit,
     Lit,
     Match,
     Peak,
@@ -94,7 +95,7 @@ def record_of(book: SampleBook, name: str) -> str:
     def event(site: Site, stack: int) -> Event:
         return Event(
             "forward", "all_reduce", "dp", "float32", 1024, 0, 1, site, stack, site,
-            None, "sum", 1, 0, None,
+            None, "sum", 1, 0, None, None,
         )  # fmt: skip
 
     return Record(
@@ -123,6 +124,7 @@ def record_of(book: SampleBook, name: str) -> str:
         verdicts=(
             Verdict("loss", None, 1.0, 1.5, 0.5, 1.0, "agree", "sums in another order"),
         ),
+        limits=(Limit("unseen", "order between ranks", "no common clock"),),
         events=(
             RankEvents(
                 0,

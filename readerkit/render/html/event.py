@@ -24,6 +24,7 @@ SHORT: Mapping[str, str] = {
     "all_gather": "AG",
     "all_reduce": "AR",
     "all_to_all": "AA",
+    "barrier": "BA",
     "broadcast": "BC",
     "gather": "GA",
     "recv": "R",

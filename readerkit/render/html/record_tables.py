@@ -12,6 +12,8 @@ from readerkit.numbers import format_number
 from readerkit.records import Record, Verdict
 from readerkit.render.html.charts import Cell, gantt, loss_chart, memory_chart
 from readerkit.render.html.escape import shown
+from readerkit.render.html.words import Text, label
+from readerkit.tally import Tally, say_tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,12 @@ def losses(record: Record) -> Markup:
 
 def memory(record: Record) -> Markup:
     """Return what rank 0 holds between steps."""
-    rows = [(h.category, h.side, h.bytes) for h in record.held if h.rank == 0]
+    left = {h.category for h in record.held if h.bytes}
+    rows = [
+        (h.category, h.side, h.bytes)
+        for h in record.held
+        if h.rank == 0 and h.category in left
+    ]
     rows.sort(key=lambda row: row[0])
     return memory_chart(f"memory-{record.comparison}", rows) if rows else Markup("")
 
@@ -96,6 +103,31 @@ def verdict_row(verdict: Verdict) -> Row:
         ),
         verdict.state,
     )
+
+
+_LIMITS = {
+    "unseen": "Not seen",
+    "uncovered": "Not in this work",
+    "counted": "Counted, not derived",
+}
+
+
+def limits(record: Record) -> Iterator[tuple[Text, Markup]]:
+    """Yield what the verdict does not say, by why it does not."""
+    for kind, name in _LIMITS.items():
+        told = "; ".join(
+            f"{each.what} ({each.why})" if each.why else each.what
+            for each in record.limits
+            if each.kind == kind
+        )
+        if told:
+            yield label(name), shown(told)
+
+
+def tally(record: Record) -> Text:
+    """Return how many events are identical, explained, or on one side only."""
+    found = Tally.of(record.events)
+    return Text(shown(say_tally(found)), shown(say_tally(found, "es")))
 
 
 def facts(record: Record) -> Iterator[tuple[str, Markup]]:

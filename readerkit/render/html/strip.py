@@ -13,6 +13,7 @@ from readerkit.render.html.event import OPERATIONS, Operation, RankView, rank_vi
 from readerkit.render.html.issuers import Issuers, issuers
 from readerkit.render.html.record_tables import Row
 from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.words import Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class StripView:
     command: Markup
     upstream: Markup
     agrees: bool
+    tally: Text
     is_own: bool
     stale: tuple[Markup, ...]
     ranks: tuple[RankView, ...]
@@ -38,6 +40,7 @@ class StripView:
     verdicts: tuple[Row, ...]
     differences: tuple[Row, ...]
     shims: tuple[Row, ...]
+    limits: tuple[tuple[Text, Markup], ...]
     facts: tuple[tuple[str, Markup], ...]
     raw: str
     operations: tuple[Operation, ...] = OPERATIONS
@@ -55,6 +58,7 @@ def strip_view(shelf: Shelf, evidence: Evidence, address: str) -> StripView:
         command=shown(record.command),
         upstream=shown(record.upstream),
         agrees=record.agrees,
+        tally=record_tables.tally(record),
         is_own=evidence.is_own,
         stale=tuple(shown(reason) for reason in evidence.stale),
         ranks=tuple(rank_view(shelf, evidence, rank) for rank in record.events),
@@ -71,6 +75,7 @@ def strip_view(shelf: Shelf, evidence: Evidence, address: str) -> StripView:
             if "parameters" in each.what
         ),
         shims=tuple(Row((shown(s.name), shown(s.reason))) for s in record.shims),
+        limits=tuple(record_tables.limits(record)),
         facts=tuple(record_tables.facts(record)),
         raw=addresses.record_file(record.comparison),
     )

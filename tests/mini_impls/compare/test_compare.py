@@ -1,9 +1,12 @@
 """Whole comparisons, on ranks that stay alive; and faults that each must be seen."""
 
+from contextlib import nullcontext
 from functools import cache
 from importlib import import_module
+from unittest.mock import patch
 
 import pytest
+import torch
 import torch.distributed as dist
 from ranks import RankPool
 
@@ -173,6 +176,105 @@ def _one_call_more(side):
 def test_a_fault_is_seen(pool2, fault, said):
     lines, _ = judged(pool2, find("ddp", "torch"), fault)
     assert any(said in v.what for v in lines if v.state == "differ")
+
+
+def _around_step(side, around):
+    """Have a side take its steps inside a context."""
+    step = side.step
+
+    def inside(*args):
+        with around():
+            return step(*args)
+
+    side.step = inside
+
+
+def _waiting(call):
+    """Return a call of torch.distributed that is waited for where it is issued."""
+
+    def at_once(*args, **kwargs):
+        work = call(*args, **kwargs)
+        if work is not None:
+            work.wait()
+        return work
+
+    return at_once
+
+
+def _wait_at_once(side):
+    names = ("all_reduce", "reduce")
+    calls = {name: _waiting(getattr(dist, name)) for name in names}
+    _around_step(side, lambda: patch.multiple(dist, **calls))
+
+
+def _barrier(side):
+    side.module.register_forward_pre_hook(lambda *args: dist.barrier())
+
+
+def _keep_buckets(side):
+    kept = []
+    for bucket in side.model.buckets:
+
+        def start(group, bucket=bucket, start=bucket.start_grad_sync):
+            kept.append(bucket.grad_data.clone())
+            start(group)
+
+        bucket.start_grad_sync = start
+
+
+def _keep_shards(side):
+    kept, start = [], side.state.start_reduce_scatter
+
+    def keeping(params, grads):
+        kept.append(grads.clone())
+        start(params, grads)
+
+    side.state.start_reduce_scatter = keeping
+
+
+def _draw(side):
+    _around_step(side, lambda: nullcontext(torch.rand(1)))
+
+
+@pytest.mark.parametrize(
+    ("mini", "upstream", "fault", "said"),
+    [
+        ("ddp", "torch", _wait_at_once, "waited for before the last of 29 gradients"),
+        ("tp", "dtensor", _wait_at_once, "reasons for longer waits of the mini"),
+        ("ddp", "torch", _barrier, "events of a step"),
+        ("fsdp", "fully_shard", _barrier, "events of a step"),
+        ("ddp", "torch", _keep_buckets, "most bytes alive in a step"),
+        ("ddp", "torch", _keep_buckets, "other bytes that steps leave behind"),
+        ("fsdp", "fully_shard", _keep_shards, "most bytes alive in a step"),
+        ("fsdp", "fully_shard", _keep_shards, "other bytes that steps leave behind"),
+        ("ddp", "torch", _draw, "torch's random numbers"),
+    ],
+)
+def test_what_leaves_every_value_right_is_seen(pool2, mini, upstream, fault, said):
+    lines, _ = judged(pool2, find(mini, upstream), fault)
+    assert {v.state for v in lines if "loss" in v.what} == {"agree"}
+    assert any(said in v.what for v in lines if v.state == "differ")
+
+
+def test_stage_two_hides_reductions_behind_products(pool2):
+    """Upstream hides none on a CPU, so only the count tells."""
+    found = find("zero", "fully_shard_stage2")
+    for fault, hides in ((None, True), (_wait_at_once, False)):
+        lines, _ = judged(pool2, found, fault)
+        what = "calls of backward that matrix products ran beside"
+        counts = [v.mini for v in lines if v.what == what]
+        assert len(counts) == 2
+        assert all((count > 0) == hides for count in counts)
+
+
+def test_a_mini_waits_for_no_bucket_before_the_last_gradient(pool2):
+    lines, _ = judged(pool2, find("ddp", "torch"))
+    found = [v for v in lines if "waited for before the last" in v.what]
+    assert [(v.rank, v.mini, v.state) for v in found] == [
+        (0, 0, "agree"),
+        (1, 0, "agree"),
+    ]
+    assert all("unseen" in v.reason for v in found)
 
 
 def test_a_known_mini_has_a_default_upstream():

@@ -9,6 +9,7 @@ from readerkit.errors import ContentError
 from readerkit.records import (
     Bar,
     Held,
+    Limit,
     Lit,
     Match,
     Peak,
@@ -52,6 +53,7 @@ RECORD = Record(
     shims=(Shim("a", "because"),),
     losses={"mini": ((1.0, 0.5), ()), "upstream": ((1.0, 0.5), ())},
     verdicts=(Verdict("loss", None, 1.0, 1.0, 0.0, 0.0, "agree", "equal"),),
+    limits=(Limit("uncovered", "dropout", ""), Limit("unseen", "order", "no clock")),
     events=(
         RankEvents(
             0,
@@ -157,7 +159,9 @@ def test_a_record_agrees_only_without_differences_and_flags():
     assert not replace(RECORD, verdicts=(differing,)).agrees
     explained = replace(RECORD.verdicts[0], state="explained")
     assert replace(RECORD, verdicts=(explained,)).agrees
-    flagged = replace(RECORD.events[0], matches=(Match(0, None, "flagged", ""),))
+    flagged = replace(
+        RECORD.events[0], matches=(Match(0, None, "flagged", "only-mini"),)
+    )
     assert not replace(RECORD, events=(flagged,)).agrees
 
 

@@ -1,39 +1,92 @@
+"""What compare prints: the verdict first and last, each thing once, in 80 columns."""
+
 from dataclasses import replace
 
+import pytest
 from test_records import RECORD
 
 from mini_impls.compare.show import render
-from readerkit.records import Match
+from readerkit.records import Match, Record, Verdict
+from tests.content.test_records import PATHS
 from tests.events import event
 
 
-def test_every_line_says_agree_or_differ():
-    text = render(RECORD)
-    assert "agree" in text
-    assert "DIFFER" not in text
-    assert text.endswith("0 events have neither a match nor a reason")
+def test_the_verdict_comes_first_and_last():
+    lines = render(RECORD).splitlines()
+    verdict = lines.index("--- verdict ---")
+    assert verdict < 6
+    assert lines[verdict + 1] == lines[-2] == "ddp beside torch: it agrees"
+    tally = "1 of 1 events identical; 0 explained; 0 on one side only"
+    assert lines[verdict + 2] == lines[-1] == tally
+
+
+def test_a_quantity_of_several_ranks_counts_once():
+    each = [replace(RECORD.verdicts[0], what="bytes", rank=rank) for rank in range(4)]
+    text = render(replace(RECORD, verdicts=(*RECORD.verdicts, *each)))
+    said = "2 quantities: 2 agree, 0 differ for a known reason, 0 differ"
+    assert said in text
+    apart = replace(each[3], state="differ", difference=2)
+    text = render(replace(RECORD, verdicts=(*RECORD.verdicts, *each[:3], apart)))
+    assert "1 agree, 0 differ for a known reason, 1 differ" in " ".join(text.split())
+    assert "rank 3: bytes" in text
 
 
 def test_a_difference_stands_out_with_its_numbers():
     worse = replace(RECORD.verdicts[0], state="differ", difference=float("nan"))
     text = render(replace(RECORD, verdicts=(worse,)))
-    assert "DIFFER" in text
-    assert "nan" in text
+    assert "ddp beside torch: IT DIFFERS WITHOUT A KNOWN REASON" in text
+    [row] = [line for line in text.splitlines() if line.startswith("! ")]
+    assert "nan" in row
 
 
 def test_an_event_shows_its_line_and_a_flag_its_reason():
     rank = replace(
         RECORD.events[0],
         upstream=(event(wait=None),),
-        matches=(Match(0, None, "flagged", "only mini has this"),),
+        matches=(Match(0, None, "flagged", "only-mini", "only mini has this"),),
     )
     text = render(replace(RECORD, events=(rank,)))
     assert "mini_impls/ddp.py:100" in text
-    assert "! only mini has this (1 events)" in text
-    assert "1 events have neither a match nor a reason" in text
+    assert "! only mini has this (1 event)" in text
+    assert text.endswith(
+        "0 of 1 events identical; 0 explained; 1 on one side only (1 without a reason)"
+    )
+
+
+def test_marks_and_columns_are_explained_where_they_are_used():
+    text = render(RECORD)
+    for mark in ("= agree", "~ differ for a known reason", "! differ without one"):
+        assert mark in text
+    head = next(line for line in text.splitlines() if "call site" in line)
+    for column in ("at", "hides"):
+        assert column in head.split()
+        assert f"\n{column}: " in text
+    assert "ready" not in head  # nobody counted here
+
+
+def test_what_the_verdict_does_not_say_is_in_it():
+    text = render(RECORD)
+    assert "not seen: order (no clock)" in text
+    assert "not in this work: dropout" in text
 
 
 def test_a_pipeline_is_drawn():
     text = render(RECORD)
     assert "mini     rank 0 |F0" in text
     assert "more ranks than cores" not in text
+
+
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_a_report_fits(path, width):
+    record = Record.parse(path.read_text("utf-8"), path.name)
+    wide = [line for line in render(record, width).splitlines() if len(line) > width]
+    if width == 80:
+        assert wide == []
+    else:  # columns of numbers have their width; sentences fold
+        assert all(len(line) <= 80 for line in wide)
+
+
+def test_a_number_of_any_size_leaves_room_for_what_it_is():
+    huge = Verdict("loss", None, 1e300, 1e300, 0.0, 0.0, "agree", "equal")
+    assert "loss" in render(replace(RECORD, verdicts=(huge,)))

@@ -10,7 +10,7 @@ from torch import nn
 import mini_impls.launch
 from mini_impls import ddp
 from mini_impls.compare.lines import LineTrace
-from mini_impls.compare.memory import PeakMemory, held_bytes
+from mini_impls.compare.memory import LiveMemory, held_bytes
 from mini_impls.compare.places import Places, get_roots
 from mini_impls.compare.stacks import Stacks
 from mini_impls.compare.trace import CollectiveTrace
@@ -51,11 +51,14 @@ def test_every_collective_is_seen_as_it_was_issued(pool2):
             ("backward", "broadcast", 32, 3, 4),
             ("backward", "all_gather", 32, 6, 7),
             ("optimizer", "reduce_scatter", 32, 8, 9),
+            ("optimizer", "barrier", 0, 10, 11),
         ]
-        assert [e.reduction for e in events] == ["max", "sum", None, None, "sum"]
-        assert [e.peer for e in events] == [None, None, 1, None, None]
-        assert {(e.group, e.dtype) for e in events} == {("dp", "float32")}
-        assert [e.products_hidden for e in events] == [0, 1, 1, 0, 0]
+        reductions = ["max", "sum", None, None, "sum", None]
+        assert [e.reduction for e in events] == reductions
+        assert [e.peer for e in events] == [None, None, 1, None, None, None]
+        assert {(e.group, e.dtype) for e in events[:-1]} == {("dp", "float32")}
+        assert events[-1].group == "dp"
+        assert [e.products_hidden for e in events] == [0, 1, 1, 0, 0, 0]
 
 
 def _functional(rank):
@@ -194,13 +197,19 @@ def test_shared_memory_counts_once():
     assert held_bytes([tensor, tensor[:50], tensor.view(10, 10)]) == 400
 
 
+def followed(**held):
+    memory = LiveMemory()
+    memory.start(held)
+    return memory
+
+
 def test_the_peak_falls_with_what_is_freed():
     held = torch.zeros(250)
-    with PeakMemory({"parameters": [held]}) as kept:
+    with followed(parameters=[held]) as kept:
         a = torch.zeros(1000)
         b = torch.zeros(1000)
         del a, b
-    with PeakMemory({"parameters": [held]}) as freed:
+    with followed(parameters=[held]) as freed:
         for _ in range(2):
             c = torch.zeros(1000)
             del c
@@ -210,10 +219,36 @@ def test_the_peak_falls_with_what_is_freed():
 
 def test_the_peak_sees_a_resized_storage():
     held = torch.zeros(1000)
-    with PeakMemory({"parameters": [held]}) as peak:
+    with followed(parameters=[held]) as peak:
         held.untyped_storage().resize_(0)
         torch.zeros(10)
     assert peak.peak == 40
+
+
+def test_what_a_step_leaves_behind_is_counted_in_the_next():
+    memory = LiveMemory()
+    memory.start({}, measures=False)
+    with memory:
+        kept, named, gone = torch.zeros(1000), torch.zeros(10), torch.zeros(500)
+        del gone
+    memory.start({"gradients": [named]}, measures=True)
+    assert memory.left == kept.nbytes
+    with memory:
+        torch.zeros(1)
+    assert memory.peak_categories["left by earlier steps"] == 4000
+    assert memory.peak_categories["gradients"] == 40
+
+
+def test_what_only_cpp_holds_is_still_alive():
+    weight = torch.ones(100, requires_grad=True)
+    memory = followed(parameters=[weight])
+    with memory:
+        loss = (weight * weight.detach().exp()).sum()  # autograd keeps the exponentials
+    memory.start({"parameters": [weight]})
+    assert memory.left == 404
+    del loss
+    memory.start({"parameters": [weight]})
+    assert memory.left == 0
 
 
 def _wire(rank):

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from mini_impls.compare.verdicts import Excuse, line
+from mini_impls.compare.judge import Excuse, line
 from mini_impls.compare.watch import largest
 from mini_impls.compare.wire import gloo_bytes, ring_bytes
 from tests.events import event

@@ -277,3 +277,10 @@ def test_a_note_of_no_mirror_names_no_record_that_is_not_about_it(built):
     there = note(built(without_lines, page=LINEAR), "whole-step")
     assert "no record runs this code" in there
     assert NAME not in there
+
+
+def test_a_record_says_how_its_events_stand_and_what_it_does_not_say(built):
+    html = built()
+    assert "1 of 1 events identical; 0 explained; 0 on one side only" in html
+    assert "1 de 1 eventos idénticos" in html
+    assert "Not seen" in html and "order between ranks (no common clock)" in html

@@ -1,0 +1,48 @@
+"""How events stand, counted once for each pair, in words of both languages."""
+
+from dataclasses import replace
+
+import pytest
+
+from readerkit.records import Match, RankEvents
+from readerkit.tally import Tally, say_tally
+
+SAME = Match(0, 0, "matched")
+LONGER = Match(1, 1, "explained", "mini-waits-longer", "later", "why", "ddp")
+ALONE = Match(2, None, "explained", "only-mini", "alone", "why", "ddp")
+FLAGGED = Match(3, 3, "flagged", "payload", "other")
+
+
+def ranks(*matches):
+    return [RankEvents(rank, (), (), matches, None, ()) for rank in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("matches", "english", "spanish"),
+    [
+        (
+            [SAME, SAME],
+            "4 of 4 events identical; 0 explained; 0 on one side only",
+            "4 de 4 eventos idénticos; 0 explicados; 0 en un solo lado",
+        ),
+        (
+            [SAME, LONGER, ALONE],
+            "2 of 6 events identical; 2 explained: 2 waited for longer by the mini; "
+            "2 on one side only (0 without a reason)",
+            "2 de 6 eventos idénticos; 2 explicados: 2 el mini espera más; "
+            "2 en un solo lado (0 sin razón)",
+        ),
+        (
+            [FLAGGED, replace(ALONE, state="flagged")],
+            "0 of 4 events identical; 0 explained; 2 on one side only "
+            "(2 without a reason); 2 differ without a reason",
+            "0 de 4 eventos idénticos; 0 explicados; 2 en un solo lado "
+            "(2 sin razón); 2 difieren sin razón",
+        ),
+    ],
+)
+def test_every_event_is_in_one_count(matches, english, spanish):
+    tally = Tally.of(ranks(*matches))
+    assert tally.events == 2 * len(matches)
+    assert say_tally(tally) == english
+    assert say_tally(tally, "es") == spanish
