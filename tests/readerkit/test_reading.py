@@ -9,6 +9,7 @@ import pytest
 
 from readerkit.anchors import Fingerprint, Span
 from readerkit.content.translations import TranslatedConcept, TranslatedNote
+from readerkit.counts import NAMES
 from readerkit.errors import ContentError
 from readerkit.reading import BookFile, parse_book
 from readerkit.upstreams import Lock, LockedAnchor
@@ -190,9 +191,8 @@ FAULTS = {
     - {comparisons: [tp_sample], what: order, at_most: ranks - 1, why: so}
 """, "comparisons.yaml": COMPARISONS},
         ["mirrors/closing.yaml:11:7: wrong value for 'at_most': got 'ranks - 1', "
-         "expected a formula of numbers and the names world, rank, layers, "
-         "microbatches, chunks, parameters (unknown name 'ranks': expected one of "
-         "world, rank, layers, microbatches, chunks, parameters)"],
+         f"expected a formula of numbers and the names {', '.join(NAMES)} (unknown name "
+         f"'ranks': expected one of {', '.join(NAMES)})"],
     ),
     "unknown concept in a mirror": (
         edited("mirrors/closing.yaml", "[all-reduce]", "[reduce]"),
