@@ -191,8 +191,8 @@ FAULTS = {
     - {comparisons: [tp_sample], what: order, at_most: ranks - 1, why: so}
 """, "comparisons.yaml": COMPARISONS},
         ["mirrors/closing.yaml:11:7: wrong value for 'at_most': got 'ranks - 1', "
-         f"expected a formula of numbers and the names {', '.join(NAMES)} (unknown name "
-         f"'ranks': expected one of {', '.join(NAMES)})"],
+         f"expected a formula of numbers and the names {', '.join(NAMES)} "
+         f"(unknown name 'ranks': expected one of {', '.join(NAMES)})"],
     ),
     "unknown concept in a mirror": (
         edited("mirrors/closing.yaml", "[all-reduce]", "[reduce]"),
