@@ -13,6 +13,7 @@ import click
 
 from readerkit.commands.lab import EXPERIMENTS
 from readerkit.commands.options import book_option, json_option
+from readerkit.commands.printing import tell
 from readerkit.errors import ReaderkitError
 
 if TYPE_CHECKING:
@@ -256,12 +257,12 @@ def _show(lines: list[Line], *, as_json: bool) -> None:
     from readerkit.render.checklist import print_checklist
     from readerkit.render.note_view import console
 
-    click.echo(
+    tell(
         f"Phase {PHASE}, distributed training: {states['met']} of {len(lines)} lines "
         f"met, {states['waived']} waived, {states['not met']} open."
     )
     if not any(line.item.state == "met" for line in lines if line.group != DONE):
-        click.echo(
+        tell(
             "Each line is met by evidence that is looked at now: answers, results.\n"
             f"A first step: readerkit quiz {PHASE}, or readerkit lab 01 --run"
         )

@@ -19,7 +19,7 @@ COMMAND = re.compile(
     r"(?:install|download|add|wheel|run)(?:[ \t]+[^\s.;]\S*(?<![.;:])){0,6}?"
     rf"\s+{BARE}"
 )
-ADVICE = re.compile(rf"\binstall\s+{BARE}", re.IGNORECASE)
+ADVICE = re.compile(rf"(?<!completion )\binstall\s+{BARE}", re.IGNORECASE)
 
 
 def suggests_the_stranger(text: str) -> str | None:
@@ -54,6 +54,7 @@ def test_every_form_of_it_is_seen(text):
         "pip install dist/readerkit_distributed-0.1.0-py3-none-any.whl",
         "pip install '.[torch]'\n~/venv/bin/readerkit lab 04",
         "pip install torch==2.13.0. Then readerkit run",
+        "readerkit completion install\nreaderkit completion remove",
     ],
 )
 def test_what_installs_something_else_is_left_alone(text):
