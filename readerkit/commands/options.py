@@ -30,6 +30,7 @@ def _remember(
 ) -> Path | None:
     """Have hints name the book, unless the environment does so already."""
     source = context.get_parameter_source("book")
+    context.call_on_close(lambda: typed.remember(""))  # the next command has its own
     typed.remember(str(book) if book and source is ParameterSource.COMMANDLINE else "")
     return book
 

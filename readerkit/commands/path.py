@@ -88,9 +88,8 @@ def _line(path: Route) -> str:
 
 
 def _how_to(path: Route) -> str:
-    return f"\nThe notes on one: {typed('path', path.id)}; the first of them: " + typed(
-        "path", path.id, "1"
-    )
+    first = typed("path", path.id, "1")
+    return f"\nThe notes on one:\n  {typed('path', path.id)}\nThe first of them:\n  {first}"
 
 
 def _overview(library: Library, path: Route) -> str:
