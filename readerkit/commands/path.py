@@ -88,8 +88,8 @@ def _line(path: Route) -> str:
 
 
 def _how_to(path: Route) -> str:
-    first = typed("path", path.id, "1")
-    return f"\nThe notes on one:\n  {typed('path', path.id)}\nThe first of them:\n  {first}"
+    whole, first = typed("path", path.id), typed("path", path.id, "1")
+    return f"\nThe notes on one:\n  {whole}\nThe first of them:\n  {first}"
 
 
 def _overview(library: Library, path: Route) -> str:
