@@ -47,7 +47,7 @@ def is_own(path: Path) -> bool:
 @cache
 def _tighten_once(folder: Path) -> None:
     """Close the reader's folder to others; a home, or one that all share, stays."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, RuntimeError):  # no such folder, or no home
         is_shared = folder.stat().st_mode & stat.S_ISVTX
         if not is_shared and not Path("~").expanduser().is_relative_to(folder):
             tighten(folder)
