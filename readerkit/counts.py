@@ -18,7 +18,7 @@ ANYTHING = "anything"
 """What values may be apart where they come out of memory that is not theirs."""
 NAMES = (
     *("world", "rank", "layers", "microbatches", "chunks", "parameters"),
-    *("tokens", "vocabulary", "layer_bytes"),
+    *("tokens", "hidden", "vocabulary", "layer_bytes"),
 )
 """Sizes of a run that a bound may speak of; ``parameters`` counts tensors, ``tokens``
 are those of a rank's batch, ``layer_bytes`` the parameters of one layer."""

@@ -21,6 +21,8 @@ class Tally:
 
     events: int
     identical: int
+    unseen: int
+    """Those among them of which nobody saw a wait, on one side or both."""
     explained: tuple[tuple[str, int], ...]
     """Pairs that differ for a known reason, by the kind of difference."""
     alone: int
@@ -32,6 +34,7 @@ class Tally:
     @classmethod
     def of(cls, ranks: Iterable[RankEvents]) -> Tally:
         """Count the matches of a record."""
+        ranks = list(ranks)
         matches = [match for rank in ranks for match in rank.matches]
         alone = [m for m in matches if m.mini is None or m.upstream is None]
         pairs = [m for m in matches if m.mini is not None and m.upstream is not None]
@@ -39,11 +42,22 @@ class Tally:
         return cls(
             events=len(matches),
             identical=sum(m.state == "matched" for m in pairs),
+            unseen=sum(map(_unseen, ranks)),
             explained=tuple(sorted(kinds.items())),
             alone=len(alone),
             alone_unexplained=sum(m.state == "flagged" for m in alone),
             flagged=sum(m.state == "flagged" for m in pairs),
         )
+
+
+def _unseen(rank: RankEvents) -> int:
+    return sum(
+        rank.mini[match.mini].wait is None or rank.upstream[match.upstream].wait is None
+        for match in rank.matches
+        if match.state == "matched"
+        and match.mini is not None
+        and match.upstream is not None
+    )
 
 
 def say_tally(tally: Tally, language: str = "en") -> str:
@@ -53,7 +67,8 @@ def say_tally(tally: Tally, language: str = "en") -> str:
     count = sum(n for _, n in tally.explained)
     if spanish:
         parts = [
-            f"{tally.identical} de {tally.events} eventos idénticos",
+            f"{tally.identical} de {tally.events} eventos idénticos"
+            + f" ({tally.unseen} con esperas no observadas)" * bool(tally.unseen),
             f"{count} explicados" + (f": {kinds}" if kinds else ""),
             f"{tally.alone} en un solo lado"
             + (f" ({tally.alone_unexplained} sin razón)" if tally.alone else ""),
@@ -61,7 +76,8 @@ def say_tally(tally: Tally, language: str = "en") -> str:
         parts += [f"{tally.flagged} difieren sin razón"] * bool(tally.flagged)
         return "; ".join(parts)
     parts = [
-        f"{tally.identical} of {tally.events} events identical",
+        f"{tally.identical} of {tally.events} events identical"
+        + f" ({tally.unseen} with waits unseen)" * bool(tally.unseen),
         f"{count} explained" + (f": {kinds}" if kinds else ""),
         f"{tally.alone} on one side only"
         + (f" ({tally.alone_unexplained} without a reason)" if tally.alone else ""),

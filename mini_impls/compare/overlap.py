@@ -35,18 +35,14 @@ def _early_waits(rank: RankEvents) -> Iterator[Verdict]:
         at = event.gradients_at_wait
         return int(event.phase == "backward" and at is not None and at < last)
 
-    unseen = any(event.wait is None for event in sides[1])
-    yield line(
-        f"calls of backward waited for before the last of {last} gradients was ready",
-        rank.rank,
-        sum(map(early, sides[0])),
-        sum(map(early, sides[1])),
-        0,
-        "upstream waits in C++, unseen: held against none"
-        if unseen
-        else "seen on both sides",
-        excuse=explained_by_events(rank, early),
-    )
+    what = f"calls of backward waited for before the last of {last} gradients was ready"
+    reason = "seen on both sides"
+    if any(event.wait is None for event in sides[1]):
+        what += ", mini (left) and none: upstream's waits are unseen"
+        reason = "what waits for no call hides it; upstream waits in C++"
+    mini, upstream = (sum(map(early, side)) for side in sides)
+    excuse = explained_by_events(rank, early)
+    yield line(what, rank.rank, mini, upstream, 0, reason, excuse=excuse)
 
 
 def _hidden(rank: RankEvents) -> Iterator[Verdict]:

@@ -156,6 +156,7 @@ class Comparison:
             "chunks": self.chunks,
             "parameters": len(list(model.parameters())),
             "tokens": self.rows_per_rank * self.config.max_sequence_length,
+            "hidden": self.config.hidden_size,
             "vocabulary": self.config.vocab_size,
             "layer_bytes": sum(p.nbytes for p in model.layers[0].parameters()),
         }

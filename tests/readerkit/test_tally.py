@@ -6,6 +6,7 @@ import pytest
 
 from readerkit.records import Match, RankEvents
 from readerkit.tally import Tally, say_tally
+from tests.events import event
 
 SAME = Match(0, 0, "matched")
 LONGER = Match(1, 1, "explained", "mini-waits-longer", "later", "why", "ddp")
@@ -13,8 +14,16 @@ ALONE = Match(2, None, "explained", "only-mini", "alone", "why", "ddp")
 FLAGGED = Match(3, 3, "flagged", "payload", "other")
 
 
-def ranks(*matches):
-    return [RankEvents(rank, (), (), matches, None, ()) for rank in range(2)]
+def ranks(*matches, unseen=0):
+    seen = (event(),) * 4
+    theirs = (event(wait=None),) * unseen + seen
+    return [RankEvents(rank, seen, theirs, matches, None, ()) for rank in range(2)]
+
+
+def test_identical_says_where_no_wait_was_seen():
+    tally = Tally.of(ranks(SAME, replace(SAME, mini=1, upstream=1), unseen=1))
+    assert "4 of 4 events identical (2 with waits unseen); " in say_tally(tally)
+    assert "(2 con esperas no observadas)" in say_tally(tally, "es")
 
 
 @pytest.mark.parametrize(

@@ -147,9 +147,13 @@ def main(rank, folder, mini, upstream, megatron, *wanted):
             super().__init__(rank, counted, places)
 
         def watched_step(self, name, *args):
-            step = len(self.lines[name])
-            take = super().watched_step
-            return windows.during(1 + step, lambda: take(name, *args))
+            side, window = self.side(name), 1 + len(self.lines[name])
+            take = side.step
+            side.step = lambda *given: windows.during(window, lambda: take(*given))
+            try:
+                return super().watched_step(name, *args)
+            finally:
+                del side.step
 
     watch._Watcher = Watcher
     torch.set_num_threads(1)
