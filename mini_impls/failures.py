@@ -10,7 +10,7 @@ import re
 import signal
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,40 @@ FELT = re.compile(
 )
 
 
+class RankFailedError(RuntimeError):
+    """The run ended because a rank failed; the message names the first one."""
+
+    def __init__(
+        self,
+        said: str,
+        *,
+        traceback: str = "",
+        hung: bool = False,
+        missing: Collection[int] = (),
+    ) -> None:
+        super().__init__("\n".join(filter(None, [said, traceback])))
+        self.said = said
+        """Who failed, and where the others stood."""
+        self.traceback = traceback
+        """Of the rank that failed first, where it raised."""
+        self.hung = hung
+        """Whether ranks waited for what never came, or for one that had ended."""
+        self.missing = frozenset(missing)
+        """The ranks that were waited for, as far as they are known."""
+
+
 def is_felt(error: str) -> bool:
     """Tell whether an error says no more than that a neighbour has gone."""
     return FELT.search(error) is not None
+
+
+def is_stopped(pid: int | None) -> bool:
+    """Tell whether a process was stopped by a signal, as by ^Z (Linux)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] == "T"
 
 
 def write_report(run_dir: Path, rank: int, error: BaseException) -> None:
@@ -36,8 +67,17 @@ def write_report(run_dir: Path, rank: int, error: BaseException) -> None:
     aside.rename(run_dir / f"{rank}.error")
 
 
-def explain(run_dir: Path, world_size: int, codes: Mapping[int, int]) -> str:
-    """Name the first rank that failed and its own error, then who was missing."""
+def explain(
+    run_dir: Path,
+    world_size: int,
+    codes: Mapping[int, int],
+    stopped: Collection[int] = (),
+) -> RankFailedError:
+    """Name the first rank that failed and its own error, then who was missing.
+
+    `codes` are the exit codes of ranks that have ended, `stopped` are those that a
+    signal stopped before any was told to end.
+    """
     reports = {
         r: json.loads(path.read_text())
         for r in range(world_size)
@@ -46,35 +86,56 @@ def explain(run_dir: Path, world_size: int, codes: Mapping[int, int]) -> str:
     for rank, code in codes.items():
         if rank not in reports:  # it died without a word: neighbours only felt it
             how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-            return f"rank {rank} failed first: it ended by {how} before it was done"
+            return RankFailedError(
+                f"rank {rank} failed first: it ended by {how} before it was done"
+            )
     # A neighbour may be quicker to say that a connection closed than the rank that
     # closed it is to say why.
     first = min(
         reports,
         key=lambda r: (is_felt(reports[r]["error"]), reports[r]["time"]),
     )
-    lines = [f"rank {first} failed first: {reports[first]['error']}"]
-    if "timed out" in lines[0].lower() or is_felt(lines[0]):
-        for rank in sorted(set(range(world_size)) - {first}):
-            lines.append(_where(run_dir, rank, reports.get(rank)))
-    return "\n".join([*lines, reports[first]["traceback"].rstrip()])
+    error = reports[first]["error"]
+    timed_out = "timed out" in error.lower()
+    lines, missing = [f"rank {first} failed first: {error}"], set[int]()
+    if timed_out or is_felt(error):
+        for rank in sorted(set(range(world_size)) - {first, *stopped}):
+            where, is_missing = _where(run_dir, rank, reports.get(rank))
+            lines.append(where)
+            missing |= {rank} if is_missing else set()
+    if held := sorted(set(stopped) - set(reports)):
+        which = ", ".join(map(str, held))
+        lines[0] = f"rank {first} waited for it: {error}"
+        lines.insert(0, f"rank {which} failed first: a signal stopped it")
+        missing |= set(held)
+    return RankFailedError(
+        "\n".join(lines),
+        traceback=reports[first]["traceback"].rstrip(),
+        hung=timed_out or bool(missing),
+        missing=missing,
+    )
 
 
-def _where(run_dir: Path, rank: int, report: Mapping[str, Any] | None) -> str:
-    """Say where a rank stood, by its own traceback or by the stack of its end."""
+def _where(
+    run_dir: Path, rank: int, report: Mapping[str, Any] | None
+) -> tuple[str, bool]:
+    """Say where a rank stood, by its own traceback or by the stack of its end.
+
+    Also return whether it is missing: it neither waits nor failed as well.
+    """
     if (run_dir / f"{rank}.done").exists():
-        return f"rank {rank} is missing: it had already returned"
+        return f"rank {rank} is missing: it had already returned", True
     stack = report["traceback"] if report else (run_dir / f"{rank}.stack").read_text()
     frames = re.findall(r'File "(.+)", line (\d+),? in (\S+)', stack)
     if report:
         own = [frame for frame in frames if "/torch/distributed/" not in frame[0]]
-        return f"rank {rank} failed as well, {_place(own[-1])}"
+        return f"rank {rank} failed as well, {_place(own[-1])}", False
     if not frames:
-        return f"rank {rank} is missing: where it stood is unknown"
+        return f"rank {rank} is missing: where it stood is unknown", True
     place = _place(frames[0])
-    waits = "torch/distributed/" in place or ".wait(" in place
-    state = "waits as well" if waits else "is missing"
-    return f"rank {rank} {state}: it stands {place}"
+    if "torch/distributed/" in place or ".wait(" in place:
+        return f"rank {rank} waits as well: it stands {place}", False
+    return f"rank {rank} is missing: it stands {place}", True
 
 
 def _place(frame: tuple[str, str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Ranks, groups and devices: how a mini starts, and ends when a rank fails.
+"""Ranks, groups and devices: how a mini starts; `supervise` is how it ends.
 
 `main` is the whole command line of a mini. Under torchrun the process is a rank
 already; otherwise it starts the ranks itself, over a file and the loopback interface,
@@ -14,21 +14,17 @@ Leaves out:
 
 import argparse
 import contextlib
-import ctypes
 import faulthandler
 import logging
-import multiprocessing
 import os
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from multiprocessing import resource_tracker
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -37,19 +33,16 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d
 from torch.distributed.elastic.multiprocessing import (
     DefaultLogsSpecs,
-    PContext,
     SignalException,
     start_processes,
 )
 
 from mini_impls import failures
+from mini_impls.failures import RankFailedError
 from mini_impls.limits import Options, check_timeout
-
-PR_SET_PDEATHSIG = 1
-"""Linux prctl: the signal that the kernel sends when the parent dies."""
-
-TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
-"""What a terminal sends to everyone in its foreground: ^C, ^\\, and that it closes."""
+from mini_impls.machine import INSIST, check_room
+from mini_impls.supervise import TYPED, die_with_parent, end_once, wait
+from readerkit.status import Status
 
 GRACE_S = 1.0
 """How long a failed rank lingers, so that neighbours can say where they stand."""
@@ -57,18 +50,11 @@ GRACE_S = 1.0
 FELT_GRACE_S = 3.0
 """How long one lingers that lost a neighbour: whoever failed itself ends the run."""
 
-END_S = 10.0
-"""How long, beyond the timeout, ranks may take to leave once all work is done."""
-
-START_S = 900.0
+START_S = 300.0
 """How long the first rank waits for the last one to be up."""
 
 SPEAK_S = 20.0
 """How long ranks of torchrun leave it to rank 0 to say what all of them have found."""
-
-
-class RankFailedError(RuntimeError):
-    """The run ended because a rank failed; the message names the first one."""
 
 
 # --- 1. what a rank knows about itself ---
@@ -82,25 +68,31 @@ class Rank:
     world_size: int
     device: torch.device
     group: dist.ProcessGroup
+    status: Status = field(default_factory=Status)
+
+    def show(self, doing: str, done: int = 0, of: int = 0) -> None:
+        """Say how far the work is, from rank 0, on a terminal alone."""
+        if self.rank == 0:
+            self.status.show(doing, done, of)
 
     def say(self, text: str) -> None:
         """Print once, from rank 0."""
         if self.rank == 0:
-            _print(text)
+            self._print(text)
 
     def say_each(self, text: str) -> None:
         """Print one text from every rank, in rank order."""
         for rank in range(self.world_size):
             if rank == self.rank:
-                _print(f"[rank {rank}] {text}")
+                self._print(f"[rank {rank}] {text}")
             dist.barrier(self.group)
 
-
-def _print(text: str) -> None:
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:  # nobody reads on, as after `| head`; the work goes on
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    def _print(self, text: str) -> None:
+        self.status.clear()
+        try:
+            print(text, flush=True)
+        except BrokenPipeError:  # nobody reads on, as after `| head`; the work goes on
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def check_devices(backend: str, world_size: int) -> None:
@@ -152,14 +144,6 @@ def _with_group(
         store.wait([f"done/{r}" for r in range(world_size)], timedelta(seconds=5))
     dist.destroy_process_group()
     return value
-
-
-def die_with_parent(parent_pid: int) -> None:
-    """Have the kernel end this process when its parent ends, even by SIGKILL."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent_pid:  # it died before the line above
-        os._exit(1)
 
 
 def _rank_main(
@@ -237,34 +221,17 @@ def run(
                 envs={r: env for r in range(world_size)},
                 logs_specs=DefaultLogsSpecs(log_dir=str(run_dir / "logs")),
             )
-            _end_once(handlers)
+            end_once(handlers)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, TYPED)
         try:
-            return _wait(ranks, run_dir, world_size, timeout_s)
+            return wait(ranks, run_dir, world_size, timeout_s)
         except SignalException:
             ranks.close(signal.SIGKILL, timeout=5)
             raise
         finally:
             for signum, handler in handlers.items():
                 signal.signal(signum, handler)
-
-
-def _end_once(handlers: Mapping[signal.Signals, Any]) -> None:
-    """Take over from elastic: what is ignored stays so, and nobody is told twice.
-
-    Whoever ends a whole group (a shell, a terminal that closes) tells the launcher and
-    those it answers to, who tell it again: that must not cut its end short.
-    """
-    heeded = [s for s, before in handlers.items() if before is not signal.SIG_IGN]
-
-    def end(signum: int, frame: object) -> None:
-        for each in heeded:
-            signal.signal(each, signal.SIG_IGN)
-        raise SignalException("told to end", sigval=signal.Signals(signum))
-
-    for each in handlers:
-        signal.signal(each, end if each in heeded else signal.SIG_IGN)
 
 
 def is_under_torchrun() -> bool:
@@ -282,99 +249,6 @@ def join(
     return _with_group(
         store, rank, world_size, local_rank, backend, timeout_s, fn, args
     )
-
-
-def _wait(
-    ranks: PContext, run_dir: Path, world_size: int, timeout_s: float
-) -> list[Any]:
-    children = {child.pid: child for child in multiprocessing.active_children()}
-    processes = {rank: children.get(pid) for rank, pid in ranks.pids().items()}
-    # Elastic waits without limit for processes whose work is done, so not here.
-    over, stayed = threading.Event(), list[int]()
-    threading.Thread(
-        target=_end_those_that_stay,
-        args=(processes, run_dir, timeout_s, over, stayed),
-        daemon=True,
-    ).start()
-    try:
-        return _wait_for_values(ranks, processes, run_dir, world_size)
-    except RankFailedError:
-        if not stayed:
-            raise
-        which = ", ".join(map(str, stayed))
-        text = f"still there {timeout_s + END_S:g} s after all work was done"
-        raise RankFailedError(f"rank {which} does not end: {text}") from None
-    finally:
-        over.set()
-
-
-def _end_those_that_stay(
-    processes: Mapping[int, BaseProcess | None],
-    run_dir: Path,
-    timeout_s: float,
-    over: threading.Event,
-    stayed: list[int],
-) -> None:
-    """Kill the ranks that outlive the work of all, as a thread of their own can."""
-    while not all((run_dir / f"{rank}.done").exists() for rank in processes):
-        if over.wait(0.2):
-            return
-    if over.wait(timeout_s + END_S):
-        return
-    alive = {r: p for r, p in processes.items() if p is not None and p.is_alive()}
-    stayed += alive
-    for process in alive.values():
-        process.kill()
-
-
-def _wait_for_values(
-    ranks: PContext,
-    processes: Mapping[int, BaseProcess | None],
-    run_dir: Path,
-    world_size: int,
-) -> list[Any]:
-    crowded = world_size > (os.cpu_count() or 1) and sys.stderr.isatty()
-    up = -1 if crowded else world_size
-    while True:
-        if up < world_size:
-            up = _say_how_many_are_up(run_dir, world_size, up)
-        # Before elastic looks: it tells of one rank only, and not of one that left with
-        # status 0 before the work was done.
-        codes = {
-            rank: process.exitcode
-            for rank, process in processes.items()
-            if process is not None and process.exitcode is not None
-            if not (run_dir / f"{rank}.done").exists()
-        }
-        if codes:
-            ranks.close(signal.SIGTERM, timeout=2)
-            raise RankFailedError(failures.explain(run_dir, world_size, codes))
-        if any(run_dir.glob("*.error")):  # that rank is about to leave
-            time.sleep(0.05)
-            continue
-        # Not once a rank has failed: this ends the others, and waits 30 s for one that
-        # does not take SIGTERM.
-        result = ranks.wait(timeout=0)
-        if result is not None and not result.is_failed():
-            return [result.return_values[r] for r in range(world_size)]
-        if result is not None:
-            codes = {r: f.exitcode for r, f in result.failures.items()}
-            raise RankFailedError(failures.explain(run_dir, world_size, codes))
-        time.sleep(0.05)
-
-
-def _say_how_many_are_up(run_dir: Path, world_size: int, before: int) -> int:
-    """Show, on one line of a terminal, how far the start is; return how far.
-
-    Each rank imports torch first, and more ranks than cores do so in turns.
-    """
-    up = len(list(run_dir.glob("*.stack")))
-    if up != before:
-        text = f"{up} of {world_size} ranks are up, on {os.cpu_count()} cores"
-        print(f"\r{text}", end="", file=sys.stderr, flush=True)
-    if up == world_size:
-        print(f"\r{' ' * len(text)}\r", end="", file=sys.stderr, flush=True)
-    return up
 
 
 # --- 4. the command line of every mini ---
@@ -409,6 +283,7 @@ def main(
     `options` maps the name of an extra `--option` to its default and its help; `check`
     raises ValueError for a combination that cannot run, before any process starts.
     """
+    Status().clear()  # of whoever started us
     under_torchrun = is_under_torchrun()
     parser = Options(program(), description)
     parser.add_argument("--world", type=int, help="number of ranks (default 2)")
@@ -417,6 +292,7 @@ def main(
     parser.add_argument(
         "--timeout", type=float, default=60.0, help="seconds a collective may take"
     )
+    parser.add_argument(INSIST, action="store_true", help="start them all the same")
     for name, (default, text) in (options or {}).items():
         parser.add_argument(f"--{name}", type=type(default), default=default, help=text)
     args = parser.parse_args(argv)
@@ -435,6 +311,8 @@ def main(
         if check is not None:
             check(args)
         if not under_torchrun:
+            check_devices(args.backend, args.world)
+            check_room(args.world, insist=args.oversubscribe)
             run(
                 demo,
                 (args,),

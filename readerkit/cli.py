@@ -6,8 +6,11 @@ import codecs
 import errno
 import importlib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import click
 from click.shell_completion import CompletionItem
@@ -92,9 +95,51 @@ def cli() -> None:
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
 
 
+class _Told(BaseException):
+    """Told to end by a signal: as an exception, so that everyone clears up."""
+
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+def _end(signum: int, frame: object) -> None:
+    signal.signal(signum, signal.SIG_DFL)  # the second time it ends us as it can
+    raise _Told(signum)
+
+
+@contextmanager
+def _heeding() -> Iterator[None]:
+    """Let a signal that would end this process end the command instead."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may take signals
+        return
+    ours = [s for s in _ENDING if signal.getsignal(s) is signal.SIG_DFL]
+    for signum in ours:
+        signal.signal(signum, _end)
+    try:
+        yield
+    finally:
+        for signum in ours:
+            signal.signal(signum, signal.SIG_DFL)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit: 0, 1 a mistake, 2 usage, 130 ^C, 3 a bug."""
+    """Run a command and exit: 0, 1 a mistake, 2 usage, 130 ^C, 3 a bug.
+
+    128 + n says that signal n has ended it.
+    """
     _prepare_streams()
+    try:
+        with _heeding():
+            code = _run(arguments)
+    except _Told as told:
+        code = 128 + int(told.args[0])
+    sys.exit(code)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    """Run a command, say what went wrong, and return the exit code."""
+    code: int
     try:
         # Click returns the code of its own exits, and a command's None.
         # Click takes None for: as the output is.
@@ -125,15 +170,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         # Where a shell asks for names, a traceback would land in the line being typed.
         code = 0 if "_READERKIT_COMPLETE" in os.environ else _unexpected(error)
-    sys.exit(code)
+    return code
 
 
 def _prepare_streams() -> None:
     codecs.register_error("readerkit-nearest", _nearest)
-    for name in ("stdout", "stderr"):
+    # What the caller has closed (<&-, >&-) is nothing, for us and for what we start:
+    # else the next file that is opened would take its place.
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
+            os.set_inheritable(descriptor, True)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
-        if stream is None:  # closed by the caller: >&-
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
         # A terminal that knows only ASCII shows what is nearest instead of failing.
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="readerkit-nearest")
@@ -148,7 +201,10 @@ def _nearest(error: UnicodeError) -> tuple[str, int]:
 
 
 def _unexpected(error: Exception) -> int:
-    """Tell a disk that is full, or an output that is, from a bug; return the code."""
+    """Tell what the world outside did from a bug; return the code."""
+    if isinstance(error, OSError) and not _stands_somewhere():
+        _complain("the working folder is gone: go to one that is there, and try again")
+        return 1
     if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
         if not error.filename:
             sys.stdout = None  # what is left in it would fail again at the end
@@ -159,6 +215,13 @@ def _unexpected(error: Exception) -> int:
     traceback.print_exc()
     _complain("this is a bug: please report it with the lines above")
     return 3
+
+
+def _stands_somewhere() -> bool:
+    try:
+        return bool(os.getcwd())  # noqa: PTH109
+    except OSError:
+        return False
 
 
 def _complain(message: str) -> None:

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from readerkit.children import end_with_parent
 from readerkit.errors import SourceError
 from readerkit.git_address import check_address
 from readerkit.git_names import BlobId, CommitId, parse_blob
@@ -113,6 +114,7 @@ def _git(
                 istream=given,
                 as_process=True,
                 start_new_session=True,
+                preexec_fn=end_with_parent,
             )
         except GitCommandNotFound:
             raise SourceError("git is not installed, or not on PATH") from None

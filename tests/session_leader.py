@@ -19,7 +19,7 @@ from pathlib import Path
 
 CONTROL, REPORT = map(int, sys.argv[1:3])
 PR_SET_CHILD_SUBREAPER = 36
-GONE_S = 30.0
+GONE_S = 60.0
 """What processes that were told to end may take on a crowded machine."""
 FOR_JOBS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTOU)
 """What a shell ignores, so that it can always take the terminal back."""

@@ -119,6 +119,27 @@ class Terminal:
         seen, self._read = self.shown[self._read : end], end
         return seen
 
+    def wait_until_asked(self) -> None:
+        """Wait until all of the job sleeps: it waits for a key, and no longer works.
+
+        An interrupt just before Python reads a line is only seen with the next key.
+        """
+        deadline = time.monotonic() + WAIT_S
+        asleep = 0
+        while asleep < 3:
+            assert time.monotonic() < deadline, f"it works on; so far:\n{self.shown}"
+            time.sleep(0.02)
+            asleep = asleep + 1 if self._states() <= {"S"} else 0
+
+    def _states(self) -> set[str]:
+        """Return the states of the job's processes, by their letters in /proc."""
+        found = set()
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                state, _, group = path.read_text().rpartition(")")[2].split()[:3]
+                found |= {state} if int(group) == self.pid else set()
+        return found
+
     def close(self) -> int:
         """Return the exit code once the command has ended, negative for a signal.
 

@@ -10,22 +10,21 @@ from torch.distributed.elastic.multiprocessing import SignalException
 from mini_impls.compare.known import MODULES, comparisons, find
 from mini_impls.compare.run import compare
 from mini_impls.compare.show import render
-from mini_impls.launch import (
-    RankFailedError,
-    complain,
-    is_under_torchrun,
-    program,
-)
+from mini_impls.failures import RankFailedError
+from mini_impls.launch import complain, is_under_torchrun, program
 from mini_impls.limits import Options
+from mini_impls.machine import INSIST, check_room
 from readerkit.commands.evidence import records_folder
 from readerkit.commands.folders import is_own
 from readerkit.commands.library import open_library
 from readerkit.errors import ReaderkitError
+from readerkit.status import Status
 from readerkit.upstreams.store import write_atomically
 
 
 def main(argv: list[str] | None = None) -> int:
     """Compare, print, save; return 0 where all agrees or is explained, 1 otherwise."""
+    Status().clear()  # of whoever started us
     parser = _Parser(
         program(), "Run a mini beside its upstream on the same work.", "MINI"
     )
@@ -37,6 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--timeout", type=float, default=60.0, help="seconds a collective may take"
     )
+    parser.add_argument(INSIST, action="store_true", help="start them all the same")
     parser.add_argument("--json", action="store_true", help="print the record only")
     parser.add_argument(
         "--save",
@@ -50,6 +50,8 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         comparison = find(args.mini, args.upstream)
+        if not is_under_torchrun():
+            check_room(ranks_of(args.world), insist=args.oversubscribe)
         record = compare(
             open_library(args.book),
             comparison,

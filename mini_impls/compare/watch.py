@@ -105,6 +105,7 @@ def watch(
         warnings.filterwarnings("ignore", module=r"megatron\.")
         # It calls collectives by names that torch has renamed since.
         warnings.filterwarnings("ignore", r".* is deprecated", FutureWarning)
+    rank.show("importing the mini and its upstream")
     comparison = find(mini, upstream).at(rank.world_size)
     places = Places(get_roots(megatron))
     watcher = _Watcher(rank, comparison, places)
@@ -130,6 +131,7 @@ class _Watcher:
     def run(self, steps: int) -> RankResult:
         distances = {"parameters at the start": self.distance("parameters")}
         for step in range(steps):
+            self.rank.show("mini and upstream by turns, step", step, steps)
             for name in SIDES if step % 2 == 0 else SIDES[::-1]:
                 self.step(name, step)
             if step == 0:

@@ -154,7 +154,11 @@ def train(rank: launch.Rank, steps: int) -> None:
     group, world_size = rank.group, rank.world_size
     config = GPTConfig()
     reference = reference_run(
-        config, steps=steps, batch_size=4 * world_size, chunks=world_size
+        config,
+        steps=steps,
+        batch_size=4 * world_size,
+        chunks=world_size,
+        show=rank.show,
     )
     model = build_model(config).to(rank.device)
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)

@@ -14,7 +14,11 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train beside the one-process run and show the buckets and what was sent."""
     config = GPTConfig()
     reference = reference_run(
-        config, steps=args.steps, batch_size=8 * args.world, chunks=args.world
+        config,
+        steps=args.steps,
+        batch_size=8 * args.world,
+        chunks=args.world,
+        show=rank.show,
     )
     model = DistributedDataParallel(
         build_model(config, seed=rank.rank).to(rank.device),  # rank 0's will be kept

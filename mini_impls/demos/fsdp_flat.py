@@ -14,7 +14,11 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train beside the one-process run; show where the cuts fall and what was sent."""
     config = GPTConfig()
     reference = reference_run(
-        config, steps=args.steps, batch_size=8 * args.world, chunks=args.world
+        config,
+        steps=args.steps,
+        batch_size=8 * args.world,
+        chunks=args.world,
+        show=rank.show,
     )
     model = build_model(config).to(rank.device)
     layers = [f"layers.{i}" for i in range(config.num_layers)]

@@ -85,7 +85,11 @@ def train(rank: launch.Rank, args: argparse.Namespace, directory: Path) -> None:
     """Train in two halves, with nothing but `directory` between them."""
     config, group = GPTConfig(), rank.group
     reference = reference_run(
-        config, steps=args.steps, batch_size=8 * args.world, chunks=args.world
+        config,
+        steps=args.steps,
+        batch_size=8 * args.world,
+        chunks=args.world,
+        show=rank.show,
     )
     model = build_model(config).to(rank.device)
     half = args.steps // 2

@@ -63,11 +63,13 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
         f"one step: {'; '.join(traffic)}; at most {executor.peak_in_flight} "
         f"activations held (schedule: {get_peak_in_flight(orders[rank.rank])})"
     )
-    losses += train(executor, plan, optimizer, batches[1:], args.microbatches)
+    told = model.counted(batches[1:], "step", rank.show)
+    losses += train(executor, plan, optimizer, told, args.microbatches)
 
     optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-3)
+    told = model.counted(batches, model.ALONE, rank.show)
     expected = model.train_one_process(
-        reference, optimizer, batches, chunks=args.microbatches
+        reference, optimizer, told, chunks=args.microbatches
     )
     full = dict(reference.named_parameters())
     parameter = max(

@@ -49,11 +49,13 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
             f"one step: {sent.counts()[op]} {op}, {payload_bytes:,} bytes "
             f"(formula {formula.get(op, 0):,})"
         )
-    losses += train(gpt, optimizer, batches[1:], partial, rank.group)
+    told = model.counted(batches[1:], "step", rank.show)
+    losses += train(gpt, optimizer, told, partial, rank.group)
     rank.say("loss: " + " ".join(f"{loss:.4f}" for loss in losses))
 
     optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-3)
-    expected = model.train_one_process(reference, optimizer, batches)
+    told = model.counted(batches, model.ALONE, rank.show)
+    expected = model.train_one_process(reference, optimizer, told)
     sequence_parallel(reference, rank.group, tracker)  # cut in the same way
     pairs = zip(gpt.parameters(), reference.parameters(), strict=True)
     parameter = max((a - b).abs().max().item() for a, b in pairs)

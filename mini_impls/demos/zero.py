@@ -10,6 +10,7 @@ from mini_impls.model import (
     GPTConfig,
     build_model,
     compute_loss,
+    counted,
     reference_run,
     shard_batch,
 )
@@ -21,7 +22,11 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train with every stage; show what is held, what was sent and that all agree."""
     config = GPTConfig()
     reference = reference_run(
-        config, steps=args.steps, batch_size=4 * args.world, chunks=args.world
+        config,
+        steps=args.steps,
+        batch_size=4 * args.world,
+        chunks=args.world,
+        show=rank.show,
     )
     for name in ("1 with all_reduce", "1 with reduce", "2", "3"):
         model = build_model(config).to(rank.device)
@@ -40,7 +45,7 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
             case _:
                 optimizer = ZeroStage1(params, adamw, rank.group, lr=3e-3)
         losses = []
-        for batch in reference.batches:
+        for batch in counted(reference.batches, f"stage {name}, step", rank.show):
             tokens, labels = shard_batch(batch, rank=rank.rank, world_size=args.world)
             with CollectiveCounter() as sent:
                 optimizer.zero_grad()

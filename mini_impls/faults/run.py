@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing import SignalException
 
 from mini_impls import launch
+from mini_impls.failures import RankFailedError
 from mini_impls.faults.fault import Mutant, install
 from mini_impls.faults.symptoms import Outcome
 from mini_impls.launch import Rank
@@ -47,8 +48,8 @@ def observe(
                 (work, path, timeout_s),
                 world_size=world_size,
             )
-        except launch.RankFailedError as error:
-            return Outcome(failure=str(error))
+        except RankFailedError as error:
+            return Outcome(failure=error)
         except SignalException as error:
             raise SystemExit(128 + error.sigval) from None
     return Outcome(ranks=ranks)

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from mini_impls.failures import RankFailedError
 from mini_impls.faults.fault import Fault, Guard, Mutant
 from mini_impls.faults.symptoms import Outcome, refutation, show_number
 from readerkit.anchors import SourceFile, Span
@@ -154,10 +155,9 @@ def _show_lines(heading: str, source: SourceFile, span: Span) -> None:
 def measured(result: Result) -> str:
     """Return a table of both runs, rank by rank; rows that differ are marked."""
     right, wrong = result.right, result.wrong
-    if wrong.failure:
-        return (
-            f"With the fault the run did not come to its end:\n{how_it_failed(wrong)}"
-        )
+    if wrong.failure is not None:
+        how = how_it_failed(wrong.failure)
+        return f"With the fault the run did not come to its end:\n{how}"
     rows = []
     for name in right.ranks[0]:
         cells = [
@@ -171,22 +171,22 @@ def measured(result: Result) -> str:
     return "\n".join([head, *rows])
 
 
-def how_it_failed(outcome: Outcome) -> str:
+def how_it_failed(failure: RankFailedError) -> str:
     """Return who failed first, who was missing, and where the fault's own code stood.
 
     The launcher's message goes on with a traceback of which only that line matters.
     """
-    said, _, traceback = outcome.failure.partition("\nTraceback")
-    lines = [f"  {line}" for line in said.splitlines()]
+    lines = [f"  {line}" for line in failure.said.splitlines()]
     frames = re.findall(
-        r'File "[^"]*mini-impls-fault[^"]*", line (\d+), in (\S+)\n\s+(.*)', traceback
+        r'File "[^"]*mini-impls-fault[^"]*", line (\d+), in (\S+)\n\s+(.*)',
+        failure.traceback,
     )
     if frames:
         number, function, code = frames[-1]
         lines.append(
             f"  it stood in {function}, line {number} of the faulty copy: {code}"
         )
-    if outcome.hung and "is missing" not in said:
+    if failure.hung and not failure.missing:
         lines.append("  nobody has left: the ranks wait for one another")
     return "\n".join(lines)
 
@@ -212,7 +212,9 @@ def to_json(result: Result, library: Library) -> str:
         "why_not": why_not(result),
         "measured_right": [dict(rank) for rank in result.right.ranks],
         "measured_wrong": [dict(rank) for rank in result.wrong.ranks],
-        "failure": how_it_failed(result.wrong) if result.wrong.failure else None,
+        "failure": (
+            how_it_failed(result.wrong.failure) if result.wrong.failure else None
+        ),
         "why": fault.why,
         "guards": [
             {

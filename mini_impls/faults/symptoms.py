@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from mini_impls.failures import RankFailedError
+
 Measures = Mapping[str, float]
 """What one rank measured: `work.py` says what each name stands for."""
 
@@ -14,17 +16,13 @@ class Outcome:
     """How a run ended, and what its ranks measured if it came to its end."""
 
     ranks: Sequence[Measures] = ()
-    failure: str = ""
+    failure: RankFailedError | None = None
     """What the launcher said of a run that did not come to its end."""
 
     @property
     def hung(self) -> bool:
-        """Whether ranks waited for what never came, until the time was out.
-
-        Or until those they waited for had ended, which closes the connection.
-        """
-        said = self.failure.partition("\nTraceback")[0].lower()
-        return "timed out" in said or "is missing" in said
+        """Whether ranks waited for what never came."""
+        return self.failure is not None and self.failure.hung
 
     def column(self, name: str) -> list[float]:
         """Return one measure of every rank; empty where the work has none."""

@@ -8,10 +8,12 @@ from typing import Any
 
 from torch.distributed.elastic.multiprocessing import SignalException
 
+from mini_impls.failures import RankFailedError
 from mini_impls.labs import result
-from mini_impls.launch import RankFailedError
 from mini_impls.limits import Options
+from mini_impls.machine import INSIST, check_room
 from readerkit.errors import ReaderkitError
+from readerkit.status import Status
 
 
 def main(
@@ -28,6 +30,8 @@ def main(
     parser.add_argument("--rounds", type=int, default=9, help="times each is measured")
     parser.add_argument("--timeout", type=float, default=60.0, help="of a collective")
     parser.add_argument("--out", type=Path, required=True, help="the result's file")
+    parser.add_argument(INSIST, action="store_true", help="start them all the same")
+    Status().clear()  # of whoever started us
     args = parser.parse_args(argv)
     command = f"readerkit lab {lab} --run --world {args.world} --backend {args.backend}"
     try:
@@ -37,6 +41,7 @@ def main(
             )
         if args.rounds < 3:
             raise ValueError(f"a median needs 3 rounds or more: got {args.rounds}")
+        check_room(args.world, insist=args.oversubscribe)
         numbers = measure(args)
         result.write(args.out, lab, module, command, args.backend, numbers)
     except (ValueError, RankFailedError, ReaderkitError) as error:

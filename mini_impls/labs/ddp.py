@@ -31,6 +31,7 @@ def train(rank: Rank) -> dict[str, Any]:
         steps=STEPS,
         batch_size=BATCH_PER_RANK * rank.world_size,
         chunks=rank.world_size,
+        show=rank.show,
     )
     gpt = model.build_model(GPTConfig(), seed=rank.rank).to(rank.device)
     wrapped = ddp.DistributedDataParallel(gpt, rank.group, bucket_cap_mb=0.1)
@@ -57,7 +58,8 @@ def train(rank: Rank) -> dict[str, Any]:
 def time_all_reduces(rank: Rank, rounds: int) -> list[dict[str, Any]]:
     """Return the time of an all-reduce of each size: median, and the quickest."""
     rows = []
-    for message_bytes in MESSAGE_BYTES:
+    for done, message_bytes in enumerate(MESSAGE_BYTES):
+        rank.show(f"world {rank.world_size}, all-reduces", done, len(MESSAGE_BYTES))
         tensor = torch.zeros(message_bytes // 4, device=rank.device)
 
         def work(tensor: torch.Tensor = tensor) -> None:
@@ -74,7 +76,7 @@ def time_all_reduces(rank: Rank, rounds: int) -> list[dict[str, Any]]:
 
 def time_steps(rank: Rank, rounds: int) -> list[dict[str, Any]]:
     """Return, for each width, the time of a step and of its all-reduces alone."""
-    rows = []
+    rows, where = [], f"world {rank.world_size}"
     for hidden_size in HIDDEN_SIZES:
         config = GPTConfig(
             hidden_size=hidden_size,
@@ -98,7 +100,8 @@ def time_steps(rank: Rank, rounds: int) -> list[dict[str, Any]]:
             optimizer.step()
 
         parts: dict[str, list[float]] = {"compute": [], "all_reduce": [], "update": []}
-        for _ in range(rounds + 1):
+        for done in range(rounds + 1):
+            rank.show(f"{where}, width {hidden_size}, round", done, rounds + 1)
             parts["compute"].append(seconds(rank, compute))
             parts["all_reduce"].append(seconds(rank, reduce))
             parts["update"].append(seconds(rank, step))

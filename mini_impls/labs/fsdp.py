@@ -55,7 +55,10 @@ def on_rank(rank: Rank, rounds: int) -> list[dict[str, Any]]:
 
         with CollectiveCounter() as sent:
             step()
-        times = [seconds(rank, step) for _ in range(rounds)]
+        times = []
+        for done in range(rounds):
+            rank.show(f"world {rank.world_size}, {policy}, round", done, rounds)
+            times.append(seconds(rank, step))
         gathered = [
             sum(p.padded_sharded_size.numel() for p in group.fsdp_params)
             for group in state.param_groups.values()

@@ -48,7 +48,9 @@ def on_rank(
         tokens, _ = model.make_batch(config, step=0, batch_size=1)
         prompt = tokens[:, :PROMPT_LENGTH].to(rank.device)
         prefill, token, made = [], [], None
-        for _ in range(rounds + 1):
+        where = f"world {rank.world_size}"
+        for done in range(rounds + 1):
+            rank.show(f"{where}, width {hidden_size}, round", done, rounds + 1)
             context.sequence_len_offset = 0
             made = inference.generate(gpt, prompt, NUM_TOKENS, context)
             prefill.append(made.prefill_s)

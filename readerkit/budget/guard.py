@@ -6,7 +6,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ from types import FrameType
 from readerkit.budget.cloud import check_task, read_launch
 from readerkit.budget.ledger import Ledger
 from readerkit.budget.money import MAX_AGE_DAYS, Job
+from readerkit.children import python
 from readerkit.errors import BudgetError
 
 GRACE_SECONDS = 10.0
@@ -101,8 +101,8 @@ class BudgetGuard:
         A command that outlasts its time is asked to end, then killed with all of its
         children, so that it is over when the time is; that holds even when this process
         is killed. The reservation then stays until someone settles it. So it does after
-        ``sky launch``, whose cluster is taken down when the command is over; SIGTERM
-        and SIGHUP end the job, and the receipt says so.
+        ``sky launch``, whose cluster is taken down when the command is over; SIGTERM,
+        SIGHUP and SIGQUIT end the job, and the receipt says so.
 
         Raises:
             BudgetError: the job must not start, there is no such command, or its task
@@ -129,7 +129,7 @@ class BudgetGuard:
             limit = max(limit / 2, limit - DOWN_SECONDS)
         after = [] if launch is None else launch.down
         times = [repr(limit), repr(self._grace)]
-        watched = [sys.executable, "-c", _WATCH, *times, *after, "--", *command]
+        watched = python("-c", _WATCH, *times, *after, "--", *command)
         # The watchdog holds it too: a killed guard does not make the run look ended.
         held = self.ledger.hold(entry)
         note = None
@@ -209,7 +209,10 @@ def _heed() -> Iterator[_Heeded]:
     if threading.current_thread() is not threading.main_thread():
         yield heeded  # only the main thread may take signals
         return
-    before = {n: signal.signal(n, heeded.take) for n in (signal.SIGTERM, signal.SIGHUP)}
+    ends = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+    # Under nohup the job goes on when the terminal closes.
+    taken = [n for n in ends if signal.getsignal(n) is not signal.SIG_IGN]
+    before = {n: signal.signal(n, heeded.take) for n in taken}
     try:
         yield heeded
     finally:

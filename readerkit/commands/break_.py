@@ -40,4 +40,4 @@ def break_(arguments: tuple[str, ...], book: Path | None) -> None:
     names = [*arguments]
     if names and not names[0].startswith("-"):
         names[0] = spelt_out(names[0], book)
-    run_module("mini_impls.faults", names, command="readerkit break")
+    run_module("mini_impls.faults", names, command="readerkit break", asks=True)

@@ -11,6 +11,7 @@ import click
 
 from readerkit.commands.completing import names
 from readerkit.commands.options import book_option, json_option
+from readerkit.status import Status
 
 if TYPE_CHECKING:
     from readerkit.commands.library import Library
@@ -109,14 +110,15 @@ def _fetch(
     missing = len(missing_files(lock, library.store))
     order = (asked,) if asked else DEFAULT_ORDER
     report = _Report()
-    came_from = fetch(
-        upstream,
-        lock,
-        library.store,
-        sources=order,
-        whole=bool(asked),
-        report=report,
-    )
+    with Status().waiting(f"{upstream.name}: {missing} files to bring"):
+        came_from = fetch(
+            upstream,
+            lock,
+            library.store,
+            sources=order,
+            whole=bool(asked),
+            report=report,
+        )
     if not quiet:
         report.print()
         files = counted(len(lock.files), "file")
@@ -150,7 +152,8 @@ def _update_lock(
     # Only git ties bytes to a commit by itself, so it is asked first.
     order = (asked,) if asked else ("git", "installed", "package")
     report = _Report()
-    files = list_files(upstream, library.store, sources=order, report=report)
+    with Status().waiting(f"{upstream.name}: every file to list"):
+        files = list_files(upstream, library.store, sources=order, report=report)
     with writing():  # what others locked while the files came stays locked
         now = open_library(book, quiet=True)
         before = now.book.locks.get(upstream.name, Lock(NO_COMMIT))

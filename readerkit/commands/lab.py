@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,11 +110,12 @@ def measure(chosen: Lab, folder: Path, options: tuple[str, ...]) -> None:
             f"lab {chosen.id} has nothing to run: readerkit lab {chosen.id} shows it"
         )
     path = folder / _file_name(chosen, on_gpus="nccl" in " ".join(options))
+    guesses = _ask_for_guesses() if chosen.id == "01" else ()
     typed = f"readerkit lab {chosen.id} --run"
     run_module(chosen.module, [*options, "--out", str(path)], command=typed)
     if path.is_file():
         if chosen.id == "01":
-            _draw_steps(path)
+            _show_steps(path, guesses)
         click.echo(f"{path}: check it with readerkit lab {chosen.id} --check")
 
 
@@ -122,19 +125,41 @@ def _file_name(chosen: Lab, *, on_gpus: bool) -> str:
     return name.replace(".json", "-nccl.json") if on_gpus else name
 
 
-def _draw_steps(path: Path) -> None:
+def _ask_for_guesses() -> list[float | None]:
+    """Return what a person at a terminal says will be measured."""
+    from readerkit.labs.answers import QUESTIONS
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return []
+    click.echo("How many times as much? A number, or Enter for no guess.")
+    return [
+        click.prompt(
+            f"  {question}",
+            type=click.FloatRange(min=0),
+            default=0.0,
+            show_default=False,
+        )
+        or None
+        for question in QUESTIONS
+    ]
+
+
+def _show_steps(path: Path, guesses: Sequence[float | None]) -> None:
+    """Print what was asked for, and draw all of it beside the result."""
+    from readerkit.labs.answers import answers
     from readerkit.labs.results import DdpResult, read_result
-    from readerkit.numbers import format_bytes
+    from readerkit.render.lab_answers import print_answers
+    from readerkit.render.note_view import console
     from readerkit.render.plot import Bars, bar_plot
     from readerkit.upstreams.store import write_atomically
 
     result = read_result(DdpResult, "01", path)
+    print_answers(answers(result, guesses), console())
     rates: dict[int, list[float]] = {}
     for step in sorted(result.steps, key=lambda step: step.world_size):
-        rates.setdefault(step.gradient_bytes, []).append(step.sequences / step.step_s)
+        rates.setdefault(step.hidden_size, []).append(step.sequences / step.step_s)
     rows = [
-        Bars(f"{format_bytes(size)} of gradients", tuple(values))
-        for size, values in sorted(rates.items())
+        Bars(f"width {width}", tuple(values)) for width, values in sorted(rates.items())
     ]
     where = result.environment
     svg = bar_plot(

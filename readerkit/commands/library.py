@@ -29,6 +29,7 @@ from readerkit.errors import ContentError, Fault, ReaderkitError
 from readerkit.git_names import TreePath
 from readerkit.reading import BookFile, read_book
 from readerkit.render.visible import visible
+from readerkit.status import Status
 from readerkit.typed import typed
 from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.folder import serve_below
@@ -40,6 +41,7 @@ from readerkit.upstreams.store import write_atomically
 def note_progress(line: str) -> None:
     """Show progress: on stderr, and only to a person."""
     if sys.stderr.isatty():
+        Status().clear()
         click.echo(click.style(visible(line), dim=True), err=True)
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import click
 
+from readerkit.children import python
 from readerkit.commands.mini_names import SAYS, one_of
 from readerkit.commands.options import say_shipped_only
 from readerkit.commands.processes import run_to_its_end
 from readerkit.errors import ReaderkitError
+from readerkit.status import Status
 
 TORCH = ("torch==2.13.0", "numpy>=1.26", "packaging>=24.2", "safetensors>=0.5")
 """The extra ``torch`` of pyproject.toml: what minis and comparisons run on."""
@@ -42,11 +44,17 @@ def spelt_out(mini: str, book: Path | None) -> str:
 
 
 def run_module(
-    module: str, arguments: Sequence[str], *, command: str, torch: bool = True
+    module: str,
+    arguments: Sequence[str],
+    *,
+    command: str,
+    torch: bool = True,
+    asks: bool = False,
 ) -> None:
     """Run a module as a process of its own; its exit code becomes the command's.
 
-    `command` is what was typed, for its messages.
+    `command` is what was typed, for its messages. One that asks first imports torch
+    later; of the others this is the first that can be said.
 
     Raises:
         ReaderkitError: it needs torch, and torch is not installed here.
@@ -57,6 +65,8 @@ def run_module(
             f"    {shlex.join([sys.executable, '-m', 'pip', 'install', *TORCH])}"
         )
     sys.stdout.flush()
-    code = run_to_its_end([sys.executable, "-m", module, *arguments], command)
+    if torch and not asks:
+        Status().show(f"{command}: importing torch")
+    code = run_to_its_end(python("-m", module, *arguments), command)
     if code:
         raise click.exceptions.Exit(code if code > 0 else 128 - code)

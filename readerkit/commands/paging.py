@@ -8,6 +8,8 @@ import sys
 
 import click
 
+from readerkit.commands.processes import lent_terminal
+
 LESS = "FRX"
 """As git sets it: leave where all fits, keep colours, leave the text on the screen."""
 
@@ -23,7 +25,8 @@ def show_paged(text: str, *, pager: bool = True, less: str = LESS) -> None:
     height = shutil.get_terminal_size().lines
     if pager and is_terminal and sys.stdin.isatty() and text.count("\n") >= height:
         os.environ.setdefault("LESS", less)
-        click.echo_via_pager(text, color=not is_plain)
+        with lent_terminal():
+            click.echo_via_pager(text, color=not is_plain)
     else:
         # Not by click, which writes UTF-8 where a terminal knows only ASCII.
         sys.stdout.write(text if is_terminal and not is_plain else click.unstyle(text))

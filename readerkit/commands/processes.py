@@ -1,4 +1,4 @@
-"""Processes that share the terminal with a command: minis, labs, editors.
+"""Processes that share the terminal with a command: minis, labs, editors, pagers.
 
 They stay in the command's process group, so that they may ask at the terminal, and ^Z
 and fg reach all of it at once.
@@ -6,22 +6,20 @@ and fg reach all of it at once.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+
+from readerkit.children import end_with_parent
 
 _TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 """What a terminal sends to everyone in its foreground: ^C, ^\\, and that it closes."""
 _ENDING = (*_TYPED, signal.SIGTERM)
 END_S = 30.0
 """How long a process that was told to end may take to clear up behind itself."""
-PR_SET_PDEATHSIG = 1
-"""Linux prctl: the signal that the kernel sends when the parent dies."""
 
 
 def run_to_its_end(arguments: Sequence[str], command: str) -> int:
@@ -76,13 +74,12 @@ def _prepare() -> None:
     """
     for signum in _TYPED:
         signal.signal(signum, signal.SIG_IGN)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    end_with_parent(signal.SIGTERM)
 
 
 @contextmanager
 def lent_terminal() -> Iterator[list[int]]:
-    """Leave ^C and ^\\ to what runs inside, an editor: they are keys there.
+    """Leave ^C and ^\\ to what runs inside, an editor or a pager: keys are theirs.
 
     Yields the signals that came nevertheless, which were not heeded here.
     """

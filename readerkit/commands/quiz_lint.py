@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.options import book_option, json_option
+from readerkit.status import Status
 from readerkit.typed import typed
 from readerkit.wording import counted
 
@@ -197,7 +198,9 @@ def resolve_keys(
         blob = lock.files[span.path] if lock else NO_BLOB
         return Place(upstream, span.path, span.first, span.last, blob, note, title)
 
-    for question in bank.questions.values():
+    status = Status()
+    for done, question in enumerate(bank.questions.values()):
+        status.show("quiz: the keys of question", done, len(bank.questions))
         try:
             for note in question.all_notes():
                 written = library.book.annotations.get(note)
@@ -214,6 +217,7 @@ def resolve_keys(
                 facts[question.id] = fact
         except ReaderkitError as error:
             faults.append(question.fault(str(error)))
+    status.clear()
     return QuizLock(places, facts, works), faults
 
 
@@ -284,16 +288,22 @@ def _symptom(
 def _run_fault(query: Source) -> tuple[str, ...]:
     """Run a mini with and without a fault; return the one symptom that it showed."""
     import json
+    import signal
     import subprocess
-    import sys
+    from functools import partial
 
-    from readerkit.commands.library import note_progress
+    from readerkit.children import end_with_parent, python
     from readerkit.errors import ReaderkitError
 
     mini, fault = str(query.mini), str(query.fault)
-    note_progress(f"running {mini} with the fault {fault}")
-    command = [sys.executable, "-m", "mini_impls.faults", mini, fault]
-    done = subprocess.run([*command, "--json"], capture_output=True, check=False)
+    command = python("-m", "mini_impls.faults", mini, fault)
+    with Status().waiting(f"running {mini} with the fault {fault}"):
+        done = subprocess.run(
+            [*command, "--json"],
+            capture_output=True,
+            check=False,
+            preexec_fn=partial(end_with_parent, signal.SIGTERM),
+        )
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()
         raise ReaderkitError(f"readerkit break {mini} {fault}: {said}")

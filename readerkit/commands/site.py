@@ -8,6 +8,7 @@ import click
 
 from readerkit.commands.groups import NamingGroup
 from readerkit.commands.options import book_option
+from readerkit.status import Status
 
 
 @click.group(cls=NamingGroup)
@@ -40,21 +41,30 @@ def build(output: Path, book: Path | None) -> None:
     """
     from readerkit.commands.site_inputs import find_inputs, is_up_to_date
 
+    status = Status()
+    status.show("site: looking at what has changed")
     place = output.absolute()
     inputs = find_inputs(book)
     digest = inputs.digest()
     count = is_up_to_date(place, digest + inputs.served_digest())
     if count:
+        status.clear()
         click.echo(f"{count} files, nothing changed")
     else:
         from readerkit.commands.library import open_library
-        from readerkit.commands.site_build import Workshop, make_site, uncollected
+        from readerkit.commands.site_build import (
+            Workshop,
+            make_site,
+            rendered,
+            uncollected,
+        )
         from readerkit.commands.site_disk import check_place, publish
 
         check_place(place)
         with uncollected():
-            made = make_site(open_library(book), inputs, Workshop())
-            files = {address: make() for address, make in made.items()}
+            made = make_site(open_library(book), inputs, Workshop(), status=status)
+            files = rendered(made, status)
+        status.clear()
         written = publish(place, files, digest + inputs.served_digest())
         click.echo(f"{len(files)} files, {len(written)} of them written")
     click.echo(f"open {place / 'index.html'}")

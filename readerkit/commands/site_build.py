@@ -30,6 +30,7 @@ from readerkit.render.html.environment import Templates
 from readerkit.render.html.notes import check_texts
 from readerkit.render.html.pages import Page, pages
 from readerkit.render.html.shelf import Origin, Sheet, Shelf, join_names, make_sheet
+from readerkit.status import Status
 from readerkit.upstreams.store import blob_id
 
 SERVED_ONLY = {"live.js", "quiz.js"}
@@ -85,7 +86,12 @@ def uncollected() -> Iterator[None]:
 
 
 def make_site(
-    library: Library, inputs: Inputs, workshop: Workshop, *, content_id: str = ""
+    library: Library,
+    inputs: Inputs,
+    workshop: Workshop,
+    *,
+    content_id: str = "",
+    status: Status | None = None,
 ) -> Files:
     """Return every file of a book's site; each note is checked, no page rendered yet.
 
@@ -95,10 +101,14 @@ def make_site(
     Raises:
         ContentError: a note, a mirror, a formula or a diagram that does not hold.
     """
+    show = status.show if status else _say_nothing
+    show("site: reading the book and its upstreams")
     sources = open_sources(library, workshop)
+    show("site: resolving notes and names")
     shelf = make_shelf(
         library, sources, workshop, content_id or inputs.content_digest()
     )
+    show("site: reading chapters and diagrams")
     check_texts(shelf.notes.values(), shelf.book)
     writing = read_writing(library, sources)
     workshop.shelf = shelf
@@ -108,7 +118,9 @@ def make_site(
     }
     files[search.FILE] = partial(search.search_index, shelf, writing)
     drawn = [each for d in writing.diagrams.values() for each in (d, d.spanish)]
-    for diagram in filter(None, drawn):
+    drawings = list(filter(None, drawn))
+    for done, diagram in enumerate(drawings):
+        show("site: drawing diagrams", done, len(drawings))
         for theme in ("light", "dark"):
             image = draw_diagram(library, diagram, theme)
             files[diagram_file(diagram.name, theme)] = partial(bytes, image)
@@ -118,6 +130,19 @@ def make_site(
     for path in inputs.records():
         files[addresses.record_file(path.stem)] = path.read_bytes
     return files
+
+
+def _say_nothing(doing: str, done: int = 0, of: int = 0) -> None:
+    """Serve whoever builds again and again: there is nobody who waits."""
+
+
+def rendered(files: Files, status: Status) -> dict[str, bytes]:
+    """Return every file of a site."""
+    made = {}
+    for done, (address, make) in enumerate(files.items()):
+        status.show("site: writing pages", done, len(files))
+        made[address] = make()
+    return made
 
 
 def _templates(inputs: Inputs, workshop: Workshop) -> Templates:

@@ -8,10 +8,11 @@ import gc
 import json
 import mimetypes
 import re
+import signal
 import socket
 import time
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ from readerkit.commands.site_inputs import Inputs
 from readerkit.errors import ReaderkitError
 from readerkit.private import make_folder
 from readerkit.render.html import addresses
+from readerkit.status import Status
 from readerkit.upstreams.store import write_atomically
 
 MAX_READ = 10_000
@@ -88,15 +90,17 @@ class Server:
         self.closing = False
         self.desk = QuizDesk(book)
 
-    def build(self) -> None:
-        """Make the site anew.
+    def build(self, status: Status | None = None) -> None:
+        """Make the site anew, and say how far it is to who waits for the first one.
 
         Raises:
             ReaderkitError: something in it that does not hold; the old site stays.
         """
         content = self.inputs.content_digest()  # before any of it is read
         library = open_library(self.book, quiet=True)
-        files = make_site(library, self.inputs, self.workshop, content_id=content)
+        files = make_site(
+            library, self.inputs, self.workshop, content_id=content, status=status
+        )
         for page in set(self.listeners.values()) & files.keys():
             files[page]()  # is asked for next: what is wrong in it is told there
         self.files = files
@@ -271,6 +275,21 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(config)
         self._ours = server
 
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take a closed terminal and ^\\ as ^C is taken: shut down, then end by it."""
+        ends = (signal.SIGHUP, signal.SIGQUIT)
+        heeded = [s for s in ends if signal.getsignal(s) is not signal.SIG_IGN]
+        before = {s: signal.signal(s, self.handle_exit) for s in heeded}
+        try:
+            with super().capture_signals():
+                yield
+        finally:
+            for signum, handler in before.items():
+                signal.signal(signum, handler)
+        for signum in {*heeded} & {*self._captured_signals}:
+            signal.raise_signal(signum)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._ours.closing = True
         await super().shutdown(sockets)
@@ -296,7 +315,9 @@ def serve(inputs: Inputs, book: Path | None, port: int) -> None:
         for folder in (inputs.mine, inputs.own_records):
             make_folder(folder)  # else nobody could watch them
         server = Server(inputs, book)
-        server.build()
+        status = Status()
+        server.build(status)
+        status.clear()
         # What parsing left stays for good: looking through it again costs 100 ms.
         gc.collect()
         gc.freeze()

@@ -122,8 +122,9 @@ def _scaling(one: DdpStep, many: DdpStep) -> str:
     speed_up = (many.sequences / many.step_s) / (one.sequences / one.step_s)
     share = many.all_reduce_s / many.step_s
     return (
-        f"{format_bytes(many.gradient_bytes)} of gradients: {speed_up:.2f}x the "
-        f"sequences a second, {share:.0%} of the step is all-reduce"
+        f"width {many.hidden_size} ({format_bytes(many.gradient_bytes)}): "
+        f"{speed_up:.2f}x the sequences a second, "
+        f"{share:.0%} of the step is all-reduce"
     )
 
 

@@ -11,13 +11,13 @@ import ast
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from readerkit.children import end_with_parent, python
 from readerkit.errors import SourceError
 from readerkit.git_names import TreePath, parse_path
 from readerkit.upstreams.archive import Member, sdist_members, wheel_members
@@ -94,7 +94,7 @@ def _parsed(path: str, archive: str) -> TreePath:
 
 
 def _download_wheel(package: Package, wheel: Wheel, folder: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
+    command = python("-m", "pip", "download", "--quiet", "--no-input")
     command += ["--disable-pip-version-check", "--progress-bar", "off", "--no-deps"]
     command += ["--only-binary", ":all:", "--implementation", "cp"]
     command += ["--python-version", wheel.python]
@@ -121,6 +121,7 @@ def _pip(command: list[str]) -> str:
             errors="replace",
             timeout=DOWNLOAD_SECONDS,
             check=False,
+            preexec_fn=end_with_parent,
         )
     except subprocess.TimeoutExpired:
         raise SourceError(f"pip did not end within {DOWNLOAD_SECONDS} s") from None
@@ -176,7 +177,7 @@ def _pip_options() -> dict[str, str]:
     """Return what pip is configured with of that which concerns an index."""
     names = ("index-url", "extra-index-url", "no-index", "cert", "client-cert", "proxy")
     options = dict.fromkeys(names, "")
-    for line in _pip([sys.executable, "-m", "pip", "config", "list"]).splitlines():
+    for line in _pip(python("-m", "pip", "config", "list")).splitlines():
         key, equals, value = line.partition("=")
         option = key.rpartition(".")[2]
         if equals and option in options:

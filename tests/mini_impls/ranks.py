@@ -17,7 +17,8 @@ import torch
 import torch.distributed as dist
 
 from mini_impls.failures import is_felt
-from mini_impls.launch import Rank, die_with_parent
+from mini_impls.launch import Rank
+from mini_impls.supervise import die_with_parent
 
 # One clean process imports torch once and every rank is forked from it: a quick start
 # without forking pytest, whose autograd threads would not survive it. Optimizers and

@@ -13,13 +13,13 @@ import torch
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing import PContext
 
-from mini_impls import launch, limits
-from mini_impls.launch import RankFailedError
+from mini_impls import launch, limits, supervise
+from mini_impls.failures import RankFailedError
 from mini_impls.traffic import CollectiveCounter
 
 ROOT = Path(__file__).parents[2]
 
-GONE_S = 30.0
+GONE_S = 60.0
 """What a process may take to end on a crowded machine, where no time is promised."""
 
 
@@ -45,7 +45,7 @@ def misbehave(rank, how, clock):
             os.kill(os.getpid(), signal.SIGKILL)
         if how == "exit":
             os._exit(0)
-        time.sleep(30)
+        time.sleep(120)
     dist.all_reduce(torch.ones(1), group=rank.group)
 
 
@@ -58,7 +58,7 @@ def misbehave(rank, how, clock):
         (
             "hang",
             r"(?s)rank 0 failed first: .*[Tt]imed out.*"
-            r"rank 1 is missing: it stands at .*in misbehave: time.sleep\(30\)",
+            r"rank 1 is missing: it stands at .*in misbehave: time.sleep\(120\)",
         ),
     ],
 )
@@ -66,20 +66,20 @@ def test_first_failed_rank_is_named_with_its_own_error(tmp_path, how, message):
     clock = tmp_path / "clock"
     with pytest.raises(RankFailedError, match=message):
         launch.run(misbehave, (how, clock), world_size=2, timeout_s=1.0)
-    assert time.monotonic() - float(clock.read_text()) < 10
+    assert time.monotonic() - float(clock.read_text()) < GONE_S
 
 
 def hang_in_a_group(rank):
     group = dist.new_group([0, 1])
     if rank.rank == 1:
-        time.sleep(30)
+        time.sleep(120)
     dist.all_reduce(torch.ones(1), group=group)
 
 
 def test_the_timeout_holds_in_groups_that_are_made_later():
     message = (
         r"(?s)rank 0 failed first: .*[Tt]imed out.*"
-        r"rank 1 is missing: it stands at .*in hang_in_a_group: time.sleep\(30\)"
+        r"rank 1 is missing: it stands at .*in hang_in_a_group: time.sleep\(120\)"
     )
     with pytest.raises(RankFailedError, match=message):
         launch.run(hang_in_a_group, world_size=2, timeout_s=1.0)
@@ -103,13 +103,13 @@ def leave_a_thread(rank, clock):
 
 
 def test_a_rank_that_returned_and_does_not_end_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(launch, "END_S", 1.0)
+    monkeypatch.setattr(supervise, "END_S", 1.0)
     clock = tmp_path / "clock"
     message = r"^rank 1 does not end: still there 3 s after all work was done$"
     with pytest.raises(RankFailedError, match=message):
         launch.run(leave_a_thread, (clock,), world_size=2, timeout_s=2.0)
     took = time.monotonic() - float(clock.with_suffix(".1").read_text())
-    assert 3 < took < 30
+    assert 3 < took < GONE_S
 
 
 def stand_still(rank, clock):
@@ -131,9 +131,13 @@ def test_a_rank_that_cannot_take_a_signal_does_not_hold_up_the_end(
         return poll(ranks, *args, **kwargs)
 
     monkeypatch.setattr(PContext, "wait", late)
-    with pytest.raises(RankFailedError, match=r"rank 0 failed first: .*[Tt]imed out"):
+    message = (
+        r"^rank 1 failed first: a signal stopped it\n"
+        r"rank 0 waited for it: .*[Tt]imed out"
+    )
+    with pytest.raises(RankFailedError, match=message):
         launch.run(stand_still, (clock,), world_size=2, timeout_s=1.0)
-    assert time.monotonic() - float(clock.read_text()) < 10
+    assert time.monotonic() - float(clock.read_text()) < GONE_S
 
 
 def wait_for_one_another(rank, own_words, slow, seconds):
@@ -182,7 +186,7 @@ def test_a_rank_that_came_too_late_is_shown_where_it_came_to():
 WAITING = """
 import os, torch
 import torch.distributed as dist
-from mini_impls import launch, limits
+from mini_impls import launch, limits, supervise
 def demo(rank, args):
     rank.say_each(f"pid {os.getpid()}")
     dist.recv(torch.ones(1), 1 - rank.rank, group=rank.group)
@@ -228,7 +232,7 @@ def test_a_killed_rank_is_named_though_its_neighbour_ended_before_the_launcher_l
 
 SCRIPT = """
 import os, signal, time
-from mini_impls import launch, limits
+from mini_impls import launch, limits, supervise
 def demo(rank, args):
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     rank.say_each(f"blocked {signal.SIGINT in blocked} pid {os.getpid()}")
@@ -261,7 +265,7 @@ def test_no_rank_outlives_its_launcher(tmp_path, signum, status):
 
 LATE = """
 import os, time
-from mini_impls import launch, limits
+from mini_impls import launch, limits, supervise
 if __name__ != "__main__":  # in a rank: the first one to come here is slow to start
     try:
         os.mkdir(os.environ["LATE"])

@@ -111,6 +111,7 @@ def test_whoever_is_asked_can_always_leave(act, code):
         terminal.read_until("go on without")
         terminal.stop()
         terminal.resume()
+        terminal.wait_until_asked()
         act(terminal)
         assert terminal.close() == code
 

@@ -55,6 +55,7 @@ def measure(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             ran = run_process(*arguments, timeout=200)
             assert ran.code == 0, ran.err
             assert f"35-lab-{lab}.json: check it with" in ran.out
+            (folder / "printed").write_text(ran.out)
 
         return made_once(tmp_path_factory, f"lab-{lab}", run)
 

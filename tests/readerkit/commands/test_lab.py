@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -11,8 +13,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from rich.console import Console
 
 from readerkit.commands.catalog import shipped
+from readerkit.labs.answers import answers
+from readerkit.labs.results import DdpResult, read_result
+from readerkit.render.lab_answers import print_answers, times
 from readerkit.yaml_tree import parse_yaml
 from tests.helpers import ROOT, run, run_process
 
@@ -51,6 +57,38 @@ def test_lab_01_draws_one_rank_against_two(measure):
     step = result["steps"][0]
     seconds = step["compute_s"] + step["all_reduce_s"] + step["update_s"]
     assert f"1 rank {step['sequences'] / seconds:,.0f}," in words
+
+
+def test_lab_01_says_what_it_measured_of_what_was_asked(measure):
+    folder = measure("01")
+    printed = (folder / "printed").read_text()
+    result = json.loads((folder / "35-lab-01.json").read_text())
+    small, *_, large = (row["median_s"] for row in result["all_reduce"])
+    assert re.search(
+        rf"16 MiB, times one of 256 B +65,536x +{re.escape(times(large / small))}\n",
+        printed,
+    )
+    for width in (64, 512):
+        one, two = (
+            row["sequences"]
+            / (row["compute_s"] + row["all_reduce_s"] + row["update_s"])
+            for row in result["steps"]
+            if row["hidden_size"] == width
+        )
+        assert re.search(
+            rf"at width {width}, times one rank's +2x +{re.escape(times(two / one))}\n",
+            printed,
+        )
+
+
+def test_guesses_stand_beside_what_was_measured(measure):
+    [result] = measure("01").glob("*.json")
+    found = answers(read_result(DdpResult, "01", result), [100, None, 2])
+    assert [answer.guess for answer in found] == [100, None, 2]
+    screen = Console(width=40, file=io.StringIO())
+    print_answers(found, screen)
+    words = screen.file.getvalue().split()
+    assert "100x" in words and "65,536x" in words
 
 
 def altered(

@@ -1,0 +1,95 @@
+"""What a command does now and how far it is: one line on stderr, on a terminal alone.
+
+A line that is drawn leaves the cursor at its start, so that whatever is printed next
+takes its place. On a terminal that cannot go back (TERM=dumb) it is a line of its own,
+for each thing that is done and now and then. In a pipe there is nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TextIO
+
+REDRAW_S = 0.1
+PLAIN_S = 10.0
+"""How often one thing is told of again, where every time is a line."""
+
+
+@dataclass(slots=True)
+class Status:
+    """The line of one process; several may take turns on one terminal."""
+
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+    _doing: str = ""
+    _text: str = ""
+    _drawn: float = 0.0
+
+    def show(self, doing: str, done: int = 0, of: int = 0) -> None:
+        """Say what is done, and how far it is where somebody counts."""
+        self._draw(doing, f"{doing} {done:,} of {of:,}" if of else doing)
+
+    def clear(self) -> None:
+        """Take the line away, before anything else is printed on the terminal."""
+        if not _is_plain() and self._is_watched():
+            self._write("\r\x1b[K")
+
+    @contextmanager
+    def waiting(self, doing: str) -> Iterator[None]:
+        """Say what is waited for, and for how long already; then take it away."""
+        over, begun = threading.Event(), time.monotonic()
+
+        def tell() -> None:
+            self._draw(doing, doing)
+            while not over.wait(1.0):
+                self._draw(doing, f"{doing}: {time.monotonic() - begun:.0f} s")
+
+        teller = threading.Thread(target=tell, daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            over.set()
+            teller.join()
+            self.clear()
+
+    def _draw(self, doing: str, text: str) -> None:
+        now, pause = time.monotonic(), PLAIN_S if _is_plain() else REDRAW_S
+        is_soon = doing == self._doing and now - self._drawn < pause
+        if is_soon or text == self._text:
+            return
+        self._doing, self._text, self._drawn = doing, text, now
+        if not self._is_watched():
+            return
+        if _is_plain():
+            self._write(f"{text}\n")
+        else:
+            self._write(f"\r\x1b[K\x1b[2m{text[: self._width()]}\x1b[0m\r")
+
+    def _is_watched(self) -> bool:
+        """Tell whether this is the foreground of a terminal: others keep quiet."""
+        if self.stream is None or self.stream.closed or not self.stream.isatty():
+            return False
+        with suppress(OSError):  # a terminal that is not ours has no foreground
+            return os.tcgetpgrp(self.stream.fileno()) == os.getpgrp()
+        return True
+
+    def _width(self) -> int:
+        with suppress(OSError):
+            return max(1, os.get_terminal_size(self.stream.fileno()).columns - 1)
+        return 79
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):  # the terminal was closed: nobody watches any more
+            self.stream.write(text)
+            self.stream.flush()
+
+
+def _is_plain() -> bool:
+    """Tell whether the terminal cannot go back on a line."""
+    return os.environ.get("TERM", "dumb") == "dumb"
