@@ -15,7 +15,7 @@ Leaves out:
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -239,19 +239,6 @@ def shard_batch(batch: Batch, *, rank: int, world_size: int) -> Batch:
 # --- 6. the run that every mini must equal ---
 
 
-Show = Callable[[str, int, int], None]
-"""What is told how far something is: what is done, the count so far, and of all."""
-
-ALONE = "one process alone, step"
-
-
-def counted(batches: Sequence[Batch], doing: str, show: Show) -> Iterator[Batch]:
-    """Yield the batches, and tell before each how many are done."""
-    for done, batch in enumerate(batches):
-        show(doing, done, len(batches))
-        yield batch
-
-
 def train_one_process(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
@@ -296,18 +283,11 @@ class Reference:
 
 
 def reference_run(
-    config: GPTConfig,
-    *,
-    steps: int,
-    batch_size: int,
-    chunks: int,
-    lr: float = 3e-3,
-    show: Show = lambda doing, done, of: None,
+    config: GPTConfig, *, steps: int, batch_size: int, chunks: int, lr: float = 3e-3
 ) -> Reference:
     """Train `build_model(config)` alone with AdamW on `steps` batches."""
     batches = [make_batch(config, step=i, batch_size=batch_size) for i in range(steps)]
     model = build_model(config)
     optimizer = torch.optim.AdamW(model.parameters(), lr)
-    told = counted(batches, ALONE, show)
-    losses = train_one_process(model, optimizer, told, chunks=chunks)
+    losses = train_one_process(model, optimizer, batches, chunks=chunks)
     return Reference(batches, losses, model)

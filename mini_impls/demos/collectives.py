@@ -10,11 +10,11 @@ from torch import Tensor
 from mini_impls import collectives, collectives_log, launch
 from mini_impls.collectives import ReduceOp, ring_all_reduce
 from mini_impls.collectives_log import cost
+from mini_impls.demos.training import train_alone
 from mini_impls.model import (
     GPTConfig,
     build_model,
     compute_loss,
-    reference_run,
     shard_batch,
 )
 from mini_impls.traffic import CollectiveCounter
@@ -153,12 +153,12 @@ def train(rank: launch.Rank, steps: int) -> None:
     """Average gradients by the ring, parameter by parameter."""
     group, world_size = rank.group, rank.world_size
     config = GPTConfig()
-    reference = reference_run(
+    reference = train_alone(
+        rank,
         config,
         steps=steps,
         batch_size=4 * world_size,
         chunks=world_size,
-        show=rank.show,
     )
     model = build_model(config).to(rank.device)
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)

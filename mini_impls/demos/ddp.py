@@ -6,19 +6,19 @@ import torch
 
 from mini_impls import launch
 from mini_impls.ddp import DistributedDataParallel
-from mini_impls.demos.training import train_beside
-from mini_impls.model import GPTConfig, build_model, reference_run
+from mini_impls.demos.training import train_alone, train_beside
+from mini_impls.model import GPTConfig, build_model
 
 
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train beside the one-process run and show the buckets and what was sent."""
     config = GPTConfig()
-    reference = reference_run(
+    reference = train_alone(
+        rank,
         config,
         steps=args.steps,
         batch_size=8 * args.world,
         chunks=args.world,
-        show=rank.show,
     )
     model = DistributedDataParallel(
         build_model(config, seed=rank.rank).to(rank.device),  # rank 0's will be kept

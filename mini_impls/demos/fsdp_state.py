@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from mini_impls import launch
+from mini_impls.demos.training import train_alone
 from mini_impls.fsdp_state import (
     Shard,
     clip_grad_norm_,
@@ -24,7 +25,6 @@ from mini_impls.model import (
     GPTConfig,
     build_model,
     compute_loss,
-    reference_run,
     shard_batch,
 )
 
@@ -84,12 +84,12 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
 def train(rank: launch.Rank, args: argparse.Namespace, directory: Path) -> None:
     """Train in two halves, with nothing but `directory` between them."""
     config, group = GPTConfig(), rank.group
-    reference = reference_run(
+    reference = train_alone(
+        rank,
         config,
         steps=args.steps,
         batch_size=8 * args.world,
         chunks=args.world,
-        show=rank.show,
     )
     model = build_model(config).to(rank.device)
     half = args.steps // 2

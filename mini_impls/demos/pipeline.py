@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from mini_impls import launch, model
+from mini_impls.demos.training import ALONE, counted
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.pipeline import (
@@ -63,11 +64,11 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
         f"one step: {'; '.join(traffic)}; at most {executor.peak_in_flight} "
         f"activations held (schedule: {get_peak_in_flight(orders[rank.rank])})"
     )
-    told = model.counted(batches[1:], "step", rank.show)
+    told = counted(rank, batches[1:])
     losses += train(executor, plan, optimizer, told, args.microbatches)
 
     optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-3)
-    told = model.counted(batches, model.ALONE, rank.show)
+    told = counted(rank, batches, ALONE)
     expected = model.train_one_process(
         reference, optimizer, told, chunks=args.microbatches
     )

@@ -5,6 +5,7 @@ import argparse
 import torch
 
 from mini_impls import launch, model
+from mini_impls.demos.training import ALONE, counted
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.tensor_parallel import check_sizes, get_traffic, tensor_parallel, train
@@ -37,12 +38,12 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
             f"one step: {sent.counts()[op]} {op}, {payload_bytes:,} bytes "
             f"(formula {formula.get(op, 0):,})"
         )
-    told = model.counted(batches[1:], "step", rank.show)
+    told = counted(rank, batches[1:])
     losses += train(gpt, optimizer, told, rank.group)
     rank.say("loss: " + " ".join(f"{loss:.4f}" for loss in losses))
 
     optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-3)
-    told = model.counted(batches, model.ALONE, rank.show)
+    told = counted(rank, batches, ALONE)
     expected = model.train_one_process(reference, optimizer, told)
     tensor_parallel(reference, rank.group)  # cut what one process made the same way
     pairs = zip(gpt.parameters(), reference.parameters(), strict=True)

@@ -1,12 +1,46 @@
 """Training beside one process, as the demos of sharded data parallelism share it."""
 
+from collections.abc import Iterator, Sequence
+
 import torch
 import torch.distributed as dist
 from torch import nn
 
 from mini_impls.launch import Rank
-from mini_impls.model import Reference, compute_loss, shard_batch
+from mini_impls.model import (
+    Batch,
+    GPTConfig,
+    Reference,
+    build_model,
+    compute_loss,
+    make_batch,
+    shard_batch,
+    train_one_process,
+)
 from mini_impls.traffic import CollectiveCounter
+
+ALONE = "one process alone, step"
+
+
+def counted(
+    rank: Rank, batches: Sequence[Batch], doing: str = "step"
+) -> Iterator[Batch]:
+    """Yield the batches, and tell a person who waits how many are done."""
+    for done, batch in enumerate(batches):
+        rank.show(doing, done, len(batches))
+        yield batch
+
+
+def train_alone(
+    rank: Rank, config: GPTConfig, *, steps: int, batch_size: int, chunks: int
+) -> Reference:
+    """Return the run of one process, as `reference_run` does, each step told."""
+    batches = [make_batch(config, step=i, batch_size=batch_size) for i in range(steps)]
+    model = build_model(config)
+    optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
+    told = counted(rank, batches, ALONE)
+    losses = train_one_process(model, optimizer, told, chunks=chunks)
+    return Reference(batches, losses, model)
 
 
 def train_beside(

@@ -6,12 +6,11 @@ import torch
 import torch.distributed as dist
 
 from mini_impls import launch
+from mini_impls.demos.training import counted, train_alone
 from mini_impls.model import (
     GPTConfig,
     build_model,
     compute_loss,
-    counted,
-    reference_run,
     shard_batch,
 )
 from mini_impls.traffic import CollectiveCounter
@@ -21,12 +20,12 @@ from mini_impls.zero import ZeroStage1, ZeroStage2, ZeroStage3
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train with every stage; show what is held, what was sent and that all agree."""
     config = GPTConfig()
-    reference = reference_run(
+    reference = train_alone(
+        rank,
         config,
         steps=args.steps,
         batch_size=4 * args.world,
         chunks=args.world,
-        show=rank.show,
     )
     for name in ("1 with all_reduce", "1 with reduce", "2", "3"):
         model = build_model(config).to(rank.device)
@@ -45,7 +44,7 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
             case _:
                 optimizer = ZeroStage1(params, adamw, rank.group, lr=3e-3)
         losses = []
-        for batch in counted(reference.batches, f"stage {name}, step", rank.show):
+        for batch in counted(rank, reference.batches, f"stage {name}, step"):
             tokens, labels = shard_batch(batch, rank=rank.rank, world_size=args.world)
             with CollectiveCounter() as sent:
                 optimizer.zero_grad()

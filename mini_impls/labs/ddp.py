@@ -31,7 +31,6 @@ def train(rank: Rank) -> dict[str, Any]:
         steps=STEPS,
         batch_size=BATCH_PER_RANK * rank.world_size,
         chunks=rank.world_size,
-        show=rank.show,
     )
     gpt = model.build_model(GPTConfig(), seed=rank.rank).to(rank.device)
     wrapped = ddp.DistributedDataParallel(gpt, rank.group, bucket_cap_mb=0.1)
