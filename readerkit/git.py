@@ -85,8 +85,11 @@ def _own_environment() -> Iterator[None]:
 
 
 with _own_environment():  # the import itself runs git, or whatever a variable names
-    from git import Git
-    from git.exc import GitCommandNotFound
+    try:
+        from git import Git
+        from git.exc import GitCommandNotFound
+    except ImportError as error:  # a git that fails, or tells no version
+        raise SourceError(f"git cannot be used: {error}") from None
 
 
 def _git(

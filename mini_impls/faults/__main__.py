@@ -6,6 +6,8 @@ What runs comes with torch, which takes seconds to import: not before the questi
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import sys
 
 import click
@@ -111,13 +113,22 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if args.fault is not None:
             break_mini(find(FAULTS, args.mini, args.fault), args)
+            sys.stdout.flush()
             return 0
         faults = [fault for fault in FAULTS if args.mini in (None, fault.mini)]
         if not faults:
             find(FAULTS, args.mini, "")
-        print(faults_to_json(faults) if args.json else list_faults(faults))
+        print(faults_to_json(faults) if args.json else list_faults(faults), flush=True)
     except (ValueError, ReaderkitError) as error:
         print(f"{args.prog}: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EPIPE):
+            raise
+        text = f"{args.prog}: cannot write the output: {error.strerror}"
+        print(text, file=sys.stderr)
+        # What is left in the buffer would fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except click.Abort:  # the end of input
         click.echo(f"\n{args.prog}: interrupted", err=True)

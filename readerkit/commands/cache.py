@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from readerkit.commands.completing import names
 from readerkit.commands.options import book_option, json_option
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="The fetched source: where, how large, verify, remove.")
-@click.argument("upstreams", metavar="[UPSTREAM]...", nargs=-1)
+@click.argument(
+    "upstreams", metavar="[UPSTREAM]...", nargs=-1, shell_complete=names("upstreams")
+)
 @click.option("--verify", is_flag=True, help="Hold every cached byte against the lock.")
 @click.option(
     "--remove", is_flag=True, help="Remove them from the cache; all, if none."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -53,8 +54,29 @@ def _tighten_once(folder: Path) -> None:
             tighten(folder)
 
 
+def irregular(path: Path) -> str:
+    """Return what a path is if it is no regular file, else nothing.
+
+    What is none is never opened: reading from a pipe waits until somebody writes to it.
+
+    Raises:
+        OSError: nothing is there, or nothing that may be looked at.
+    """
+    mode = path.stat().st_mode
+    if stat.S_ISREG(mode):
+        return ""
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe"}
+    return kinds.get(stat.S_IFMT(mode), "a device or socket")
+
+
 def read_at_most(path: Path, limit: int = MAX_BYTES) -> bytes:
-    """Return a file of a book; of one too large to be any, a little more than that."""
+    """Return a file of a book; of one too large to be any, a little more than that.
+
+    Raises:
+        OSError: no such file, or no regular one.
+    """
+    if kind := irregular(path):
+        raise OSError(errno.EINVAL, f"got {kind}, expected a regular file")
     with path.open("rb") as file:
         return file.read(limit + 1)
 

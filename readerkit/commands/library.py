@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from readerkit.commands.folders import (
     PACKAGE,
     cache_folder,
     data_folder,
+    irregular,
     is_own,
     read_at_most,
     shipped_book,
@@ -251,14 +251,10 @@ def _yaml_and_locks(folder: Path) -> list[Path]:
 def _read_file(path: Path) -> tuple[bytes, str]:
     """Return the bytes of a file, and why it cannot be read, if it cannot."""
     try:
-        mode = path.stat().st_mode
-        if stat.S_ISREG(mode):
-            return read_at_most(path), ""
+        kind = irregular(path)
+        return (b"", kind) if kind else (read_at_most(path), "")
     except OSError as error:
         return b"", f"{error.strerror}"
-    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe"}
-    # Never opened: reading from a pipe waits until somebody writes to it.
-    return b"", kinds.get(stat.S_IFMT(mode), "a device or socket")
 
 
 def save_lock(library: Library, upstream: str, lock: Lock) -> list[Path]:

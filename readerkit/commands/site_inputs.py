@@ -9,7 +9,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from readerkit.commands.folders import PACKAGE, cache_folder, data_folder, shipped_book
+from readerkit.commands.folders import (
+    PACKAGE,
+    cache_folder,
+    data_folder,
+    irregular,
+    shipped_book,
+)
 from readerkit.errors import ReaderkitError
 
 STATE = ".readerkit"
@@ -103,9 +109,16 @@ def _digest(paths: Iterable[Path]) -> str:
     total = hashlib.sha256()
     for path in paths:
         try:
-            data = path.read_bytes()
-        except OSError:  # a folder; a file that went away meanwhile
+            kind = irregular(path)
+            data = b"" if kind else path.read_bytes()
+        except OSError:  # a file that went away meanwhile
             continue
+        if kind == "a folder":
+            continue
+        if kind:
+            raise ReaderkitError(
+                f"{path}: cannot be read: got {kind}, expected a regular file"
+            )
         total.update(f"{path}\0{len(data)}\0".encode("utf-8", "surrogateescape"))
         total.update(data)
     return total.hexdigest()

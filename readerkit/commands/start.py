@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import click
 
 from readerkit.commands.options import book_option
 from readerkit.commands.paging import LESS, show_paged
+from readerkit.commands.printing import tell
 from readerkit.typed import typed
 
 FIRST_STOP = "tp-row-forward"
@@ -33,7 +35,7 @@ With torch installed:
   readerkit compare tp --upstream megatron    it beside the real one, event by event
   readerkit break tensor_parallel g-missing   it without this collective
 """
-_DECIDE = "Which collective closes the layer? Decide; Enter shows the note."
+_DECIDE = "Which collective closes the layer? Decide; Enter shows the note, q leaves."
 # What was read stays on the screen, and the last line says how to go on. After -P,
 # less takes an s for the kind of prompt: the short one.
 _PROMPT = r"-Psspace\: go on   q\: leave$"
@@ -52,6 +54,7 @@ def start(book: Path | None) -> None:
     from readerkit.commands.library import open_library
     from readerkit.commands.shown_note import note_above, note_page
     from readerkit.errors import ReaderkitError
+    from readerkit.render.fold import fold
 
     library = open_library(book)
     annotation = library.book.annotations.get(FIRST_STOP)
@@ -65,9 +68,12 @@ def start(book: Path | None) -> None:
     above = f"{_INTRODUCTION}\n{note_above(note, sources)}"
     below = f"{note_page(library, note, sources, below=True)}\n{_AFTER}"
     if sys.stdin.isatty() and sys.stdout.isatty():
-        click.echo(above)
+        tell(above)
         # The site folds the answer away too: decided first, it is remembered.
-        click.prompt(_DECIDE, default="", show_default=False, prompt_suffix="")
-        show_paged(f"\n{below}", less=f"{LESS}{_PROMPT}")
+        columns = shutil.get_terminal_size().columns
+        asked = fold(_DECIDE, columns)
+        said = click.prompt(asked, default="", show_default=False, prompt_suffix=" ")
+        if said.strip().lower() not in ("q", "quit"):
+            show_paged(f"\n{fold(below, columns)}", less=f"{LESS}{_PROMPT}")
     else:
         click.echo(f"{above}\n{below}", nl=False)

@@ -319,6 +319,36 @@ def test_pipe_among_the_notes_is_not_waited_for(where, name, desk, overlay):
     assert f"{name}:1:1: cannot be read: got a named pipe, expected" in done.err
 
 
+@pytest.mark.parametrize("file", ["annotations/concepts.yaml", "site/pages/x.md"])
+def test_pipe_in_a_book_is_not_waited_for_by_its_site(file, desk, tmp_path):
+    pipe = desk.book.root / file
+    pipe.parent.mkdir(parents=True, exist_ok=True)
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    command = ("site", "build", "--output", str(tmp_path / "out"))
+    done = run_process(*command, "--book", str(desk.book.root), timeout=60)
+    assert done.code == 1
+    assert f"{file}: cannot be read: got a named pipe, expected" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("script", ["exit 0", "echo git version", "exit 128"])
+def test_what_only_calls_itself_git_is_no_source(script, desk, tmp_path):
+    stub = tmp_path / "bin" / "git"
+    stub.parent.mkdir()
+    stub.write_text(f"#!/bin/sh\n{script}\n")
+    stub.chmod(0o755)
+    environment = {
+        "PATH": f"{stub.parent}:{os.environ['PATH']}",
+        "READERKIT_CACHE": str(tmp_path / "empty"),
+    }
+    command = ("fetch", "sample", "--source", "git", "--book", str(desk.book.root))
+    done = run_process(*command, environment=environment, timeout=60)
+    assert done.code == 1
+    assert "git cannot be used: " in done.err
+    assert "Traceback" not in done.err
+
+
 def test_editor_files_are_no_notes(desk, overlay):
     (desk.book.root / "annotations" / "sample" / ".#x.yaml").symlink_to("me@host.1")
     assert desk.run("annotate").err == ""

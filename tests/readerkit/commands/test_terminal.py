@@ -151,21 +151,21 @@ QUICK: tuple[Callable[[Path], Case], ...] = (
 )
 
 
-def working(*arguments: str) -> Case:
-    return Case(arguments, "\n", "\x03", 130, asks=False, environment=REAL)
+def working(*arguments: str, ready: str) -> Case:
+    return Case(arguments, ready, "\x03", 130, asks=False, environment=REAL)
 
 
 def run(folder: Path) -> Case:
-    return working("run", "ddp", "--steps", "100000")
+    return working("run", "ddp", "--steps", "100000", ready="step 1")
 
 
 def compare(folder: Path) -> Case:
-    return working("compare", "ddp", "--steps", "100000")
+    return working("compare", "ddp", "--steps", "100000", ready="step 1")
 
 
 def lab(folder: Path) -> Case:
     options = ("--rounds", "100000", "--folder", str(folder))
-    return working("lab", "01", "--run", *options)
+    return working("lab", "01", "--run", *options, ready="all-reduces")
 
 
 def fetch(folder: Path) -> Case:
