@@ -13,7 +13,9 @@ NO_MINI = {
     "failures",
     "launch",
     "limits",
+    "machine",
     "model",
+    "supervise",
     "traffic",
     "weights",
 }
