@@ -56,7 +56,7 @@ def test_question_comes_before_the_answer(tmp_path, capsys):
 def test_a_terminal_hides_the_answer_until_it_is_asked_for(real_cache):
     environment = {"PAGER": "cat"}
     with Terminal(*READERKIT, "start", environment=environment) as reader:
-        before = reader.read_until("Enter shows the note.")
+        before = reader.read_until("Enter shows the note, q leaves.")
         assert re.search(r"\d+ +.*elif.* self\.sequence_parallel", plain(before))
         for told in ("Decided", "Where to go", "reduce-scatter followed"):
             assert told not in before
@@ -68,7 +68,7 @@ def test_a_terminal_hides_the_answer_until_it_is_asked_for(real_cache):
 
 def test_leaving_at_the_question_shows_nothing_more(real_cache):
     with Terminal(*READERKIT, "start") as reader:
-        reader.read_until("Enter shows the note.")
+        reader.read_until("Enter shows the note, q leaves.")
         reader.type("\x04")  # ^D: there will be no answer
         assert reader.close() == 130
     assert "Decided" not in reader.shown
@@ -77,10 +77,10 @@ def test_leaving_at_the_question_shows_nothing_more(real_cache):
 def test_what_follows_is_shown_a_screen_at_a_time(real_cache):
     environment = {"PAGER": "head -10"}
     with Terminal(*READERKIT, "start", environment=environment) as reader:
-        reader.read_until("Enter shows the note.")
+        reader.read_until("Enter shows the note, q leaves.")
         reader.type("\r")
         assert reader.close() == 0
-    after = plain(reader.shown).partition("Enter shows the note.")[2]
+    after = plain(reader.shown).partition("Enter shows the note, q leaves.")[2]
     assert "Decided" in after and "Where to go" not in after
 
 
@@ -88,7 +88,7 @@ def test_what_follows_is_shown_a_screen_at_a_time(real_cache):
 def test_less_says_how_to_go_on_and_how_to_leave(real_cache):
     environment = {"PAGER": "less", "LESS": None}
     with Terminal(*READERKIT, "start", environment=environment) as reader:
-        reader.read_until("Enter shows the note.")
+        reader.read_until("Enter shows the note, q leaves.")
         reader.type("\r")
         for key in (" ", " ", "q"):
             shown = re.sub(r"\x1b\[[0-9;?]*\w", "", reader.read_until("q: leave"))
