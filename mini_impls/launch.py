@@ -42,7 +42,7 @@ from mini_impls.failures import RankFailedError
 from mini_impls.limits import Options, check_timeout
 from mini_impls.machine import INSIST, check_room
 from mini_impls.supervise import TYPED, die_with_parent, end_once, wait
-from readerkit.status import Status
+from readerkit.system.status import Status
 
 GRACE_S = 1.0
 """How long a failed rank lingers, so that neighbours can say where they stand."""

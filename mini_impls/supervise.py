@@ -21,7 +21,7 @@ from torch.distributed.elastic.multiprocessing import PContext, SignalException
 
 from mini_impls import failures
 from mini_impls.failures import RankFailedError
-from readerkit.status import Status
+from readerkit.system.status import Status
 
 PR_SET_PDEATHSIG = 1
 """Linux prctl: the signal that the kernel sends when the parent dies."""

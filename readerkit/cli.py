@@ -16,8 +16,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from readerkit import __version__
-from readerkit.commands.groups import NamingGroup
 from readerkit.errors import ReaderkitError
+from readerkit.terminal.group import NamingGroup
 
 # A command is imported when it is run: all of them take longer than most of them work.
 # Its module, which has it under the module's own name, and what --help says of it.
@@ -194,7 +194,7 @@ def _prepare_streams() -> None:
 
 def _nearest(error: UnicodeError) -> tuple[str, int]:
     """Answer a codec that cannot write some letters."""
-    from readerkit.render.visible import in_ascii
+    from readerkit.render.terminal_safe import in_ascii
 
     assert isinstance(error, UnicodeEncodeError)  # of a stream that is written
     return in_ascii(error.object[error.start : error.end]), error.end
@@ -226,6 +226,6 @@ def _stands_somewhere() -> bool:
 
 def _complain(message: str) -> None:
     """Say what is wrong, with nothing in it that a terminal would obey."""
-    from readerkit.render.visible import visible
+    from readerkit.render.terminal_safe import visible
 
     click.echo(f"readerkit: {visible(message)}", err=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from readerkit.commands.folders import cache_folder
+from readerkit.app.folders import cache_folder
 
 # Where ``make test`` put the real upstreams before pytest started.
 REAL_CACHE = cache_folder()

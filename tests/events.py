@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from readerkit.records import Event
+from readerkit.evidence.record import Event
 
 PLAIN = Event(
     phase="backward",

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from mini_impls.compare.known import comparisons
 from mini_impls.compare.run import compare
-from readerkit.commands.evidence import find_stale
-from readerkit.commands.library import Library, open_library
+from readerkit.app.library import Library, open_library
+from readerkit.app.records import find_stale
 from readerkit.errors import ReaderkitError
-from readerkit.records import Record
+from readerkit.evidence.record import Record
 from readerkit.upstreams.store import write_atomically
 
 FOLDER = Path(__file__).resolve().parent.parent / "annotations" / "records"

@@ -24,7 +24,7 @@ import tree_sitter
 from readerkit.anchors import Anchor, SourceFile, resolve
 from readerkit.anchors.pattern import compile_pattern
 from readerkit.anchors.source import PYTHON
-from readerkit.commands.library import open_library
+from readerkit.app.library import open_library
 from readerkit.errors import AnchorError
 
 ROUNDS = 15

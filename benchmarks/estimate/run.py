@@ -7,7 +7,7 @@ import platform
 import sys
 import time
 
-from readerkit.commands.catalog import find_cluster, find_model
+from readerkit.app.catalog import find_cluster, find_model
 from readerkit.estimate.plan import plan
 from readerkit.estimate.plan_search import Question
 from readerkit.estimate.shape import Shape

@@ -29,7 +29,7 @@ from mini_impls.compare.known import comparisons, find
 from mini_impls.compare.sides import Comparison, DataParallelSide, Side, ignore_phase
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig, build_model, make_batch
-from readerkit.commands.library import open_library
+from readerkit.app.library import open_library
 
 CONFIG = GPTConfig(
     max_sequence_length=128,

@@ -27,10 +27,10 @@ from pygments import highlight as pygments_highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from readerkit.commands import site_build
-from readerkit.commands.library import Library, open_library
-from readerkit.commands.site_build import Workshop, make_site, uncollected
-from readerkit.commands.site_inputs import Inputs, find_inputs
+from readerkit.app.library import Library, open_library
+from readerkit.site import build as site_build
+from readerkit.site.build import Workshop, make_site, uncollected
+from readerkit.site.inputs import Inputs, find_inputs
 
 ROUNDS = 3
 PYTHON = tree_sitter.Language(tree_sitter_python.language())

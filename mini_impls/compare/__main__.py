@@ -14,11 +14,11 @@ from mini_impls.failures import RankFailedError
 from mini_impls.launch import complain, is_under_torchrun, program
 from mini_impls.limits import Options
 from mini_impls.machine import INSIST, check_room
-from readerkit.commands.evidence import records_folder
-from readerkit.commands.folders import is_own
-from readerkit.commands.library import open_library
+from readerkit.app.folders import is_own
+from readerkit.app.library import open_library
+from readerkit.app.records import records_folder
 from readerkit.errors import ReaderkitError
-from readerkit.status import Status
+from readerkit.system.status import Status
 from readerkit.upstreams.store import write_atomically
 
 

@@ -25,7 +25,7 @@ from mini_impls.fsdp_param import FSDPParam
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, GPTConfig, build_model
 from readerkit.content.vocabulary import Category, SideName
-from readerkit.records import Limit
+from readerkit.evidence.record import Limit
 
 
 class ShardedSide(DataParallelSide, ABC):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mini_impls.compare.tables import Known
 from readerkit.content.vocabulary import DifferenceKind
-from readerkit.records import Event, Outcome, RankEvents, Verdict
+from readerkit.evidence.record import Event, Outcome, RankEvents, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Each is imported when it is asked for: an upstream can take a second to import.
 from importlib import import_module
 
 from mini_impls.compare.sides import Comparison
-from readerkit.choosing import choose
+from readerkit.wording.meant_name import choose
 
 UPSTREAMS = {"fsdp1": "fsdp1", "fsdp2": "fully_shard"}
 """What people call an upstream."""

@@ -6,7 +6,7 @@ from mini_impls.compare.sides import Comparison
 from mini_impls.compare.tables import sides_of
 from mini_impls.compare.watch import RankResult
 from mini_impls.model import build_model
-from readerkit.records import Limit
+from readerkit.evidence.record import Limit
 
 ALWAYS = (
     Limit(

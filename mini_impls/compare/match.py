@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 
 from readerkit.content.mirrors import Difference
 from readerkit.content.vocabulary import DifferenceKind, SideName
-from readerkit.records import Event, Match
+from readerkit.evidence.record import Event, Match
 
 
 @dataclass

@@ -6,7 +6,7 @@ from mini_impls.compare.judge import explained_by_events, line
 from mini_impls.compare.match import excuses
 from mini_impls.compare.tables import Known
 from readerkit.content.vocabulary import Phase
-from readerkit.records import Event, RankEvents, Verdict
+from readerkit.evidence.record import Event, RankEvents, Verdict
 
 PHASES: tuple[Phase, ...] = ("forward", "backward", "optimizer", "checkpoint")
 

@@ -33,7 +33,7 @@ from mini_impls.launch import Rank
 from mini_impls.model import Batch, GPTConfig, build_model, shard_batch
 from mini_impls.schedules import Step, Transfer
 from readerkit.content.vocabulary import Category, SideName
-from readerkit.records import Limit
+from readerkit.evidence.record import Limit
 
 Shape = tuple[int, int, int]
 """Of what a stage hands on: sequences, tokens, width."""

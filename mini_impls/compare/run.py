@@ -32,10 +32,10 @@ from mini_impls.compare.watch import (
 )
 from mini_impls.limits import check_timeout
 from mini_impls.model import build_model, make_batch, train_one_process
-from readerkit.commands.library import Library
+from readerkit.app.library import Library
 from readerkit.content.vocabulary import SideName
-from readerkit.git_names import BlobId, TreePath, parse_path
-from readerkit.records import Lit, RankEvents, Record, lines_to_text
+from readerkit.evidence.record import Lit, RankEvents, Record, lines_to_text
+from readerkit.model.git_names import BlobId, TreePath, parse_path
 
 
 def check(comparison: Comparison, world_size: int, steps: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from readerkit.records import Shim
+from readerkit.evidence.record import Shim
 
 CPU = torch.device("cpu")
 

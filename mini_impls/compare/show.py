@@ -7,8 +7,8 @@ from math import isfinite
 from statistics import median
 
 from mini_impls.compare.show_events import LEGEND, MARKS, events, fitted
-from readerkit.records import Pipeline, Record, Verdict, line_numbers
-from readerkit.tally import Tally, say_tally
+from readerkit.evidence.record import Pipeline, Record, Verdict, line_numbers
+from readerkit.evidence.tally import Tally, say_tally
 
 WORDS = {"agree": "agree", "explained": "differ for a known reason", "differ": "differ"}
 LIMITS = {

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from readerkit.records import Event, RankEvents, Site
+from readerkit.evidence.record import Event, RankEvents, Site
 
 MARKS = {
     **{"agree": "=", "explained": "~", "differ": "!"},

@@ -20,7 +20,7 @@ from mini_impls.model import (
     shard_batch,
 )
 from readerkit.content.vocabulary import Category, Phase, SideName
-from readerkit.records import Bar, Limit
+from readerkit.evidence.record import Bar, Limit
 
 Held = Mapping[Category, list[Tensor]]
 

@@ -3,8 +3,8 @@
 from types import FrameType
 
 from mini_impls.compare.places import AROUND, Places
-from readerkit.git_names import parse_path
-from readerkit.records import Site
+from readerkit.evidence.record import Site
+from readerkit.model.git_names import parse_path
 
 DISPATCHER = (
     "torch/_ops.py",

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mini_impls.compare.sides import SetPhase, ignore_phase
 from readerkit.content.vocabulary import SideName
-from readerkit.records import Bar
+from readerkit.evidence.record import Bar
 
 
 class StepLog:

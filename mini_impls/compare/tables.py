@@ -12,7 +12,15 @@ from mini_impls.compare.wire import INSIDE, gloo_bytes, ring_bytes
 from mini_impls.schedules import Step, get_bubble, get_timeline
 from readerkit.content.mirrors import Difference
 from readerkit.content.vocabulary import Category, SideName
-from readerkit.records import Held, Peak, Pipeline, RankEvents, Times, Total, Wire
+from readerkit.evidence.record import (
+    Held,
+    Peak,
+    Pipeline,
+    RankEvents,
+    Times,
+    Total,
+    Wire,
+)
 
 Known = Sequence[tuple[str, Difference]]
 """How the two sides may differ, each with the mirror that says so."""

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mini_impls.compare.ops import OPS, PRODUCTS
 from mini_impls.compare.stacks import Stacks
 from readerkit.content.vocabulary import Phase
-from readerkit.records import Event, Site
+from readerkit.evidence.record import Event, Site
 
 Work: Any = dist.Work
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mini_impls.compare.places import MINIS_ROOT, TORCH_ROOT
-from readerkit.commands.library import Library, note_progress
+from readerkit.app.library import Library, note_progress
 from readerkit.errors import SourceError
-from readerkit.git_names import BlobId, CommitId, TreePath
+from readerkit.model.git_names import BlobId, CommitId, TreePath
 from readerkit.upstreams import Lock
 from readerkit.upstreams.fetch import fetch, missing_files
 from readerkit.upstreams.store import blob_id

@@ -11,7 +11,15 @@ from mini_impls.compare.tables import Known, Tables, sides_of
 from mini_impls.compare.watch import SIDES, RankResult, largest
 from mini_impls.compare.wire import HEADER_BYTES
 from readerkit.content.vocabulary import SideName
-from readerkit.records import Event, Held, Pipeline, RankEvents, Total, Verdict, Wire
+from readerkit.evidence.record import (
+    Event,
+    Held,
+    Pipeline,
+    RankEvents,
+    Total,
+    Verdict,
+    Wire,
+)
 
 
 def verdicts(

@@ -39,7 +39,7 @@ from mini_impls.compare.trace import CollectiveTrace
 from mini_impls.launch import Rank
 from mini_impls.model import Batch, make_batch
 from readerkit.content.vocabulary import Phase, SideName
-from readerkit.records import Bar, Event, Site
+from readerkit.evidence.record import Bar, Event, Site
 
 WARM_UP_STEPS = 3
 """Torch's DDP builds its buckets anew after the first step, optimizers their state."""

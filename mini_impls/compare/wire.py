@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from readerkit.records import Event
+from readerkit.evidence.record import Event
 
 HEADER_BYTES = 1024
 """What gloo may add to one call for each other rank: 48 bytes a message."""

@@ -24,7 +24,7 @@ from mini_impls.faults.show import (
 )
 from mini_impls.faults.symptoms import shown
 from mini_impls.limits import Options, check_timeout
-from readerkit.commands.library import note_progress, open_library
+from readerkit.app.library import note_progress, open_library
 from readerkit.errors import ReaderkitError
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import mini_impls
 from readerkit.anchors import Anchor, SourceFile, Span, resolve
-from readerkit.choosing import choose
+from readerkit.wording.meant_name import choose
 
 MINIS_ROOT = Path(mini_impls.__file__).resolve().parent.parent
 

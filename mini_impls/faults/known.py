@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mini_impls.faults.fault import Choice, Fault, Guard
 from readerkit.anchors import Anchor
-from readerkit.git_names import parse_path
+from readerkit.model.git_names import parse_path
 
 # --- upstream lines that several faults point at ---
 

@@ -16,8 +16,8 @@ from mini_impls.failures import RankFailedError
 from mini_impls.faults.fault import Fault, Guard, Mutant
 from mini_impls.faults.symptoms import Outcome, refutation, show_number
 from readerkit.anchors import SourceFile, Span
-from readerkit.book import MINIS
-from readerkit.commands.library import Library
+from readerkit.app.library import Library
+from readerkit.content.book import MINIS
 from readerkit.errors import ReaderkitError
 from readerkit.render.note_view import code_lines, console
 

@@ -13,7 +13,7 @@ from mini_impls.labs import result
 from mini_impls.limits import Options
 from mini_impls.machine import INSIST, check_room
 from readerkit.errors import ReaderkitError
-from readerkit.status import Status
+from readerkit.system.status import Status
 
 
 def main(

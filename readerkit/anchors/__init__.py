@@ -4,11 +4,11 @@ The only package that imports tree_sitter. It reads no file: bytes come in, span
 out.
 """
 
-from readerkit.anchor import Anchor, Fingerprint, Span
 from readerkit.anchors.fingerprint import fingerprint
 from readerkit.anchors.resolve import resolve
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.symbols import Symbol
+from readerkit.model.anchor import Anchor, Fingerprint, Span
 
 __all__ = [
     "Anchor",

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from readerkit.anchor import Fingerprint, Span
 from readerkit.anchors.source import SourceFile
+from readerkit.model.anchor import Fingerprint, Span
 
 NEIGHBOUR_LINES = 3
 _OPAQUE = {"string_content"}

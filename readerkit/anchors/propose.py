@@ -8,13 +8,13 @@ from keyword import iskeyword
 
 from tree_sitter import Node
 
-from readerkit.anchor import Anchor, Span
 from readerkit.anchors.pattern import Match, compile_pattern
 from readerkit.anchors.resolve import resolve
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.symbols import Symbol
 from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
+from readerkit.model.anchor import Anchor, Span
 
 MAX_PATTERN = 160
 """Characters: an anchor is an address, not a quotation."""

@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 
 from tree_sitter import Node, Query, QueryCursor, QueryError
 
-from readerkit.anchor import Anchor, Span
-from readerkit.anchors.near import near_code, near_symbols, shorten
 from readerkit.anchors.pattern import Match, compile_pattern
 from readerkit.anchors.source import PYTHON, SourceFile
+from readerkit.anchors.suggestions import near_code, near_symbols, shorten
 from readerkit.anchors.symbols import Symbol
 from readerkit.anchors.tree import check_whole_depth, last_row
 from readerkit.errors import AnchorError
+from readerkit.model.anchor import Anchor, Span
 
 MAX_CANDIDATES = 8
 MAX_QUERY_BYTES = 2_000

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from tree_sitter import Node
 
-from readerkit.anchors.gaps import GAP_DECORATORS, GAP_TEXTS
+from readerkit.anchors.placeholders import GAP_DECORATORS, GAP_TEXTS
 from readerkit.anchors.tree import header, last_row, parts, ungrouped
 
 _BRACKETS = {b"()", b"[]", b"{}"}

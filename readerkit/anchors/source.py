@@ -10,7 +10,7 @@ import tree_sitter_python
 from readerkit.anchors.symbols import Symbol, collect_symbols
 from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
-from readerkit.git_names import TreePath
+from readerkit.model.git_names import TreePath
 
 PYTHON = tree_sitter.Language(tree_sitter_python.language())
 

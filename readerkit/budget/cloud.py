@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from readerkit.budget.money import Job
+from readerkit.content.strict_yaml import parse_yaml
 from readerkit.errors import BudgetError, ContentError
-from readerkit.yaml_tree import parse_yaml
 
 _FLAGS = {"-y", "--yes", "--down", "-r", "--retry-until-up"}
 _WITH_VALUE = {"-c", "--cluster", "-n", "--name", "-i", "--idle-minutes-to-autostop"}

@@ -18,8 +18,8 @@ from types import FrameType
 from readerkit.budget.cloud import check_task, read_launch
 from readerkit.budget.ledger import Ledger
 from readerkit.budget.money import MAX_AGE_DAYS, Job
-from readerkit.children import python
 from readerkit.errors import BudgetError
+from readerkit.system.children import python
 
 GRACE_SECONDS = 10.0
 """Between asking a command to end and ending it; inside the time that was paid for."""

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from readerkit.budget.money import Job, show_usd
 from readerkit.errors import BudgetError
-from readerkit.private import make_database, tighten
+from readerkit.system.private_files import make_database, tighten
 
 APPLICATION_ID = 0x72646B62
 VERSION = 1

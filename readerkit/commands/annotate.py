@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.completing import names
 from readerkit.commands.options import book_option, json_option, pager_option
-from readerkit.typed import typed
+from readerkit.terminal.completing import names
+from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
-    from readerkit.commands.library import Library
-    from readerkit.commands.note_list import Group
+    from readerkit.app.library import Library
     from readerkit.content.annotations import Annotation
     from readerkit.content.kind import Kind
+    from readerkit.terminal.note_list import Group
 
 KINDS = (
     "annotations",
@@ -92,7 +92,7 @@ def annotate(
     """
     from contextlib import nullcontext
 
-    from readerkit.commands.library import open_library, writing
+    from readerkit.app.library import open_library, writing
 
     is_filtered = any(filters.values())
     _refuse_mixed(note_id, check, strict, update_lock, is_filtered=is_filtered)
@@ -141,9 +141,9 @@ def _named(name: str, library: Library) -> tuple[str | None, str | None, Group |
 
     The whole name of anything goes before the beginning of an id.
     """
-    from readerkit.choosing import choose, matches, near_names
-    from readerkit.commands.note_list import Group
     from readerkit.errors import ReaderkitError
+    from readerkit.terminal.note_list import Group
+    from readerkit.wording.meant_name import choose, matches, near_names
 
     book = library.book
     known = [*book.upstreams, *book.annotations]
@@ -172,7 +172,7 @@ def _list(
 ) -> None:
     from dataclasses import replace
 
-    from readerkit.commands.note_list import Wanted, list_notes
+    from readerkit.terminal.note_list import Wanted, list_notes
 
     book = library.book
     noted = [each for each in book.upstreams.values() if book.notes_on(each.name)]
@@ -184,8 +184,8 @@ def _list(
 def _update_lock(
     library: Library, upstream: str | None, *, is_one: bool, as_json: bool
 ) -> None:
-    from readerkit.commands.holding import update_locks
-    from readerkit.commands.note_list import print_json
+    from readerkit.app.check_locks import update_locks
+    from readerkit.terminal.note_list import print_json
 
     if is_one:
         raise click.UsageError("--update-lock is for a whole upstream")
@@ -200,10 +200,10 @@ def _check(
     upstream: str | None, book: Path | None, *, strict: bool, as_json: bool
 ) -> None:
     """Hold a book, or one upstream of it; whatever is wrong is told at once."""
-    from readerkit.commands.holding import Report, check, print_report
-    from readerkit.commands.library import open_library
-    from readerkit.commands.note_list import print_json
+    from readerkit.app.check_locks import Report, check, print_report
+    from readerkit.app.library import open_library
     from readerkit.errors import ReaderkitError
+    from readerkit.terminal.note_list import print_json
 
     report = Report()
     try:
@@ -222,7 +222,6 @@ def _check(
 
 
 def _print_schema(library: Library, kind: str) -> None:
-    from readerkit.commands.note_list import print_json
     from readerkit.content.annotations import ANNOTATIONS
     from readerkit.content.diagrams import DIAGRAM
     from readerkit.content.kinds import BY_NAME
@@ -234,6 +233,7 @@ def _print_schema(library: Library, kind: str) -> None:
         NOTE_TRANSLATION,
         PATH_TRANSLATION,
     )
+    from readerkit.terminal.note_list import print_json
 
     known: list[Kind[Any]] = [ANNOTATIONS, NOTE_TRANSLATION, MIRROR, *BY_NAME.values()]
     known += [DIAGRAM, DIAGRAM_TRANSLATION, PATHS, PATH_TRANSLATION]
@@ -252,12 +252,12 @@ def _show_one(
     *,
     pager: bool,
 ) -> None:
-    from readerkit.book import resolve_notes
-    from readerkit.commands.note_list import plain_notes, print_json
+    from readerkit.content.book import resolve_notes
+    from readerkit.terminal.note_list import plain_notes, print_json
 
     annotation = _find(library, upstream, note_id)
     if lang:
-        from readerkit.render.tongue import tongue
+        from readerkit.render.language import tongue
 
         say, translated = tongue(lang), library.book.translated(annotation, lang)
         if not translated.texts:
@@ -273,8 +273,8 @@ def _show_one(
         [plain] = plain_notes(library, sources, [note])
         print_json(plain)
     else:
-        from readerkit.commands.paging import show_paged
-        from readerkit.commands.shown_note import note_page
+        from readerkit.terminal.note import note_page
+        from readerkit.terminal.pager import show_paged
 
         page = note_page(library, note, sources, language=lang or "en")
         show_paged(page, pager=pager)
@@ -286,8 +286,8 @@ def _find(library: Library, upstream: str | None, note_id: str) -> Annotation:
     Raises:
         ReaderkitError: no such note, several, or one on another upstream.
     """
-    from readerkit.choosing import choose, matches
     from readerkit.errors import ReaderkitError
+    from readerkit.wording.meant_name import choose, matches
 
     book = library.book
     on = library.upstream(upstream).name if upstream else None

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from readerkit.commands.completing import names
-from readerkit.commands.minis import run_module, spelt_out
 from readerkit.commands.options import book_option
+from readerkit.terminal.completing import names
+from readerkit.terminal.minis import run_module, spelt_out
 
 
 @click.command(

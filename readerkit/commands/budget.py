@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from readerkit.commands.groups import NamingGroup
 from readerkit.commands.options import json_option
+from readerkit.terminal.group import NamingGroup
 
 if TYPE_CHECKING:
     from readerkit.budget import Entry, Job, Ledger, Price
@@ -82,8 +82,8 @@ def _today() -> date:
 def _load_prices(path: Path | None) -> list[Price]:
     from msgspec import to_builtins
 
+    from readerkit.app.catalog import read_catalog, shipped
     from readerkit.budget import Price
-    from readerkit.commands.catalog import read_catalog, shipped
     from readerkit.content.catalog import PRICES
 
     rows = read_catalog(path or shipped("prices.yaml"), PRICES).value.prices
@@ -134,8 +134,8 @@ def _is_terminal() -> bool:
 
 def open_ledger() -> Ledger:
     """Return the ledger of this user; there is no option for another one."""
+    from readerkit.app.folders import data_folder
     from readerkit.budget import Ledger
-    from readerkit.commands.folders import data_folder
 
     return Ledger(data_folder() / "budget.sqlite")
 
@@ -209,8 +209,8 @@ def run(command: tuple[str, ...], **given: Any) -> None:
         readerkit budget run --gpu rtx-4090 --instances 2 --hours 1 --lab 02 \\
             --confirm-price 0.35 -- sky launch -c lab-02 --yes --down lab-02.yaml
     """
+    from readerkit.app.library import warn
     from readerkit.budget import BudgetGuard, show_usd
-    from readerkit.commands.library import warn
 
     job = _take_job(given)
     receipt = BudgetGuard(open_ledger()).run(job, command)
@@ -335,7 +335,7 @@ def _state(entry: Entry) -> str:
 
 
 def _export(path: Path, entries: Sequence[Any], ceilings: Any, spent: int) -> None:
-    from readerkit.commands.spend_record import as_json_lines, as_markdown
+    from readerkit.budget.spend_record import as_json_lines, as_markdown
     from readerkit.upstreams.store import write_atomically
 
     if path.is_dir():

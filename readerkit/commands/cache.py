@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.completing import names
 from readerkit.commands.options import book_option, json_option
+from readerkit.terminal.completing import names
 
 if TYPE_CHECKING:
-    from readerkit.commands.library import Library
+    from readerkit.app.library import Library
     from readerkit.upstreams import Upstream
     from readerkit.upstreams.provenance import Provenance
 
@@ -45,7 +45,7 @@ def cache(
         readerkit cache --verify
         readerkit cache deepspeed --remove
     """
-    from readerkit.commands.library import open_library
+    from readerkit.app.library import open_library
     from readerkit.errors import ReaderkitError
 
     if verify and remove:
@@ -102,7 +102,7 @@ def _altered(library: Library, upstream: Upstream) -> list[str]:
 
 def _sizes(library: Library, kept: list[_Kept]) -> dict[str, int]:
     """Return the sizes of all that is kept, and of what no row shows."""
-    from readerkit.commands.folders import data_folder
+    from readerkit.app.folders import data_folder
     from readerkit.upstreams.holdings import FETCHED, MADE, bytes_below
 
     root = library.store.root
@@ -121,7 +121,7 @@ def _print_json(
 ) -> None:
     import json
 
-    from readerkit.commands.folders import data_folder
+    from readerkit.app.folders import data_folder
 
     rows: list[dict[str, Any]] = [asdict(row) for row in kept]
     for row in rows if wrong is not None else ():
@@ -134,9 +134,9 @@ def _print_json(
 def _print(
     library: Library, kept: list[_Kept], wrong: dict[str, list[str]] | None
 ) -> None:
-    from readerkit.commands.folders import data_folder
-    from readerkit.numbers import format_bytes
-    from readerkit.wording import counted
+    from readerkit.app.folders import data_folder
+    from readerkit.wording.nouns import counted
+    from readerkit.wording.numbers import format_bytes
 
     sizes = _sizes(library, kept)
     _say(f"{library.store.root}  {format_bytes(sizes['bytes'])}")
@@ -164,8 +164,8 @@ def _print(
 
 
 def _remove(library: Library, chosen: list[Upstream], as_json: bool) -> None:
-    from readerkit.numbers import format_bytes
     from readerkit.upstreams.holdings import remove, remove_all
+    from readerkit.wording.numbers import format_bytes
 
     if chosen:
         names = {each.name for each in chosen}
@@ -191,7 +191,7 @@ def _remove(library: Library, chosen: list[Upstream], as_json: bool) -> None:
 
 
 def _say(text: str, indent: int = 0) -> None:
-    from readerkit.commands.printing import tell
-    from readerkit.render.visible import visible
+    from readerkit.render.terminal_safe import visible
+    from readerkit.terminal.folded import tell
 
     tell(" " * indent + visible(text))

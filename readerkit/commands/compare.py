@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.completing import names
-from readerkit.commands.mini_names import SAYS, one_of
-from readerkit.commands.minis import named, run_module
+from readerkit.app.mini_names import SAYS, one_of
 from readerkit.commands.options import book_option, own_help_option
 from readerkit.errors import ReaderkitError
+from readerkit.terminal.completing import names
+from readerkit.terminal.minis import named, run_module
 
 if TYPE_CHECKING:
     from readerkit.content.annotations import Comparison
@@ -55,7 +55,7 @@ def compare(
     """
     if mini is None and wants_help:
         named(mini, wants_help)
-    from readerkit.commands.library import open_library
+    from readerkit.app.library import open_library
 
     there_are = open_library(book).book.comparisons.values()
     if not there_are:

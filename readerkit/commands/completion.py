@@ -10,9 +10,9 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from readerkit.commands.folders import data_folder
-from readerkit.commands.groups import NamingGroup
+from readerkit.app.folders import data_folder
 from readerkit.errors import ReaderkitError
+from readerkit.terminal.group import NamingGroup
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_READERKIT_COMPLETE"

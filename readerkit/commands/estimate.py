@@ -10,8 +10,8 @@ from readerkit.commands.estimate_flops import flops
 from readerkit.commands.estimate_memory import memory
 from readerkit.commands.estimate_options import print_json
 from readerkit.commands.estimate_plan import lint, plan
-from readerkit.commands.groups import NamingGroup
 from readerkit.commands.options import json_option
+from readerkit.terminal.group import NamingGroup
 
 
 @click.group(
@@ -42,9 +42,9 @@ def list_known(as_json: bool) -> None:
     Example:
         readerkit estimate list
     """
-    from readerkit.commands.catalog import load_clusters, load_gpus, load_models
+    from readerkit.app.catalog import load_clusters, load_gpus, load_models
     from readerkit.estimate.shape import parameter_count
-    from readerkit.numbers import format_bytes, format_flop_rate, format_rate
+    from readerkit.wording.numbers import format_bytes, format_flop_rate, format_rate
 
     models = {
         name: (parameter_count(shape), source)

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from readerkit.commands.completing import names
 from readerkit.commands.estimate_options import (
     COUNT,
     EstimateCommand,
@@ -17,6 +16,7 @@ from readerkit.commands.estimate_options import (
     show,
 )
 from readerkit.commands.options import json_option
+from readerkit.terminal.completing import names
 
 
 @click.command(
@@ -63,7 +63,7 @@ def flops(as_json: bool, brief: bool, **given: Any) -> None:
         raise click.UsageError("--gpu and --peak-tflops exclude each other")
     peak = None
     if name:
-        from readerkit.commands.catalog import find_gpu
+        from readerkit.app.catalog import find_gpu
 
         peak = find_gpu(name).flops_per_s
     elif teraflops is not None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from readerkit.commands.completing import names
-from readerkit.commands.printing import tell
+from readerkit.terminal.completing import names
+from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate
@@ -164,7 +164,7 @@ def take_shape(given: dict[str, Any]) -> Shape | None:
         return None
     known: dict[str, Any] = {}
     if name is not None:
-        from readerkit.commands.catalog import find_model
+        from readerkit.app.catalog import find_model
 
         known = find_model(name)
         if "hidden" in sizes or "heads" in sizes:
@@ -360,7 +360,7 @@ def take_gpu_bytes(given: dict[str, Any]) -> Number | None:
         raise click.UsageError("--gpu and --gpu-memory exclude each other")
     if not name:
         return memory  # type: ignore[no-any-return]
-    from readerkit.commands.catalog import find_gpu
+    from readerkit.app.catalog import find_gpu
 
     return find_gpu(name).memory_bytes
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.completing import names
 from readerkit.commands.estimate_options import (
     COUNT,
     SIZE,
@@ -22,7 +21,8 @@ from readerkit.commands.estimate_options import (
     take_layouts,
 )
 from readerkit.commands.options import json_option
-from readerkit.commands.printing import tell
+from readerkit.terminal.completing import names
+from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:
     from readerkit.estimate.hardware import Cluster
@@ -77,7 +77,7 @@ def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
     """Take the cluster's options out of ``given``."""
     from dataclasses import replace
 
-    from readerkit.commands.catalog import find_cluster
+    from readerkit.app.catalog import find_cluster
     from readerkit.estimate.checks import check_amount, check_reserve
     from readerkit.estimate.step_time import Assumptions
 

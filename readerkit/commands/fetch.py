@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.completing import names
 from readerkit.commands.options import book_option, json_option
-from readerkit.status import Status
+from readerkit.system.status import Status
+from readerkit.terminal.completing import names
 
 if TYPE_CHECKING:
-    from readerkit.commands.library import Library
+    from readerkit.app.library import Library
     from readerkit.upstreams import Upstream
 
 
@@ -54,7 +54,7 @@ def fetch(
         readerkit fetch megatron pytorch
         readerkit fetch megatron --source ~/src/Megatron-LM
     """
-    from readerkit.commands.library import open_library
+    from readerkit.app.library import open_library
     from readerkit.errors import ReaderkitError, SourceError
 
     library = open_library(book)
@@ -102,9 +102,9 @@ def _source(given: str) -> str:
 def _fetch(
     library: Library, upstream: Upstream, asked: str, quiet: bool
 ) -> dict[str, Any]:
-    from readerkit.render.visible import visible
+    from readerkit.render.terminal_safe import visible
     from readerkit.upstreams.fetch import DEFAULT_ORDER, fetch, missing_files
-    from readerkit.wording import counted
+    from readerkit.wording.nouns import counted
 
     lock = library.lock(upstream)
     missing = len(missing_files(lock, library.store))
@@ -143,11 +143,11 @@ def _fetch(
 def _update_lock(
     library: Library, upstream: Upstream, asked: str, quiet: bool, book: Path | None
 ) -> dict[str, Any]:
-    from readerkit.commands.library import open_library, save_lock, writing
-    from readerkit.git_names import NO_COMMIT
+    from readerkit.app.library import open_library, save_lock, writing
+    from readerkit.model.git_names import NO_COMMIT
     from readerkit.upstreams import Lock
     from readerkit.upstreams.fetch import list_files
-    from readerkit.wording import counted
+    from readerkit.wording.nouns import counted
 
     # Only git ties bytes to a commit by itself, so it is asked first.
     order = (asked,) if asked else ("git", "installed", "package")
@@ -177,14 +177,14 @@ class _Report:
         self._lines: list[str] = []
 
     def __call__(self, line: str) -> None:
-        from readerkit.commands.library import note_progress
+        from readerkit.app.library import note_progress
 
         note_progress(line)
         if not line.endswith("…"):
             self._lines.append(line)
 
     def print(self) -> None:
-        from readerkit.render.visible import visible
+        from readerkit.render.terminal_safe import visible
 
         for line in self._lines:
             click.echo(visible(line))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.completing import names
-from readerkit.commands.options import book_option, json_option, say_shipped_only
+from readerkit.commands.options import book_option, json_option
 from readerkit.errors import ContentError, ReaderkitError
+from readerkit.terminal.completing import names
 
 if TYPE_CHECKING:
-    from readerkit.commands.library import Library
+    from readerkit.app.library import Library
     from readerkit.labs.item import Item
     from readerkit.labs.lab import Lab
     from readerkit.labs.results import Result
@@ -68,6 +68,7 @@ def lab(
         readerkit lab 01 --check
     """
     from readerkit.labs.lab import LABS
+    from readerkit.terminal.minis import say_shipped_only
 
     if book is not None and action != "check":
         say_shipped_only("labs", book)
@@ -103,7 +104,7 @@ def measure(chosen: Lab, folder: Path, options: tuple[str, ...]) -> None:
     Raises:
         ReaderkitError: a lab with nothing to run, or torch is not installed.
     """
-    from readerkit.commands.minis import run_module
+    from readerkit.terminal.minis import run_module
 
     if not chosen.module:
         raise ReaderkitError(
@@ -177,7 +178,7 @@ def check(chosen: Lab, folder: Path, book: Path | None) -> list[Item]:
     Raises:
         ContentError: a hand-in that cannot be read.
     """
-    from readerkit.commands.library import open_library
+    from readerkit.app.library import open_library
 
     library = open_library(book)
     if chosen.id == "03":
@@ -216,7 +217,7 @@ def _drawn(path: Path) -> Item:
 
 
 def _check_measured(chosen: Lab, path: Path, library: Library) -> list[Item]:
-    from readerkit.book import MINIS
+    from readerkit.content.book import MINIS
     from readerkit.labs import measured, results
     from readerkit.upstreams.store import blob_id
 
@@ -240,8 +241,8 @@ def _check_budget(chosen: Lab, path: Path) -> list[Item]:
 
     from readerkit.budget import BudgetGuard
     from readerkit.commands.budget import open_ledger
+    from readerkit.content.strict_yaml import parse_yaml
     from readerkit.labs.budget import check_budget, read_hand_in
-    from readerkit.yaml_tree import parse_yaml
 
     handed_in = _handed_in(chosen, path)
     if not path.is_file():
@@ -294,7 +295,7 @@ def _demand_attempt(chosen: Lab, folder: Path, book: Path | None) -> None:
 
 
 def _page(name: str, chosen: Lab) -> str:
-    from readerkit.commands.folders import shipped_book
+    from readerkit.app.folders import shipped_book
 
     path = shipped_book() / "site" / "pages" / "labs" / name
     if not path.is_file():

@@ -15,11 +15,11 @@ import click
 from readerkit.commands.options import book_option
 
 if TYPE_CHECKING:
-    from readerkit.anchor import Span
-    from readerkit.book import Note, Sources
-    from readerkit.commands.library import Library
-    from readerkit.commands.note_draft import Entry
+    from readerkit.app.library import Library
+    from readerkit.content.book import Note, Sources
     from readerkit.errors import ReaderkitError
+    from readerkit.model.anchor import Span
+    from readerkit.terminal.note_draft import Entry
     from readerkit.upstreams import Upstream
 
 _LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?")
@@ -79,9 +79,9 @@ def note(
     An entry with faults is offered to be edited again; without a terminal it is kept,
     and the command that takes it up again is printed.
     """
-    from readerkit.commands.library import open_library, writing
-    from readerkit.commands.note_draft import Draft
-    from readerkit.commands.shown_note import show_note
+    from readerkit.app.library import open_library, writing
+    from readerkit.terminal.note import show_note
+    from readerkit.terminal.note_draft import Draft
 
     if given and (note_id or kind or only_print):
         raise click.UsageError(
@@ -127,7 +127,7 @@ def _free_id(given: str | None, library: Library, target: Path) -> str:
     any book, and what is free in one may be taken in the next.
     """
     from readerkit.errors import ReaderkitError
-    from readerkit.model import ID_PATTERN
+    from readerkit.model.base import ID_PATTERN
 
     taken = library.book.annotations
     if given is None:
@@ -238,7 +238,7 @@ def _said_nearby(library: Library, upstream: Upstream, path: str) -> list[str]:
 
 
 def _target(library: Library, upstream: Upstream, topic: str, into: str | None) -> Path:
-    from readerkit.commands.folders import is_checkout
+    from readerkit.app.folders import is_checkout
     from readerkit.errors import ReaderkitError
 
     if not re.fullmatch(r"[a-z][a-z0-9_-]*", topic):
@@ -262,8 +262,8 @@ def _add(
     Raises:
         ReaderkitError: the book does not hold with it; nothing is changed then.
     """
-    from readerkit.book import lock_notes, resolve_notes
-    from readerkit.commands.library import open_library, save_lock
+    from readerkit.app.library import open_library, save_lock
+    from readerkit.content.book import lock_notes, resolve_notes
     from readerkit.errors import ReaderkitError
     from readerkit.upstreams.store import write_atomically
 
@@ -310,7 +310,7 @@ def _in_draft(error: ReaderkitError, target: Path, old: str, entry: Entry) -> st
 
 
 def _restore(target: Path, before: bytes | None) -> None:
-    from readerkit.commands.folders import is_own
+    from readerkit.app.folders import is_own
     from readerkit.upstreams.store import write_atomically
 
     if before is None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from readerkit import typed
+from readerkit.wording import next_command as typed
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -33,11 +33,6 @@ def _remember(
     context.call_on_close(lambda: typed.remember(""))  # the next command has its own
     typed.remember(str(book) if book and source is ParameterSource.COMMANDLINE else "")
     return book
-
-
-def say_shipped_only(what: str, book: Path) -> None:
-    """Say that something is not of the book that was named."""
-    click.echo(f"readerkit: {what} are those that ship, not of {book}", err=True)
 
 
 def json_option(command: Command) -> Command:

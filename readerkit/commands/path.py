@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.completing import names
 from readerkit.commands.options import book_option, json_option, pager_option
-from readerkit.typed import typed
+from readerkit.terminal.completing import names
+from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
-    from readerkit.commands.library import Library
-    from readerkit.routes import Route
+    from readerkit.app.library import Library
+    from readerkit.content.routes import Route
 
 
 @click.command(short_help="The reading paths: what to read, and what comes next.")
@@ -38,12 +38,12 @@ def path(
         readerkit path failure
         readerkit path silent-hang 1
     """
-    from readerkit.choosing import choose
-    from readerkit.commands.library import open_library
-    from readerkit.commands.note_list import print_json
-    from readerkit.commands.paging import show_paged
-    from readerkit.commands.reading_paths import read_paths
+    from readerkit.app.library import open_library
+    from readerkit.app.reading_paths import read_paths
     from readerkit.errors import ReaderkitError
+    from readerkit.terminal.note_list import print_json
+    from readerkit.terminal.pager import show_paged
+    from readerkit.wording.meant_name import choose
 
     library = open_library(book)
     paths = {each.id: each for each in read_paths(library)}
@@ -68,7 +68,7 @@ def path(
 
 def _with_stops(paths: dict[str, Route]) -> dict[str, Route]:
     """Return paths and, as short paths, the stops of those that name them."""
-    from readerkit.routes import Route
+    from readerkit.content.routes import Route
 
     stops = {
         stop.id: Route(stop.id, stop.title, (stop,))
@@ -79,7 +79,7 @@ def _with_stops(paths: dict[str, Route]) -> dict[str, Route]:
 
 
 def _line(path: Route) -> str:
-    from readerkit.wording import counted
+    from readerkit.wording.nouns import counted
 
     stops, notes = counted(len(path.stops), "stop"), counted(len(path.notes), "note")
     said = f"{path.id:12}  {path.title}: {stops}, {notes}"
@@ -115,9 +115,9 @@ def _overview(library: Library, path: Route) -> str:
 
 def _note(library: Library, path: Route, number: int) -> str:
     """Return a note of a path between where it stands and where to go."""
-    from readerkit.book import resolve_notes
-    from readerkit.commands.shown_note import note_page
+    from readerkit.content.book import resolve_notes
     from readerkit.errors import ReaderkitError
+    from readerkit.terminal.note import note_page
 
     if number > len(path.notes):
         raise ReaderkitError(

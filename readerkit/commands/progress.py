@@ -13,8 +13,8 @@ import click
 
 from readerkit.commands.lab import EXPERIMENTS
 from readerkit.commands.options import book_option, json_option
-from readerkit.commands.printing import tell
 from readerkit.errors import ReaderkitError
+from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:
     from readerkit.labs.item import Item
@@ -87,8 +87,8 @@ def progress(
 
 def look(folder: Path, book: Path | None) -> Findings:
     """Return everything that the definition of done is held against, seen now."""
+    from readerkit.app.quiz_banks import Shelf, open_history
     from readerkit.commands.lab import check
-    from readerkit.commands.quiz_files import Shelf, open_history
     from readerkit.labs.item import Item
     from readerkit.labs.lab import LABS
     from readerkit.labs.progress import Findings
@@ -170,8 +170,8 @@ def _mastery(bank: Any, history: Any) -> dict[str, Mastery]:
 
 
 def _spend(folder: Path) -> Spend | None:
+    from readerkit.budget.spend_record import as_json_lines, as_markdown
     from readerkit.commands.budget import open_ledger
-    from readerkit.commands.spend_record import as_json_lines, as_markdown
     from readerkit.labs.progress import Spend
 
     ledger = open_ledger()
@@ -200,10 +200,10 @@ def _spend(folder: Path) -> Spend | None:
 
 def _diagram(book: Path | None) -> Item:
     """Return whether each claim of the block's diagram holds in the pinned source."""
-    from readerkit.commands.library import open_library
-    from readerkit.commands.site_build import Workshop, open_sources
-    from readerkit.commands.site_pages import read_writing
+    from readerkit.app.library import open_library
+    from readerkit.app.pages import read_writing
     from readerkit.labs.item import Item
+    from readerkit.site.build import Workshop, open_sources
 
     what = "the tensor-parallel block's diagram, checked against the source"
     library = open_library(book)
@@ -218,7 +218,7 @@ def _diagram(book: Path | None) -> Item:
 
 
 def _waived_file() -> Path:
-    from readerkit.commands.folders import data_folder
+    from readerkit.app.folders import data_folder
 
     return data_folder() / f"progress-{PHASE}.json"
 

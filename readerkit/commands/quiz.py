@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from readerkit.commands.completing import names
-from readerkit.commands.groups import NamingGroup
 from readerkit.commands.options import book_option, json_option
 from readerkit.commands.quiz_history import delete, export, stats
 from readerkit.commands.quiz_lint import lint
+from readerkit.terminal.completing import names
+from readerkit.terminal.group import NamingGroup
 
 if TYPE_CHECKING:
     from readerkit.quiz.bank import Bank
@@ -54,7 +54,7 @@ def _what_to_ask(word: str, commands: list[str]) -> str:
     import difflib
     import re
 
-    from readerkit.commands.quiz_files import Shelf
+    from readerkit.app.quiz_banks import Shelf
 
     if near := difflib.get_close_matches(word, commands, n=1):
         return f"got '{word}', expected a phase or a command: did you mean '{near[0]}'?"
@@ -153,8 +153,8 @@ def take(
         readerkit quiz 35 --exam --minutes 45
         readerkit quiz 35 --seed 7 --json
     """
-    from readerkit.commands.quiz_begin import begin
-    from readerkit.commands.quiz_files import Shelf, open_history
+    from readerkit.app.begin_quiz import begin
+    from readerkit.app.quiz_banks import Shelf, open_history
 
     shelf = Shelf.at(book)
     bank = shelf.bank(phase)
@@ -203,7 +203,7 @@ def review(
     Example:
         readerkit quiz review
     """
-    from readerkit.commands.quiz_files import Shelf
+    from readerkit.app.quiz_banks import Shelf
 
     phases = Shelf.at(book).phases() or [35]
     context.invoke(
@@ -232,7 +232,7 @@ def _resumed(
     bank: Bank, history: History, resume: bool | None, *, asked: bool, as_json: bool
 ) -> Session | None:
     """Return the session that was left, if the reader wants to go on with it."""
-    from readerkit.commands.quiz_begin import now
+    from readerkit.app.begin_quiz import now
     from readerkit.errors import ReaderkitError
     from readerkit.quiz.session import Session
 
@@ -267,15 +267,15 @@ def _wants_to_resume(session: Session) -> bool:
 def _lead(
     session: Session, shelf: Any, book: Path | None, *, as_json: bool, language: str
 ) -> None:
-    from readerkit.commands.quiz_files import SourceLines, kept
+    from readerkit.app.quiz_banks import SourceLines, kept
 
     lines = SourceLines(shelf, book)
     if as_json:
-        from readerkit.commands.quiz_protocol import lead
+        from readerkit.terminal.quiz_json import lead
     else:
         from functools import partial
 
-        from readerkit.commands import quiz_terminal
+        from readerkit.terminal import quiz as quiz_terminal
 
         lead = partial(quiz_terminal.lead, language=language)
     try:

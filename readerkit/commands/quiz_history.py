@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from readerkit.commands.options import json_option
-from readerkit.typed import typed
+from readerkit.wording.next_command import typed
 
 
 @click.command(short_help="What you took, and how well you know each topic.")
@@ -20,7 +20,7 @@ def stats(as_json: bool) -> None:
     Example:
         readerkit quiz stats
     """
-    from readerkit.commands.quiz_files import open_history
+    from readerkit.app.quiz_banks import open_history
     from readerkit.quiz.history import timestamp
     from readerkit.quiz.report import history_values
     from readerkit.quiz.review import due_values
@@ -69,7 +69,7 @@ def export(file: Path | None) -> None:
     """
     import json
 
-    from readerkit.commands.quiz_files import open_history
+    from readerkit.app.quiz_banks import open_history
     from readerkit.quiz.history import to_plain
 
     text = json.dumps(to_plain(open_history()), indent=1) + "\n"
@@ -91,7 +91,7 @@ def delete(yes: bool) -> None:
     Example:
         readerkit quiz delete --yes
     """
-    from readerkit.commands.quiz_files import open_history
+    from readerkit.app.quiz_banks import open_history
 
     history = open_history()
     if not yes:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from readerkit.commands.completing import names
 from readerkit.commands.options import book_option
+from readerkit.terminal.completing import names
 
 
 @click.command(short_help="Mark notes as reviewed against the code as it is now.")
@@ -23,18 +23,18 @@ def review(note_ids: tuple[str, ...], book: Path | None) -> None:
     Example:
         readerkit review tp-row-forward
     """
-    from readerkit.commands.library import writing
+    from readerkit.app.library import writing
 
     with writing():
         _review(note_ids, book)
 
 
 def _review(note_ids: tuple[str, ...], book: Path | None) -> None:
-    from readerkit.book import lock_notes, resolve_notes
-    from readerkit.choosing import choose_all
-    from readerkit.commands.folders import is_checkout
-    from readerkit.commands.library import open_library, save_lock
+    from readerkit.app.folders import is_checkout
+    from readerkit.app.library import open_library, save_lock
+    from readerkit.content.book import lock_notes, resolve_notes
     from readerkit.errors import ReaderkitError
+    from readerkit.wording.meant_name import choose_all
 
     library = open_library(book)
     known = library.book.annotations

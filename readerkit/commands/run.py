@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from readerkit.commands.completing import names
-from readerkit.commands.mini_names import listed_minis
-from readerkit.commands.minis import named, run_module, spelt_out
+from readerkit.app.mini_names import listed_minis
 from readerkit.commands.options import book_option, own_help_option
+from readerkit.terminal.completing import names
+from readerkit.terminal.minis import named, run_module, spelt_out
 
 
 @click.command(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from readerkit.commands.groups import NamingGroup
 from readerkit.commands.options import book_option
-from readerkit.status import Status
+from readerkit.system.status import Status
+from readerkit.terminal.group import NamingGroup
 
 
 @click.group(cls=NamingGroup)
@@ -39,7 +39,7 @@ def build(output: Path, book: Path | None) -> None:
         readerkit site build
         readerkit site build --output reading
     """
-    from readerkit.commands.site_inputs import find_inputs, is_up_to_date
+    from readerkit.site.inputs import find_inputs, is_up_to_date
 
     status = Status()
     status.show("site: looking at what has changed")
@@ -51,14 +51,14 @@ def build(output: Path, book: Path | None) -> None:
         status.clear()
         click.echo(f"{count} files, nothing changed")
     else:
-        from readerkit.commands.library import open_library
-        from readerkit.commands.site_build import (
+        from readerkit.app.library import open_library
+        from readerkit.site.build import (
             Workshop,
             make_site,
             rendered,
             uncollected,
         )
-        from readerkit.commands.site_disk import check_place, publish
+        from readerkit.site.publish import check_place, publish
 
         check_place(place)
         with uncollected():
@@ -87,7 +87,7 @@ def serve(port: int, book: Path | None) -> None:
         readerkit site serve
         readerkit site serve --port 9000
     """
-    from readerkit.commands.site_inputs import find_inputs
-    from readerkit.commands.site_serve import serve as serve_site
+    from readerkit.site.inputs import find_inputs
+    from readerkit.site.serve import serve as serve_site
 
     serve_site(find_inputs(book), book, port)

@@ -9,11 +9,10 @@ from pathlib import Path
 import click
 
 from readerkit.commands.options import book_option
-from readerkit.commands.paging import LESS, show_paged
-from readerkit.commands.printing import tell
-from readerkit.typed import typed
+from readerkit.terminal.folded import tell
+from readerkit.terminal.pager import LESS, show_paged
+from readerkit.wording.next_command import typed
 
-FIRST_STOP = "tp-row-forward"
 # Lines of it and of the code share the first screen of a terminal of 80 by 24.
 _INTRODUCTION = """\
 Every tensor-parallel pair of layers in Megatron-LM ends in the lines below, the
@@ -50,11 +49,12 @@ def start(book: Path | None) -> None:
     Example:
         readerkit start
     """
-    from readerkit.book import resolve_notes
-    from readerkit.commands.library import open_library
-    from readerkit.commands.shown_note import note_above, note_page
+    from readerkit.app.library import open_library
+    from readerkit.app.reading_paths import FIRST_STOP
+    from readerkit.content.book import resolve_notes
     from readerkit.errors import ReaderkitError
     from readerkit.render.fold import fold
+    from readerkit.terminal.note import note_above, note_page
 
     library = open_library(book)
     annotation = library.book.annotations.get(FIRST_STOP)

@@ -11,12 +11,11 @@ from typing import Annotated
 from msgspec import Meta
 from msgspec.structs import replace
 
-from readerkit.anchor import Anchor
 from readerkit.content.kind import Entry, Kind
 from readerkit.content.translations import english_stamp
 from readerkit.content.vocabulary import AnnotationKind, Layer, Pressure
-from readerkit.git_names import TreePath
-from readerkit.model import (
+from readerkit.model.anchor import Anchor
+from readerkit.model.base import (
     ONCE,
     SOME,
     UNWRITTEN,
@@ -30,6 +29,7 @@ from readerkit.model import (
     rules,
     where,
 )
+from readerkit.model.git_names import TreePath
 
 TEXT_FIELDS = ("decision", "alternative", "why", "cost", "text")
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from readerkit.content.kind import Kind
-from readerkit.model import Count, Id, Model, Text, pattern
+from readerkit.model.base import Count, Id, Model, Text, pattern
 
 Amount = Annotated[int | float, Meta(extra_json_schema={"exclusiveMinimum": 0})]
 Microseconds = Annotated[int | float, Meta(extra_json_schema={"minimum": 0})]

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Annotated
 
-from readerkit.anchor import Anchor
 from readerkit.content.kind import Document, Kind
 from readerkit.content.translations import TranslatedDiagram, english_stamp
 from readerkit.errors import AnchorError, ContentError, Fault
-from readerkit.model import SOME, Model, Text, UpstreamName
+from readerkit.model.anchor import Anchor
+from readerkit.model.base import SOME, Model, Text, UpstreamName
 
 Lines = Callable[[str, Anchor], str]
 """From an upstream and an anchor to the text of its lines; AnchorError if none."""

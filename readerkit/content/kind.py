@@ -10,9 +10,9 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from readerkit.document import Path, YamlFile
+from readerkit.content.yaml_document import Path, YamlFile
 from readerkit.errors import Fault
-from readerkit.model import UNWRITTEN, Id, Model
+from readerkit.model.base import UNWRITTEN, Id, Model
 
 E = TypeVar("E")
 
@@ -114,7 +114,7 @@ class Document(Generic[E]):
 
     def _written(self) -> YamlFile:
         if self.yaml is None:
-            from readerkit.yaml_tree import parse_yaml
+            from readerkit.content.strict_yaml import parse_yaml
 
             self.yaml = parse_yaml(self.data, self.file)
         return self.yaml

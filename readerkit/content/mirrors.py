@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 from msgspec.structs import force_setattr
 
-from readerkit.anchor import Anchor
+from readerkit.content.bound import Count
 from readerkit.content.kind import Entry, Kind, Place
 from readerkit.content.vocabulary import (
     EVENT_DIFFERENCES,
@@ -19,8 +19,8 @@ from readerkit.content.vocabulary import (
     Phase,
     Relation,
 )
-from readerkit.counts import Count
-from readerkit.model import (
+from readerkit.model.anchor import Anchor
+from readerkit.model.base import (
     ONCE,
     SOME,
     UNWRITTEN,

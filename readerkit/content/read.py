@@ -10,9 +10,9 @@ from msgspec import convert, to_builtins
 
 from readerkit.content.kind import Document, E, Entry, Kind, Place
 from readerkit.content.schema import misfits
-from readerkit.document import Path, YamlFile
-from readerkit.model import Model, Problem
-from readerkit.yaml_tree import parse_yaml
+from readerkit.content.strict_yaml import parse_yaml
+from readerkit.content.yaml_document import Path, YamlFile
+from readerkit.model.base import Model, Problem
 
 
 def read_document(data: bytes, file: str, kind: Kind[E]) -> Document[E]:

@@ -13,9 +13,9 @@ from readerkit.content.translations import (
     Translation,
     english_stamp,
 )
-from readerkit.document import Path
+from readerkit.content.yaml_document import Path
 from readerkit.errors import ContentError, Fault
-from readerkit.model import UNWRITTEN, ConceptId, Id, Model, Text
+from readerkit.model.base import UNWRITTEN, ConceptId, Id, Model, Text
 
 
 class Failure(Entry, frozen=True):

@@ -11,10 +11,10 @@ import jsonschema_rs
 import msgspec
 
 from readerkit.content.kind import Kind
-from readerkit.document import Path, YamlFile
+from readerkit.content.yaml_document import Path, YamlFile
 from readerkit.errors import Fault
-from readerkit.model import ANY_LETTER
-from readerkit.wording import counted
+from readerkit.model.base import ANY_LETTER
+from readerkit.wording.nouns import counted
 
 Schema = dict[str, Any]
 

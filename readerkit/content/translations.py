@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from readerkit.content.kind import Kind
-from readerkit.model import Id, Model, Text, pattern
+from readerkit.model.base import Id, Model, Text, pattern
 
 
 def english_stamp(texts: Iterable[str]) -> str:

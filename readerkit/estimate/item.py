@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from readerkit.estimate.quantity import Number, Quantity, named
-from readerkit.expression import plain
+from readerkit.model.expression import plain
 
 Unit = Literal[
     "parameters",

@@ -20,7 +20,7 @@ from readerkit.estimate.states import precision
 from readerkit.estimate.step_time import Assumptions, StepTime, step_time
 from readerkit.estimate.timeline import first_failure
 from readerkit.estimate.volumes import dp_step_traffic
-from readerkit.numbers import format_bytes, format_rate, format_seconds
+from readerkit.wording.numbers import format_bytes, format_rate, format_seconds
 
 MAX_BUBBLE = 0.2
 """Of total time; a pipeline with four times as many microbatches as ranks has 16%."""

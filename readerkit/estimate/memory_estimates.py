@@ -31,7 +31,7 @@ from readerkit.estimate.states import (
     precision,
 )
 from readerkit.estimate.timeline import first_failure
-from readerkit.numbers import format_bytes
+from readerkit.wording.numbers import format_bytes
 
 HELD = (
     "weights",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from readerkit.estimate.checks import check_amount, check_fraction
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.quantity import Number, Quantity, divide, maximum
-from readerkit.numbers import format_seconds, format_share
+from readerkit.wording.numbers import format_seconds, format_share
 
 SOURCE = "a count"
 

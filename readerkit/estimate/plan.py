@@ -30,7 +30,7 @@ from readerkit.estimate.step_time import (
     ranks_in_node,
     step_time,
 )
-from readerkit.numbers import format_billions, format_bytes, format_rate
+from readerkit.wording.numbers import format_billions, format_bytes, format_rate
 
 
 @dataclass(frozen=True, slots=True)

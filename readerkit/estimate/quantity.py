@@ -21,7 +21,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, cast
 
-from readerkit.expression import BINARY, FUNCTIONS, Exact, finite, plain, render
+from readerkit.model.expression import BINARY, FUNCTIONS, Exact, finite, plain, render
 
 Number = int | float
 """What is computed with; a quantity stands in for one."""

@@ -9,7 +9,7 @@ from readerkit.estimate.quantity import Number
 from readerkit.estimate.states import (
     Precision,
 )
-from readerkit.numbers import format_bytes
+from readerkit.wording.numbers import format_bytes
 
 STEADY = "second forward"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from readerkit.budget import BudgetGuard, Job, Price, show_usd
 from readerkit.budget.money import MAX_AGE_DAYS
-from readerkit.document import YamlFile
+from readerkit.content.yaml_document import YamlFile
 from readerkit.errors import BudgetError, ContentError
 from readerkit.labs.item import Item
 

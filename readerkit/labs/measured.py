@@ -7,7 +7,6 @@ from itertools import groupby
 from operator import attrgetter
 
 from readerkit.estimate.collectives import bus_bandwidth
-from readerkit.git_names import BlobId, TreePath
 from readerkit.labs.item import Item
 from readerkit.labs.results import (
     DdpResult,
@@ -18,7 +17,8 @@ from readerkit.labs.results import (
     GenerationResult,
     Result,
 )
-from readerkit.numbers import format_bytes, format_rate, format_seconds
+from readerkit.model.git_names import BlobId, TreePath
+from readerkit.wording.numbers import format_bytes, format_rate, format_seconds
 
 TOLERANCE = 1e-5
 """Of losses and parameters in fp32 after ten steps, where sums have another order."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from readerkit import json_file
-from readerkit.codec import decoder
 from readerkit.errors import ContentError, Fault
-from readerkit.git_names import BlobId, TreePath
+from readerkit.model.codec import decoder
+from readerkit.model.git_names import BlobId, TreePath
+from readerkit.system import json_file
 
 
 @dataclass(frozen=True, slots=True)

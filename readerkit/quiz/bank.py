@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from readerkit.content.kind import Document, Kind
 from readerkit.errors import ContentError, Fault
-from readerkit.expression import Functions
-from readerkit.model import SOME, Count, Id, Model, Text
+from readerkit.model.base import SOME, Count, Id, Model, Text
+from readerkit.model.expression import Functions
 from readerkit.quiz.kinds import Question
 from readerkit.quiz.question import Variant, make_variant
-from readerkit.quiz.scene import Keys
+from readerkit.quiz.variant_context import Keys
 
 BANK_FILE = "bank.yaml"
 

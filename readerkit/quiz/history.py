@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from readerkit.errors import ReaderkitError
-from readerkit.private import make_database
+from readerkit.system.private_files import make_database
 
 MIGRATIONS: tuple[str, ...] = (
     """

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from readerkit.errors import Fault, ReaderkitError
-from readerkit.expression import calls_in, names_in, parse_expression
+from readerkit.model.expression import calls_in, names_in, parse_expression
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.kinds.base import Question, letters, plain
 from readerkit.quiz.kinds.choice import AskedChoice, Choice, Option
 from readerkit.quiz.kinds.locate import AskedLine
 from readerkit.quiz.kinds.numeric import AskedNumber, Numeric
-from readerkit.quiz.scene import formulas_of
 from readerkit.quiz.units import binary_twin, convert
+from readerkit.quiz.variant_context import formulas_of
 
 SEEDS = 200
 MAX_SEARCHED_LINES = 90

@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
-from readerkit import json_file
 from readerkit.errors import ContentError, Fault
-from readerkit.git_names import (
+from readerkit.model.git_names import (
     NO_BLOB,
     parse_blob,
     parse_lines,
     parse_path,
     parse_upstream,
 )
-from readerkit.quiz.scene import Fact, Keys, Place, Work
-from readerkit.typed import typed
+from readerkit.quiz.variant_context import Fact, Keys, Place, Work
+from readerkit.system import json_file
+from readerkit.wording.next_command import typed
 
 FORMAT = 1
 _T = TypeVar("_T")

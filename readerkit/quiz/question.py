@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from readerkit.expression import Functions, Number
-from readerkit.quiz.draw import Draw
+from readerkit.model.expression import Functions, Number
 from readerkit.quiz.kinds import Asked, Grade, Question
-from readerkit.quiz.scene import Keys, Place, Scene, Work
+from readerkit.quiz.seeded_random import Draw
+from readerkit.quiz.variant_context import Keys, Place, Scene, Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import AnswerRow, History
 from readerkit.quiz.kinds.base import WHOLE
 from readerkit.quiz.scoring import corrected_score, retry_points, wilson_interval
-from readerkit.typed import typed
+from readerkit.wording.next_command import typed
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ from typing import Any
 
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.draw import Draw
 from readerkit.quiz.history import AnswerRow, History, SessionRow, new_id, timestamp
 from readerkit.quiz.kinds import Grade
 from readerkit.quiz.question import Variant
 from readerkit.quiz.report import Outcome, outcomes, read_next, score, unanswered
-from readerkit.quiz.scene import Place
 from readerkit.quiz.scoring import retry_points
+from readerkit.quiz.seeded_random import Draw
+from readerkit.quiz.variant_context import Place
 
 Clock = Callable[[], datetime]
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from readerkit.labs.item import Item
-from readerkit.render.visible import visible_line
+from readerkit.render.terminal_safe import visible_line
 
 _MARKS = {
     "met": ("yes", "green"),

@@ -9,7 +9,8 @@ import click
 
 from readerkit.estimate.item import Estimate, Item
 from readerkit.estimate.quantity import Number
-from readerkit.numbers import (
+from readerkit.render.terminal_safe import visible_line
+from readerkit.wording.numbers import (
     format_billions,
     format_binary,
     format_bytes,
@@ -19,7 +20,6 @@ from readerkit.numbers import (
     format_seconds,
     format_share,
 )
-from readerkit.render.visible import visible_line
 
 WIDTH = 80
 _NUMBER_COLUMN = 34

@@ -15,12 +15,12 @@ from rich.text import Text
 
 from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.highlight import Mark, highlight
-from readerkit.book import Note
 from readerkit.content.annotations import Annotation, Citation, Reference
-from readerkit.render.tongue import ENGLISH, Say
-from readerkit.render.visible import visible, visible_line
-from readerkit.typed import typed
+from readerkit.content.book import Note
+from readerkit.render.language import ENGLISH, Say
+from readerkit.render.terminal_safe import visible, visible_line
 from readerkit.upstreams import Upstream
+from readerkit.wording.next_command import typed
 
 SIDE_BY_SIDE_WIDTH = 150
 NOTE_WIDTH = 62

@@ -11,7 +11,7 @@ from readerkit.estimate.layout import Layout
 from readerkit.estimate.lint import Finding
 from readerkit.estimate.plan import Plan, Ranked
 from readerkit.estimate.states import precision
-from readerkit.numbers import format_bytes, format_flop_rate
+from readerkit.wording.numbers import format_bytes, format_flop_rate
 
 _WIDTH = 80
 HEAD = (

@@ -11,10 +11,10 @@ from itertools import groupby, zip_longest
 
 import click
 
-from readerkit.book import Note
-from readerkit.render.tongue import ENGLISH, Say
-from readerkit.render.visible import visible_line
-from readerkit.typed import typed
+from readerkit.content.book import Note
+from readerkit.render.language import ENGLISH, Say
+from readerkit.render.terminal_safe import visible_line
+from readerkit.wording.next_command import typed
 
 _MARKS = {
     "reviewed": " ",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from readerkit.errors import SourceError
-from readerkit.git_names import structure_problem
+from readerkit.model.git_names import structure_problem
 
 MAX_ARCHIVE_BYTES = 1_500_000_000
 MAX_MEMBERS = 200_000

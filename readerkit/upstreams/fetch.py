@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from readerkit.errors import MovedTagError, SourceError
-from readerkit.git_address import check_address
-from readerkit.git_names import BlobId, TreePath
-from readerkit.typed import typed
+from readerkit.model.git_names import BlobId, TreePath
 from readerkit.upstreams.folder import folder_source
+from readerkit.upstreams.git_address import check_address
 from readerkit.upstreams.installed import serve_installed
 from readerkit.upstreams.lock import Lock
 from readerkit.upstreams.package import serve_package
@@ -23,7 +22,8 @@ from readerkit.upstreams.provenance import (
 from readerkit.upstreams.served import Served, Source, is_a_link
 from readerkit.upstreams.store import BlobStore, blob_id
 from readerkit.upstreams.upstream import Upstream
-from readerkit.wording import counted
+from readerkit.wording.next_command import typed
+from readerkit.wording.nouns import counted
 
 DEFAULT_ORDER = ("installed", "git", "package")
 SOURCE_NAMES = ("git", "installed", "package")

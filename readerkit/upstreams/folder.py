@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from readerkit.errors import SourceError
-from readerkit.git_names import TreePath, parse_path
+from readerkit.model.git_names import TreePath, parse_path
 from readerkit.upstreams.served import MAX_MEMBER_BYTES, Served, Source, is_a_link
 from readerkit.upstreams.upstream import Upstream
 

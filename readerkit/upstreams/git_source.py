@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from readerkit import git
 from readerkit.errors import MovedTagError, SourceError
-from readerkit.git_names import BlobId, TreePath, parse_path
-from readerkit.typed import typed
+from readerkit.model.git_names import BlobId, TreePath, parse_path
+from readerkit.upstreams import git
 from readerkit.upstreams.served import Served, is_a_link
 from readerkit.upstreams.store import blob_id
 from readerkit.upstreams.upstream import Upstream
-from readerkit.wording import counted
+from readerkit.wording.next_command import typed
+from readerkit.wording.nouns import counted
 
 LENT = "lent.git"
 """Beside the fetched objects: a repository over those of a local one."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readerkit.errors import StoreError
-from readerkit.git_names import BlobId
+from readerkit.model.git_names import BlobId
 from readerkit.upstreams.lock import Lock
 from readerkit.upstreams.provenance import forget_provenance
 from readerkit.upstreams.store import BlobStore

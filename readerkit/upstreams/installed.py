@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 from readerkit.errors import SourceError
-from readerkit.git_names import TreePath
+from readerkit.model.git_names import TreePath
 from readerkit.upstreams.folder import serve_below
 from readerkit.upstreams.served import Served
 from readerkit.upstreams.upstream import Upstream

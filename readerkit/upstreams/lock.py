@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from readerkit import json_file
-from readerkit.anchor import Fingerprint, Span
 from readerkit.errors import ContentError, Fault
-from readerkit.git_names import (
+from readerkit.model.anchor import Fingerprint, Span
+from readerkit.model.git_names import (
     NO_BLOB,
     NO_COMMIT,
     BlobId,
@@ -22,8 +21,9 @@ from readerkit.git_names import (
     parse_lines,
     parse_path,
 )
-from readerkit.typed import typed
-from readerkit.wording import counted
+from readerkit.system import json_file
+from readerkit.wording.next_command import typed
+from readerkit.wording.nouns import counted
 
 FORMAT = 1
 

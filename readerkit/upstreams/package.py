@@ -17,9 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from readerkit.children import end_with_parent, python
 from readerkit.errors import SourceError
-from readerkit.git_names import TreePath, parse_path
+from readerkit.model.git_names import TreePath, parse_path
+from readerkit.system.children import end_with_parent, python
 from readerkit.upstreams.archive import Member, sdist_members, wheel_members
 from readerkit.upstreams.served import MAX_MEMBER_BYTES, Served
 from readerkit.upstreams.upstream import Package, Upstream, Wheel

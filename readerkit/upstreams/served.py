@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from readerkit.git_names import TreePath
+from readerkit.model.git_names import TreePath
 from readerkit.upstreams.upstream import Upstream
 
 MAX_MEMBER_BYTES = 4_000_000

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from readerkit.errors import StoreError
-from readerkit.git_names import BlobId
-from readerkit.private import make_folder
+from readerkit.model.git_names import BlobId
+from readerkit.system.private_files import make_folder
 
 LOCK_WAIT_SECONDS = 600
 

@@ -7,9 +7,17 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Annotated
 
-from readerkit.anchor import Span
-from readerkit.git_names import NO_COMMIT, CommitId, TreePath, parse_path
-from readerkit.model import SOME, Model, Problem, Text, UpstreamName, pattern, rules
+from readerkit.model.anchor import Span
+from readerkit.model.base import (
+    SOME,
+    Model,
+    Problem,
+    Text,
+    UpstreamName,
+    pattern,
+    rules,
+)
+from readerkit.model.git_names import NO_COMMIT, CommitId, TreePath, parse_path
 
 # What pip is given: never an option, an address or a folder that it would build.
 PipWord = Annotated[str, pattern("^[A-Za-z0-9][A-Za-z0-9._+!-]*$")]

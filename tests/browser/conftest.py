@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from readerkit.commands.library import open_library
-from readerkit.commands.site_build import Workshop, make_site
-from readerkit.commands.site_disk import publish
-from readerkit.commands.site_inputs import find_inputs
+from readerkit.app.library import open_library
+from readerkit.site.build import Workshop, make_site
+from readerkit.site.inputs import find_inputs
+from readerkit.site.publish import publish
 from tests.conftest import REAL_CACHE
 from tests.helpers import made_once, make_book
 

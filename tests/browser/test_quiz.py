@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from playwright.sync_api import expect
 
-from readerkit.commands.quiz_files import open_history
+from readerkit.app.quiz_banks import open_history
 from tests.browser.barriers import barriers
 from tests.browser.test_pages import overflow
 from tests.helpers import serving

@@ -8,9 +8,14 @@ from functools import cache
 
 import pytest
 
-from readerkit.book import check_mirrors, lock_differences, lock_notes, resolve_notes
-from readerkit.commands.library import open_library
+from readerkit.app.library import open_library
 from readerkit.content.annotations import TEXT_FIELDS
+from readerkit.content.book import (
+    check_mirrors,
+    lock_differences,
+    lock_notes,
+    resolve_notes,
+)
 from tests.conftest import REAL_CACHE
 
 UPSTREAMS = ("megatron", "pytorch")

@@ -8,8 +8,8 @@ from collections import defaultdict
 from contextlib import suppress
 
 from readerkit.anchors import SourceFile
-from readerkit.anchors.names import Names, collect_names
-from readerkit.anchors.scan import scan
+from readerkit.xref.names import Names, collect_names
+from readerkit.xref.scan import scan
 from tests.content.test_annotations import library, sources
 
 EVERY = 6

@@ -11,13 +11,13 @@ from itertools import product
 
 import pytest
 
-from readerkit.commands.library import open_library
-from readerkit.commands.quiz_files import Shelf
-from readerkit.commands.quiz_lint import known_names, resolve_keys, with_keys
+from readerkit.app.check_quiz import known_names, resolve_keys, with_keys
+from readerkit.app.library import open_library
+from readerkit.app.quiz_banks import Shelf
 from readerkit.quiz.layout import rank_groups
 from readerkit.quiz.lint import lint_bank
 from readerkit.quiz.lock import QuizLock, differences
-from readerkit.quiz.scene import Place
+from readerkit.quiz.variant_context import Place
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT
 

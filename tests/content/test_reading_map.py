@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from readerkit.anchors import Anchor, Span
-from readerkit.commands.library import open_library
+from readerkit.app.library import open_library
 from tests.conftest import REAL_CACHE
 
 with Path(__file__).with_name("reading_map.csv").open(newline="") as table:

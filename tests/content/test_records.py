@@ -9,11 +9,11 @@ import pytest
 
 from mini_impls.compare.known import comparisons
 from mini_impls.compare.match import align, excuses
-from readerkit.book import Book
-from readerkit.commands.evidence import find_stale
+from readerkit.app.records import find_stale
+from readerkit.content.book import Book
 from readerkit.content.vocabulary import WHOLE_DIFFERENCES
-from readerkit.lit import belongs, unseen_events
-from readerkit.records import RankEvents, Record
+from readerkit.evidence.executed_lines import belongs, unseen_events
+from readerkit.evidence.record import RankEvents, Record
 from tests.content.test_annotations import library
 from tests.helpers import ROOT
 

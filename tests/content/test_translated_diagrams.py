@@ -8,8 +8,8 @@ import pytest
 
 from readerkit.content.diagrams import Diagram, in_spanish
 from readerkit.content.read import read_document
+from readerkit.content.strict_yaml import parse_yaml
 from readerkit.content.translations import DIAGRAM_TRANSLATION
-from readerkit.yaml_tree import parse_yaml
 from tests.content.test_translations import PAGES, changed
 
 FOLDER = PAGES / "diagrams"

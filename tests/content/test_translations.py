@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from readerkit.content.annotations import TEXT_FIELDS, Annotation
-from readerkit.yaml_tree import parse_yaml
+from readerkit.content.strict_yaml import parse_yaml
 from tests.content.test_annotations import library
 from tests.helpers import ROOT
 

@@ -7,7 +7,6 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from readerkit.anchor import Anchor
 from readerkit.content.annotations import (
     ANNOTATIONS,
     CONCEPTS,
@@ -21,6 +20,7 @@ from readerkit.content.mirrors import MIRROR as MIRROR_FILE
 from readerkit.content.mirrors import LeftOut, Mirror, MirroredEvent
 from readerkit.content.read import read_document
 from readerkit.errors import Fault
+from readerkit.model.anchor import Anchor
 
 
 def entries(text: str, kind: Kind[E]) -> list[E]:

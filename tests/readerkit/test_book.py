@@ -8,7 +8,8 @@ import pytest
 from msgspec import structs
 
 from readerkit.anchors import Anchor, Span
-from readerkit.book import (
+from readerkit.content.annotations import ANNOTATIONS
+from readerkit.content.book import (
     Book,
     Note,
     Sources,
@@ -17,7 +18,6 @@ from readerkit.book import (
     lock_notes,
     resolve_notes,
 )
-from readerkit.content.annotations import ANNOTATIONS
 from readerkit.content.mirrors import MIRROR as MIRROR_FILE
 from readerkit.content.read import read_document
 from readerkit.errors import AnchorError, ContentError

@@ -1,7 +1,7 @@
 import pytest
 
-from readerkit.choosing import choose, choose_all
 from readerkit.errors import ReaderkitError
+from readerkit.wording.meant_name import choose, choose_all
 
 NAMES = [
     "tp-row-forward",

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from readerkit.counts import MAX_LENGTH, Count
+from readerkit.content.bound import MAX_LENGTH, Count
 
 SIZES = {
     "world": 4,

@@ -8,8 +8,10 @@ import pytest
 from msgspec import structs
 
 from readerkit.anchors import Span
-from readerkit.commands.library import open_library
-from readerkit.evidence import (
+from readerkit.app.library import open_library
+from readerkit.evidence.executed_lines import LitLines
+from readerkit.evidence.record import Lit, Record, line_numbers
+from readerkit.evidence.relevance import (
     Evidence,
     expected_to_run,
     homes,
@@ -18,8 +20,6 @@ from readerkit.evidence import (
     seen_there,
     worth_saying,
 )
-from readerkit.lit import LitLines
-from readerkit.records import Lit, Record, line_numbers
 from tests.helpers import ROOT
 
 NAME = "tensor_parallel_megatron"

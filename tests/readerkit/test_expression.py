@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from readerkit.expression import (
+from readerkit.model.expression import (
     ExpressionError,
     evaluate,
     names_in,

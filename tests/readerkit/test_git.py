@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from readerkit import git
 from readerkit.errors import SourceError
+from readerkit.upstreams import git
 from readerkit.upstreams.store import blob_id
 from tests.helpers import git as run_git
 from tests.helpers import make_repository, write_files
@@ -362,7 +362,8 @@ def test_git_that_cannot_run_is_an_error(
 
 @pytest.mark.parametrize("refresh", [None, "raise"])
 def test_import_without_git_succeeds(refresh, tmp_path):
-    code = "import readerkit.git, os; print(os.environ.get('GIT_PYTHON_REFRESH'))"
+    told = "print(os.environ.get('GIT_PYTHON_REFRESH'))"
+    code = f"import readerkit.upstreams.git, os; {told}"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={"PATH": str(tmp_path)}
@@ -523,7 +524,7 @@ def trap(request, tmp_path, monkeypatch) -> Path:
 
 
 def fall_into(folder: Path, url: str) -> None:
-    """Do with plain git, in the caller's environment, what readerkit.git does."""
+    """Do with plain git, in the caller's environment, what upstreams/git.py does."""
     for command in (
         ["init", "--quiet", "--bare", str(folder)],
         ["-C", str(folder), "config", "remote.origin.url", url],
@@ -610,7 +611,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 def test_program_that_a_variable_names_does_not_run_at_import(tmp_path):
     write_files(tmp_path, {"evil": f"#!/bin/sh\ntouch '{tmp_path}/marker'\n"})
     (tmp_path / "evil").chmod(0o755)
-    for module, ran in (("git", True), ("readerkit.git", False)):
+    for module, ran in (("git", True), ("readerkit.upstreams.git", False)):
         subprocess.run(
             [sys.executable, "-c", f"import {module}"],
             env=dict(os.environ) | {"GIT_PYTHON_GIT_EXECUTABLE": f"{tmp_path}/evil"},

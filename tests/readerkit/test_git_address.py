@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from readerkit import git
 from readerkit.errors import SourceError
+from readerkit.upstreams import git
 from tests.helpers import make_book, run_process, write_files
 
 REFUSED = [

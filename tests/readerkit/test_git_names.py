@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from readerkit.git_names import parse_blob, parse_commit, parse_lines, parse_path
+from readerkit.model.git_names import parse_blob, parse_commit, parse_lines, parse_path
 
 PATHS = [
     "a.py",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from readerkit.errors import ContentError
-from readerkit.records import Record
+from readerkit.evidence.record import Record
 from tests.helpers import ROOT, SampleBook, run, write_files
 from tests.readerkit.commands.test_quiz_served import make_quiz_book
 

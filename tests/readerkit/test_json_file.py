@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from readerkit.errors import ContentError
+from readerkit.evidence.record import Record
 from readerkit.quiz.lock import QuizLock
-from readerkit.records import Record
 from readerkit.upstreams import Lock
 from tests.helpers import ROOT
 

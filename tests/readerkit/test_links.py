@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from readerkit.anchors import SourceFile
-from readerkit.anchors.names import collect_names
-from readerkit.anchors.scan import scan
-from readerkit.links import Links, Target, absolute, module_name, rivals
+from readerkit.xref.links import Links, Target, absolute, module_name, rivals
+from readerkit.xref.names import collect_names
+from readerkit.xref.scan import scan
 
 FILES = {
     "lib/__init__.py": "from .base import *\nfrom .deep.ops import reduce as fold\n",

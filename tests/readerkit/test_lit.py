@@ -7,7 +7,7 @@ import pytest
 from readerkit.anchors import Span
 from readerkit.content.kind import Place
 from readerkit.content.mirrors import Mirror, MirroredEvent, MirrorSection
-from readerkit.lit import (
+from readerkit.evidence.executed_lines import (
     LitLines,
     Sent,
     lit,
@@ -18,7 +18,7 @@ from readerkit.lit import (
     say_when,
     unseen_events,
 )
-from readerkit.records import Lit, RankEvents, Record, Site
+from readerkit.evidence.record import Lit, RankEvents, Record, Site
 from tests.events import event
 
 NOT_RUN = "not run (watched: set-up and steps 0 to 4, imports aside)"

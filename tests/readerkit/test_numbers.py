@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from readerkit import numbers
-from readerkit.numbers import (
+from readerkit.wording import numbers
+from readerkit.wording.numbers import (
     format_billions,
     format_binary,
     format_bytes,

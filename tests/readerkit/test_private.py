@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from readerkit.budget.ledger import Ceilings, Ledger
-from readerkit.private import make_database, make_folder, tighten
 from readerkit.quiz.history import MIGRATIONS, History
+from readerkit.system.private_files import make_database, make_folder, tighten
 from readerkit.upstreams.store import write_atomically
 from tests.helpers import make_book, run_process, write_files
 

@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 
 from readerkit.anchors import Fingerprint, Span
+from readerkit.content.bound import NAMES
+from readerkit.content.parse_book import BookFile, parse_book
 from readerkit.content.translations import TranslatedConcept, TranslatedNote
-from readerkit.counts import NAMES
 from readerkit.errors import ContentError
-from readerkit.reading import BookFile, parse_book
 from readerkit.upstreams import Lock, LockedAnchor
 from tests.helpers import ANNOTATIONS, CONCEPTS, REFERENCES
 

@@ -13,10 +13,10 @@ from readerkit.content.kinds import BY_NAME
 from readerkit.content.mirrors import MIRROR as MIRROR_FILE
 from readerkit.content.read import read_document
 from readerkit.content.schema import json_schema
+from readerkit.content.strict_yaml import parse_yaml
 from readerkit.content.translations import NOTE_TRANSLATION
 from readerkit.content.vocabulary import OPERATIONS
 from readerkit.errors import ContentError
-from readerkit.yaml_tree import parse_yaml
 from tests.helpers import ANNOTATIONS, CONCEPTS, REFERENCES
 
 KINDS = {

@@ -10,7 +10,7 @@ from tests.terminals import Terminal
 
 SCRIPT = """
 import sys, time
-from readerkit.status import Status
+from readerkit.system.status import Status
 status = Status()
 for done in range(3):
     status.show("counting", done, 3)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from readerkit.records import Match, RankEvents
-from readerkit.tally import Tally, say_tally
+from readerkit.evidence.record import Match, RankEvents
+from readerkit.evidence.tally import Tally, say_tally
 from tests.events import event
 
 SAME = Match(0, 0, "matched")

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from readerkit.document import YamlFile
+from readerkit.content.strict_yaml import MAX_BYTES, MAX_DEPTH, MAX_VALUES, parse_yaml
+from readerkit.content.yaml_document import YamlFile
 from readerkit.errors import ContentError
-from readerkit.yaml_tree import MAX_BYTES, MAX_DEPTH, MAX_VALUES, parse_yaml
 
 
 def parse(text: str | bytes) -> YamlFile:
@@ -269,7 +269,7 @@ def test_bomb_ends_in_messages(text, message):
         "import resource, sys\n"
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
         "from readerkit.errors import ContentError\n"
-        "from readerkit.yaml_tree import parse_yaml\n"
+        "from readerkit.content.strict_yaml import parse_yaml\n"
         "try: faults = parse_yaml(sys.stdin.buffer.read(), 'a.yaml').faults\n"
         "except ContentError as error: faults = error.faults\n"
         "print(*faults, sep='\\n')\n"

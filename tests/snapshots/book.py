@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from readerkit.records import (
+from readerkit.evidence.record import (
     Event,
     Held,
     Limit,

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from readerkit.commands.library import open_library
-from readerkit.commands.site_build import Workshop, make_site
-from readerkit.commands.site_inputs import find_inputs
+from readerkit.app.library import open_library
+from readerkit.site.build import Workshop, make_site
+from readerkit.site.inputs import find_inputs
 from tests.helpers import SampleBook, write_files
 from tests.readerkit.commands.test_quiz_served import make_quiz_book
 from tests.snapshots.book import FILES, MINIS, add_upstream, record_of

@@ -9,12 +9,11 @@ from typing import Annotated, Any, Literal, Protocol
 
 from msgspec import Meta
 
-from readerkit.anchor import Anchor
 from readerkit.content.annotations import Citation
 from readerkit.content.kind import Entry
 from readerkit.errors import Fault, ReaderkitError
-from readerkit.expression import Functions, Number, evaluate
-from readerkit.model import (
+from readerkit.model.anchor import Anchor
+from readerkit.model.base import (
     ONCE,
     SOME,
     UNWRITTEN,
@@ -28,8 +27,9 @@ from readerkit.model import (
     UpstreamName,
     at_least,
 )
-from readerkit.quiz.draw import Draw
-from readerkit.quiz.scene import AnswerError, Place, Scene
+from readerkit.model.expression import Functions, Number, evaluate
+from readerkit.quiz.seeded_random import Draw
+from readerkit.quiz.variant_context import AnswerError, Place, Scene
 
 _PARAMETER_KEYS = {"first": "from", "last": "to", "formula": "is"}
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from readerkit.model import Id, Model, Text, at_least
-from readerkit.quiz.draw import Draw
+from readerkit.model.base import Id, Model, Text, at_least
 from readerkit.quiz.kinds.base import (
     Grade,
     PlaceRef,
@@ -17,8 +16,9 @@ from readerkit.quiz.kinds.base import (
     letters,
     read_labels,
 )
-from readerkit.quiz.scene import AnswerError, Place, Scene
 from readerkit.quiz.scoring import coverage_credit
+from readerkit.quiz.seeded_random import Draw
+from readerkit.quiz.variant_context import AnswerError, Place, Scene
 
 
 class Option(Model, frozen=True):

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from readerkit.quiz.draw import Draw
 from readerkit.quiz.kinds.base import Grade, PlaceRef, Question, Remark
-from readerkit.quiz.scene import AnswerError, Place, Scene
+from readerkit.quiz.seeded_random import Draw
+from readerkit.quiz.variant_context import AnswerError, Place, Scene
 
 _LINES = re.compile(r"\s*(?:.*:)?\s*(?:line\s+)?(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*")
 

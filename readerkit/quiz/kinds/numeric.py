@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from readerkit.model import Formula, Model, Name, Text
-from readerkit.quiz.draw import Draw
+from readerkit.model.base import Formula, Model, Name, Text
 from readerkit.quiz.kinds.base import Grade, Parameter, Question, Remark
-from readerkit.quiz.scene import AnswerError, Scene, format_number
 from readerkit.quiz.scoring import within_significant, within_tolerance
+from readerkit.quiz.seeded_random import Draw
 from readerkit.quiz.units import (
     Quantity,
     QuantityError,
@@ -23,6 +22,7 @@ from readerkit.quiz.units import (
     find_unit,
     parse_quantity,
 )
+from readerkit.quiz.variant_context import AnswerError, Scene, format_number
 
 DEFAULT_RELATIVE = 0.01
 

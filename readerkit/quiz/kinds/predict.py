@@ -6,9 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from readerkit.model import Text
-from readerkit.quiz.draw import Draw
-from readerkit.quiz.facts import Source, answer_schedule
+from readerkit.model.base import Text
 from readerkit.quiz.kinds.base import Grade, Question, Remark, plain
 from readerkit.quiz.kinds.numeric import (
     Absolute,
@@ -17,8 +15,10 @@ from readerkit.quiz.kinds.numeric import (
     Significant,
     Tolerance,
 )
-from readerkit.quiz.scene import AnswerError, Scene
+from readerkit.quiz.observed_keys import Source, answer_schedule
+from readerkit.quiz.seeded_random import Draw
 from readerkit.quiz.units import find_unit
+from readerkit.quiz.variant_context import AnswerError, Scene
 
 
 class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from readerkit.model import SOME, Count, Model, Text, at_least
-from readerkit.quiz.draw import Draw
+from readerkit.model.base import SOME, Count, Model, Text, at_least
 from readerkit.quiz.kinds.base import Grade, Question, Remark, letters
-from readerkit.quiz.scene import AnswerError, Scene
 from readerkit.quiz.scoring import order_credit
+from readerkit.quiz.seeded_random import Draw
+from readerkit.quiz.variant_context import AnswerError, Scene
 
 
 class Order(Question, frozen=True, tag="order"):

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from readerkit.model import SOME, Model, Text, at_least
-from readerkit.quiz.draw import Draw
+from readerkit.model.base import SOME, Model, Text, at_least
 from readerkit.quiz.kinds.base import Grade, Question, Remark, plain
-from readerkit.quiz.scene import AnswerError, Scene
+from readerkit.quiz.seeded_random import Draw
+from readerkit.quiz.variant_context import AnswerError, Scene
 
 MARKS = "::"
 """Parts the reader's own marks from the text of a short answer: ``1 3 :: text``."""

@@ -17,7 +17,6 @@ from markupsafe import Markup
 
 from readerkit.content.diagrams import Diagram
 from readerkit.errors import ContentError, Fault
-from readerkit.numbers import format_bytes, format_number
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
@@ -25,8 +24,9 @@ from readerkit.render.html.file_page import Rights, rights_of, view
 from readerkit.render.html.markdown import FormulaError, line, prose, title
 from readerkit.render.html.notes import NoteView
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
-from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.site_model import Shelf
 from readerkit.render.html.words import Text
+from readerkit.wording.numbers import format_bytes, format_number
 
 _FENCE = re.compile(
     r"^```(note|diagram|schedule|reckon)\b *(.*)\n((?s:.*?))^```$", re.M

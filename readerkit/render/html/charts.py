@@ -12,8 +12,8 @@ from typing import Literal
 
 from markupsafe import Markup
 
-from readerkit.numbers import format_bytes, format_number
 from readerkit.render.html.escape import shown
+from readerkit.wording.numbers import format_bytes, format_number
 
 _WIDTH, _HEIGHT = 640, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 12, 12, 38

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from html import escape
 
 from readerkit.anchors import SourceFile
-from readerkit.anchors.names import Names
-from readerkit.anchors.scan import Scan
 from readerkit.render.html.escape import Escaping, escaping
+from readerkit.xref.names import Names
+from readerkit.xref.scan import Scan
 
 # Control characters of source never reach a line as they are: these are free.
 _USE, _DEFINED, _NAME, _END = b"\1", b"\2", b"\3", b"\4"

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from markupsafe import Markup, escape
 
-from readerkit.render.visible import is_seen
+from readerkit.render.terminal_safe import is_seen
 
 _PLAIN = re.compile(rb"[\t\n\x20-\x7e]*")
 # A form feed at the start of a line is a page break of old editors: shown like others.

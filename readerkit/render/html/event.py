@@ -8,15 +8,15 @@ from itertools import groupby, takewhile
 
 from markupsafe import Markup
 
-from readerkit.book import MINIS
-from readerkit.evidence import Evidence
-from readerkit.lit import op_name
-from readerkit.numbers import format_bytes
-from readerkit.records import Event, Match, RankEvents, Site
+from readerkit.content.book import MINIS
+from readerkit.evidence.executed_lines import op_name
+from readerkit.evidence.record import Event, Match, RankEvents, Site
+from readerkit.evidence.relevance import Evidence
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
-from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.site_model import Shelf
 from readerkit.render.html.words import Text, label
+from readerkit.wording.numbers import format_bytes
 
 LAUNCHER = (MINIS, "mini_impls/launch.py")
 """What calls both sides: it is part of neither."""

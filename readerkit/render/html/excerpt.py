@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from readerkit.anchors import Span
-from readerkit.links import File
 from readerkit.render.html import addresses
 from readerkit.render.html.code import unlinked
 from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import linked
-from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.site_model import Shelf
+from readerkit.xref.links import File
 
 MAX_LINES = 60
 

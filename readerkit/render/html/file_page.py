@@ -9,20 +9,20 @@ from itertools import groupby
 
 from markupsafe import Markup
 
-from readerkit.book import Note
-from readerkit.evidence import expected_to_run, seen_there, worth_saying
-from readerkit.git_names import TreePath
-from readerkit.links import File, Target
-from readerkit.lit import LitLines, Sent, say_calls, say_when
-from readerkit.numbers import format_bytes
+from readerkit.content.book import Note
+from readerkit.evidence.executed_lines import LitLines, Sent, say_calls, say_when
+from readerkit.evidence.relevance import expected_to_run, seen_there, worth_saying
+from readerkit.model.git_names import TreePath
 from readerkit.render.html import addresses
-from readerkit.render.html.brackets import bracketed
 from readerkit.render.html.code import link, numbered
 from readerkit.render.html.escape import shown
+from readerkit.render.html.note_gutter import bracketed
 from readerkit.render.html.notes import Beside, NoteView, Seen, note_view
-from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.site_model import Shelf
 from readerkit.render.html.words import Text, label
 from readerkit.upstreams import Upstream
+from readerkit.wording.numbers import format_bytes
+from readerkit.xref.links import File, Target
 
 
 @dataclass(frozen=True, slots=True)

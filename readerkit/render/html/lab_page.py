@@ -18,7 +18,7 @@ from readerkit.render.html.chapter import (
 )
 from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import Rights, rights_of
-from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.site_model import Shelf
 from readerkit.render.html.study import ChapterLine
 from readerkit.render.html.words import Text
 

@@ -13,7 +13,7 @@ from math_core import LatexError, LatexToMathML
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from readerkit.errors import ReaderkitError
-from readerkit.render.visible import visible
+from readerkit.render.terminal_safe import visible
 
 
 def _words(text: str) -> set[str]:

@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from mini_impls.schedules import SCHEDULES
 from readerkit.anchors import Span
-from readerkit.book import MINIS
+from readerkit.content.book import MINIS
 from readerkit.content.mirrors import Mirror, MirrorSection
-from readerkit.evidence import main_mini, related, seen_there
+from readerkit.evidence.relevance import main_mini, related, seen_there
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
@@ -20,7 +20,7 @@ from readerkit.render.html.markdown import line, prose
 from readerkit.render.html.notes import Card, NoteView, Seen, card
 from readerkit.render.html.record_tables import bars
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
-from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.site_model import Shelf
 from readerkit.render.html.strip import StripView, strip_view
 from readerkit.render.html.words import Text, label
 

@@ -8,8 +8,8 @@ from functools import partial
 
 from markupsafe import Markup
 
-from readerkit.book import Book, Note
 from readerkit.content.annotations import TEXT_FIELDS, Annotation, Citation, Reference
+from readerkit.content.book import Book, Note
 from readerkit.content.translations import Translation
 from readerkit.errors import ContentError, Fault
 from readerkit.render.html import addresses

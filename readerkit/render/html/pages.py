@@ -9,10 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from readerkit.book import MINIS
+from readerkit.content.book import MINIS
 from readerkit.content.diagrams import Diagram
 from readerkit.content.reading_paths import ReadingPaths
-from readerkit.links import File
 from readerkit.render.html import addresses
 from readerkit.render.html.chapter import Script, chapter_page, chapter_title
 from readerkit.render.html.environment import Templates
@@ -29,7 +28,7 @@ from readerkit.render.html.mirror_page import mirror_index, mirror_page
 from readerkit.render.html.question import Values
 from readerkit.render.html.quiz_check import CheckPage, check_page
 from readerkit.render.html.quiz_page import PhaseView, QuizPage
-from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.site_model import Shelf
 from readerkit.render.html.study import (
     ChapterLine,
     concept_page,
@@ -41,6 +40,7 @@ from readerkit.render.html.tree_page import tree_page, upstreams_shown
 from readerkit.render.html.uses_page import uses_page
 from readerkit.render.html.words import Text, label
 from readerkit.render.spanish import SPANISH
+from readerkit.xref.links import File
 
 _CUT = "\x00"  # no note holds it: it would be spelt out
 

@@ -13,7 +13,7 @@ from readerkit.anchors import Span
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
-from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.site_model import Shelf
 
 Values = Mapping[str, Any]
 """What the quiz says of a question, an answer or a result."""

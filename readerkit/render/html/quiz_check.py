@@ -20,7 +20,7 @@ from readerkit.render.html.question import (
     question_view,
     solution_view,
 )
-from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.site_model import Shelf
 from readerkit.render.html.tree_page import upstreams_shown
 
 

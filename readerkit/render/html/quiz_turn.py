@@ -18,7 +18,7 @@ from readerkit.render.html.question import (
     solution_view,
     worded,
 )
-from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.site_model import Shelf
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from readerkit.lit import op_name
-from readerkit.numbers import format_number
-from readerkit.records import Record, Verdict
+from readerkit.evidence.executed_lines import op_name
+from readerkit.evidence.record import Record, Verdict
+from readerkit.evidence.tally import Tally, say_tally
 from readerkit.render.html.charts import Cell, gantt, loss_chart, memory_chart
 from readerkit.render.html.escape import shown
 from readerkit.render.html.words import Text, label
-from readerkit.tally import Tally, say_tally
+from readerkit.wording.numbers import format_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.notes import SPANISH
 from readerkit.render.html.pages import Writing, menu
 from readerkit.render.html.quiz_page import PhaseView
-from readerkit.render.html.shelf import Shelf
-from readerkit.render.visible import visible
+from readerkit.render.html.site_model import Shelf
+from readerkit.render.terminal_safe import visible
 
 FILE = "search-index.js"
 

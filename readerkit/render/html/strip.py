@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from readerkit.evidence import Evidence
+from readerkit.evidence.relevance import Evidence
 from readerkit.render.html import addresses, record_tables
+from readerkit.render.html.call_sites import Issuers, issuers
 from readerkit.render.html.escape import shown
 from readerkit.render.html.event import OPERATIONS, Operation, RankView, rank_view
-from readerkit.render.html.issuers import Issuers, issuers
 from readerkit.render.html.record_tables import Row
-from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.site_model import Shelf
 from readerkit.render.html.words import Text
 
 

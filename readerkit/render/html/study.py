@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from readerkit.book import Note
 from readerkit.content.annotations import Concept, Reference
+from readerkit.content.book import Note
 from readerkit.content.reading_paths import Failure, Pair, ReadingPaths
+from readerkit.content.routes import by_need
 from readerkit.content.translations import Translation
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
@@ -18,9 +19,8 @@ from readerkit.render.html.file_page import Rights, rights_of, view
 from readerkit.render.html.markdown import prose
 from readerkit.render.html.mirror_page import MirrorLine, mirror_index
 from readerkit.render.html.notes import Card, Cite, NoteView, card, cite, concept_title
-from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.site_model import Shelf
 from readerkit.render.html.words import Text, label
-from readerkit.routes import by_need
 
 
 @dataclass(frozen=True, slots=True)

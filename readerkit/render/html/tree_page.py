@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from readerkit.git_names import TreePath
-from readerkit.links import File
+from readerkit.model.git_names import TreePath
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import Rights, rights
-from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.site_model import Shelf
+from readerkit.xref.links import File
 
 
 @dataclass(frozen=True, slots=True)

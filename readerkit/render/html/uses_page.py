@@ -9,12 +9,12 @@ from itertools import groupby
 
 from markupsafe import Markup
 
-from readerkit.links import File, Target
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import Crumb, crumbs
-from readerkit.render.html.shelf import Shelf
+from readerkit.render.html.site_model import Shelf
 from readerkit.render.html.words import both, label
+from readerkit.xref.links import File, Target
 
 
 @dataclass(frozen=True, slots=True)

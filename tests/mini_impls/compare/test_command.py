@@ -3,7 +3,7 @@
 import pytest
 
 from mini_impls.compare.__main__ import main
-from readerkit.records import Record
+from readerkit.evidence.record import Record
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from mini_impls.compare.tables import make_tables
 from mini_impls.compare.upstream_files import write_megatron
 from mini_impls.compare.verdicts import verdicts
 from mini_impls.compare.watch import MIN_STEPS, _Watcher, watch
-from readerkit.commands.library import open_library
+from readerkit.app.library import open_library
 from readerkit.errors import ReaderkitError
 from tests.helpers import ROOT
 

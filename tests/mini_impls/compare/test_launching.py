@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from readerkit.records import Record
+from readerkit.evidence.record import Record
 from tests.helpers import ROOT
 
 pytestmark = pytest.mark.slow

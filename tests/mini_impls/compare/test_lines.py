@@ -13,10 +13,10 @@ from counted import statements
 from mini_impls.compare.known import comparisons
 from mini_impls.compare.places import get_roots
 from mini_impls.compare.upstream_files import write_megatron
-from readerkit.anchor import Span
-from readerkit.commands.library import open_library
-from readerkit.lit import lit, say_lit
-from readerkit.records import Record, line_numbers
+from readerkit.app.library import open_library
+from readerkit.evidence.executed_lines import lit, say_lit
+from readerkit.evidence.record import Record, line_numbers
+from readerkit.model.anchor import Span
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT
 

@@ -1,8 +1,8 @@
 import pytest
 
 from mini_impls.compare.match import align, count_reordered, excuses
+from readerkit.content.bound import Count
 from readerkit.content.mirrors import Difference
-from readerkit.counts import Count
 from tests.events import event, row
 
 

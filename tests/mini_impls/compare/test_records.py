@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from readerkit.errors import ContentError
-from readerkit.records import (
+from readerkit.evidence.record import (
     Bar,
     Held,
     Limit,
@@ -172,7 +172,7 @@ def test_lines_survive_as_text(lines):
 
 def test_the_schema_needs_neither_torch_nor_a_mini():
     code = (
-        "import sys, readerkit.records; "
+        "import sys, readerkit.evidence.record; "
         "assert not {'torch', 'mini_impls'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

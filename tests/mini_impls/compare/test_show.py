@@ -6,7 +6,7 @@ import pytest
 from test_records import RECORD
 
 from mini_impls.compare.show import render
-from readerkit.records import Match, Record, Verdict
+from readerkit.evidence.record import Match, Record, Verdict
 from tests.content.test_records import PATHS
 from tests.events import event
 

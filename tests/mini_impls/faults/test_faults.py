@@ -10,7 +10,7 @@ from mini_impls.faults.run import observe, run_work
 from mini_impls.faults.show import resolve_guards
 from mini_impls.faults.symptoms import SYMPTOMS, Outcome, refutation, shown
 from mini_impls.faults.work import WORKS
-from readerkit.commands.library import open_library
+from readerkit.app.library import open_library
 
 ALL = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.key)
 

@@ -22,7 +22,7 @@ from mutants import in_every_rank
 
 from mini_impls.faults.fault import Fault, Mutant
 from readerkit.anchors import Anchor
-from readerkit.git_names import parse_path
+from readerkit.model.git_names import parse_path
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from readerkit.anchors import SourceFile
-from readerkit.anchors.names import Import, collect_names
-from readerkit.anchors.scan import scan
+from readerkit.xref.names import Import, collect_names
+from readerkit.xref.scan import scan
 
 
 def names_of(text):

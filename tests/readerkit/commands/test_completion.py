@@ -71,8 +71,8 @@ def test_no_name_needs_the_network_or_heavy_imports(real_cache):
     asked = {"PYTHONPROFILEIMPORTTIME": "1"}
     for line, heavy in (
         ("annotate tp-d", ("tree_sitter", "rich", "jinja2", "git", "torch")),
-        ("run fsdp_s", ("readerkit.book", "yaml", "rich", "torch")),
-        ("comp", ("readerkit.commands.annotate", "readerkit.book")),
+        ("run fsdp_s", ("readerkit.content.book", "yaml", "rich", "torch")),
+        ("comp", ("readerkit.commands.annotate", "readerkit.content.book")),
     ):
         completed(line)  # what is parsed once is remembered
         _, imported = completed(line, **asked)

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from readerkit.commands.site_estimates import work_out
+from readerkit.app.page_estimates import work_out
 from tests.helpers import run, run_on_terminal, write_files
 from tests.readerkit.test_cli import README, imported
 

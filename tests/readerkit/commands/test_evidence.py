@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from readerkit.commands.evidence import find_stale, read_records, records_folder
-from readerkit.commands.library import open_library
-from readerkit.records import Record
+from readerkit.app.library import open_library
+from readerkit.app.records import find_stale, read_records, records_folder
+from readerkit.evidence.record import Record
 from tests.helpers import ROOT
 
 NAME = "ddp_megatron"

@@ -245,7 +245,7 @@ def test_no_list_is_wider_than_its_terminal(columns, real_cache):
 
 
 def test_every_mini_that_runs_says_what_it_is(capsys):
-    from readerkit.commands.mini_names import SAYS
+    from readerkit.app.mini_names import SAYS
 
     minis = (ROOT / "mini_impls").glob("*.py")
     runs = {path.stem for path in minis if "__main__" in path.read_text()} - {"launch"}

@@ -15,11 +15,11 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from readerkit.commands.catalog import shipped
+from readerkit.app.catalog import shipped
+from readerkit.content.strict_yaml import parse_yaml
 from readerkit.labs.answers import answers
 from readerkit.labs.results import DdpResult, read_result
 from readerkit.render.lab_answers import print_answers, times
-from readerkit.yaml_tree import parse_yaml
 from tests.helpers import ROOT, run, run_process
 
 PAGES = ROOT / "site" / "pages" / "labs"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from readerkit.commands.folders import cache_folder, data_folder
-from readerkit.commands.library import open_library
+from readerkit.app.folders import cache_folder, data_folder
+from readerkit.app.library import open_library
 from readerkit.errors import ReaderkitError
 from readerkit.upstreams import Lock
 from tests.helpers import ANNOTATIONS, make_book, run, run_process, write_files
@@ -437,7 +437,7 @@ def test_cache_that_cannot_be_written_still_reads_what_is_there(desk, tmp_path):
 
 def test_library_opens_without_git_torch_or_a_network():
     code = (
-        "import sys; from readerkit.commands.library import open_library; "
+        "import sys; from readerkit.app.library import open_library; "
         "open_library(); print({'git', 'torch', 'requests', 'pip'} & "
         "set(sys.modules))"
     )

@@ -94,7 +94,7 @@ def test_known_places_are_shown_again_without_a_parser(desk, places):
     at = ("--book", str(desk.book.root))
     again = run_process("annotate", *at, environment={"PYTHONPROFILEIMPORTTIME": "1"})
     assert (again.code, again.out) == (0, first)
-    assert "readerkit.book" in again.err and "tree_sitter" not in again.err
+    assert "readerkit.content.book" in again.err and "tree_sitter" not in again.err
     assert places.stat().st_mtime_ns == written
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from readerkit.commands.folders import data_folder
-from readerkit.commands.quiz_files import Shelf
+from readerkit.app.folders import data_folder
+from readerkit.app.quiz_banks import Shelf
 from readerkit.quiz.history import AnswerRow, History, SessionRow, timestamp
 from tests.helpers import ROOT, run
 

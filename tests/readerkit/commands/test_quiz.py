@@ -17,9 +17,9 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
-from readerkit.commands.quiz_files import Shelf, open_history
+from readerkit.app.quiz_banks import Shelf, open_history
+from readerkit.content.strict_yaml import parse_yaml
 from readerkit.render.html.addresses import source_page
-from readerkit.yaml_tree import parse_yaml
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT, Result, run, run_process, write_files
 from tests.readerkit.quiz.sample import BANK, QUESTIONS

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from readerkit.commands.quiz_files import Shelf, open_history
+from readerkit.app.quiz_banks import Shelf, open_history
 from tests.helpers import make_book, run_process, serving, write_files
 from tests.readerkit.commands.test_site import ask, build
 from tests.readerkit.quiz.sample import BANK, QUESTIONS

@@ -13,9 +13,9 @@ from contextlib import closing
 
 import pytest
 
-from readerkit.commands import site_serve
-from readerkit.commands.library import open_library
-from readerkit.commands.site_inputs import find_inputs
+from readerkit.app.library import open_library
+from readerkit.site import serve as site_serve
+from readerkit.site.inputs import find_inputs
 from tests.helpers import ANNOTATIONS, ROOT, make_book, run, serving, write_files
 
 FILE = "read/sample/lib/linear.py.html"

@@ -1,8 +1,8 @@
 """What ships in the catalog, for tests that hold it against published figures."""
 
-from readerkit.commands.catalog import load_clusters
+from readerkit.app.catalog import load_clusters
+from readerkit.content.strict_yaml import parse_yaml
 from readerkit.estimate.shape import Shape
-from readerkit.yaml_tree import parse_yaml
 from tests.helpers import ROOT
 
 MODELS = parse_yaml(

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from mini_impls.schedules import SCHEDULES
-from readerkit.commands.catalog import load_models
+from readerkit.app.catalog import load_models
 from readerkit.estimate.item import Item
 from readerkit.estimate.pipeline import SOURCES
 from readerkit.estimate.states import PRECISIONS
-from readerkit.expression import evaluate
+from readerkit.model.expression import evaluate
 from tests.helpers import run
 
 MODELS = sorted(load_models())

@@ -16,7 +16,7 @@ from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.shape import parameter_count
 from readerkit.estimate.states import PRECISIONS
 from readerkit.estimate.timeline import first_failure, timeline
-from readerkit.numbers import format_bytes
+from readerkit.wording.numbers import format_bytes
 from tests.readerkit.estimate.catalog import MODELS, shape
 
 # Korthikanti et al. 2205.05198, table 2, over s b h, with r = a s / h.

@@ -6,7 +6,7 @@ from readerkit.content.read import read_document
 from readerkit.quiz.bank import BANK as BANK_KIND
 from readerkit.quiz.bank import Bank, parse_bank
 from readerkit.quiz.kinds import QUESTIONS as QUESTION_KIND
-from readerkit.quiz.scene import Keys, Place, Work
+from readerkit.quiz.variant_context import Keys, Place, Work
 
 BANK = """\
 phase: 7

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from readerkit.quiz.scene import AnswerError
+from readerkit.quiz.variant_context import AnswerError
 from tests.readerkit.quiz.sample import QUESTIONS, asked, sample_bank
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from readerkit.quiz.lint import Known, lint_bank
-from readerkit.quiz.scene import Keys, Place
+from readerkit.quiz.variant_context import Keys, Place
 from tests.readerkit.quiz.sample import KEYS, QUESTIONS, sample_bank
 
 KNOWN = Known(frozenset({"close"}), frozenset({"c"}), {"paper": frozenset({"3"})})

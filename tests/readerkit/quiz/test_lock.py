@@ -8,7 +8,7 @@ import pytest
 
 from readerkit.errors import ContentError
 from readerkit.quiz.lock import LockedFact, QuizLock, differences
-from readerkit.quiz.scene import Place
+from readerkit.quiz.variant_context import Place
 from tests.readerkit.quiz.sample import KEYS
 
 LOCK = QuizLock(

@@ -13,8 +13,8 @@ from msgspec import structs
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.history import History, timestamp
 from readerkit.quiz.report import history_values
-from readerkit.quiz.scene import AnswerError
 from readerkit.quiz.session import Session, choose_questions, without_self_marked
+from readerkit.quiz.variant_context import AnswerError
 from tests.readerkit.quiz.sample import sample_bank
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

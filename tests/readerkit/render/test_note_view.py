@@ -4,8 +4,8 @@ import pytest
 from rich.console import Console
 
 from readerkit.anchors import Anchor, SourceFile, Span
-from readerkit.book import Note
 from readerkit.content.annotations import Annotation, Citation, Reference
+from readerkit.content.book import Note
 from readerkit.content.kind import Place
 from readerkit.render.note_view import (
     MAX_SHOWN_CHARACTERS,

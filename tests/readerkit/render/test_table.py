@@ -4,8 +4,8 @@ import click
 import pytest
 
 from readerkit.anchors import Anchor, Span
-from readerkit.book import Note
 from readerkit.content.annotations import Annotation
+from readerkit.content.book import Note
 from readerkit.content.kind import Place
 from readerkit.render.table import legend, note_rows, note_table
 

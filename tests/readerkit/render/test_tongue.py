@@ -6,17 +6,17 @@ import ast
 
 import pytest
 
-from readerkit.render import tongue as module
+from readerkit.render import language as module
+from readerkit.render.language import tongue
 from readerkit.render.spanish import SPANISH
-from readerkit.render.tongue import tongue
 from tests.helpers import ROOT, make_book, run, run_on_terminal, run_process
 
 SPEAKING = (
     "commands/annotate.py",
-    "commands/note_list.py",
-    "commands/quiz_files.py",
-    "commands/quiz_terminal.py",
-    "commands/shown_note.py",
+    "terminal/note_list.py",
+    "app/quiz_banks.py",
+    "terminal/quiz.py",
+    "terminal/note.py",
     "render/note_view.py",
     "render/table.py",
 )

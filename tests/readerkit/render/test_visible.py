@@ -3,7 +3,7 @@ import unicodedata
 
 import pytest
 
-from readerkit.render.visible import in_ascii, visible, visible_line
+from readerkit.render.terminal_safe import in_ascii, visible, visible_line
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from msgspec import convert, structs
 
-from readerkit import git as readerkit_git
 from readerkit.errors import MovedTagError, SourceError, StoreError
 from readerkit.upstreams import BlobStore, Lock, Upstream
+from readerkit.upstreams import git as readerkit_git
 from readerkit.upstreams import store as store_module
 from readerkit.upstreams.fetch import fetch, list_files, missing_files
 from readerkit.upstreams.provenance import licence_text, read_provenance

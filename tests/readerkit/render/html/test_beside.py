@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from mini_impls.compare.ops import OPS
-from readerkit.records import Lit, Match, Record, Site
+from readerkit.evidence.record import Lit, Match, Record, Site
 from readerkit.render.html.event import BY_HARNESS, IN_CPP, SHORT, STALE
 from tests.helpers import make_book, run, write_files
 from tests.snapshots.book import FILES, MINI, MINIS, add_upstream, record_of

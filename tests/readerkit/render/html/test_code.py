@@ -8,9 +8,9 @@ from html import unescape
 import pytest
 
 from readerkit.anchors import SourceFile
-from readerkit.anchors.names import collect_names
-from readerkit.anchors.scan import scan
 from readerkit.render.html.code import draw, link, numbered
+from readerkit.xref.names import collect_names
+from readerkit.xref.scan import scan
 
 
 def page(data, use=lambda chain, owner: (), definition=lambda name: None):

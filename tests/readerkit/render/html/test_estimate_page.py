@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 
-from readerkit.commands.site_estimates import work_out
+from readerkit.app.page_estimates import work_out
 from readerkit.render.html.estimate_page import SECTIONS, estimate_page
 from readerkit.render.spanish import SPANISH
 from tests.helpers import make_book, run

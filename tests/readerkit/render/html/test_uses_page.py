@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from readerkit.commands.library import open_library
-from readerkit.commands.site_build import Workshop, make_site
-from readerkit.commands.site_inputs import find_inputs
+from readerkit.app.library import open_library
+from readerkit.site.build import Workshop, make_site
+from readerkit.site.inputs import find_inputs
 from tests.helpers import make_book
 
 FILES = {

@@ -1,0 +1,1 @@
+"""What commands, comparisons, labs and tools work on: the book, caches, records."""

@@ -1,0 +1,131 @@
+"""Models, GPUs and clusters: those that ship, and a user's own files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import to_builtins
+
+from readerkit.content.catalog import HARDWARE, MODELS, Hardware, ModelEntry
+from readerkit.content.kind import Document, E, Kind
+from readerkit.errors import ContentError, EstimateError, ReaderkitError
+from readerkit.estimate.hardware import Cluster, Gpu
+from readerkit.estimate.shape import Shape
+from readerkit.wording.meant_name import choose
+
+CATALOG = Path(__file__).resolve().parent.parent / "catalog"
+
+
+def shipped(name: str) -> Path:
+    """Return where a file of the catalog is, which ships in the package."""
+    return CATALOG / name
+
+
+def read_catalog(path: Path, kind: Kind[E]) -> Document[E]:
+    """Return a catalog file that fits its model.
+
+    Raises:
+        ContentError: every fault of the file.
+        ReaderkitError: a file that cannot be read.
+    """
+    from readerkit.content.read import read_document
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None
+    document = read_document(data, str(path), kind)
+    if not document.entries and not document.faults:
+        document.faults.append(document.fault((), "the file is empty"))
+    if document.faults:
+        raise ContentError(document.faults)
+    return document
+
+
+def load_gpus() -> dict[str, Gpu]:
+    """Return the GPUs that ship."""
+    return _gpus(read_catalog(shipped("hardware.yaml"), HARDWARE).value)
+
+
+def load_clusters() -> dict[str, Cluster]:
+    """Return the clusters that ship."""
+    hardware = read_catalog(shipped("hardware.yaml"), HARDWARE).value
+    return _clusters(hardware, _gpus(hardware))
+
+
+def find_gpu(name: str) -> Gpu:
+    """Return a GPU that ships.
+
+    Raises:
+        ReaderkitError: no such GPU; the message names the near ones.
+    """
+    gpus = load_gpus()
+    return gpus[choose("GPU", name, gpus)]
+
+
+def find_cluster(name: str) -> Cluster:
+    """Return a cluster that ships, or the one in a user's file.
+
+    Raises:
+        EstimateError: no such cluster, or a file with several.
+    """
+    if not _is_file(name):
+        clusters = load_clusters()
+        return clusters[choose("cluster", name, clusters)]
+    own = read_catalog(Path(name), HARDWARE).value
+    clusters = _clusters(own, load_gpus() | _gpus(own))
+    if len(clusters) != 1:
+        raise EstimateError(
+            f"{name}: got {len(clusters)} clusters, expected the one to work with"
+        )
+    return next(iter(clusters.values()))
+
+
+def find_model(name: str) -> dict[str, Any]:
+    """Return the sizes of a model that ships, or of the one in a user's file.
+
+    Raises:
+        EstimateError: no such model, or a file with several.
+    """
+    if not _is_file(name):
+        models = _models(shipped("models.yaml"))
+        return dict(models[choose("model", name, models)].shape)
+    models = _models(Path(name))
+    if len(models) != 1:
+        raise EstimateError(
+            f"{name}: got {len(models)} models, expected the one to work with"
+        )
+    return dict(next(iter(models.values())).shape)
+
+
+def load_models() -> dict[str, tuple[Shape, str]]:
+    """Return the models that ship, each with its source."""
+    models = _models(shipped("models.yaml"))
+    return {
+        name: (Shape.parse(entry.shape), entry.source) for name, entry in models.items()
+    }
+
+
+def _models(path: Path) -> dict[str, ModelEntry]:
+    entries = read_catalog(path, MODELS).entries.items()
+    return {str(name): entry for (name,), entry in entries}
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith((".yaml", ".yml"))
+
+
+def _gpus(hardware: Hardware) -> dict[str, Gpu]:
+    return {
+        name: Gpu.parse(name, to_builtins(entry))
+        for name, entry in hardware.gpus.items()
+    }
+
+
+def _clusters(hardware: Hardware, gpus: Mapping[str, Gpu]) -> dict[str, Cluster]:
+    return {
+        name: Cluster.parse(name, to_builtins(entry), gpus)
+        for name, entry in hardware.clusters.items()
+    }

@@ -1,0 +1,116 @@
+"""What stands in a book beside its notes, held: mirrors, records, pages, quizzes.
+
+Each part gives all of its faults, whatever is wrong with the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from readerkit.app.check_quiz import lint_phase
+from readerkit.app.library import Library, note_progress
+from readerkit.app.pages import (
+    diagram_files,
+    draw_diagram,
+    read_chapters,
+    read_diagram_at,
+    read_labs,
+)
+from readerkit.app.quiz_banks import Shelf
+from readerkit.app.reading_paths import read_routes
+from readerkit.app.records import read_records
+from readerkit.content.book import Note, Sources, check_mirrors
+from readerkit.errors import ContentError, Fault, LockError, ReaderkitError
+from readerkit.evidence.executed_lines import unseen_events
+from readerkit.render.html.chapter import Script, check_script
+from readerkit.render.html.notes import check_texts
+
+Check = Callable[[], Iterable[Fault] | None]
+"""Returns faults, or raises them."""
+
+
+def faults_of(checks: Iterable[Check]) -> Iterator[Fault]:
+    """Yield the faults of every check."""
+    for check in checks:
+        try:
+            yield from check() or ()
+        except ContentError as error:
+            yield from error.faults
+        except ReaderkitError as error:
+            yield Fault("", 0, 0, str(error))
+
+
+@dataclass(slots=True)
+class Beside:
+    """How much of each kind was held, and what is wrong with it."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    """By the word for one of them."""
+    faults: list[Fault] = field(default_factory=list)
+
+
+def check_beside(
+    library: Library, opened: Mapping[str, Sources], notes: Iterable[Note]
+) -> Beside:
+    """Hold everything in a book that is not a note on an upstream.
+
+    ``opened`` are its upstreams, by name; ``notes`` those that resolve.
+    """
+    book, found = library.book, Beside()
+    found.counts["mirror"] = len(book.mirrors)
+    checks: list[Check] = [
+        lambda: check_mirrors(book, library.folders()),
+        lambda: unseen_events(book.mirrors.values(), read_records(library)),
+        lambda: check_texts(notes, book),
+    ]
+    found.faults += faults_of([*checks, partial(_check_pages, library, opened, found)])
+    found.faults += faults_of([partial(_check_quizzes, library, found)])
+    return found
+
+
+def _check_pages(
+    library: Library, opened: Mapping[str, Sources], found: Beside
+) -> Iterator[Fault]:
+    root, diagrams = library.root, diagram_files(library.root)
+    chapters, labs = [*read_chapters(root)], [*read_labs(root)]
+    scripts = [
+        *chapters,
+        *(script for lab in labs for script in (lab.problem, lab.solution) if script),
+    ]
+    found.counts |= {"chapter": len(chapters), "lab": len(labs)}
+    found.counts["diagram"] = len(diagrams)
+    names = {path.stem for path in diagrams}
+
+    def check(script: Script) -> Iterator[Fault]:
+        return check_script(script, library.book.annotations, names)
+
+    def draw(name: int) -> None:
+        diagram = read_diagram_at(diagrams[name], root, opened)
+        for each in filter(None, (diagram, diagram.spanish)):
+            draw_diagram(library, each, "light")
+
+    def count_routes() -> None:
+        routes = read_routes(library)
+        found.counts["path"] = len(routes.failures) + len(routes.pairs)
+
+    yield from faults_of(partial(check, script) for script in scripts)
+    yield from faults_of(partial(draw, number) for number in range(len(diagrams)))
+    yield from faults_of([count_routes])
+
+
+def _check_quizzes(library: Library, found: Beside) -> Iterator[Fault]:
+    shelf = Shelf.at(library.root)
+    for phase in shelf.phases():
+        note_progress(f"holding quiz {phase}")
+        try:
+            held = lint_phase(shelf, library, phase)
+        except LockError as error:
+            lock = shelf.lock_path(phase).relative_to(shelf.root).as_posix()
+            yield Fault(lock, 1, 1, str(error))
+        except ContentError as error:
+            yield from error.faults
+        else:
+            known = found.counts.get("question", 0)
+            found.counts["question"] = known + held["questions"]

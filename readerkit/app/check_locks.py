@@ -1,0 +1,280 @@
+"""``annotate --check`` and ``--update-lock``: a book held against code and locks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from readerkit.app.library import Library, note_progress, save_lock
+from readerkit.content.annotations import Annotation, Concept
+from readerkit.content.book import (
+    Book,
+    Note,
+    Sources,
+    check_mirrors,
+    lock_differences,
+    lock_notes,
+    resolve_each,
+)
+from readerkit.content.translations import Translation
+from readerkit.errors import ContentError, Fault, LockError, ReaderkitError
+from readerkit.upstreams import Upstream
+from readerkit.wording.next_command import typed
+from readerkit.wording.nouns import counted
+
+MAX_LISTED = 5
+
+Page = tuple[Sources, list[Note]]
+
+
+# --- --update-lock ---
+
+
+def update_locks(
+    library: Library, chosen: list[Upstream], *, say: bool
+) -> list[dict[str, Any]]:
+    """Write what the anchors resolve to; return what was written, and where.
+
+    Raises:
+        ContentError: every anchor that does not resolve; nothing is written then.
+        ReaderkitError: a folder, which has no lock.
+    """
+    pages: list[Page] = []
+    faults: list[Fault] = []
+    for upstream in chosen:
+        if not upstream.is_pinned:
+            raise ReaderkitError(
+                f"{upstream.name} is a folder of this book: it has no lock"
+            )
+        sources = library.sources(upstream)
+        notes, wrong = resolve_each(library.book, sources)
+        faults += wrong
+        pages.append((sources, notes))
+    if faults:
+        raise ContentError(faults)
+    results = []
+    for sources, notes in pages:
+        name = sources.upstream.name
+        lock = lock_notes(library.book.locks[name], notes, sources)
+        paths = [str(path) for path in save_lock(library, name, lock)]
+        results.append({"upstream": name, "anchors": len(notes), "wrote": paths})
+        if say:
+            for path in paths:
+                click.echo(f"wrote {path}")
+            click.echo(f"{name}: {counted(len(notes), 'anchor')} locked")
+    return results
+
+
+# --- --check ---
+
+
+@dataclass(slots=True)
+class Report:
+    """What was held, and everything that is wrong with it."""
+
+    upstreams: list[dict[str, Any]] = field(default_factory=list)
+    concepts: dict[str, Any] | None = None
+    """Where the whole book was held."""
+    beside: Mapping[str, int] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+    differences: list[Fault] = field(default_factory=list)
+    """From the locks, each at its note."""
+    unreviewed: list[Fault] = field(default_factory=list)
+    """Notes that nobody reviewed against their code, where that is asked for."""
+
+    def add(self, error: ReaderkitError) -> None:
+        """Take in what ended the check before its time."""
+        if isinstance(error, ContentError):
+            self.faults += error.faults
+        else:
+            self.faults.append(Fault("", 0, 0, str(error)))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the report as JSON has it; every fault with its place."""
+        found = [*sorted(self.faults), *self.differences, *self.unreviewed]
+        rows = [
+            {
+                "file": fault.file or None,
+                "line": fault.line or None,
+                "column": fault.column or None,
+                "message": fault.message,
+            }
+            for fault in found
+        ]
+        return {
+            "ok": not found,
+            "faults": rows,
+            "upstreams": self.upstreams,
+            "concepts": self.concepts,
+            "beside": dict(self.beside),
+        }
+
+    def refuse(self) -> None:
+        """Raise everything that is wrong, if anything is.
+
+        Raises:
+            ReaderkitError: all of it; as LockError where the locks alone differ.
+        """
+        said = [str(ContentError(self.faults))] if self.faults else []
+        if self.differences:
+            rows = [
+                f"{each['upstream']}.lock: {line}"
+                for each in self.upstreams
+                for line in each["differences"]
+            ]
+            places = counted(len(rows), "place")
+            said += [
+                *rows,
+                f"anchors and lock differ in {places}: look at each, then "
+                + typed("annotate", "--update-lock"),
+            ]
+        if self.unreviewed:
+            said += [str(ContentError(self.unreviewed))]
+        if said:
+            only_locks = not self.faults and not self.unreviewed
+            raise (LockError if only_locks else ReaderkitError)("\n".join(said))
+
+
+def check(
+    library: Library, upstream: Upstream | None, report: Report, *, strict: bool
+) -> None:
+    """Hold one upstream's notes, or the whole book, and report what is wrong."""
+    book = library.book
+    opened: dict[str, Sources] = {}
+    notes: list[Note] = []
+    for each in [upstream] if upstream else book.upstreams.values():
+        note_progress(f"holding the notes on {each.name}")
+        try:
+            opened[each.name] = library.sources(each)
+            asked = each == upstream
+            notes += _check_notes(
+                library, opened[each.name], report, strict=strict, always=asked
+            )
+        except ReaderkitError as error:
+            report.add(error)
+    if upstream and upstream.folder:
+        report.faults += check_mirrors(book, opened)
+    if upstream is None:
+        from readerkit.app.check_book import check_beside  # brings the site along
+
+        report.concepts = check_concepts(book)
+        beside = check_beside(library, opened, notes)
+        report.beside = beside.counts
+        report.faults += beside.faults
+
+
+def _check_notes(
+    library: Library, sources: Sources, report: Report, *, strict: bool, always: bool
+) -> list[Note]:
+    """Hold the notes on one upstream; return those that resolve."""
+    book, upstream = library.book, sources.upstream
+    notes, faults = resolve_each(book, sources)
+    report.faults += faults
+    result: dict[str, Any] = {"upstream": upstream.name, "anchors": len(notes)}
+    is_pinned = upstream.is_pinned
+    differences = _differences(book, sources, notes) if is_pinned else {}
+    unread = [n.annotation for n in notes if n.state not in ("reviewed", "floating")]
+    if notes or faults or differences or always:
+        behind = _behind(book.notes_on(upstream.name), book.translations)
+        report.upstreams.append(
+            {
+                **result,
+                "mirrored": len(book.minis_in(upstream.name)),
+                "locked": is_pinned,
+                "differences": [*differences.values()],
+                "not_reviewed": [each.id for each in unread],
+                "translations_to_check": behind,
+            }
+        )
+    lock = f"annotations/{upstream.name}.lock"
+    for name, line in differences.items():
+        note = book.annotations.get(name)
+        fault = note.place.fault(line) if note else Fault(lock, 1, 1, line)
+        report.differences.append(fault)
+    if strict:
+        what = "not reviewed against this code"
+        report.unreviewed += [
+            a.place.fault(f"{a.id}: {what}: {typed('review', a.id)}") for a in unread
+        ]
+    return notes
+
+
+def _differences(book: Book, sources: Sources, notes: list[Note]) -> dict[str, str]:
+    """Return how each note differs from its lock, by id; the whole lock by nothing."""
+    locked = book.locks[sources.upstream.name]
+    now = lock_notes(locked, notes, sources)
+    lost = {
+        each.id for each in book.notes_on(sources.upstream.name)
+    } - now.anchors.keys()
+    # What does not resolve at all was told already.
+    kept = {name: anchor for name, anchor in locked.anchors.items() if name in lost}
+    now = now.with_anchors({**now.anchors, **kept})
+    found = lock_differences(locked, now, sources.upstream.commit)
+    return {name: f"{name}: {what}" if name else what for name, what in found}
+
+
+def _behind(
+    english: Iterable[Annotation | Concept],
+    translations: Mapping[str, Mapping[str, Translation]],
+) -> list[dict[str, str]]:
+    """Return the translations that do not say that they are of today's English."""
+    return [
+        {"id": each.id, "language": language, "of": said.of, "now": each.stamp}
+        for each in english
+        for language, entries in sorted(translations.items())
+        if (said := entries.get(each.id)) and said.of != each.stamp
+    ]
+
+
+def check_concepts(book: Book) -> dict[str, Any]:
+    """Return how many concepts there are, and of which a translation is outdated."""
+    behind = _behind(book.concepts.values(), book.concept_translations)
+    return {"concepts": len(book.concepts), "translations_to_check": behind}
+
+
+# --- in words ---
+
+
+def print_report(report: Report) -> None:
+    """Say what a book was held against, and what nobody looked at yet."""
+    for result in report.upstreams:
+        _print_upstream(result)
+    if report.concepts and (behind := report.concepts["translations_to_check"]):
+        click.echo(f"concepts: {counted(len(behind), 'translation')} to check")
+        _print_behind(behind)
+    held = [counted(count, what) for what, count in report.beside.items() if count]
+    if held:
+        click.echo(f"held too: {', '.join(held)}")
+
+
+def _print_upstream(result: dict[str, Any]) -> None:
+    name, unread = result["upstream"], result["not_reviewed"]
+    anchors = counted(result["anchors"], "anchor")
+    if not result["locked"]:
+        mirrored = counted(result["mirrored"], "anchor")
+        click.echo(
+            f"{name}: {anchors} of notes, {mirrored} of mirrors, each found; "
+            "a folder has no lock, so that nothing tells when its code changes"
+        )
+        return
+    click.echo(f"{name}: {anchors}, all as the lock says")
+    if unread:
+        first = ", ".join(unread[:MAX_LISTED])
+        more = len(unread) - MAX_LISTED
+        rest = f" and {more} more: {typed('annotate', name)}" if more > 0 else ""
+        click.echo(f"  not reviewed against this code yet: {first}{rest}")
+    behind = result["translations_to_check"]
+    _print_behind(behind[:MAX_LISTED])
+    if len(behind) > MAX_LISTED:
+        others = counted(len(behind) - MAX_LISTED, "more translation")
+        click.echo(f"  {others}: {typed('annotate', name, '--check', '--json')}")
+
+
+def _print_behind(behind: list[dict[str, str]]) -> None:
+    for each in behind:
+        what = "the English changed since" if each["of"] else "of which English?"
+        mend = f"once it says the same, write of: {each['now']}"
+        click.echo(f"  {each['id']} ({each['language']}): {what}: {mend}")

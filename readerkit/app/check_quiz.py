@@ -1,0 +1,255 @@
+"""A bank of questions held: every key resolved and computed anew, no link dead."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from readerkit.system.status import Status
+from readerkit.wording.next_command import typed
+from readerkit.wording.nouns import counted
+
+if TYPE_CHECKING:
+    from readerkit.app.library import Library
+    from readerkit.app.quiz_banks import Shelf
+    from readerkit.content.book import Sources
+    from readerkit.errors import Fault
+    from readerkit.quiz.bank import Bank
+    from readerkit.quiz.kinds import Question
+    from readerkit.quiz.lint import Known
+    from readerkit.quiz.lock import LockedFact, QuizLock
+    from readerkit.quiz.observed_keys import Source
+    from readerkit.quiz.variant_context import Place, Work
+
+
+def lint_phase(
+    shelf: Shelf, library: Library, phase: int, *, update: bool = False
+) -> dict[str, Any]:
+    """Return what a bank holds, once all of it holds.
+
+    Raises:
+        ContentError: every fault of the bank.
+        LockError: keys that are not what the lock says.
+    """
+    from readerkit.errors import ContentError, LockError
+    from readerkit.quiz.lint import lint_bank
+    from readerkit.quiz.lock import differences
+    from readerkit.upstreams.store import write_atomically
+
+    bank = shelf.bank(phase, with_lock=False)
+    locked = _readable_lock(shelf, phase)
+    now, faults = resolve_keys(bank, library, locked, run=update)
+    if faults:
+        raise ContentError(faults)
+    if update:
+        write_atomically(shelf.lock_path(phase), now.to_text().encode())
+    bank = with_keys(bank, now)
+    faults = lint_bank(bank, known_names(library))
+    if faults:
+        raise ContentError(faults)
+    if not update and (changed := [*differences(locked, now)]):
+        rows = "\n".join(f"  {line}" for line in changed)
+        keys = counted(len(changed), "key is", "keys are")
+        raise LockError(
+            f"phase {phase}: {keys} not what the lock says:\n{rows}\n"
+            "Look at each, then run: "
+            + typed("quiz", "lint", str(phase), "--update-lock")
+        )
+    return {
+        "phase": phase,
+        "questions": len(bank.questions),
+        "objectives": len(bank.objectives),
+        "types": Counter(question.type for question in bank.questions.values()),
+        "places": len(now.places),
+        "facts": len(now.facts),
+    }
+
+
+def _readable_lock(shelf: Shelf, phase: int) -> QuizLock:
+    """Return the lock of a phase; an empty one where it has to be made anew."""
+    from readerkit.errors import ContentError
+    from readerkit.quiz.lock import QuizLock
+
+    try:
+        return shelf.lock(phase)
+    except ContentError:
+        return QuizLock()
+
+
+def with_keys(bank: Bank, lock: QuizLock) -> Bank:
+    """Return the bank with the keys of a lock."""
+    from dataclasses import replace
+
+    return replace(bank, keys=lock.keys())
+
+
+def known_names(library: Library) -> Known:
+    """Return the names of a book that questions may link to."""
+    from readerkit.quiz.lint import Known
+
+    book = library.book
+    return Known(
+        frozenset(book.annotations),
+        frozenset(book.concepts),
+        {key: frozenset(work.sections) for key, work in book.references.items()},
+    )
+
+
+def resolve_keys(
+    bank: Bank, library: Library, locked: QuizLock, *, run: bool = False
+) -> tuple[QuizLock, list[Fault]]:
+    """Return what every anchor and record of a bank says now, and what does not.
+
+    What a faulty mini shows takes seconds to see: it is run only with ``run``, and only
+    where the mini is not what it was when ``locked`` was written.
+    """
+    from readerkit.anchors import Anchor
+    from readerkit.errors import ReaderkitError
+    from readerkit.model.git_names import NO_BLOB
+    from readerkit.quiz.lock import QuizLock
+
+    sources: dict[str, Sources] = {}
+    places: dict[str, Place] = {}
+    facts: dict[str, LockedFact] = {}
+    works = _works(bank, library)
+    faults = []
+
+    def place(upstream: str, anchor: Anchor, note: str = "", title: str = "") -> Place:
+        from readerkit.quiz.variant_context import Place
+
+        if upstream not in sources:
+            sources[upstream] = library.sources(library.upstream(upstream))
+        span = sources[upstream].resolve(anchor)
+        lock = library.book.locks.get(upstream)
+        blob = lock.files[span.path] if lock else NO_BLOB
+        return Place(upstream, span.path, span.first, span.last, blob, note, title)
+
+    status = Status()
+    for done, question in enumerate(bank.questions.values()):
+        status.show("quiz: the keys of question", done, len(bank.questions))
+        try:
+            for note in question.all_notes():
+                written = library.book.annotations.get(note)
+                if written is None or f"note:{note}" in places:
+                    continue  # an unknown one is told with all other dead links
+                places[f"note:{note}"] = place(
+                    written.upstream, written.anchor, note, written.title
+                )
+            for slot, ref in question.places().items():
+                places[f"{question.id}/{slot}"] = place(ref.upstream, ref)
+            resolved = with_keys(bank, QuizLock(places, {}, works))
+            fact = _fact(question, resolved, library.root, locked, run=run)
+            if fact:
+                facts[question.id] = fact
+        except ReaderkitError as error:
+            faults.append(question.fault(str(error)))
+    status.clear()
+    return QuizLock(places, facts, works), faults
+
+
+def _works(bank: Bank, library: Library) -> dict[str, Work]:
+    from readerkit.quiz.variant_context import Work
+
+    cited = {cited.key for each in bank.questions.values() for cited in each.references}
+    return {
+        key: Work(work.title, work.authors, work.year, work.url)
+        for key, work in library.book.references.items()
+        if key in cited
+    }
+
+
+def _fact(
+    question: Question, bank: Bank, root: Path, locked: QuizLock, *, run: bool
+) -> LockedFact | None:
+    """Return what the source of a prediction says; None for other questions."""
+    from readerkit.app.folders import PACKAGE
+    from readerkit.evidence.record import Record
+    from readerkit.quiz.kinds.predict import Predict
+    from readerkit.quiz.lock import LockedFact
+    from readerkit.quiz.observed_keys import answer_record
+
+    if not isinstance(question, Predict):
+        return None
+    query = question.source
+    if query.fault:
+        return _symptom(question.id, query, locked, run=run)
+    if query.record:
+        name = f"annotations/records/{query.record}.json"
+        data = _read(root / name)
+        record = Record.parse(data.decode("utf-8", "replace"), name)
+        value = answer_record(query, record)
+    else:  # computed for each variant; the lock keeps the first one, to be diffed
+        name = "mini_impls/schedules.py"
+        data = _read(PACKAGE.parent / name)
+        value = bank.variant(question.id, 0).asked.key  # type: ignore[attr-defined]
+    return LockedFact(value, name, hashlib.sha256(data).hexdigest())
+
+
+def _symptom(
+    question: str, query: Source, locked: QuizLock, *, run: bool
+) -> LockedFact:
+    """Return what a faulty mini showed: from the lock while its code is the same.
+
+    Raises:
+        ReaderkitError: its code is another than when it was run, and ``run`` is off.
+    """
+    from readerkit.app.folders import PACKAGE
+    from readerkit.errors import ReaderkitError
+    from readerkit.quiz.lock import LockedFact
+
+    name = f"mini_impls/{query.mini}.py"
+    data = _read(PACKAGE.parent / name)
+    sha256 = hashlib.sha256(data).hexdigest()
+    known = locked.facts.get(question)
+    if known and (known.source, known.sha256) == (name, sha256):
+        return known
+    if not run:
+        raise ReaderkitError(
+            f"{name} is not what the fault '{query.fault}' was run on: run it anew "
+            f"with {typed('quiz', 'lint', '--update-lock')} (it needs torch)"
+        )
+    return LockedFact(_run_fault(query), name, sha256)
+
+
+def _run_fault(query: Source) -> tuple[str, ...]:
+    """Run a mini with and without a fault; return the one symptom that it showed."""
+    import json
+    import signal
+    import subprocess
+    from functools import partial
+
+    from readerkit.errors import ReaderkitError
+    from readerkit.system.children import end_with_parent, python
+
+    mini, fault = str(query.mini), str(query.fault)
+    command = python("-m", "mini_impls.faults", mini, fault)
+    with Status().waiting(f"running {mini} with the fault {fault}"):
+        done = subprocess.run(
+            [*command, "--json"],
+            capture_output=True,
+            check=False,
+            preexec_fn=partial(end_with_parent, signal.SIGTERM),
+        )
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip()
+        raise ReaderkitError(f"readerkit break {mini} {fault}: {said}")
+    symptoms = tuple(
+        each.replace(" ", "-") for each in json.loads(done.stdout)["symptoms"]
+    )
+    if len(symptoms) != 1:
+        raise ReaderkitError(
+            f"readerkit break {mini} {fault}: got the symptoms "
+            f"{', '.join(symptoms) or 'none'}, expected one of its answers"
+        )
+    return symptoms
+
+
+def _read(path: Path) -> bytes:
+    from readerkit.errors import ReaderkitError
+
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None

@@ -1,0 +1,98 @@
+"""Where things are: the book that ships, the cache, and what belongs to the reader."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from readerkit.errors import ReaderkitError
+from readerkit.system.json_file import MAX_BYTES
+from readerkit.system.private_files import tighten
+
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def shipped_book() -> Path:
+    """Return the folder of the book inside the package, or of the checkout."""
+    data = PACKAGE / "data"
+    return data if data.is_dir() else PACKAGE.parent
+
+
+def is_checkout(root: Path) -> bool:
+    """Tell whether a book may be written to: it is not the copy inside a package."""
+    return root != PACKAGE / "data"
+
+
+def cache_folder() -> Path:
+    """Return where fetched source is kept: ``READERKIT_CACHE``, or the user's cache."""
+    return _own_folder("READERKIT_CACHE", "user_cache_path")
+
+
+def data_folder() -> Path:
+    """Return where the reader's things are: ``READERKIT_DATA``, or the user's data."""
+    folder = _own_folder("READERKIT_DATA", "user_data_path")
+    _tighten_once(folder)
+    return folder
+
+
+def is_own(path: Path) -> bool:
+    """Tell whether a file is among the reader's own, which nobody else may read."""
+    return path.absolute().is_relative_to(data_folder())
+
+
+@cache
+def _tighten_once(folder: Path) -> None:
+    """Close the reader's folder to others; a home, or one that all share, stays."""
+    with contextlib.suppress(OSError, RuntimeError):  # no such folder, or no home
+        is_shared = folder.stat().st_mode & stat.S_ISVTX
+        if not is_shared and not Path("~").expanduser().is_relative_to(folder):
+            tighten(folder)
+
+
+def irregular(path: Path) -> str:
+    """Return what a path is if it is no regular file, else nothing.
+
+    What is none is never opened: reading from a pipe waits until somebody writes to it.
+
+    Raises:
+        OSError: nothing is there, or nothing that may be looked at.
+    """
+    mode = path.stat().st_mode
+    if stat.S_ISREG(mode):
+        return ""
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe"}
+    return kinds.get(stat.S_IFMT(mode), "a device or socket")
+
+
+def read_at_most(path: Path, limit: int = MAX_BYTES) -> bytes:
+    """Return a file of a book; of one too large to be any, a little more than that.
+
+    Raises:
+        OSError: no such file, or no regular one.
+    """
+    if kind := irregular(path):
+        raise OSError(errno.EINVAL, f"got {kind}, expected a regular file")
+    with path.open("rb") as file:
+        return file.read(limit + 1)
+
+
+def _own_folder(variable: str, kind: str) -> Path:
+    given = os.environ.get(variable)
+    # No HOME, and no entry in the user database: a relative path, or an error.
+    with contextlib.suppress(RuntimeError):
+        if given:
+            return Path(given).expanduser().absolute()
+        import platformdirs
+
+        find: Callable[[str], Path] = getattr(platformdirs, kind)
+        folder = find("readerkit")
+        if folder.is_absolute():
+            return folder
+    raise ReaderkitError(
+        f"this user has no home folder: set {variable} to a folder for readerkit"
+    )

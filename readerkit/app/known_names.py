@@ -1,0 +1,193 @@
+"""The names there are, kind by kind: what the shell completes, and what lists show."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from readerkit.app.folders import PACKAGE, shipped_book
+from readerkit.app.mini_names import ALIASES, SAYS
+
+Given = Mapping[str, Any]
+"""What stands on the line already, by parameter."""
+Names = Iterator[tuple[str, str]]
+"""Names, and a few words on each."""
+Find = Callable[[Path | None, Given], Names]
+
+
+def upstreams(book: Path | None, given: Given) -> Names:
+    """Yield the upstreams of a book."""
+    for each in _open(book).upstreams.values():
+        yield each.name, each.title
+
+
+def notes(book: Path | None, given: Given) -> Names:
+    """Yield the notes of a book, those on an upstream where one stands on the line."""
+    on = given.get("upstream")
+    for each in _open(book).annotations.values():
+        if on in (None, each.upstream):
+            yield each.id, each.title
+
+
+def concepts(book: Path | None, given: Given) -> Names:
+    """Yield the concepts of a book."""
+    for each in _open(book).concepts.values():
+        yield each.id, each.title
+
+
+def note_topics(book: Path | None, given: Given) -> Names:
+    """Yield the topics that notes are written under."""
+    for topic in dict.fromkeys(a.topic for a in _open(book).annotations.values()):
+        yield topic, "topic"
+
+
+def annotate(book: Path | None, given: Given) -> Names:
+    """Yield all that stands for notes in the first place of ``annotate``."""
+    opened = _open(book)
+    for upstream in opened.upstreams.values():
+        yield upstream.name, upstream.title
+    for note in opened.annotations.values():
+        yield note.id, note.title
+    words = {a.topic: "topic" for a in opened.annotations.values()} | {
+        name: "mini" for name in (*SAYS, *ALIASES)
+    }
+    for word, says in words.items():
+        if word not in opened.upstreams and word not in opened.annotations:
+            yield word, says
+
+
+def minis(book: Path | None, given: Given) -> Names:
+    """Yield the minis, and what they are called for short."""
+    yield from SAYS.items()
+    yield from ALIASES.items()
+
+
+def compared(book: Path | None, given: Given) -> Names:
+    """Yield the minis that are held against an upstream."""
+    for mini in dict.fromkeys(c.mini for c in _open(book).comparisons.values()):
+        yield mini, SAYS.get(mini, "")
+
+
+def beside(book: Path | None, given: Given) -> Names:
+    """Yield what the mini on the line is held against, where that is asked."""
+    typed = given.get("options") or ()
+    if typed and typed[-1] == "--upstream":
+        mini = ALIASES.get(str(given.get("mini")), given.get("mini"))
+        for each in _open(book).comparisons.values():
+            if each.mini == mini:
+                yield each.upstream, each.title
+
+
+def faulty(book: Path | None, given: Given) -> Names:
+    """Yield minis that have faults, or the faults of the mini on the line."""
+    known = list(_faults())
+    words = given.get("arguments") or ()
+    if not words:
+        for mini in dict.fromkeys(mini for mini, _, _ in known):
+            yield mini, SAYS.get(mini, "")
+    for mini, name, title in known:
+        if words and mini == ALIASES.get(words[0], words[0]):
+            yield name, title
+
+
+def _faults() -> Iterator[tuple[str, str, str]]:
+    """Yield mini, name and title of each fault, from the text: they need not run."""
+    text = (PACKAGE.parent / "mini_impls" / "faults" / "known.py").read_text("utf-8")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Fault":
+            said = {
+                word.arg: word.value.value
+                for word in node.keywords
+                if isinstance(word.value, ast.Constant)
+            }
+            yield str(said["mini"]), str(said["name"]), str(said["title"])
+
+
+def phases(book: Path | None, given: Given) -> Names:
+    """Yield the phases that have a quiz."""
+    from readerkit.app.quiz_banks import Shelf
+
+    for phase in Shelf.at(book).phases():
+        yield str(phase), "quiz"
+
+
+def quiz_topics(book: Path | None, given: Given) -> Names:
+    """Yield the topics of the quiz on the line, or of all."""
+    from readerkit.quiz.bank import BANK_FILE
+
+    root = (book or shipped_book()) / "quizzes"
+    for path in sorted(root.glob(f"{given.get('phase') or '*'}/*.yaml")):
+        if path.name != BANK_FILE:
+            yield path.stem, "topic"
+
+
+def models(book: Path | None, given: Given) -> Names:
+    """Yield the models that estimates know."""
+    from readerkit.app.catalog import load_models
+
+    for name in load_models():
+        yield name, "model"
+
+
+def gpus(book: Path | None, given: Given) -> Names:
+    """Yield the GPUs that estimates know."""
+    from readerkit.app.catalog import load_gpus
+
+    for name in load_gpus():
+        yield name, "GPU"
+
+
+def clusters(book: Path | None, given: Given) -> Names:
+    """Yield the clusters that estimates know."""
+    from readerkit.app.catalog import load_clusters
+
+    for name in load_clusters():
+        yield name, "cluster"
+
+
+def labs(book: Path | None, given: Given) -> Names:
+    """Yield the labs."""
+    from readerkit.labs.lab import LABS
+
+    for lab in LABS.values():
+        yield lab.id, lab.title
+
+
+def paths(book: Path | None, given: Given) -> Names:
+    """Yield the reading paths of a book."""
+    from readerkit.app.library import open_library
+    from readerkit.app.reading_paths import read_paths
+
+    for path in read_paths(open_library(book, quiet=True)):
+        yield path.id, path.title
+        for stop in path.stops:
+            yield stop.id, stop.title
+
+
+def _open(book: Path | None) -> Any:
+    from readerkit.app.library import open_library
+
+    return open_library(book, quiet=True).book
+
+
+KINDS: dict[str, Find] = {
+    "annotate": annotate,
+    "upstreams": upstreams,
+    "notes": notes,
+    "concepts": concepts,
+    "note-topics": note_topics,
+    "minis": minis,
+    "compared": compared,
+    "beside": beside,
+    "faulty": faulty,
+    "phases": phases,
+    "quiz-topics": quiz_topics,
+    "models": models,
+    "gpus": gpus,
+    "clusters": clusters,
+    "labs": labs,
+    "paths": paths,
+}
+"""What a parameter may ask to be completed."""

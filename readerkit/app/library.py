@@ -1,0 +1,283 @@
+"""Opens what commands work on: the book's files, the cache, the reader's overlay."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from readerkit.app.folders import (
+    PACKAGE,
+    cache_folder,
+    data_folder,
+    irregular,
+    is_own,
+    read_at_most,
+    shipped_book,
+)
+from readerkit.app.overlay import for_this_book, read_with_overlay
+from readerkit.app.parse_cache import Memo, Places
+from readerkit.content.book import Book, Remember, Sources, check_mirrors, resolve_each
+from readerkit.content.parse_book import BookFile, read_book
+from readerkit.errors import ContentError, Fault, ReaderkitError
+from readerkit.model.git_names import TreePath
+from readerkit.render.terminal_safe import visible
+from readerkit.system.status import Status
+from readerkit.upstreams import BlobStore, Lock, Upstream
+from readerkit.upstreams.folder import serve_below
+from readerkit.upstreams.provenance import Provenance, read_provenance
+from readerkit.upstreams.served import is_a_link
+from readerkit.upstreams.store import write_atomically
+from readerkit.wording.meant_name import choose
+from readerkit.wording.next_command import typed
+
+
+def note_progress(line: str) -> None:
+    """Show progress: on stderr, and only to a person."""
+    if sys.stderr.isatty():
+        Status().clear()
+        click.echo(click.style(visible(line), dim=True), err=True)
+
+
+def warn(line: str) -> None:
+    """Say on stderr what the reader must know, whoever listens."""
+    click.echo(f"readerkit: {visible(line)}", err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A book that is open, and the cache its upstreams are read from."""
+
+    root: Path
+    """The book's folder, which holds ``annotations/``."""
+    mine: Path
+    """The reader's overlay, which may not exist yet."""
+    book: Book
+    store: BlobStore
+    left_out: str = ""
+    """What of the reader's own notes has faults, and is not in the book."""
+
+    def upstream(self, name: str) -> Upstream:
+        """Return an upstream by name.
+
+        Raises:
+            ReaderkitError: no such upstream; the message names those there are.
+        """
+        return self.book.upstreams[choose("upstream", name, self.book.upstreams)]
+
+    def folders(self) -> dict[str, Sources]:
+        """Return the upstreams that are read where they stand, by name."""
+        upstreams = self.book.upstreams.values()
+        return {each.name: self.sources(each) for each in upstreams if each.folder}
+
+    def pinned(self) -> list[Upstream]:
+        """Return the upstreams that are held against a lock."""
+        return [
+            upstream for upstream in self.book.upstreams.values() if upstream.is_pinned
+        ]
+
+    def lock(self, upstream: Upstream) -> Lock:
+        """Return the lock of an upstream, which must be of its pinned commit.
+
+        Raises:
+            ReaderkitError: no lock, or one of another commit.
+        """
+        lock = self.book.locks.get(upstream.name)
+        if lock is None or not lock.files:
+            got = "no lock"
+        elif lock.commit != upstream.commit:
+            got = f"the lock of {lock.commit}"
+        elif outside := [path for path in lock.files if not upstream.includes(path)]:
+            got = f"{outside[0]!r}, which its upstream does not include"
+        else:
+            return lock
+        raise ReaderkitError(
+            f"{self.root / 'annotations' / upstream.name}.lock: got {got}, expected "
+            f"one of the pinned commit {upstream.commit}; make it with "
+            + typed("fetch", upstream.name, "--update-lock")
+        )
+
+    def sources(self, upstream: Upstream, remember: Remember | None = None) -> Sources:
+        """Return an upstream's verified files; what is missing is fetched first."""
+        if upstream.folder:
+            files = self._folder_files(upstream)
+            return Sources(upstream, files, files.__getitem__, remember)
+        lock = self.lock(upstream)
+
+        def read(path: TreePath) -> bytes:
+            return self._read(upstream, lock, path)
+
+        return Sources(upstream, lock.files, read, remember)
+
+    @contextmanager
+    def sources_to_list(self, upstream: Upstream) -> Iterator[Sources]:
+        """Yield an upstream's files; places that are known are not looked for again."""
+        places = Places(self.store.root, self.root, upstream.name)
+        yield self.sources(upstream, places.find)
+        places.save()
+
+    def came_from(self, upstream: Upstream) -> Provenance | None:
+        """Return where the cached bytes of an upstream came from."""
+        return read_provenance(upstream, self.store)
+
+    def _read(self, upstream: Upstream, lock: Lock, path: TreePath) -> bytes:
+        blob = lock.files[path]
+        was_there = self.store.has_file(blob)
+        data = self.store.read(blob)
+        if data is None:
+            if was_there:
+                warn(f"the cached copy of {path} was altered; fetching it again")
+            from readerkit.upstreams.fetch import fetch
+
+            fetch(upstream, lock, self.store, report=note_progress)
+            data = self.store.read(blob)
+        if data is None:
+            raise ReaderkitError(
+                f"{self.store.path(blob)}: got altered bytes right after they were "
+                "fetched, expected a disk that keeps what is written"
+            )
+        return data
+
+    def _folder_files(self, upstream: Upstream) -> Mapping[TreePath, bytes]:
+        beside = [self.root, PACKAGE.parent]
+        root = next(
+            (top for top in beside if (top / upstream.folder).is_dir()), self.root
+        )
+        served = serve_below(root, upstream, None)
+        if served.links:
+            raise ReaderkitError(is_a_link(served.links[0], root))
+        return served.files
+
+
+def open_library(
+    book: Path | None = None, *, whole: bool = False, quiet: bool = False
+) -> Library:
+    """Return the library around a book, checked as a whole.
+
+    The book is the folder given, or the one that ships with the package. What of the
+    reader's overlay has faults, or is on an upstream that this book lacks, is left out
+    and said, unless ``quiet``; with ``whole`` its faults are errors, as the book's own.
+
+    Raises:
+        ContentError: every fault of every file, as far as it can be known.
+        ReaderkitError: a folder that is no book.
+    """
+    root = (book or shipped_book()).absolute()
+    if not (root / "annotations" / "upstreams.yaml").is_file():
+        raise ReaderkitError(
+            f"{root}: got a folder without annotations/upstreams.yaml, expected a book"
+        )
+    mine = data_folder() / "book"
+    cache = cache_folder()
+    store = BlobStore(cache)
+    memo = Memo(cache, root)
+    shared = [*_files(root)]
+    own, foreign = for_this_book([*_overlay(mine)], shared, memo.read)
+    try:
+        parsed, left_out = read_with_overlay(shared, own, memo.read, whole=whole)
+    except ContentError:
+        everything, faults = read_book([*shared, *own])  # with exact places
+        faulty = Library(root, mine, everything, store)
+        raise ContentError([*faults, *_anchor_faults(faulty)]) from None
+    for line in filter(None, (foreign, left_out) if not quiet else ()):
+        warn(line)
+    memo.save()
+    return Library(root, mine, parsed, store, left_out)
+
+
+def _anchor_faults(library: Library) -> Iterator[Fault]:
+    """Yield what is wrong with anchors, as far as the cache alone can tell."""
+    book = library.book
+    for upstream in book.upstreams.values():
+        notes = book.notes_on(upstream.name)
+        with contextlib.suppress(ReaderkitError):  # no lock, no folder: told elsewhere
+            if upstream.is_pinned:
+                files = library.lock(upstream).files
+                notes = [
+                    note
+                    for note in notes
+                    if note.anchor.file not in files
+                    or library.store.read(files[note.anchor.file]) is not None
+                ]
+            yield from resolve_each(book, library.sources(upstream), notes)[1]
+    with contextlib.suppress(ReaderkitError):
+        yield from check_mirrors(book, library.folders())
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Keep every other process from changing a book: open it inside, and save there."""
+    with BlobStore(cache_folder()).locked("write"):
+        yield
+
+
+def _files(root: Path) -> Iterator[BookFile]:
+    for path in _yaml_and_locks(root / "annotations"):
+        below = path.relative_to(root).as_posix()
+        data, problem = _read_file(path)
+        yield BookFile(below, data, problem=problem)
+
+
+def _overlay(mine: Path) -> Iterator[BookFile]:
+    for path in _yaml_and_locks(mine / "annotations"):
+        below = path.relative_to(mine).as_posix()
+        data, problem = _read_file(path)
+        yield BookFile(below, data, shown=str(path), mine=True, problem=problem)
+
+
+def _yaml_and_locks(folder: Path) -> list[Path]:
+    """Return the files that are read, and those that look as if they were.
+
+    Names with a dot in front are an editor's own.
+    """
+    found = []
+    for top, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        ends = (".yaml", ".yml", ".lock") if Path(top) == folder else (".yaml", ".yml")
+        found += [
+            Path(top, name)
+            for name in (*folders, *names)
+            if name.endswith(ends) and not name.startswith(".")
+        ]
+    return sorted(found)
+
+
+def _read_file(path: Path) -> tuple[bytes, str]:
+    """Return the bytes of a file, and why it cannot be read, if it cannot."""
+    try:
+        kind = irregular(path)
+        return (b"", kind) if kind else (read_at_most(path), "")
+    except OSError as error:
+        return b"", f"{error.strerror}"
+
+
+def save_lock(library: Library, upstream: str, lock: Lock) -> list[Path]:
+    """Write a lock: the book's part to the book, the overlay's to the overlay."""
+    file = library.mine / "annotations" / f"{upstream}.lock"
+    before = Lock.parse(file.read_text("utf-8"), str(file)) if file.is_file() else None
+    notes = library.book.notes_on(upstream)
+    # Of the overlay are its notes, and what it locked of those that were left out.
+    mine = {*before.anchors} - {a.id for a in notes} if before else set()
+    mine |= {a.id for a in notes if a.mine}
+    own = {key: anchor for key, anchor in lock.anchors.items() if key in mine}
+    shared = {key: anchor for key, anchor in lock.anchors.items() if key not in mine}
+    paths = _write_lock(library.root, upstream, lock.with_anchors(shared))
+    if own or before:
+        only_mine = Lock(lock.commit).with_anchors(own)
+        paths += _write_lock(library.mine, upstream, only_mine)
+    return paths
+
+
+def _write_lock(root: Path, upstream: str, lock: Lock) -> list[Path]:
+    path = root / "annotations" / f"{upstream}.lock"
+    data = lock.to_text().encode()
+    if path.is_file() and path.read_bytes() == data:
+        return []
+    write_atomically(path, data, private=is_own(path))
+    return [path]

@@ -1,0 +1,53 @@
+"""What the minis are called, by themselves and by people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from readerkit.wording.meant_name import choose
+
+ALIASES = {
+    "tp": "tensor_parallel",
+    "sp": "sequence_parallel",
+    "pp": "pipeline",
+    "dp": "ddp",
+    "fsdp1": "fsdp_flat",
+    "fsdp2": "fsdp",
+}
+"""What people call a mini, spelt as ``choosing`` compares names."""
+SAYS = {
+    "collectives": "all-reduce, all-gather, reduce-scatter ... made of sends",
+    "ddp": "DDP: whole copies, gradients averaged in buckets",
+    "fsdp": "FSDP2 (fully_shard): each parameter sharded, ZeRO-3",
+    "fsdp_flat": "FSDP1: flat parameters sharded, ZeRO-3",
+    "fsdp_state": "FSDP2's state: clipping, saving, loading what is sharded",
+    "inference": "generation with tensor parallelism and a cache",
+    "pipeline": "pipeline parallelism: what the schedules order, run",
+    "schedules": "the schedules alone: GPipe, 1F1B, interleaved (no torch)",
+    "sequence_parallel": "activations sharded between layers",
+    "tensor_parallel": "weights cut by column and by row",
+    "zero": "ZeRO-1, 2, 3: optimizer, gradients, parameters sharded",
+}
+"""What each mini is, in the words that people know it by."""
+
+
+def one_of(names: Sequence[str], mini: str) -> str:
+    """Return the name that was meant, an alias spelt out.
+
+    Raises:
+        ReaderkitError: it is none of them; the message names them.
+    """
+    return choose("mini", mini, names, aliases=ALIASES)
+
+
+def listed_minis() -> str:
+    """Return a line for each mini: its name, what it is, what else it is called."""
+    also: dict[str, list[str]] = {}
+    for alias, name in ALIASES.items():
+        also.setdefault(name, []).append(alias)
+    width = max(map(len, SAYS))
+    return "\n".join(
+        f"  {name:{width}}  {says}"
+        + (f" (also {', '.join(also[name])})" if name in also else "")
+        for name, says in SAYS.items()
+    )

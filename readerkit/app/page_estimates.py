@@ -1,0 +1,182 @@
+"""Computes what the site's page of estimates shows, from models and GPUs that ship."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from readerkit.app.catalog import find_cluster, find_gpu, find_model
+from readerkit.estimate.collectives import estimate_collective
+from readerkit.estimate.layout import Layout
+from readerkit.estimate.memory_estimates import estimate_training
+from readerkit.estimate.pipeline import SOURCES, Pipeline, estimate_bubble
+from readerkit.estimate.plan import Ranked, name_layout
+from readerkit.estimate.plan import plan as make_plan
+from readerkit.estimate.plan_search import Question
+from readerkit.estimate.shape import Shape
+from readerkit.estimate.traffic_estimate import estimate_step_traffic
+from readerkit.render.html.estimate_page import Examples, Group, Worked
+from readerkit.wording.numbers import format_bytes, format_rate, format_seconds
+
+RESERVE = 0.1
+"""As the command assumes it."""
+
+MEMORY: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("llama-2-7b", "h100-80gb", {"dp": 8, "flash": True}),
+    ("llama-2-70b", "h100-80gb", {"dp": 8, "tp": 8, "flash": True}),
+    ("mixtral-8x7b", "a100-80gb", {"dp": 32, "ep": 8, "tp": 2, "flash": True}),
+)
+TRAFFIC: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("llama-2-7b", {"dp": 8}),
+    ("llama-2-70b", {"dp": 8, "tp": 8}),
+    ("mixtral-8x7b", {"dp": 32, "ep": 8, "tp": 2}),
+)
+PIPELINE = {"stages": 4, "microbatches": 8}
+RING_RANKS = 16
+RING_SIZES_MB = (1, 10, 100, 1000)
+PLANNED, GPUS, CLUSTER, TOP = "llama-2-70b", 64, "dgx-h100", 3
+
+
+def work_out() -> Examples:
+    """Return every estimate of the page, computed now."""
+    question = Question(
+        shape=_shape(PLANNED),
+        cluster=find_cluster(CLUSTER),
+        gpus=GPUS,
+        global_batch=1024,
+        reserve=RESERVE,
+    )
+    made = make_plan(question, top=TOP)
+    command = f"readerkit estimate plan --model {PLANNED} --gpus {GPUS}"
+    return Examples(
+        memory=tuple(_memory(*each) for each in MEMORY),
+        traffic=tuple(_traffic(*each) for each in TRAFFIC),
+        bubbles=_bubbles(),
+        ring=_ring(),
+        plan=made,
+        plan_command=f"{command} --cluster {CLUSTER} --top {TOP}",
+        best=_best(made.ranked[0]),
+    )
+
+
+def _shape(model: str) -> Shape:
+    return Shape.parse(find_model(model))
+
+
+def _flags(values: Mapping[str, Any]) -> str:
+    """Return the options that say these values to a command."""
+    flags = []
+    for name, value in values.items():
+        option = "--" + name.replace("_", "-")
+        if value is True or value is False:
+            flags.append(option if value else option.replace("--", "--no-", 1))
+        else:
+            flags.append(f"{option} {value}")
+    return " ".join(flags)
+
+
+def _layout(values: Mapping[str, Any]) -> Layout:
+    return Layout.parse({"recompute": "none"} | dict(values))
+
+
+def _trained(name: str, model: str, gpu: str, values: Mapping[str, Any]) -> Worked:
+    estimate = estimate_training(
+        _shape(model),
+        _layout(values),
+        gpu_bytes=find_gpu(gpu).memory_bytes,
+        reserve=RESERVE,
+    )
+    given = {"model": model, **values, "gpu": gpu}
+    return Worked(name, f"readerkit estimate memory {_flags(given)}", estimate)
+
+
+def _sent(name: str, model: str, values: Mapping[str, Any]) -> Worked:
+    estimate = estimate_step_traffic(_shape(model), _layout(values))
+    command = f"readerkit estimate comm {_flags({'model': model, **values})}"
+    return Worked(name, command, estimate)
+
+
+def _memory(model: str, gpu: str, values: dict[str, Any]) -> Group:
+    layout = name_layout(_layout(values)).rpartition(", ")[0]
+    stages = tuple(
+        _trained(f"ZeRO {stage}", model, gpu, values | {"zero": stage})
+        for stage in range(4)
+    )
+    return Group(f"{model} on {gpu}: {layout}", stages)
+
+
+def _traffic(model: str, values: dict[str, Any]) -> Group:
+    layout = name_layout(_layout(values)).rpartition(", ")[0]
+    stages = tuple(
+        _sent(f"ZeRO {stage}", model, values | {"zero": stage}) for stage in (0, 1, 3)
+    )
+    return Group(f"{model}: {layout}", stages)
+
+
+def _bubbles() -> Group:
+    worked = []
+    for name in SOURCES:
+        # A schedule that does not split the backward takes both halves at once.
+        sizes: dict[str, Any] = {"schedule": name} | PIPELINE
+        if name == "interleaved":
+            sizes["virtual_stages"] = 2
+        if not name.startswith("zb"):
+            sizes["backward"] = 2
+        pipeline = Pipeline.parse(sizes)
+        drawn = tuple(pipeline.bars()) if pipeline.is_run else ()
+        command = f"readerkit estimate bubble {_flags(sizes)}"
+        worked.append(Worked(name, command, estimate_bubble(pipeline), drawn))
+    p, m = PIPELINE.values()
+    return Group(
+        f"{p} ranks, {m} microbatches; a backward takes as long as two forwards",
+        tuple(worked),
+    )
+
+
+def _ring() -> Group:
+    cluster = find_cluster(CLUSTER)
+    bandwidth, latency = cluster.between_bytes_per_s, cluster.between_latency_s
+    worked = []
+    for size_mb in RING_SIZES_MB:
+        for algorithm in ("ring", "tree"):
+            options = {
+                "ranks": RING_RANKS,
+                "bandwidth": format_bytes(bandwidth).replace(" ", ""),
+                "latency_us": f"{latency * 1e6:g}",
+                "algorithm": algorithm,
+            }
+            estimate = estimate_collective(
+                operation="all-reduce",
+                size_bytes=size_mb * 10**6,
+                ranks=RING_RANKS,
+                bandwidth_bytes_per_s=bandwidth,
+                latency_s=latency,
+                algorithm=algorithm,
+            )
+            command = f"readerkit estimate comm all-reduce {size_mb}MB "
+            name = f"{algorithm}, {size_mb} MB"
+            worked.append(Worked(name, command + _flags(options), estimate))
+    return Group(
+        f"an all-reduce over {RING_RANKS} ranks, between nodes of {CLUSTER}: "
+        f"{format_rate(bandwidth)}, {format_seconds(latency)} a step",
+        tuple(worked),
+    )
+
+
+def _best(ranked: Ranked) -> Group:
+    """Return what the first layout of a plan holds and sends, item by item."""
+    usual = asdict(_layout({}))
+    values = {
+        name: value
+        for name, value in asdict(ranked.layout).items()
+        if value != usual[name]
+    }
+    gpu = find_cluster(CLUSTER).gpu.name
+    return Group(
+        f"{PLANNED} on {GPUS} GPUs of {CLUSTER}",
+        (
+            _trained("the first layout, memory", PLANNED, gpu, values),
+            _sent("the first layout, traffic", PLANNED, values),
+        ),
+    )

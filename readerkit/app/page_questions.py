@@ -1,0 +1,87 @@
+"""Reads for the site what each quiz asks: topics, objectives, and every question."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from readerkit.app.quiz_banks import Shelf
+from readerkit.quiz.bank import Bank
+from readerkit.quiz.session import asked, explained
+from readerkit.render.html import addresses
+from readerkit.render.html.escape import shown
+from readerkit.render.html.quiz_page import Asked, PhaseView
+
+CHECK_SEED = 0
+"""Of the variants that a page without a server shows."""
+
+
+def read_banks(book: Path) -> list[Bank]:
+    """Return every bank of a book.
+
+    Raises:
+        ContentError: every fault of a bank.
+    """
+    shelf = Shelf.at(book)
+    return [shelf.bank(phase) for phase in shelf.phases()]
+
+
+def questions_by_note(banks: list[Bank]) -> dict[str, tuple[Asked, ...]]:
+    """Return which questions lead to each note, by topic."""
+    names: dict[tuple[str, int, str], list[str]] = defaultdict(list)
+    for bank in banks:
+        for name, question in bank.questions.items():
+            for note in question.notes:
+                names[note, bank.rules.phase, question.topic].append(name)
+    found: dict[str, tuple[Asked, ...]] = {}
+    for (note, phase, topic), each in names.items():
+        found[note] = (*found.get(note, ()), _asked(phase, topic, each))
+    return found
+
+
+def phase_views(banks: list[Bank]) -> Iterator[PhaseView]:
+    """Yield what the page of the quiz shows of each bank."""
+    for bank in banks:
+        questions = bank.questions.values()
+        topics: dict[str, list[str]] = defaultdict(list)
+        for name, question in bank.questions.items():
+            topics[question.topic].append(name)
+        objectives = Counter(question.objective for question in questions)
+        yield PhaseView(
+            bank.rules.phase,
+            addresses.quiz_page(bank.rules.phase),
+            shown(bank.rules.title),
+            shown(f"{bank.rules.pass_mark:.0%}"),
+            len(questions),
+            tuple(
+                _asked(bank.rules.phase, topic, topics[topic])
+                for topic in bank.topics()
+            ),
+            tuple(
+                (shown(objective.title), objectives[name])
+                for name, objective in bank.objectives.items()
+            ),
+        )
+
+
+def checks(banks: list[Bank], phase: int) -> list[dict[str, Any]]:
+    """Return one variant of each question of a phase, with its solution.
+
+    Raises:
+        ReaderkitError: a key that does not compute or is not in the lock.
+    """
+    [bank] = (each for each in banks if each.rules.phase == phase)
+    variants = (bank.variant(name, CHECK_SEED) for name in bank.questions)
+    return [{**asked(bank, each), **explained(each)} for each in variants]
+
+
+def _asked(phase: int, topic: str, names: Sequence[str]) -> Asked:
+    page = addresses.quiz_page(phase)
+    return Asked(
+        shown(topic.replace("_", " ")),
+        len(names),
+        shown(f"readerkit quiz {phase} --topic {topic}"),
+        tuple((shown(name), f"{page}#q-{name}") for name in names),
+    )

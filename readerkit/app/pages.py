@@ -1,0 +1,164 @@
+"""Reads what people wrote for the site: chapters, labs, diagrams, reading paths."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+
+from readerkit.app.library import Library
+from readerkit.app.page_estimates import work_out
+from readerkit.app.page_questions import checks, phase_views, read_banks
+from readerkit.app.parse_cache import keep, read_kept
+from readerkit.app.reading_paths import FIRST_STOP, read_routes
+from readerkit.content.book import Sources
+from readerkit.content.diagrams import DIAGRAM, Diagram, in_spanish, read_diagram
+from readerkit.content.read import read_document
+from readerkit.content.strict_yaml import decode
+from readerkit.content.translations import DIAGRAM_TRANSLATION
+from readerkit.errors import AnchorError, ContentError, Fault
+from readerkit.model.anchor import Anchor
+from readerkit.render.html.chapter import Script
+from readerkit.render.html.lab_page import LabScript
+from readerkit.render.html.pages import Writing
+
+CHAPTERS, LABS, DIAGRAMS = (
+    Path("site", "pages", kind) for kind in ("chapters", "labs", "diagrams")
+)
+
+
+def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
+    """Return the chapters, labs, diagrams and paths of a book, all checked.
+
+    Raises:
+        ContentError: a claim of a diagram that does not hold, an unknown id.
+    """
+    root = library.root  # another book has its own pages, or none
+    banks = read_banks(root)
+    return Writing(
+        scripts=tuple(read_chapters(root)),
+        examples=work_out,
+        labs=tuple(read_labs(root)),
+        diagrams={d.name: d for d in _diagrams(root, sources)},
+        routes=read_routes(library),
+        first_stop=FIRST_STOP,
+        phases=tuple(phase_views(banks)),
+        checks=partial(checks, banks),
+    )
+
+
+def read_chapters(root: Path) -> Iterator[Script]:
+    """Yield the chapters of a book in their order."""
+    for path in sorted((root / CHAPTERS).glob("*.md")):
+        if not path.name.endswith(".es.md"):
+            yield _script(path, path.stem.partition("-")[2] or path.stem, root)
+
+
+def _script(path: Path, name: str, root: Path) -> Script:
+    spanish = path.with_suffix(".es.md")
+    return Script(
+        name=name,
+        file=path.relative_to(root).as_posix(),
+        text=_text(path, root),
+        spanish=_text(spanish, root) if spanish.exists() else "",
+    )
+
+
+def read_labs(root: Path) -> Iterator[LabScript]:
+    """Yield the labs of a book in their order."""
+    for path in sorted((root / LABS).glob("*.md")):
+        if "." in path.stem:  # a solution, or a translation
+            continue
+        solution = path.with_suffix(".solution.md")
+        task = path.with_suffix(".task.yaml")
+        yield LabScript(
+            _script(path, path.stem, root),
+            _script(solution, path.stem, root) if solution.exists() else None,
+            _text(task, root) if task.exists() else "",
+        )
+
+
+def _text(path: Path, root: Path) -> str:
+    return decode(path.read_bytes(), path.relative_to(root).as_posix())
+
+
+def _diagrams(root: Path, sources: Mapping[str, Sources]) -> Iterator[Diagram]:
+    for path in diagram_files(root):
+        yield read_diagram_at(path, root, sources)
+
+
+def diagram_files(root: Path) -> list[Path]:
+    """Return the English drawings of a book."""
+    found = sorted((root / DIAGRAMS).glob("*.mmd"))
+    return [path for path in found if not path.name.endswith(".es.mmd")]
+
+
+def read_diagram_at(path: Path, root: Path, sources: Mapping[str, Sources]) -> Diagram:
+    """Return a diagram, with its claims held against the sources they are about.
+
+    Raises:
+        ContentError: a claim that does not hold.
+    """
+
+    def lines_of(upstream: str, anchor: Anchor) -> str:
+        if upstream not in sources:
+            raise AnchorError(f"unknown upstream '{upstream}'")
+        span = sources[upstream].resolve(anchor)
+        source = sources[upstream].file(span.path)
+        numbers = range(span.first, span.last + 1)
+        return "\n".join(source.line(number) for number in numbers)
+
+    claims = path.with_suffix(".yaml")
+    if not claims.exists():
+        what = f"a diagram without its claims: expected {claims.name} beside it"
+        raise ContentError([Fault(path.relative_to(root).as_posix(), 1, 1, what)])
+    file = claims.relative_to(root).as_posix()
+    document = read_document(claims.read_bytes(), file, DIAGRAM)
+    diagram = read_diagram(path.stem, _text(path, root), document, lines_of)
+    spanish, texts = path.with_suffix(".es.mmd"), path.with_suffix(".es.yaml")
+    if spanish.exists() and texts.exists():
+        file = texts.relative_to(root).as_posix()
+        told = read_document(texts.read_bytes(), file, DIAGRAM_TRANSLATION)
+        drawn = spanish.relative_to(root).as_posix()
+        diagram = in_spanish(diagram, _text(spanish, root), drawn, told)
+    return diagram
+
+
+def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:
+    """Return a diagram as SVG; drawing takes a second, so each is kept by its text.
+
+    What is kept is held against its digest, and is of one version of what draws it.
+
+    Raises:
+        ContentError: a text that Mermaid does not take.
+    """
+    name = {"light": "neutral", "dark": "dark"}[theme]
+    before = f'%%{{init: {{"theme": "{name}"}}}}%%'
+    text = f"{before}\n{diagram.mermaid}"
+    made_of = f"{metadata.version('mermaidx')}\n{text}"
+    digest = hashlib.sha256(made_of.encode()).hexdigest()
+    path = library.store.root / "diagrams" / f"{digest}.drawn"
+    kept = read_kept(path)
+    if kept is not None:
+        return kept
+    import mermaidx  # brings a JavaScript engine
+
+    try:
+        image: bytes = mermaidx.render(text).svg().encode()
+    except RuntimeError as error:
+        raise ContentError([_mermaid_fault(diagram, str(error))]) from None
+    keep(path, image)
+    return image
+
+
+def _mermaid_fault(diagram: Diagram, said: str) -> Fault:
+    """Return what Mermaid says, at its line: it counts one more before the text."""
+    found = re.search(r"error on line (\d+)", said, re.I)
+    last = len(diagram.mermaid.splitlines())
+    line = min(max(1, int(found[1]) - 1), last) if found else 1
+    what = " ".join(said.removeprefix("Mermaid rendering failed: ").split())
+    file = f"site/pages/diagrams/{diagram.name}.mmd"
+    return Fault(file, line, 1, what)

@@ -1,0 +1,168 @@
+"""Remembers what was parsed and found in order, so that reading again is quick.
+
+Each memory is one file in the cache: a digest, then JSON keyed by what it was made
+from. Whatever is wrong with it, or newer than it, everything is parsed anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import MsgspecError, Raw, Struct, json
+
+from readerkit import __version__
+from readerkit.app.folders import PACKAGE
+from readerkit.content.kind import Document, E, Kind
+from readerkit.errors import StoreError
+from readerkit.model.anchor import Anchor, Span
+
+if TYPE_CHECKING:
+    from readerkit.content.book import Located
+    from readerkit.content.parse_book import BookFile
+
+
+class Memo:
+    """The parsed files of one book."""
+
+    def __init__(self, cache: Path, book: Path) -> None:
+        self._path = _file(cache, book, ".parsed")
+        self._known = _load(self._path, dict[str, Raw]) or {}
+        self._used: dict[str, Raw] = {}
+
+    def read(self, file: BookFile, kind: Kind[E], /) -> Document[E]:
+        """Return the document of a file of a book.
+
+        Raises:
+            ContentError: a file that is no YAML.
+        """
+        return self.parsed(file.data, file.name, kind)
+
+    def parsed(self, data: bytes, name: str, kind: Kind[E]) -> Document[E]:
+        """Return the document in ``data``, from memory where the bytes are the same.
+
+        Only a document without faults is remembered, and under its name: its entries
+        say where they stand.
+
+        Raises:
+            ContentError: a file that is no YAML.
+        """
+        head = f"{__version__} {kind.name} {name}\0".encode()
+        key = hashlib.sha256(head + data).hexdigest()
+        kept = self._known.get(key, Raw())
+        try:
+            entries = kind.entries(json.decode(kept, type=kind.whole))
+            document: Document[E] = Document(name, data, entries)
+        except MsgspecError:
+            from readerkit.content.read import read_document
+
+            document = read_document(data, name, kind)
+            whole = None if document.faults else kind.together(document.entries)
+            kept = Raw() if document.faults else Raw(json.encode(whole))
+        if kept:
+            self._used[key] = kept
+        return document
+
+    def save(self) -> None:
+        """Keep what this run used."""
+        if self._used.keys() != self._known.keys():
+            _save(self._path, self._used)
+
+
+class _Kept(Struct, frozen=True):
+    """The file of places: first line, last line, definition of each."""
+
+    made_by: str
+    places: dict[str, tuple[int, int, str]]
+
+
+class Places:
+    """What the anchors on one upstream were found at.
+
+    Good for showing: whatever is held against a lock is found anew.
+    """
+
+    def __init__(self, cache: Path, book: Path, upstream: str) -> None:
+        self._path = _file(cache, book, f"-{upstream}.places")
+        self._made_by = _made_by()
+        kept = _load(self._path, _Kept)
+        is_ours = kept is not None and kept.made_by == self._made_by
+        self._known = kept.places if kept and is_ours else {}
+        self._used: dict[str, tuple[int, int, str]] = {}
+
+    def find(self, blob: str, anchor: Anchor, look: Callable[[], Located]) -> Located:
+        """Return where an anchor stands in a blob: from memory, or else by ``look``."""
+        key = f"{blob} {json.encode(anchor).decode()}"
+        if key not in self._known:
+            span, symbol = look()
+            self._used[key] = span.first, span.last, symbol
+            return span, symbol
+        self._used[key] = first, last, symbol = self._known[key]
+        return Span(anchor.file, first, last), symbol
+
+    def save(self) -> None:
+        """Keep what this run found, and of the rest what is in the same blobs."""
+        if self._used.keys() <= self._known.keys():
+            return
+        blobs = {key.split()[0] for key in self._used}
+        kept = {k: place for k, place in self._known.items() if k.split()[0] in blobs}
+        _save(self._path, _Kept(self._made_by, kept | self._used))
+
+
+def _made_by() -> str:
+    """Return what finds a place: the code of ``anchors``, and the parser under it."""
+    digest = hashlib.sha256(__version__.encode())
+    for path in sorted((PACKAGE / "anchors").glob("*.py")):
+        digest.update(path.read_bytes())
+    for name in ("tree_sitter", "tree_sitter_python"):
+        found = importlib.util.find_spec(name)
+        folder = Path(found.origin).parent if found and found.origin else Path()
+        for path in sorted(folder.glob("_binding*")):
+            about = path.stat()
+            digest.update(f"{path} {about.st_size} {about.st_mtime_ns}".encode())
+    return digest.hexdigest()
+
+
+def _file(cache: Path, book: Path, ending: str) -> Path:
+    name = hashlib.sha256(os.fsencode(book)).hexdigest()[:16]
+    return cache / "parsed" / f"{name}{ending}"
+
+
+def read_kept(path: Path) -> bytes | None:
+    """Return what ``keep`` wrote; None where it is not there, or not whole."""
+    try:
+        digest, _, body = path.read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    return body if digest == _digest(body) else None
+
+
+def keep(path: Path, body: bytes) -> None:
+    """Keep what can be made again; without a writable cache nothing is kept."""
+    from readerkit.upstreams.store import write_atomically
+
+    with contextlib.suppress(StoreError):
+        write_atomically(path, _digest(body) + b"\n" + body)
+
+
+_T = TypeVar("_T")
+
+
+def _load(path: Path, kind: type[_T]) -> _T | None:
+    try:
+        return json.decode(read_kept(path) or b"", type=kind)
+    except (MsgspecError, RecursionError):
+        return None
+
+
+def _save(path: Path, value: object) -> None:
+    keep(path, json.encode(value))
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()

@@ -1,0 +1,257 @@
+"""Opens what a quiz works on: the bank of a phase, the history, the lines to show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from readerkit.app.folders import (
+    PACKAGE,
+    cache_folder,
+    data_folder,
+    read_at_most,
+    shipped_book,
+)
+from readerkit.app.parse_cache import Memo
+from readerkit.content.kind import Document, E, Kind
+from readerkit.errors import ReaderkitError
+from readerkit.model.expression import Functions
+from readerkit.quiz.bank import BANK, BANK_FILE, Bank, parse_bank
+from readerkit.quiz.history import History
+from readerkit.quiz.kinds import QUESTIONS
+from readerkit.quiz.lock import QuizLock
+from readerkit.quiz.session import Session
+from readerkit.quiz.variant_context import Place
+from readerkit.render.html import addresses
+from readerkit.render.language import ENGLISH, Say
+from readerkit.wording.next_command import typed
+
+if TYPE_CHECKING:
+    from readerkit.anchors import SourceFile
+
+LOCK_FILE = "keys.lock"
+BUILT_SITE = Path("build/site")
+"""Where ``readerkit site build`` writes, unless it is told otherwise."""
+
+
+class _Estimates(Mapping[str, Callable[..., object]]):
+    """The functions that keys may call, brought when the first key calls one."""
+
+    def __getitem__(self, name: str) -> Callable[..., object]:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> Functions:
+        from readerkit.estimate.functions import FUNCTIONS
+
+        return FUNCTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Where the banks of a book are."""
+
+    root: Path
+    """The book's folder."""
+
+    @classmethod
+    def at(cls, book: Path | None) -> Shelf:
+        """Return the banks of a book, or of the one that ships."""
+        return cls((book or shipped_book()).absolute())
+
+    def folder(self, phase: int) -> Path:
+        """Return the folder of a phase's bank."""
+        return self.root / "quizzes" / str(phase)
+
+    def lock_path(self, phase: int) -> Path:
+        """Return the place of a bank's lock."""
+        return self.folder(phase) / LOCK_FILE
+
+    def phases(self) -> list[int]:
+        """Return the phases that have a bank."""
+        found = self.root.glob(f"quizzes/*/{BANK_FILE}")
+        return sorted(int(p.parent.name) for p in found if p.parent.name.isdigit())
+
+    def lock(self, phase: int) -> QuizLock:
+        """Return the lock of a bank; an empty one where there is none yet."""
+        path = self.lock_path(phase)
+        try:
+            text = read_at_most(path).decode("utf-8", "replace")
+        except FileNotFoundError:
+            return QuizLock()
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        return QuizLock.parse(text, self._shown(path))
+
+    def bank(self, phase: int, *, with_lock: bool = True) -> Bank:
+        """Return the bank of a phase, with the keys of its lock.
+
+        Raises:
+            ContentError: every fault of every file.
+            ReaderkitError: no bank of this phase.
+        """
+        folder = self.folder(phase)
+        if not (folder / BANK_FILE).is_file():
+            known = ", ".join(f"readerkit quiz {each}" for each in self.phases())
+            raise ReaderkitError(
+                f"no quiz of phase {phase} in this book: got {phase}, expected "
+                + (known or "a book with a bank of questions in quizzes/PHASE")
+            )
+        memo = Memo(cache_folder(), folder)
+        head = self._document(folder / BANK_FILE, BANK, memo)
+        topics = {
+            path.stem: self._document(path, QUESTIONS, memo)
+            for path in sorted(folder.glob("*.yaml"))
+            if path.name != BANK_FILE
+        }
+        lock = self.lock(phase) if with_lock else QuizLock()
+        bank = parse_bank(head, topics, _Estimates(), lock.keys())
+        memo.save()
+        return bank
+
+    def _document(self, path: Path, kind: Kind[E], memo: Memo) -> Document[E]:
+        try:
+            data = read_at_most(path)
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        return memo.parsed(data, self._shown(path), kind)
+
+    def _shown(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+
+def open_history() -> History:
+    """Return the reader's history."""
+    return History(data_folder() / "quiz.sqlite3")
+
+
+class SourceLines:
+    """The lines that places stand for, from the verified cache or the minis' folder."""
+
+    def __init__(self, shelf: Shelf, book: Path | None) -> None:
+        self._shelf = shelf
+        self._book = book
+        self._read: dict[tuple[str, str], bytes | None] = {}
+
+    def lines(self, place: Place, *, fetch: bool = False) -> list[str] | None:
+        """Return the lines of a place; None where they are not on this disk.
+
+        With ``fetch`` an upstream that is not in the cache is brought first.
+        """
+        whole = self._whole(place, fetch=fetch)
+        return None if whole is None else _split(whole)[place.first - 1 : place.last]
+
+    def source(self, place: Place) -> SourceFile | None:
+        """Return the parsed file of a place, to be coloured; None as in ``lines``."""
+        from readerkit.anchors import SourceFile
+
+        whole = self._whole(place)
+        return None if whole is None else SourceFile(place.path, whole)
+
+    def address(self, place: Place) -> str:
+        """Return where the place can be looked at: the site if it is built, or its URL.
+
+        A mini is a file here, and has no other address.
+        """
+        page, _, fragment = page_of(asdict(place)).partition("#")
+        built = BUILT_SITE.absolute() / unquote(page)
+        if built.is_file():
+            return f"{built.as_uri()}#{fragment}"
+        if place.blob:
+            return self._permalink(place)
+        mini = self._mini_file(place.path)
+        return f"{mini}:{place.first}" if mini else ""
+
+    def _permalink(self, place: Place) -> str:
+        from readerkit.app.library import open_library
+        from readerkit.model.anchor import Span
+
+        upstream = open_library(self._book, quiet=True).upstream(place.upstream)
+        return upstream.permalink(Span(place.path, place.first, place.last))
+
+    def _whole(self, place: Place, *, fetch: bool = False) -> bytes | None:
+        key = (place.upstream, place.path)
+        if self._read.get(key) is None:
+            self._read[key] = self._file(place, fetch)
+        return self._read[key]
+
+    def _file(self, place: Place, fetch: bool) -> bytes | None:
+        if not place.blob:
+            mini = self._mini_file(place.path)
+            return mini.read_bytes() if mini else None
+        # Both bring the syntax trees along: not before a question needs them.
+        from readerkit.upstreams import BlobStore
+
+        data = BlobStore(cache_folder()).read(place.blob)
+        if data is None and fetch:
+            from readerkit.app.library import open_library
+
+            library = open_library(self._book)
+            sources = library.sources(library.upstream(place.upstream))
+            data = sources.file(place.path).data
+        return data
+
+    def _mini_file(self, path: str) -> Path | None:
+        tops = (self._shelf.root, PACKAGE.parent)
+        return next((top / path for top in tops if (top / path).is_file()), None)
+
+
+def with_lines(question: dict[str, Any], lines: SourceLines) -> dict[str, Any]:
+    """Return a question with the code it asks about, where it asks about code."""
+    search = question.get("search")
+    if not search:
+        return question
+    text = lines.lines(Place(**search), fetch=True)
+    return {**question, "search": {**search, "lines": text}}
+
+
+def kept(session: Session, say: Say = ENGLISH) -> str:
+    """Return what is kept of a quiz that is left, and how to go on with it."""
+    row = session.row
+    if not session.answered:
+        return say("Nothing was answered, so there is nothing to go on with.")
+    told = say("{done} of {of} answered, and kept. To go on: {command}")
+    command = typed("quiz", str(row.phase), "--resume")
+    return told.format(done=session.answered, of=len(row.questions), command=command)
+
+
+def page_of(place: Mapping[str, Any]) -> str:
+    """Return where the site shows a place, from the site's top."""
+    where = (place[key] for key in ("upstream", "path", "first", "last"))
+    return addresses.href(addresses.lines_page(*where))
+
+
+def with_pages(message: Any) -> Any:
+    """Return a message in which every place says its page of the site."""
+    if isinstance(message, list):
+        return [with_pages(each) for each in message]
+    if not isinstance(message, dict):
+        return message
+    whole = {key: with_pages(value) for key, value in message.items()}
+    is_place = {"upstream", "path", "first", "last"} <= whole.keys()
+    return {**whole, "page": page_of(whole)} if is_place else whole
+
+
+def numbered(lines: Sequence[str], first: int) -> Iterator[str]:
+    """Yield lines of code with their numbers."""
+    width = len(str(first + len(lines)))
+    for number, line in enumerate(lines, first):
+        yield f"{number:{width}}  {line.expandtabs(4)}"
+
+
+def _split(data: bytes) -> list[str]:
+    return [
+        line.removesuffix("\r") for line in data.decode("utf-8", "replace").split("\n")
+    ]
+
+
+def _unreadable(path: Path, error: OSError) -> ReaderkitError:
+    return ReaderkitError(f"{path}: cannot be read: {error.strerror}")

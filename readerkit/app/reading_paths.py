@@ -1,0 +1,48 @@
+"""Reads the reading paths of a book, which the site and the terminal show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from readerkit.app.library import Library
+from readerkit.content.book import resolve_notes
+from readerkit.content.read import read_document
+from readerkit.content.reading_paths import PATHS, ReadingPaths, join_paths
+from readerkit.content.routes import Route, routes
+from readerkit.content.translations import PATH_TRANSLATION
+
+FIRST_STOP = "tp-row-forward"
+ROUTES = Path("site", "pages", "paths.yaml")
+
+
+def read_routes(library: Library) -> ReadingPaths:
+    """Return the reading paths of a book, all checked; none where it has none.
+
+    Raises:
+        ContentError: every fault of their files.
+    """
+    path = library.root / ROUTES
+    if not path.exists():
+        return ReadingPaths()
+    document = read_document(path.read_bytes(), ROUTES.as_posix(), PATHS)
+    known = (library.book.annotations.keys(), library.book.concepts.keys())
+    beside = path.with_suffix(".es.yaml")
+    if not beside.exists():
+        return join_paths(document, *known)
+    file = ROUTES.with_suffix(".es.yaml").as_posix()
+    spanish = read_document(beside.read_bytes(), file, PATH_TRANSLATION)
+    return join_paths(document, *known, spanish)
+
+
+def read_paths(library: Library) -> list[Route]:
+    """Return the paths of a book, as the site shows them.
+
+    Raises:
+        ContentError: a note that does not resolve, a fault of the paths' files.
+    """
+    book, notes = library.book, []
+    for upstream in book.upstreams.values():
+        if book.notes_on(upstream.name):
+            with library.sources_to_list(upstream) as sources:
+                notes += [n.annotation for n in resolve_notes(book, sources)]
+    return routes(read_routes(library), book.concepts, notes)

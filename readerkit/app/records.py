@@ -1,0 +1,110 @@
+"""Reads the records there are, and asks them about lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from readerkit.app.folders import data_folder, read_at_most
+from readerkit.app.library import Library, warn
+from readerkit.content.book import MINIS, Sources
+from readerkit.errors import ReaderkitError
+from readerkit.evidence.executed_lines import LitLines, lit
+from readerkit.evidence.record import Record, stale_reasons
+from readerkit.evidence.relevance import Evidence
+from readerkit.model.anchor import Span
+from readerkit.model.git_names import BlobId, CommitId, TreePath
+from readerkit.upstreams.store import blob_id
+
+
+def records_folder() -> Path:
+    """Return where the reader's own records are."""
+    return data_folder() / "records"
+
+
+def read_records(library: Library, upstream: str = "") -> list[Record]:
+    """Return the records of a book, those of ``upstream`` alone if one is given.
+
+    The reader's own takes the place of the one that ships with the book; where it
+    cannot be read, a warning says so and the shipped one stays.
+
+    Raises:
+        ContentError: a file of the book that is no record.
+    """
+    return [record for record, _ in _found(library, upstream).values()]
+
+
+def read_evidence(
+    library: Library, parsed: dict[str, Record] | None = None
+) -> dict[str, Evidence]:
+    """Return every record by its comparison, with why it is stale, if it is.
+
+    ``parsed`` keeps records by their text, for whoever asks again and again.
+    """
+    pins, blobs = _today(library)
+    return {
+        name: Evidence(record, tuple(stale_reasons(record, pins, blobs)), is_own)
+        for name, (record, is_own) in _found(library, "", parsed).items()
+    }
+
+
+def find_stale(library: Library, record: Record) -> list[str]:
+    """Return why a record no longer speaks of the code at hand; empty: it does."""
+    return stale_reasons(record, *_today(library))
+
+
+def lit_in(sources: Sources, span: Span, records: Iterable[Record]) -> list[LitLines]:
+    """Return what records show of lines of an upstream as it is at hand."""
+    upstream = sources.upstream
+    blob = blob_id(sources.read(span.path))
+    return lit(records, upstream.name, span, commit=upstream.commit, blob=blob)
+
+
+def _today(
+    library: Library,
+) -> tuple[dict[str, CommitId], dict[str, dict[TreePath, BlobId]]]:
+    """Return the pins, and the id of every file, by upstream."""
+    book = library.book
+    pins = {upstream.name: upstream.commit for upstream in library.pinned()}
+    blobs = {name: dict(lock.files) for name, lock in book.locks.items()}
+    if MINIS in book.upstreams:
+        minis = library.sources(book.upstreams[MINIS])
+        blobs[MINIS] = {path: blob_id(minis.read(path)) for path in minis.paths}
+    return pins, blobs
+
+
+def _found(
+    library: Library, upstream: str, parsed: dict[str, Record] | None = None
+) -> dict[str, tuple[Record, bool]]:
+    """Return records by comparison, and whether each is the reader's own."""
+    shipped = library.root / "annotations" / "records"
+    found: dict[str, tuple[Record, bool]] = {}
+    for path in sorted(shipped.glob("*.json")):
+        record = _read(path, upstream, parsed)
+        if record is not None:
+            found[record.comparison] = record, False
+    for path in sorted(records_folder().glob("*.json")):
+        try:
+            record = _read(path, upstream, parsed)
+        except ReaderkitError as error:
+            warn(f"a record of yours is left out: {error}")
+            continue
+        if record is not None:
+            found[record.comparison] = record, True
+    return found
+
+
+def _read(path: Path, upstream: str, parsed: dict[str, Record] | None) -> Record | None:
+    """Return a record; None where it has no say about an upstream."""
+    try:
+        text = read_at_most(path).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ReaderkitError(f"{path}: cannot be read: {error}") from None
+    # To build a record takes longer than to read it: only where it has a say.
+    if upstream not in ("", MINIS) and json.dumps(upstream) not in text:
+        return None
+    record = (parsed or {}).get(text) or Record.parse(text, str(path))
+    if parsed is not None:
+        parsed[text] = record
+    return record if upstream in ("", MINIS, *record.pins) else None

@@ -1,0 +1,296 @@
+"""Everything joined: what people wrote, with every anchor resolved to its lines.
+
+A Book holds what was written and the locks; ``resolve_notes`` adds the lines. Nothing
+here touches a disk. ``reading`` makes the Book.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from readerkit.content.annotations import Annotation, Comparison, Concept, Reference
+from readerkit.content.mirrors import Difference, Mirror
+from readerkit.content.translations import Translation
+from readerkit.errors import AnchorError, ContentError, Fault
+from readerkit.model.anchor import Anchor, Span
+from readerkit.model.git_names import NO_BLOB, NO_COMMIT, BlobId, TreePath
+from readerkit.upstreams import Lock, LockedAnchor, Upstream
+from readerkit.upstreams.store import blob_id
+
+if TYPE_CHECKING:  # the parser comes where lines must be found
+    from readerkit.anchors import SourceFile
+
+MINIS = "minis"
+"""The name of the upstream whose folder holds the mini implementations that run."""
+
+State = Literal["reviewed", "unreviewed", "changed", "unlocked", "floating"]
+"""How a note stands to the lock; floating: in a folder, which has none."""
+
+Located = tuple[Span, str]
+"""Lines, and the anchor's definition, or the smallest one around them."""
+
+Remember = Callable[[str, Anchor, Callable[[], Located]], Located]
+"""Returns where an anchor stands in a blob: from memory, or else as it is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """All that was written, and the locks it is held against."""
+
+    upstreams: Mapping[str, Upstream]
+    locks: Mapping[str, Lock]
+    annotations: Mapping[str, Annotation]
+    """By id, over all upstreams."""
+    mirrors: Mapping[str, Mirror]
+    concepts: Mapping[str, Concept]
+    references: Mapping[str, Reference]
+    translations: Mapping[str, Mapping[str, Translation]] = field(default_factory=dict)
+    """Language to annotation id."""
+    concept_translations: Mapping[str, Mapping[str, Translation]] = field(
+        default_factory=dict
+    )
+    """Language to concept id."""
+    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
+    """By name."""
+
+    def notes_on(self, upstream: str) -> list[Annotation]:
+        """Return the annotations of one upstream in the order they were written."""
+        return [a for a in self.annotations.values() if a.upstream == upstream]
+
+    def translated(self, entry: Annotation | Concept, language: str) -> Translation:
+        """Return what there is of an entry in a language: nothing, perhaps."""
+        is_note = isinstance(entry, Annotation)
+        by_language = self.translations if is_note else self.concept_translations
+        return by_language.get(language, {}).get(entry.id, Translation())
+
+    def differences(self, comparison: str) -> list[tuple[str, Difference]]:
+        """Return how the sides of a comparison may differ, each with its mirror."""
+        return [
+            (mirror.id, difference)
+            for mirror in self.mirrors.values()
+            for section in mirror.sections
+            for allowed in section.differences
+            if comparison in allowed.comparisons
+            for difference in allowed.each()
+        ]
+
+    def home_of(self, path: str) -> str:
+        """Return the folder upstream that holds a mini, or would if there was one."""
+        folders = [
+            each.name
+            for each in self.upstreams.values()
+            if each.folder and each.includes(path)
+        ]
+        return MINIS if MINIS in folders or not folders else folders[0]
+
+    def minis_in(self, folder: str) -> list[Anchor]:
+        """Return the lines that mirrors show of a folder."""
+        anchors = (
+            anchor
+            for mirror in self.mirrors.values()
+            for section in mirror.sections
+            for anchor in section.mini
+        )
+        return [each for each in anchors if self.home_of(each.file) == folder]
+
+    def minis_beside(self, annotation: str) -> tuple[str, ...]:
+        """Return the names of the minis that a mirror puts beside an annotation."""
+        names = [
+            anchor.file.rpartition("/")[2].removesuffix(".py")
+            for mirror in self.mirrors.values()
+            for section in mirror.sections
+            if annotation in section.upstream
+            for anchor in section.mini
+        ]
+        return tuple(dict.fromkeys(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An annotation with its lines."""
+
+    annotation: Annotation
+    span: Span
+    symbol: str
+    state: State
+    minis: tuple[str, ...] = ()
+
+
+class Sources:
+    """The parsed files of one upstream, each read and parsed at most once.
+
+    Where ``remember`` knows a place, its file is read and verified, but not parsed.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        paths: Iterable[TreePath],
+        read: Callable[[TreePath], bytes],
+        remember: Remember | None = None,
+    ) -> None:
+        self.upstream = upstream
+        self.paths = frozenset(paths)
+        self._read = read
+        self._remember = remember
+        self._parsed: dict[TreePath, SourceFile] = {}
+        self._resolved: dict[Anchor, Span] = {}
+        self._blobs: dict[TreePath, BlobId] = {}
+
+    def read(self, path: TreePath) -> bytes:
+        """Return the verified bytes of a file that the upstream includes."""
+        return self._read(path)
+
+    def file(self, path: TreePath) -> SourceFile:
+        """Return a parsed file.
+
+        Raises:
+            AnchorError: a path that the upstream does not include.
+        """
+        if path not in self._parsed:
+            if path not in self.paths:
+                near = difflib.get_close_matches(path, self.paths, n=3, cutoff=0.6)
+                at = f" at {self.upstream.commit[:12]}" if self.upstream.commit else ""
+                raise AnchorError(
+                    f"{self.upstream.name}{at} includes no file {path!r}",
+                    [f"did you mean {candidate}?" for candidate in near],
+                )
+            from readerkit.anchors import SourceFile
+
+            self._parsed[path] = SourceFile(path, self._read(path))
+        return self._parsed[path]
+
+    def resolve(self, anchor: Anchor) -> Span:
+        """Return the span of an anchor.
+
+        Raises:
+            AnchorError: see ``anchors.resolve``.
+        """
+        if anchor not in self._resolved:
+            from readerkit.anchors import resolve
+
+            self._resolved[anchor] = resolve(anchor, self.file(anchor.file))
+        return self._resolved[anchor]
+
+    def place(self, anchor: Anchor) -> Located:
+        """Return the span of an anchor and its definition's name, or the one around.
+
+        Raises:
+            AnchorError: see ``anchors.resolve``.
+        """
+        path = anchor.file
+        if self._remember is None or path not in self.paths:
+            return self._find(anchor)
+        if path not in self._blobs:
+            self._blobs[path] = blob_id(self._read(path))
+        return self._remember(self._blobs[path], anchor, lambda: self._find(anchor))
+
+    def _find(self, anchor: Anchor) -> Located:
+        span = self.resolve(anchor)
+        if anchor.symbol:
+            return span, anchor.symbol
+        around = self.file(span.path).symbol_around(span.first, span.last)
+        return span, around.name if around else ""
+
+
+def resolve_notes(
+    book: Book, sources: Sources, annotations: Iterable[Annotation] | None = None
+) -> list[Note]:
+    """Return the notes of one upstream in reading order: by file, then by line.
+
+    Raises:
+        ContentError: every anchor that does not resolve to exactly one place.
+    """
+    notes, faults = resolve_each(book, sources, annotations)
+    if faults:
+        raise ContentError(faults)
+    return notes
+
+
+def resolve_each(
+    book: Book, sources: Sources, annotations: Iterable[Annotation] | None = None
+) -> tuple[list[Note], list[Fault]]:
+    """Return the notes that resolve, in reading order, and a fault for each other."""
+    name = sources.upstream.name
+    lock = book.locks.get(name, Lock(NO_COMMIT))
+    chosen = book.notes_on(name) if annotations is None else annotations
+    notes, faults = [], []
+    for annotation in chosen:
+        try:
+            span, symbol = sources.place(annotation.anchor)
+        except AnchorError as error:
+            faults.append(annotation.place.fault(f"{annotation.id}: {error}"))
+            continue
+        is_pinned = sources.upstream.is_pinned
+        state = _state(lock, annotation.id, span, sources) if is_pinned else "floating"
+        minis = book.minis_beside(annotation.id)
+        notes.append(Note(annotation, span, symbol, state, minis))
+    return sorted(notes, key=lambda note: (note.span, note.annotation.id)), faults
+
+
+def check_mirrors(book: Book, folders: Mapping[str, Sources]) -> list[Fault]:
+    """Return a fault for every mini anchor of a mirror that does not resolve.
+
+    ``folders`` are the upstreams that are read where they stand, by name.
+    """
+    faults = []
+    for mirror in book.mirrors.values():
+        for section in mirror.sections:
+            for anchor, place in zip(section.mini, section.places, strict=True):
+                minis = folders.get(book.home_of(anchor.file))
+                if minis is None:  # no such folder: a fault of the book's own
+                    continue
+                try:
+                    minis.resolve(anchor)
+                except AnchorError as error:
+                    faults.append(place.fault(f"{mirror.id}: {error}"))
+    return faults
+
+
+def lock_notes(lock: Lock, notes: Iterable[Note], sources: Sources) -> Lock:
+    """Return the lock with what ``notes`` resolve to now; reviews are kept."""
+    from readerkit.anchors import fingerprint
+
+    anchors = {}
+    for note in notes:
+        known = lock.anchors.get(note.annotation.id)
+        marks = fingerprint(note.span, sources.file(note.span.path))
+        reviewed = known.reviewed if known else ""
+        blob = lock.files.get(note.span.path, NO_BLOB)
+        anchors[note.annotation.id] = LockedAnchor(note.span, marks, reviewed, blob)
+    return lock.with_anchors(anchors)
+
+
+def lock_differences(locked: Lock, now: Lock, commit: str) -> Iterator[tuple[str, str]]:
+    """Yield each way in which ``now`` is not what was locked: of which id, and how."""
+    if locked.commit != commit:
+        yield "", f"the lock is of commit {locked.commit}: upstreams.yaml pins {commit}"
+    for name in sorted({*locked.anchors, *now.anchors}):
+        before, after = locked.anchors.get(name), now.anchors.get(name)
+        if before is None:
+            yield name, f"not in the lock, now {after and after.span}"
+        elif after is None:
+            yield name, f"in the lock at {before.span}, but no annotation has this id"
+        elif before.span != after.span:
+            yield name, f"the lock says {before.span}, it resolves to {after.span}"
+        elif before.fingerprint.lines != after.fingerprint.lines:
+            yield name, f"the code at {after.span} is not what was locked"
+        elif before.fingerprint != after.fingerprint:
+            yield name, f"the code around {after.span} is not what was locked"
+
+
+def _state(lock: Lock, name: str, span: Span, sources: Sources) -> State:
+    locked = lock.anchors.get(name)
+    if locked is None or locked.span != span:
+        return "unlocked"
+    if not locked.reviewed:
+        return "unreviewed"
+    code = locked.fingerprint.code
+    if locked.blob != lock.files.get(span.path):  # the pin moved since
+        from readerkit.anchors import fingerprint
+
+        code = fingerprint(span, sources.file(span.path)).code
+    return "reviewed" if locked.reviewed == code else "changed"

@@ -1,0 +1,1 @@
+"""What comparisons recorded, and what it says of a line."""

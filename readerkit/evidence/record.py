@@ -1,0 +1,426 @@
+"""The record of one comparison: what a mini and its upstream did on the same work.
+
+Pure data: no torch, no mini, no disk. ``mini_impls.compare`` makes records; the book
+reads them, joins their events to anchors and mirrors, and asks whether they are stale.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Literal
+
+from readerkit.content.vocabulary import Category, Phase, SideName
+from readerkit.errors import ContentError, Fault
+from readerkit.model import codec
+from readerkit.model.git_names import BlobId, CommitId, TreePath
+from readerkit.system import json_file
+
+MAX_LINES = 1_000_000
+"""Of all files that one record watched; written as runs they take a few bytes."""
+FORMAT = 4
+
+Outcome = Literal["agree", "explained", "differ"]
+"""``explained``: they differ, and the reason is known."""
+State = Literal["matched", "explained", "flagged"]
+Number = int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A line that ran."""
+
+    upstream: str
+    """Name in ``upstreams.yaml``: ``megatron``, ``pytorch``, ``minis``."""
+    path: TreePath
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One collective or point-to-point call of one rank in one step."""
+
+    phase: Phase
+    op: str
+    group: str
+    """What the group is for: ``dp``, ``tp``, ``pp``, ``embd``."""
+    dtype: str
+    payload_bytes: int
+    """Bytes of the whole tensor: what an all-gather returns, a reduce-scatter takes."""
+    issue: int
+    """Place among all issues and waits of the step."""
+    wait: int | None
+    """The same for its wait; None where Python never waits: C++ does."""
+    site: Site | None
+    """None where the call comes from C++."""
+    stack: int
+    """Which of the rank's ``stacks`` led to it."""
+    wait_site: Site | None
+    peer: int | None
+    """Rank in the group: the other end, or the root."""
+    reduction: str | None
+    products_before: int
+    """Matrix products of the step that had run when this was issued."""
+    products_hidden: int | None
+    """Matrix products that ran between issue and wait."""
+    gradients_ready: int | None
+    """Gradients that backward had computed at issue; None where nobody counted."""
+    gradients_at_wait: int | None
+    """The same at its wait; None where nobody saw it either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One event of the mini beside one of upstream; one of them may be missing."""
+
+    mini: int | None
+    upstream: int | None
+    state: State
+    what: str = ""
+    """The kind of difference, as mirrors name it; empty where there is none."""
+    apart: str = ""
+    """How they differ; empty where they are equal."""
+    why: str = ""
+    """The reason, where it is known."""
+    mirror: str = ""
+    """The mirror that gives this reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankEvents:
+    """The step of one rank, both sides aligned."""
+
+    rank: int
+    mini: tuple[Event, ...]
+    upstream: tuple[Event, ...]
+    matches: tuple[Match, ...]
+    gradients: int | None
+    """How many gradients a backward computes."""
+    stacks: tuple[tuple[Site, ...], ...]
+    """Lines of upstream or mini that stood on the stack, the innermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One line that says agree or differ, and by how much."""
+
+    what: str
+    rank: int | None
+    """None where it is about all of them."""
+    mini: Number
+    upstream: Number
+    difference: float
+    tolerance: float
+    state: Outcome
+    reason: str
+    """Why this tolerance, or why they differ."""
+    mirror: str = ""
+    """The mirror that says why they differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Something that the verdict of a comparison does not say."""
+
+    kind: Literal["unseen", "uncovered", "counted"]
+    """Nobody saw it; its work lacks it; its bounds were counted, not derived."""
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """All calls of one operation in the step of one rank."""
+
+    rank: int
+    side: SideName
+    op: str
+    calls: int
+    payload_bytes: int
+    formula_bytes: int | None
+    """What the closed formula says the payload is; None where there is none."""
+    formula: str
+    algorithm_bytes: float
+    """What this rank sends by the textbook: rings, and a tree for a broadcast."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """What the process of one rank wrote to its sockets in one step."""
+
+    rank: int
+    side: SideName
+    bytes: int
+    """Measured by the kernel, with the backend's own headers."""
+    expected_bytes: float
+    """What this backend's algorithms send for the payloads of the step."""
+    formula: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Bytes that one rank keeps between steps."""
+
+    rank: int
+    side: SideName
+    category: Category
+    bytes: int
+    formula_bytes: int | None
+    formula: str
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """Live tensor bytes of one rank at the worst moment of a step."""
+
+    rank: int
+    side: SideName
+    phase: Phase
+    """When it was."""
+    bytes: int
+    categories: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds of each measured step of one rank."""
+
+    rank: int
+    mini: tuple[float, ...]
+    upstream: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """Lines of a file that ran, as ``3-7,9``; what an import runs is not among them."""
+
+    upstream: str
+    path: TreePath
+    setup: str
+    """While model and optimizer were built."""
+    steps: Mapping[str, str]
+    """By the watched steps in which they ran, written likewise: ``0``, ``1-4``."""
+
+    def in_step(self, step: int) -> frozenset[int]:
+        """Return the lines that ran in one step."""
+        return frozenset(
+            line
+            for steps, lines in self.steps.items()
+            if step in line_numbers(steps)
+            for line in line_numbers(lines)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One forward or backward of one microbatch: a bar of a Gantt chart."""
+
+    rank: int
+    side: SideName
+    kind: Literal["F", "B"]
+    microbatch: int
+    stage: int
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """What only pipelines have."""
+
+    schedule: str
+    stages: int
+    microbatches: int
+    chunks: int
+    bubble: Mapping[SideName, float]
+    """Idle over busy time on unit costs, from the order in which each side ran."""
+    formula_bubble: float
+    formula: str
+    bars: tuple[Bar, ...]
+    illustrative: bool
+    """More ranks than cores: the chart shows the order, not the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shim:
+    """What upstream was told so that it runs here, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Everything that one comparison saw."""
+
+    comparison: str
+    mini: str
+    upstream: str
+    """What the mini was held against: ``torch``, ``megatron``, ``fully_shard``."""
+    made: str
+    """Date and time, UTC."""
+    command: str
+    world_size: int
+    backend: str
+    steps: int
+    warm_up_steps: int
+    traced_step: int
+    watched_steps: int
+    """So many, from the first on, had their lines noted; times are of later ones."""
+    pins: Mapping[str, CommitId]
+    """Upstream to full commit id."""
+    blobs: Mapping[str, Mapping[TreePath, BlobId]]
+    """Upstream to path to git blob id, of every file that ran; ``minis`` is one."""
+    versions: Mapping[str, str]
+    environment: Mapping[str, str]
+    work: Mapping[str, Number | str]
+    """Model sizes, batch, learning rate, seeds."""
+    sizes: Mapping[str, int]
+    """What the counts of known differences depend on: ``world``, ``layers``, ..."""
+    shims: tuple[Shim, ...]
+    losses: Mapping[SideName, tuple[tuple[float, ...], ...]]
+    """By rank, then by step; a rank that computes no loss has none."""
+    verdicts: tuple[Verdict, ...]
+    limits: tuple[Limit, ...]
+    events: tuple[RankEvents, ...]
+    totals: tuple[Total, ...]
+    wire: tuple[Wire, ...]
+    """Empty where the kernel does not tell."""
+    held: tuple[Held, ...]
+    peaks: tuple[Peak, ...]
+    times: tuple[Times, ...]
+    lit: tuple[Lit, ...]
+    pipeline: Pipeline | None
+    format: int = FORMAT
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all is equal or explained: no line differs, no event is flagged."""
+        matches = (match for rank in self.events for match in rank.matches)
+        return all(verdict.state != "differ" for verdict in self.verdicts) and all(
+            match.state != "flagged" for match in matches
+        )
+
+    @classmethod
+    def parse(cls, text: str, file: str) -> Record:
+        """Return the record that ``to_text`` wrote.
+
+        Raises:
+            ContentError: text that is not such a record.
+        """
+        try:
+            data = json_file.load(text)
+            if data["format"] != FORMAT:
+                got = f"format {data['format']}"
+                raise ContentError(
+                    [Fault(file, 1, 1, "a record of another version", got, f"{FORMAT}")]
+                )
+            record: Record = codec.decode(cls, data, "record")
+            record._check_steps()
+            record._check_lines()
+            return record
+        except (ValueError, KeyError, TypeError) as error:
+            line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+            got = f"{type(error).__name__}: {error}"
+            expected = f"what readerkit compare --save writes; run {_RERUN} again"
+            raise ContentError(
+                [Fault(file, line, 1, "not a readable record", got, expected)]
+            ) from None
+
+    def _check_steps(self) -> None:
+        """Raise ValueError where lines or events are of a step that nobody watched."""
+        steps = {
+            step
+            for row in self.lit
+            for those in row.steps
+            for step in line_numbers(those)
+        }
+        if not all(
+            0 <= step < self.watched_steps for step in (self.traced_step, *steps)
+        ):
+            raise ValueError(f"lit: steps beyond the {self.watched_steps} watched")
+
+    def _check_lines(self) -> None:
+        """Raise ValueError where lines are none, or more than any code has."""
+        texts = (text for row in self.lit for text in (row.setup, *row.steps.values()))
+        if sum(map(_count_lines, texts)) > MAX_LINES:
+            raise ValueError(f"lit: more than {MAX_LINES:,} lines")
+
+    def to_text(self) -> str:
+        """Return JSON: an event, a total, a file on a line each, made to be diffed."""
+        return codec.write(asdict(self)) + "\n"
+
+
+_RERUN = "readerkit compare"
+
+
+def stale_reasons(
+    record: Record,
+    pins: Mapping[str, CommitId],
+    blobs: Mapping[str, Mapping[TreePath, BlobId]],
+) -> list[str]:
+    """Return why a record no longer speaks of the code at hand; empty: it does.
+
+    ``pins`` are the commits and ``blobs`` the file ids of today, by upstream; those of
+    ``minis`` are computed from the files as they are.
+    """
+    reasons = [
+        f"{name} was pinned at {commit[:12]}, now at {pins.get(name, 'nothing')[:12]}"
+        for name, commit in sorted(record.pins.items())
+        if pins.get(name) != commit
+    ]
+    for name, files in sorted(record.blobs.items()):
+        today = blobs.get(name, {})
+        for path, blob in sorted(files.items()):
+            if path not in today:
+                reasons.append(f"{path} is gone from {name}")
+            elif today[path] != blob:
+                reasons.append(
+                    f"{path} has changed: was {blob[:12]}, is {today[path][:12]}"
+                )
+    return reasons
+
+
+# --- lines as text ---
+
+
+def lines_to_text(lines: Iterable[int]) -> str:
+    """Return sorted line numbers as ``3-7,9``."""
+    runs: list[list[int]] = []
+    for line in sorted(set(lines)):
+        if runs and line == runs[-1][1] + 1:
+            runs[-1][1] = line
+        else:
+            runs.append([line, line])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+@lru_cache(maxsize=8192)
+def line_numbers(text: str) -> frozenset[int]:
+    """Return the same as ``lines_from_text``, read once."""
+    return frozenset(lines_from_text(text))
+
+
+def lines_from_text(text: str) -> set[int]:
+    """Return the line numbers that ``lines_to_text`` wrote."""
+    return {line for run in _runs(text) for line in run}
+
+
+def _runs(text: str) -> Iterator[range]:
+    """Yield the runs of a text; ValueError where it is none of lines."""
+    for run in filter(None, text.split(",")):
+        first, dash, last = run.partition("-")
+        last = last if dash else first
+        if not (first.isdecimal() and last.isdecimal()):
+            raise ValueError(f"lines {run!r}")
+        lines = range(int(first), int(last) + 1)
+        if not 0 < len(lines) <= MAX_LINES:
+            raise ValueError(f"lines {run!r}")
+        yield lines
+
+
+def _count_lines(text: str) -> int:
+    return sum(map(len, _runs(text)))

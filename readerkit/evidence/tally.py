@@ -1,0 +1,86 @@
+"""How the events of a record stand: so many identical, explained, on one side only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from readerkit.evidence.record import RankEvents
+
+_KINDS = {
+    "mini-waits-longer": ("waited for longer by the mini", "el mini espera más"),
+    "upstream-waits-longer": ("waited for longer upstream", "el original espera más"),
+    "payload": ("with another payload", "con otra carga"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """All events of all ranks, each pair counted once."""
+
+    events: int
+    identical: int
+    unseen: int
+    """Those among them of which nobody saw a wait, on one side or both."""
+    explained: tuple[tuple[str, int], ...]
+    """Pairs that differ for a known reason, by the kind of difference."""
+    alone: int
+    """Events that one side alone has."""
+    alone_unexplained: int
+    flagged: int
+    """Pairs that differ without a reason."""
+
+    @classmethod
+    def of(cls, ranks: Iterable[RankEvents]) -> Tally:
+        """Count the matches of a record."""
+        ranks = list(ranks)
+        matches = [match for rank in ranks for match in rank.matches]
+        alone = [m for m in matches if m.mini is None or m.upstream is None]
+        pairs = [m for m in matches if m.mini is not None and m.upstream is not None]
+        kinds = Counter(m.what for m in pairs if m.state == "explained")
+        return cls(
+            events=len(matches),
+            identical=sum(m.state == "matched" for m in pairs),
+            unseen=sum(map(_unseen, ranks)),
+            explained=tuple(sorted(kinds.items())),
+            alone=len(alone),
+            alone_unexplained=sum(m.state == "flagged" for m in alone),
+            flagged=sum(m.state == "flagged" for m in pairs),
+        )
+
+
+def _unseen(rank: RankEvents) -> int:
+    return sum(
+        rank.mini[match.mini].wait is None or rank.upstream[match.upstream].wait is None
+        for match in rank.matches
+        if match.state == "matched"
+        and match.mini is not None
+        and match.upstream is not None
+    )
+
+
+def say_tally(tally: Tally, language: str = "en") -> str:
+    """Return ``8 of 16 events identical; 6 explained: ...; 2 on one side only``."""
+    spanish = language == "es"
+    kinds = ", ".join(f"{n} {_KINDS[kind][spanish]}" for kind, n in tally.explained)
+    count = sum(n for _, n in tally.explained)
+    if spanish:
+        parts = [
+            f"{tally.identical} de {tally.events} eventos idénticos"
+            + f" ({tally.unseen} con esperas no observadas)" * bool(tally.unseen),
+            f"{count} explicados" + (f": {kinds}" if kinds else ""),
+            f"{tally.alone} en un solo lado"
+            + (f" ({tally.alone_unexplained} sin razón)" if tally.alone else ""),
+        ]
+        parts += [f"{tally.flagged} difieren sin razón"] * bool(tally.flagged)
+        return "; ".join(parts)
+    parts = [
+        f"{tally.identical} of {tally.events} events identical"
+        + f" ({tally.unseen} with waits unseen)" * bool(tally.unseen),
+        f"{count} explained" + (f": {kinds}" if kinds else ""),
+        f"{tally.alone} on one side only"
+        + (f" ({tally.alone_unexplained} without a reason)" if tally.alone else ""),
+    ]
+    parts += [f"{tally.flagged} differ without a reason"] * bool(tally.flagged)
+    return "; ".join(parts)

@@ -1,0 +1,1 @@
+"""What everything is made of: anchors, names that git gives, formulas."""

@@ -1,0 +1,188 @@
+"""Keys that a run or a schedule gives: what to ask of it, and its answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta, to_builtins
+
+from mini_impls.schedules import SCHEDULES
+from readerkit.content.vocabulary import Category, Phase, SideName
+from readerkit.errors import ReaderkitError
+from readerkit.model.base import Formula, Id, Model, Name
+from readerkit.model.expression import Number
+from readerkit.quiz.variant_context import Fact, Scene
+
+if TYPE_CHECKING:
+    from mini_impls.schedules import Step
+    from readerkit.evidence.record import Event, Record
+
+_OF_RECORDS = ("calls", "bytes", "ops", "held")
+_KEYS = {
+    "record": {"side", "rank", "phase", "op", "group", "category", "skip", "take"},
+    "schedule": {"ranks", "microbatches", "chunks", "rank", "skip", "take"},
+    "fault": {"mini"},
+}
+"""What may be said beside each source, and what it gives."""
+
+
+class Source(Model, frozen=True):
+    """What to ask of a record, of a pipeline schedule, or of a mini with a fault."""
+
+    give: Literal[
+        "calls",
+        "bytes",
+        "ops",
+        "held",
+        "row",
+        "timeline",
+        "lead",
+        "in_flight",
+        "bubble_ideal",
+        "bubble_total",
+        "symptom",
+    ]
+    record: Annotated[
+        Name | None, Meta(description="A comparison of annotations/records.")
+    ] = None
+    side: SideName | None = None
+    """Of a record: upstream where it says none."""
+    phase: Phase | None = None
+    op: Name | None = None
+    group: Name | None = None
+    category: Category | None = None
+    skip: Annotated[int, Meta(ge=0)] | None = None
+    take: Annotated[int, Meta(ge=1)] | None = None
+    """How many events or cells; all of them where it says none."""
+    schedule: Annotated[
+        str | None, Meta(extra_json_schema={"enum": list(SCHEDULES)})
+    ] = None
+    ranks: Formula | None = None
+    microbatches: Formula | None = None
+    chunks: Formula | None = None
+    rank: Formula | None = None
+    mini: Annotated[
+        Name | None, Meta(description="The mini of a fault of readerkit break.")
+    ] = None
+    fault: Annotated[
+        Id | None,
+        Meta(description="Its name: what shows when it is run is the key."),
+    ] = None
+
+    def check(self) -> None:
+        """Hold its keys against what it asks.
+
+        Raises:
+            ReaderkitError: not one source, a key that this one knows nothing of, or
+                something that it does not give.
+        """
+        given = set(to_builtins(self)) - {"give"}
+        named = [name for name in _KEYS if name in given]
+        if len(named) != 1:
+            raise ReaderkitError(
+                "'from' must name a record or a schedule or a fault, one of them"
+            )
+        [of] = named
+        strange = given - _KEYS[of] - {of}
+        is_given = {
+            "record": self.give in _OF_RECORDS,
+            "schedule": self.give not in (*_OF_RECORDS, "symptom"),
+            "fault": self.give == "symptom",
+        }
+        if of == "fault" and (strange or self.mini is None or not is_given[of]):
+            raise ReaderkitError("of a fault: expected mini, fault, and give: symptom")
+        if not is_given[of]:
+            known = f": {', '.join(_OF_RECORDS)}" if of == "record" else ""
+            raise ReaderkitError(f"a {of} does not give '{self.give}'{known}")
+        missing = {"ranks", "microbatches"} - given if of == "schedule" else set()
+        if strange or missing:
+            raise ReaderkitError(
+                f"of a {of}: missing {sorted(missing)}, unknown {sorted(strange)}"
+            )
+
+    def sizes(self) -> list[str]:
+        """Return the sizes of a schedule, and the rank: formulas."""
+        sizes = (self.ranks or 0, self.microbatches or 0, self.chunks or 1)
+        return [str(each) for each in (*sizes, self.rank or 0)]
+
+
+def answer_record(query: Source, record: Record) -> Fact:
+    """Return what a record says.
+
+    Raises:
+        ReaderkitError: a rank or a category that it does not have.
+    """
+    number = int(query.rank or 0)
+    side = query.side or "upstream"
+    if query.give == "held":
+        held = [
+            held.bytes
+            for held in record.held
+            if (held.rank, held.side, held.category) == (number, side, query.category)
+        ]
+        if len(held) != 1:
+            raise ReaderkitError(f"{query.record}: {len(held)} such entries, not one")
+        return held[0]
+    ranks = [each for each in record.events if each.rank == number]
+    if not ranks:
+        raise ReaderkitError(f"{query.record} has no rank {number}")
+    [of_rank] = ranks
+    events = of_rank.mini if side == "mini" else of_rank.upstream
+    chosen = [event for event in events if _fits(event, query)][query.skip or 0 :]
+    chosen = chosen[: query.take] if query.take else chosen
+    if not chosen:
+        raise ReaderkitError(f"{query.record}: no event fits")
+    if query.give == "calls":
+        return len(chosen)
+    if query.give == "bytes":
+        return sum(event.payload_bytes for event in chosen)
+    return tuple(event.op for event in chosen)
+
+
+def _fits(event: Event, query: Source) -> bool:
+    asked = (
+        (query.phase, event.phase),
+        (query.op, event.op),
+        (query.group, event.group),
+    )
+    return all(want in (None, have) for want, have in asked)
+
+
+def answer_schedule(query: Source, scene: Scene) -> Fact:
+    """Return what a schedule of the minis says for the variant's sizes.
+
+    Raises:
+        ReaderkitError: sizes that the schedule does not take.
+    """
+    # A quiz may have no such question.
+    import mini_impls.schedules as schedules
+
+    ranks, microbatches, chunks, rank = map(scene.whole, query.sizes())
+    try:
+        orders = schedules.get_orders(query.schedule or "", ranks, microbatches, chunks)
+    except ValueError as error:
+        raise ReaderkitError(str(error)) from None
+    if not 0 <= rank < ranks:
+        raise ReaderkitError(f"rank {rank}: expected 0 to {ranks - 1}")
+    order = orders[rank]
+    number: Number
+    if query.give in ("bubble_ideal", "bubble_total"):
+        ideal, total = schedules.get_bubble(schedules.get_timeline(orders), ranks)
+        number = float(ideal if query.give == "bubble_ideal" else total)
+        return number * 100
+    if query.give == "lead":
+        return [step.kind for step in order].index("B")
+    if query.give == "in_flight":
+        return schedules.get_peak_in_flight(order)
+    if query.give == "timeline":
+        drawn = schedules.draw(schedules.get_timeline(orders), ranks).splitlines()[rank]
+        cells = drawn.partition("|")[2].split()
+    else:
+        cells = [_cell(step, ranks, chunks) for step in order]
+    skip = query.skip or 0
+    return tuple(cells[skip : skip + query.take if query.take else len(cells)])
+
+
+def _cell(step: Step, ranks: int, chunks: int) -> str:
+    letter = chr(ord("a") + step.stage // ranks) if chunks > 1 else ""
+    return f"{step.kind}{step.microbatch_id}{letter}"

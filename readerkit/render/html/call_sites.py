@@ -1,0 +1,89 @@
+"""The lines that issued the events of one side, in the order of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from readerkit.anchors import Span
+from readerkit.content.vocabulary import SideName
+from readerkit.evidence.executed_lines import op_name
+from readerkit.evidence.record import Site
+from readerkit.evidence.relevance import Evidence
+from readerkit.render.html.event import unplaced
+from readerkit.render.html.excerpt import Excerpt, excerpt
+from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.words import Text
+
+AROUND = 2
+"""Lines shown on each side of a line that issues something."""
+APART = 3
+"""Lines between two such pieces, up to which they are shown as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """Operations that no line can be shown for, and why."""
+
+    names: str
+    why: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Issuers:
+    """What one side's column shows."""
+
+    excerpts: tuple[Excerpt, ...]
+    unplaced: tuple[Unplaced, ...]
+
+
+def issuers(shelf: Shelf, evidence: Evidence, side: SideName, address: str) -> Issuers:
+    """Return the lines that issued the events of a side, near ones together."""
+    events = [
+        event
+        for rank in evidence.record.events
+        for event in (rank.mini if side == "mini" else rank.upstream)
+    ]
+    reasons: dict[Text, dict[str, None]] = {}
+    sites: dict[tuple[str, str, int], Site] = {}
+    for event in events:
+        why = unplaced(evidence, event)
+        if why:
+            reasons.setdefault(why, {})[op_name(event.op)] = None
+        elif event.site and (event.site.upstream, event.site.path) in shelf.sheets:
+            site = event.site
+            sites.setdefault((site.upstream, site.path, site.line), site)
+    return Issuers(
+        tuple(
+            excerpt(shelf, upstream, span, address)
+            for upstream, span in _pieces(shelf, list(sites.values()))
+        ),
+        tuple(Unplaced(", ".join(names), why) for why, names in reasons.items()),
+    )
+
+
+def _pieces(shelf: Shelf, sites: Sequence[Site]) -> Iterator[tuple[str, Span]]:
+    """Yield the lines around each site, pieces in the order of their first event."""
+    for group in sorted(_near(sites), key=lambda near: min(map(sites.index, near))):
+        upstream, path = group[0].upstream, group[0].path
+        count = len(shelf.sheets[upstream, path].drawn.lines)
+        first = max(1, group[0].line - AROUND)
+        last = min(count, group[-1].line + AROUND)
+        if first <= last:
+            yield upstream, Span(path, first, last)
+
+
+def _near(sites: Iterable[Site]) -> list[list[Site]]:
+    """Return sites in groups, each of lines of one file that stand close together."""
+    groups: list[list[Site]] = []
+    for site in sorted(sites, key=lambda site: (site.upstream, site.path, site.line)):
+        before = groups[-1][-1] if groups else None
+        if (
+            before
+            and (before.upstream, before.path) == (site.upstream, site.path)
+            and site.line - before.line <= 2 * AROUND + APART
+        ):
+            groups[-1].append(site)
+        else:
+            groups.append([site])
+    return groups

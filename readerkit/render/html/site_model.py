@@ -1,0 +1,111 @@
+"""What pages are made of: the book, its resolved notes, and every file's lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from readerkit.anchors import SourceFile, Span
+from readerkit.content.book import Book, Note
+from readerkit.content.mirrors import MirrorSection
+from readerkit.errors import AnchorError
+from readerkit.evidence.relevance import Evidence, Files
+from readerkit.model.git_names import TreePath
+from readerkit.render.html.code import Drawn, draw, draw_plain
+from readerkit.render.html.notes import NoteView
+from readerkit.render.html.quiz_page import Asked
+from readerkit.xref.links import File, Link, Links, Target, rivals
+from readerkit.xref.names import Names, collect_names
+from readerkit.xref.scan import scan
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """One file: its lines as they will be shown, and what it calls things."""
+
+    drawn: Drawn
+    names: Names
+    fault: str = ""
+    """Why it is shown without colours and links: too large to parse."""
+
+
+def make_sheet(path: TreePath, data: bytes) -> Sheet:
+    """Return a file's sheet; of a file too large to parse, its plain lines."""
+    try:
+        source = SourceFile(path, data)
+    except AnchorError as error:
+        return Sheet(draw_plain(data), Names(), str(error))
+    found = scan(source)
+    names = collect_names(source, found)
+    return Sheet(draw(source, found, names), names)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an upstream's bytes came from."""
+
+    came_from: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Everything a build of the site knows."""
+
+    book: Book
+    sheets: Mapping[File, Sheet]
+    links: Mapping[File, Mapping[tuple[str, str], Link]]
+    uses: Mapping[Target, list[Target]]
+    notes: Mapping[str, Note]
+    """By annotation id."""
+    mirrored: Mapping[tuple[str, int], tuple[Span, ...]]
+    """Mirror and section to the spans of its mini lines."""
+    evidence: Mapping[str, Evidence]
+    """By comparison."""
+    ran: Files
+    strips: Mapping[str, str]
+    """Comparison to the side-by-side page that shows it."""
+    origins: Mapping[str, Origin]
+    asked: Mapping[str, tuple[Asked, ...]] = field(default_factory=dict)
+    """By annotation id, the quiz questions that lead to it."""
+    links_id: str = ""
+    """Of the bytes of all files: what their lines and links depend on."""
+    content_id: str = ""
+    """Of all that people wrote and all that records say."""
+    views: dict[str, NoteView] = field(default_factory=dict)
+    """What pages show of each note, once a page has asked."""
+    by_file: dict[File, list[Note]] = field(default_factory=dict)
+
+    others: dict[Target, set[Target]] = field(default_factory=dict)
+    """Of each definition what a use of it may mean instead, once a page has asked."""
+
+    def rivals_of(self, target: Target) -> set[Target]:
+        """Return the definitions that some use of this one may mean instead."""
+        if not self.others:
+            self.others.update(rivals(self.links))
+        return self.others.get(target, set())
+
+    def notes_in(self, file: File) -> list[Note]:
+        """Return the notes on a file, by line."""
+        if not self.by_file:
+            for note in self.notes.values():
+                where = (note.annotation.upstream, note.span.path)
+                self.by_file.setdefault(where, []).append(note)
+        return self.by_file.get(file, [])
+
+    def sections_with(self, annotation: str) -> list[tuple[str, int, MirrorSection]]:
+        """Return the mirror sections that name an annotation."""
+        return [
+            (mirror.id, index, section)
+            for mirror in self.book.mirrors.values()
+            for index, section in enumerate(mirror.sections)
+            if annotation in section.upstream
+        ]
+
+
+def join_names(
+    sheets: Mapping[File, Sheet],
+) -> tuple[dict[File, dict[tuple[str, str], Link]], dict[Target, list[Target]]]:
+    """Return each file's links, and every use of each definition."""
+    index = Links({file: sheet.names for file, sheet in sheets.items()})
+    links = {file: index.links_of(file) for file in sheets}
+    return links, index.uses(links)

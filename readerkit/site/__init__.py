@@ -1,0 +1,1 @@
+"""The reading site: gathered, built, published and served."""

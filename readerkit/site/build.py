@@ -1,0 +1,289 @@
+"""Builds the reading site: gathers what pages are made of, and renders what changed."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from readerkit.anchors import Span
+from readerkit.app.library import Library
+from readerkit.app.page_questions import questions_by_note, read_banks
+from readerkit.app.pages import draw_diagram, read_writing
+from readerkit.app.records import read_evidence
+from readerkit.content.book import Book, Note, Sources, check_mirrors, resolve_notes
+from readerkit.errors import ContentError, Fault
+from readerkit.evidence.record import Record
+from readerkit.evidence.relevance import homes, ran_lines
+from readerkit.model.git_names import BlobId, TreePath
+from readerkit.render.html import addresses, search
+from readerkit.render.html.chapter import diagram_file
+from readerkit.render.html.environment import Templates
+from readerkit.render.html.notes import check_texts
+from readerkit.render.html.pages import Page, pages
+from readerkit.render.html.site_model import (
+    Origin,
+    Sheet,
+    Shelf,
+    join_names,
+    make_sheet,
+)
+from readerkit.site.inputs import OUR_TOPS, Inputs
+from readerkit.system.status import Status
+from readerkit.upstreams.store import blob_id
+from readerkit.xref.links import File, Link, Target
+
+SERVED_ONLY = {"live.js", "quiz.js"}
+"""Scripts that ask a server, which a file has not."""
+FEW_BYTES = 500_000
+"""Below it, starting other processes costs more than they bring."""
+
+Joined = tuple[
+    dict[File, dict[tuple[str, str], Link]],
+    dict[Target, list[Target]],
+]
+
+
+@dataclass(slots=True)
+class Workshop:
+    """What one build leaves for the next in the same process."""
+
+    sources: dict[str, tuple[Any, Sources]] = field(default_factory=dict)
+    """By upstream: the blob ids of its files, and the files parsed so far."""
+    sheets: dict[tuple[TreePath, BlobId], Sheet] = field(default_factory=dict)
+    """By path and blob id."""
+    joined: tuple[str, Joined] | None = None
+    """The digest of all files, and the links between them."""
+    records: dict[str, Record] = field(default_factory=dict)
+    rendered: dict[str, tuple[Any, bytes]] = field(default_factory=dict)
+    """By address: what a page is made of, and the page."""
+    templates: Templates | None = None
+    shelf: Shelf | None = None
+    """Of the last build."""
+
+    def rendered_page(self, page: Page) -> bytes:
+        """Return a page: the one of before, where it is made of the same."""
+        known = self.rendered.get(page.address)
+        if known is None or known[0] != page.made_of:
+            known = self.rendered[page.address] = (page.made_of, page.render())
+        return known[1]
+
+
+Files = dict[str, Callable[[], bytes]]
+"""By address, what gives each file of the site when somebody asks."""
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Look for no cycles of garbage: a build makes none, and much that stays."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def make_site(
+    library: Library,
+    inputs: Inputs,
+    workshop: Workshop,
+    *,
+    content_id: str = "",
+    status: Status | None = None,
+) -> Files:
+    """Return every file of a book's site; each note is checked, no page rendered yet.
+
+    A workshop that makes it again needs the digest of the content from before the
+    library was opened: what is written meanwhile belongs to the next build.
+
+    Raises:
+        ContentError: a note, a mirror, a formula or a diagram that does not hold.
+    """
+    show = status.show if status else _say_nothing
+    show("site: reading the book and its upstreams")
+    sources = open_sources(library, workshop)
+    show("site: resolving notes and names")
+    shelf = make_shelf(
+        library, sources, workshop, content_id or inputs.content_digest()
+    )
+    show("site: reading chapters and diagrams")
+    check_texts(shelf.notes.values(), shelf.book)
+    writing = read_writing(library, sources)
+    workshop.shelf = shelf
+    files: Files = {
+        page.address: partial(workshop.rendered_page, page)
+        for page in pages(shelf, _templates(inputs, workshop), writing)
+    }
+    files[search.FILE] = partial(search.search_index, shelf, writing)
+    drawn = [each for d in writing.diagrams.values() for each in (d, d.spanish)]
+    drawings = list(filter(None, drawn))
+    for done, diagram in enumerate(drawings):
+        show("site: drawing diagrams", done, len(drawings))
+        for theme in ("light", "dark"):
+            image = draw_diagram(library, diagram, theme)
+            files[diagram_file(diagram.name, theme)] = partial(bytes, image)
+    for path in inputs.below("theme"):
+        if path.name not in SERVED_ONLY:
+            files[f"theme/{path.name}"] = path.read_bytes
+    for path in inputs.records():
+        files[addresses.record_file(path.stem)] = path.read_bytes
+    return files
+
+
+def _say_nothing(doing: str, done: int = 0, of: int = 0) -> None:
+    """Serve whoever builds again and again: there is nobody who waits."""
+
+
+def rendered(files: Files, status: Status) -> dict[str, bytes]:
+    """Return every file of a site."""
+    made = {}
+    for done, (address, make) in enumerate(files.items()):
+        status.show("site: writing pages", done, len(files))
+        made[address] = make()
+    return made
+
+
+def _templates(inputs: Inputs, workshop: Workshop) -> Templates:
+    texts = {path.name: path.read_text("utf-8") for path in inputs.below("templates")}
+    if workshop.templates is None or workshop.templates.texts != texts:
+        are_ours = inputs.site.resolve() in (top.resolve() / "site" for top in OUR_TOPS)
+        workshop.templates = Templates(texts, are_ours=are_ours)
+    return workshop.templates
+
+
+def open_sources(library: Library, workshop: Workshop) -> dict[str, Sources]:
+    """Return the upstreams that the site shows: those with notes, and the minis."""
+    book = library.book
+    sources = {}
+    for upstream in book.upstreams.values():
+        if not (book.notes_on(upstream.name) or upstream.folder):
+            continue
+        opened = library.sources(upstream)
+        if upstream.is_pinned:
+            same: Any = dict(library.lock(upstream).files)
+        else:
+            same = {path: opened.read(path) for path in opened.paths}
+        known = workshop.sources.get(upstream.name)
+        if known is None or known[0] != same:
+            known = workshop.sources[upstream.name] = (same, opened)
+        sources[upstream.name] = known[1]
+    return sources
+
+
+def make_shelf(
+    library: Library,
+    sources: Mapping[str, Sources],
+    workshop: Workshop,
+    content_id: str,
+) -> Shelf:
+    """Return everything that pages are made of.
+
+    Raises:
+        ContentError: every note and mirror that does not resolve.
+    """
+    book = library.book
+    notes = _notes(library, sources)
+    sheets, links_id = make_sheets(sources, workshop)
+    if workshop.joined is None or workshop.joined[0] != links_id:
+        workshop.joined = (links_id, join_names(sheets))
+    links, uses = workshop.joined[1]
+    evidence = read_evidence(library, workshop.records)
+    return Shelf(
+        book=book,
+        sheets=sheets,
+        links=links,
+        uses=uses,
+        notes=notes,
+        mirrored=dict(_mirrored(book, sources)),
+        evidence=evidence,
+        ran=ran_lines(evidence.values()),
+        strips={
+            name: addresses.mirror_page(mirror.id)
+            for name, mirror in homes(book.mirrors.values(), evidence).items()
+        },
+        origins={name: _origin(library, each) for name, each in sources.items()},
+        asked=questions_by_note(read_banks(library.root)),
+        links_id=links_id,
+        content_id=content_id,
+    )
+
+
+def _notes(library: Library, sources: Mapping[str, Sources]) -> dict[str, Note]:
+    notes: dict[str, Note] = {}
+    faults: list[Fault] = []
+    for each in sources.values():
+        try:
+            for note in resolve_notes(library.book, each):
+                notes[note.annotation.id] = note
+        except ContentError as error:
+            faults += error.faults
+    faults += check_mirrors(library.book, _folders(sources))
+    if faults:
+        raise ContentError(faults)
+    return notes
+
+
+def _origin(library: Library, sources: Sources) -> Origin:
+    came_from = library.came_from(sources.upstream)
+    return Origin(came_from.public if came_from else "")
+
+
+def make_sheets(
+    sources: Mapping[str, Sources], workshop: Workshop
+) -> tuple[dict[File, Sheet], str]:
+    """Return a sheet for each file, and a digest of all of them.
+
+    They are made on all cores where there is much to do.
+    """
+    wanted: dict[File, tuple[TreePath, BlobId]] = {}
+    todo: dict[tuple[TreePath, BlobId], bytes] = {}
+    for name, each in sources.items():
+        known = workshop.sources[name][0]
+        for path in sorted(each.paths):
+            is_blob = isinstance(known[path], str)
+            blob = known[path] if is_blob else blob_id(known[path])
+            wanted[name, path] = (path, blob)
+            if (path, blob) not in workshop.sheets:
+                todo[path, blob] = each.read(path)
+    for key, sheet in _made(todo):
+        workshop.sheets[key] = sheet
+    digest = hashlib.sha256(repr(list(wanted.items())).encode()).hexdigest()
+    return {file: workshop.sheets[key] for file, key in wanted.items()}, digest
+
+
+def _made(
+    todo: Mapping[tuple[TreePath, BlobId], bytes],
+) -> Iterator[tuple[tuple[TreePath, BlobId], Sheet]]:
+    paths = [path for path, _ in todo]
+    cores = min(os.cpu_count() or 1, 8)
+    if cores == 1 or sum(map(len, todo.values())) < FEW_BYTES:
+        yield from zip(todo, map(make_sheet, paths, todo.values()), strict=True)
+        return
+    with ProcessPoolExecutor(cores) as pool:
+        sheets = pool.map(make_sheet, paths, todo.values(), chunksize=16)
+        yield from zip(todo, sheets, strict=True)
+
+
+def _mirrored(
+    book: Book, sources: Mapping[str, Sources]
+) -> Iterator[tuple[tuple[str, int], tuple[Span, ...]]]:
+    for mirror in book.mirrors.values():
+        for index, section in enumerate(mirror.sections):
+            homes = (sources[book.home_of(anchor.file)] for anchor in section.mini)
+            spans = zip(homes, section.mini, strict=True)
+            yield (
+                (mirror.id, index),
+                tuple(home.resolve(anchor) for home, anchor in spans),
+            )
+
+
+def _folders(sources: Mapping[str, Sources]) -> dict[str, Sources]:
+    return {name: each for name, each in sources.items() if each.upstream.folder}

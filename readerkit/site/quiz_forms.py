@@ -1,0 +1,216 @@
+"""The quiz on the served page: a form comes in, the next turn goes out."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from readerkit.app.begin_quiz import begin, now
+from readerkit.app.quiz_banks import Shelf as Banks
+from readerkit.app.quiz_banks import open_history
+from readerkit.errors import ReaderkitError
+from readerkit.quiz.bank import Bank
+from readerkit.quiz.history import History, timestamp
+from readerkit.quiz.kinds.words import MARKS
+from readerkit.quiz.report import history_values
+from readerkit.quiz.session import Session
+from readerkit.quiz.variant_context import AnswerError
+from readerkit.render.html import addresses
+from readerkit.render.html.escape import shown
+from readerkit.render.html.question import question_view
+from readerkit.render.html.quiz_turn import (
+    Feedback,
+    Offer,
+    Turn,
+    feedback_view,
+    result_view,
+    scores,
+)
+from readerkit.render.html.site_model import Shelf
+
+Form = Mapping[str, Sequence[str]]
+MAX_COUNT = 500
+
+Shown = dict[str, datetime]
+"""By session, when its question came on the page."""
+
+
+class QuizDesk:
+    """Takes the forms of the quiz pages; between them only the history remembers."""
+
+    def __init__(self, book: Path | None) -> None:
+        self._banks = Banks.at(book)
+        self._shown: Shown = {}
+
+    def turn(self, phase: int, form: Form, shelf: Shelf) -> Turn:
+        """Return what the page of a phase shows after a form.
+
+        It may be called from any thread: a connection to the history serves one call.
+        """
+        try:
+            bank = self._banks.bank(phase)
+            with closing(open_history()) as history:
+                visit = Visit(bank, history, shelf, self._shown)
+                try:
+                    return visit.turn(form)
+                except ReaderkitError as error:
+                    return visit.offer(str(error))
+        except ReaderkitError as error:
+            return Turn(notice=shown(str(error)))
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One form, and what it is answered from."""
+
+    bank: Bank
+    history: History
+    shelf: Shelf
+    shown: Shown
+
+    @property
+    def address(self) -> str:
+        """The page that the turn is shown on."""
+        return addresses.quiz_page(self.bank.rules.phase)
+
+    def turn(self, form: Form) -> Turn:
+        """Return what follows a form.
+
+        Raises:
+            ReaderkitError: a form that asks for what cannot be done.
+        """
+        do = _first(form, "do")
+        if do == "open":
+            return self.offer()
+        if do == "begin":
+            return self.ask(self._begun(form))
+        session = self._session(_first(form, "session"))
+        if do == "next":
+            return self.ask(session)
+        if do in ("answer", "skip"):
+            return self._answered(session, form, is_skipped=do == "skip")
+        raise ReaderkitError(f"got '{do}', expected open, begin, next, answer or skip")
+
+    def offer(self, notice: str = "") -> Turn:
+        """Return what may be begun, and the quiz that was left."""
+        bank, left = self.bank, self.history.unfinished(self.bank.rules.phase)
+        minutes = f", {bank.rules.exam.minutes} min" if bank.rules.exam.minutes else ""
+        known = history_values(self.history, now=timestamp(now()))["topics"]
+        topics = {name: known[name] for name in bank.topics() if name in known}
+        answered = self.history.answers(left.id) if left else []
+        return Turn(
+            notice=shown(notice),
+            offer=Offer(
+                topics=tuple((t, shown(t.replace("_", " "))) for t in bank.topics()),
+                count=bank.rules.count,
+                exam=f"{bank.rules.exam.count}{minutes}",
+                left=left.id if left else "",
+                answered=len({row.position for row in answered}),
+                of=len(left.questions) if left else 0,
+                mastery=scores(topics),
+            ),
+        )
+
+    def ask(
+        self,
+        session: Session,
+        *,
+        feedback: Feedback | None = None,
+        notice: str = "",
+        given: Sequence[str] = (),
+    ) -> Turn:
+        """Return the current question, or the result where there is none left."""
+        values = session.question()
+        if values is None:
+            return self._result(session)
+        if values["attempt"] == 1:
+            self.shown[session.row.id] = now()
+        left = session.time_left()
+        return Turn(
+            session=session.row.id,
+            position=values["position"],
+            of=values["of"],
+            attempt=values["attempt"],
+            minutes_left="" if left is None else str(math.ceil(left / 60)),
+            notice=shown(notice),
+            given=tuple(given),
+            feedback=feedback,
+            question=question_view(self.shelf, values, self.address),
+        )
+
+    def _begun(self, form: Form) -> Session:
+        exam = bool(_first(form, "exam"))
+        topic, count = _first(form, "topic"), _first(form, "count")
+        if count and not (count.isascii() and count.isdigit() and len(count) < 9):
+            raise ReaderkitError(f"got '{count[:20]}' questions, expected a number")
+        if count and not 1 <= int(count) <= MAX_COUNT:
+            raise ReaderkitError(f"got {count} questions, expected 1 to {MAX_COUNT}")
+        minutes = _first(form, "minutes")
+        if minutes and not re.fullmatch("[1-9][0-9]{0,2}", minutes):
+            raise ReaderkitError(f"got '{minutes[:20]}' minutes, expected 1 to 999")
+        return begin(
+            self.bank,
+            self.history,
+            topics=(topic,) if topic else (),
+            count=int(count) if count and not exam else None,
+            exam=exam,
+            due=bool(_first(form, "due")) and not exam,
+            minutes=float(minutes) if minutes else None,
+        )
+
+    def _session(self, name: str) -> Session:
+        row = self.history.session(name)
+        if row is None or row.phase != self.bank.rules.phase:
+            raise ReaderkitError(f"no quiz '{name[:20]}' here: begin a new one")
+        since = self.shown.get(name)
+        return Session.resume(self.bank, self.history, row, clock=now, shown=since)
+
+    def _answered(self, session: Session, form: Form, *, is_skipped: bool) -> Turn:
+        # A form sent twice, or left in another window, must not answer what comes next.
+        if _first(form, "at") != f"{session.position + 1}.{session.attempt}":
+            return self.ask(session, notice="That question was answered before.")
+        variant = session.variant()
+        try:
+            text = "" if is_skipped else _typed(form, variant.question.type)
+            result = session.skip() if is_skipped else session.answer(text)
+        except AnswerError as error:
+            return self.ask(session, notice=str(error), given=form.get("answer", ()))
+        except ReaderkitError:
+            if session.time_left() == 0:
+                return self._result(session)
+            raise
+        if session.is_exam:
+            return self.ask(session)
+        feedback = feedback_view(self.shelf, variant.prompt, text, result, self.address)
+        if not result["done"]:
+            given = form.get("answer", ())
+            return self.ask(session, feedback=feedback, given=given)
+        return Turn(
+            session=session.row.id,
+            position=result["position"],
+            of=len(session.row.questions),
+            feedback=feedback,
+        )
+
+    def _result(self, session: Session) -> Turn:
+        outcome = session.finish()
+        marked = session.marked() if session.is_exam else []
+        return Turn(result=result_view(self.shelf, outcome, marked, self.address))
+
+
+def _first(form: Form, name: str) -> str:
+    return next(iter(form.get(name, ())), "")
+
+
+def _typed(form: Form, kind: str) -> str:
+    """Return an answer as it would be typed in a terminal."""
+    parts = form.get("answer", ())
+    text = ("\n" if kind == "sketch" else " ").join(parts)
+    if kind == "short":
+        return f"{' '.join(form.get('mark', ()))} {MARKS} {text}"
+    return text

@@ -1,0 +1,333 @@
+"""Serves the reading site to this machine, and builds it anew when a file changes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import mimetypes
+import re
+import signal
+import socket
+import time
+import traceback
+from collections.abc import AsyncIterator, Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+import click
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Route
+from watchfiles import awatch
+
+from readerkit.app.library import open_library, warn
+from readerkit.errors import ReaderkitError
+from readerkit.render.html import addresses
+from readerkit.site.build import SERVED_ONLY, Files, Workshop, make_site
+from readerkit.site.http import (
+    HOST,
+    OwnNameOnly,
+    Protocol,
+    names_of,
+    own_body,
+)
+from readerkit.site.inputs import Inputs
+from readerkit.site.quiz_forms import Form, QuizDesk
+from readerkit.system.private_files import make_folder
+from readerkit.system.status import Status
+from readerkit.upstreams.store import write_atomically
+
+MAX_READ = 10_000
+"""Ids of notes that one reader may have read."""
+_LIVE = '<script src="/-/live.js" data-build="{build}" data-looks="{looks}"></script>\n'
+_QUIZ = b'<script src="/-/quiz.js"></script>\n'
+_FAULT = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{path} · readerkit</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+script-src 'self'; style-src 'self'; connect-src 'self'">
+<link rel="stylesheet" href="{root}theme/site.css"></head>
+<body><main id="content"><h1>This page cannot be made</h1>
+<pre class="warning" role="alert">{said}</pre></main>
+</body></html>
+"""
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Server:
+    """The site in memory, who listens for changes, and what was read."""
+
+    def __init__(self, inputs: Inputs, book: Path | None) -> None:
+        self.inputs = inputs
+        self.book = book
+        self.workshop = Workshop()
+        self.files: Files = {}
+        self.live = b""
+        """What makes a page follow: it names the build that the page is of."""
+        self.state = ""
+        """The build and what is wrong since, as open pages are told it."""
+        self.listeners: dict[asyncio.Queue[str], str] = {}
+        """Who is told of changes, and which page is open there."""
+        self.read_file = inputs.mine.parent / "read.json"
+        self.closing = False
+        self.desk = QuizDesk(book)
+
+    def build(self, status: Status | None = None) -> None:
+        """Make the site anew, and say how far it is to who waits for the first one.
+
+        Raises:
+            ReaderkitError: something in it that does not hold; the old site stays.
+        """
+        content = self.inputs.content_digest()  # before any of it is read
+        library = open_library(self.book, quiet=True)
+        files = make_site(
+            library, self.inputs, self.workshop, content_id=content, status=status
+        )
+        for page in set(self.listeners.values()) & files.keys():
+            files[page]()  # is asked for next: what is wrong in it is told there
+        self.files = files
+        build, looks = str(time.time_ns()), self.inputs.looks_digest()
+        self.live = _LIVE.format(build=build, looks=looks).encode()
+        self.state = json.dumps({"build": build, "fault": library.left_out})
+
+    def build_again(self) -> None:
+        """Make the site anew, or say why not: the old site stays then."""
+        try:
+            self.build()
+        except Exception as error:  # a server outlives its own faults, too
+            said = _said(error)
+            warn(said)
+            self.state = json.dumps({**json.loads(self.state), "fault": said})
+
+    async def watch(self) -> None:
+        """Build anew after each change, and tell every open page."""
+        # The shortest pause that still takes a save by rename as one change.
+        folders = self.inputs.watched()
+        async for _ in awatch(*folders, debounce=400, step=20, rust_timeout=1000):
+            await asyncio.to_thread(self.build_again)
+            for listener in list(self.listeners):
+                listener.put_nowait(self.state)
+
+    # --- what is asked for ---
+
+    async def page(self, request: Request) -> Response:
+        """Answer with a file of the site: nothing else can be named."""
+        path = _address(request.path_params["path"])
+        if path not in self.files:
+            raise HTTPException(404, f"no page {path!r} in this site")
+        status = 200
+        kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+        try:
+            data = await asyncio.to_thread(self.files[path])
+        except Exception as error:  # told on a page that follows its mending
+            said = _said(error)
+            warn(said)
+            root = addresses.to_root(path)
+            page = _FAULT.format(
+                root=escape(root), path=escape(path), said=escape(said)
+            )
+            data, status, kind = page.encode(), 500, "text/html"
+        if kind == "text/html":
+            head, mark, tail = data.rpartition(b"</body>")
+            scripts = self.live + _QUIZ if path.startswith("quiz/") else self.live
+            data = head + scripts + mark + tail if mark else data
+        return Response(data, status, media_type=kind, headers=_HEADERS)
+
+    async def script(self, request: Request) -> Response:
+        """Answer with a script that works on a served page alone."""
+        name = request.path_params["name"]
+        if name not in SERVED_ONLY:
+            raise HTTPException(404, f"no script {name!r}")
+        data = (self.inputs.site / "theme" / name).read_bytes()
+        return Response(data, media_type="text/javascript", headers=_HEADERS)
+
+    async def changes(self, request: Request) -> Response:
+        """Answer with the state now and after each change, while the page is open."""
+        return StreamingResponse(
+            self._events(_address(unquote(request.query_params.get("page", ""))[1:])),
+            media_type="text/event-stream",
+            headers=_HEADERS,
+        )
+
+    async def _events(self, page: str) -> AsyncIterator[str]:
+        listener: asyncio.Queue[str] = asyncio.Queue()
+        self.listeners[listener] = page
+        try:
+            yield f"retry: 500\ndata: {self.state}\n\n"
+            while not self.closing:
+                with contextlib.suppress(TimeoutError):
+                    said = await asyncio.wait_for(listener.get(), 0.5)
+                    yield f"data: {said}\n\n"
+        finally:
+            del self.listeners[listener]
+
+    async def what_was_read(self, _: Request) -> Response:
+        """Answer with the ids that this reader has read, in whichever browser."""
+        return JSONResponse(self._read(), headers=_HEADERS)
+
+    async def remember(self, request: Request) -> Response:
+        """Add ids to what was read; only this site's own pages may ask for it."""
+        body = await own_body(request)
+        try:
+            given = json.loads(body)
+        except (ValueError, RecursionError):  # the latter: nested too deeply
+            given = None
+        if not isinstance(given, list) or not all(_is_id(each) for each in given):
+            raise HTTPException(400, "expected a list of ids")
+        known = self._read()
+        merged = list(dict.fromkeys([*known, *given]))[:MAX_READ]
+        if merged != known:
+            write_atomically(self.read_file, json.dumps(merged).encode(), private=True)
+        return JSONResponse(merged, headers=_HEADERS)
+
+    async def quiz_turn(self, request: Request) -> Response:
+        """Answer a form of the quiz with what its page shows next."""
+        body = await own_body(request)
+        try:
+            form = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=200)
+        except ValueError:
+            raise HTTPException(400, "expected a form") from None
+        phase = request.path_params["phase"]
+        if not re.fullmatch("[0-9]{1,3}", phase):
+            raise HTTPException(404, f"no quiz {phase!r}")
+        html = await asyncio.to_thread(self._quiz_html, int(phase), form)
+        return HTMLResponse(html, headers=_HEADERS)
+
+    def _quiz_html(self, phase: int, form: Form) -> str:
+        templates, shelf = self.workshop.templates, self.workshop.shelf
+        assert templates is not None and shelf is not None  # built before it is served
+        turn = self.desk.turn(phase, form, shelf)
+        return templates.render("quiz_turn.html", addresses.quiz_page(phase), turn)
+
+    def _read(self) -> list[str]:
+        try:
+            kept: Any = json.loads(self.read_file.read_bytes())
+        except (OSError, ValueError):
+            return []
+        return [each for each in kept if _is_id(each)] if isinstance(kept, list) else []
+
+
+def _address(path: str) -> str:
+    """Return the page that a path of the server leads to."""
+    return f"{path}index.html" if path == "" or path.endswith("/") else path
+
+
+def _said(error: Exception) -> str:
+    """Return what is told of an error; of one of ours that nobody foresaw, its name."""
+    if isinstance(error, ReaderkitError):
+        return str(error)
+    traceback.print_exception(error)
+    return f"{type(error).__name__}: {error}: a bug of readerkit; the terminal has more"
+
+
+def _is_id(value: Any) -> bool:
+    """Return whether this may be an id: half of a surrogate pair is no text."""
+    if not isinstance(value, str) or not 0 < len(value) <= 200:
+        return False
+    return not any("\ud800" <= each <= "\udfff" for each in value)
+
+
+def application(server: Server, port: int) -> Starlette:
+    """Return what answers requests: under this server's own names only."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        watching = asyncio.create_task(server.watch())
+        yield
+        watching.cancel()
+
+    return Starlette(
+        routes=[
+            Route("/-/changes", server.changes),
+            Route("/-/quiz/{phase}", server.quiz_turn, methods=["POST"]),
+            Route("/-/read", server.what_was_read, methods=["GET"]),
+            Route("/-/read", server.remember, methods=["POST"]),
+            Route("/-/{name}", server.script),
+            Route("/{path:path}", server.page),
+        ],
+        middleware=[Middleware(OwnNameOnly, names=names_of(port))],
+        lifespan=lifespan,
+    )
+
+
+class _Uvicorn(uvicorn.Server):
+    """Tells open event streams to end when the server is asked to."""
+
+    def __init__(self, config: uvicorn.Config, server: Server) -> None:
+        super().__init__(config)
+        self._ours = server
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take a closed terminal and ^\\ as ^C is taken: shut down, then end by it."""
+        ends = (signal.SIGHUP, signal.SIGQUIT)
+        heeded = [s for s in ends if signal.getsignal(s) is not signal.SIG_IGN]
+        before = {s: signal.signal(s, self.handle_exit) for s in heeded}
+        try:
+            with super().capture_signals():
+                yield
+        finally:
+            for signum, handler in before.items():
+                signal.signal(signum, handler)
+        for signum in {*heeded} & {*self._captured_signals}:
+            signal.raise_signal(signum)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._ours.closing = True
+        await super().shutdown(sockets)
+
+
+def serve(inputs: Inputs, book: Path | None, port: int) -> None:
+    """Build the site, and serve it until interrupted.
+
+    Raises:
+        ReaderkitError: a site that cannot be built, a port that is taken.
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with listener:
+        try:
+            listener.bind((HOST, port))
+            listener.listen()
+        except OSError as error:
+            raise ReaderkitError(
+                f"port {port} of {HOST}: {error.strerror}: expected a free one; "
+                "name another with --port, or let --port 0 take one"
+            ) from None
+        for folder in (inputs.mine, inputs.own_records):
+            make_folder(folder)  # else nobody could watch them
+        server = Server(inputs, book)
+        status = Status()
+        server.build(status)
+        status.clear()
+        # What parsing left stays for good: looking through it again costs 100 ms.
+        gc.collect()
+        gc.freeze()
+        port = listener.getsockname()[1]
+        click.echo(f"http://{HOST}:{port}/ (stop with ^C)")
+        config = uvicorn.Config(
+            application(server, port),
+            http=Protocol,
+            ws="none",
+            log_level="warning",
+            timeout_graceful_shutdown=2,
+        )
+        _Uvicorn(config, server).run(sockets=[listener])

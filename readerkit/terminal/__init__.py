@@ -1,0 +1,1 @@
+"""What is shown and asked on a terminal."""

@@ -1,0 +1,44 @@
+"""Names for the shell to complete: from the book and the bank, fast, and never loud.
+
+A parameter says what it takes (``shell_complete=names("notes")``). Nothing is fetched,
+parsed or imported that a list of names does not need, and whatever goes wrong, there is
+just nothing to complete: an error would land in the middle of a line that is typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+Named = Iterable[tuple[str, str]]
+"""Names, and what to say of each."""
+
+
+def names(what: str) -> Complete:
+    """Return what completes names of a kind; a key of ``finding.KINDS``."""
+
+    def complete(
+        context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        try:
+            from readerkit.app.known_names import KINDS
+
+            found = KINDS[what](_book(context), context.params)
+            return [
+                CompletionItem(name, help=says or None)
+                for name, says in found
+                if name.startswith(incomplete)
+            ]
+        except Exception:  # of whatever kind: see above
+            return []
+
+    return complete
+
+
+def _book(context: click.Context) -> Path | None:
+    book = context.params.get("book")
+    return book if isinstance(book, Path) else None

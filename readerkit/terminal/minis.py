@@ -1,0 +1,76 @@
+"""What ``run`` and ``compare`` share: the names of minis, and running one."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from readerkit.app.mini_names import SAYS, one_of
+from readerkit.errors import ReaderkitError
+from readerkit.system.children import python
+from readerkit.system.status import Status
+from readerkit.terminal.processes import run_to_its_end
+
+TORCH = ("torch==2.13.0", "numpy>=1.26", "packaging>=24.2", "safetensors>=0.5")
+"""The extra ``torch`` of pyproject.toml: what minis and comparisons run on."""
+
+
+def say_shipped_only(what: str, book: Path) -> None:
+    """Say that something is not of the book that was named."""
+    click.echo(f"readerkit: {what} are those that ship, not of {book}", err=True)
+
+
+def named(mini: str | None, wants_help: bool) -> str:
+    """Return the mini that was named; without one, ``--help`` is the command's own."""
+    if mini is not None:
+        return mini
+    if not wants_help:
+        raise click.UsageError("Missing argument 'MINI'.")
+    context = click.get_current_context()
+    click.echo(context.get_help())
+    context.exit()
+
+
+def spelt_out(mini: str, book: Path | None) -> str:
+    """Return the module's name of a mini: of those that ship, whatever the book.
+
+    Raises:
+        ReaderkitError: no such mini; the message names those there are.
+    """
+    if book is not None:
+        say_shipped_only("minis and their faults", book)
+    return one_of(list(SAYS), mini)
+
+
+def run_module(
+    module: str,
+    arguments: Sequence[str],
+    *,
+    command: str,
+    torch: bool = True,
+    asks: bool = False,
+) -> None:
+    """Run a module as a process of its own; its exit code becomes the command's.
+
+    `command` is what was typed, for its messages. One that asks first imports torch
+    later; of the others this is the first that can be said.
+
+    Raises:
+        ReaderkitError: it needs torch, and torch is not installed here.
+    """
+    if torch and importlib.util.find_spec("torch") is None:
+        raise ReaderkitError(
+            "torch is not installed here, and minis run on it; to install it:\n"
+            f"    {shlex.join([sys.executable, '-m', 'pip', 'install', *TORCH])}"
+        )
+    sys.stdout.flush()
+    if torch and not asks:
+        Status().show(f"{command}: importing torch")
+    code = run_to_its_end(python("-m", module, *arguments), command)
+    if code:
+        raise click.exceptions.Exit(code if code > 0 else 128 - code)

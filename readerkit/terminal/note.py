@@ -1,0 +1,135 @@
+"""One note in the terminal: its lines, the mini beside them, what ran, its proof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Any
+
+import click
+
+from readerkit.app.library import Library
+from readerkit.app.records import lit_in, read_records
+from readerkit.content.book import Note, Sources
+from readerkit.evidence.executed_lines import lit_section, say_lit, say_section
+from readerkit.evidence.relevance import (
+    Evidence,
+    expected_to_run,
+    of_the_idea,
+    ran_lines,
+    worth_saying,
+)
+from readerkit.model.anchor import Span
+from readerkit.render.language import tongue
+from readerkit.render.note_view import (
+    console,
+    note_lines,
+    note_view,
+    on_page,
+    proof,
+)
+from readerkit.upstreams.store import blob_id
+
+
+def show_note(library: Library, note: Note, sources: Sources) -> None:
+    """Print one note with its lines, what is beside it, and its proof."""
+    click.echo(note_page(library, note, sources), nl=False)
+
+
+def note_page(
+    library: Library,
+    note: Note,
+    sources: Sources,
+    *,
+    below: bool = False,
+    language: str = "en",
+) -> str:
+    """Return one note with its lines, what is beside it, and its proof.
+
+    For a terminal it is folded and coloured; in a pipe every line of code is one line.
+    With ``below`` the note's own lines are left out.
+    """
+    evidence = {each.comparison: Evidence(each) for each in read_records(library)}
+    upstream, screen = sources.upstream, console()
+    came_from, width, say = library.came_from(upstream), screen.width, tongue(language)
+    view = note_view(
+        note,
+        sources.file(note.span.path),
+        library.book.references,
+        width=width,
+        beside=_beside(library, note, evidence, language),
+        ran=_ran(library, note, sources, evidence, language),
+        folds=screen.is_terminal,
+        below=below,
+        say=say,
+    )
+    blob = blob_id(sources.read(note.span.path))
+    origin = came_from.origin if came_from else "the cache"
+    rows = proof(note, upstream, blob=blob, came_from=origin, say=say)
+    return on_page(screen, view, rows)
+
+
+def note_above(note: Note, sources: Sources) -> str:
+    """Return what a note is on, without a word of what it says."""
+    screen = console()
+    width = screen.width if screen.is_terminal else None
+    return on_page(screen, note_lines(note, sources.file(note.span.path), width=width))
+
+
+def _ran(
+    library: Library,
+    note: Note,
+    sources: Sources,
+    evidence: Mapping[str, Evidence],
+    language: str,
+) -> list[str]:
+    """Return what records show of a note's lines, in words."""
+    file = ran_lines(evidence.values()).get((sources.upstream.name, note.span.path), {})
+    mirrors = library.book.mirrors.values()
+    meant = expected_to_run(note.annotation, file, mirrors, evidence)
+    return _say(sources, note.span, evidence, meant, language)
+
+
+def _say(
+    sources: Sources,
+    span: Span,
+    evidence: Mapping[str, Evidence],
+    expected: Set[str],
+    language: str,
+) -> list[str]:
+    """Return what is worth saying of some lines, and which records are stale."""
+    found = lit_in(sources, span, (each.record for each in evidence.values()))
+    fresh = [each for each in found if not each.stale]
+    stale = [each for each in found if each.stale]
+    told = worth_saying(fresh, expected)
+    if fresh and not told:
+        none = tongue(language)("no record runs this code")
+        return [none, *say_lit(stale, language)]
+    return say_lit([*told, *stale], language)
+
+
+def _beside(
+    library: Library, note: Note, evidence: Mapping[str, Evidence], language: str
+) -> list[Any]:
+    """Return the mini lines that mirrors put beside a note, and what ran of them."""
+    sections = [
+        (mirror, section)
+        for mirror in library.book.mirrors.values()
+        for section in mirror.sections
+        if note.annotation.id in section.upstream and section.mini
+    ]
+    if not sections:
+        return []
+    folders, say = library.folders(), tongue(language)
+    records = [each.record for each in evidence.values()]
+    found = []
+    for mirror, section in sections:
+        title = section.title if language == "en" else f"[en] {section.title}"
+        heading = f"{say('the mini')} ({say(section.relation)}): {title}"
+        for anchor in section.mini:
+            minis = folders[library.book.home_of(anchor.file)]
+            span = minis.resolve(anchor)
+            idea = of_the_idea(mirror, evidence)
+            ran = _say(minis, span, evidence, idea, language)
+            found.append((heading, minis.file(anchor.file), span, ran))
+        found[-1][-1].extend(say_section(lit_section(records, section), language))
+    return found

@@ -1,0 +1,296 @@
+"""The list of notes: which of them, as a table, as JSON, and what was verified."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from typing import Any
+
+import click
+
+from readerkit.app.library import Library
+from readerkit.app.mini_names import ALIASES, SAYS
+from readerkit.content.annotations import TEXT_FIELDS, Annotation
+from readerkit.content.book import Book, Note, Sources, check_mirrors, resolve_each
+from readerkit.errors import ContentError, Fault, ReaderkitError
+from readerkit.render.language import Say, tongue
+from readerkit.render.table import legend, note_rows, note_table
+from readerkit.render.terminal_safe import visible_line
+from readerkit.terminal.pager import show_paged
+from readerkit.upstreams import Upstream
+from readerkit.wording.meant_name import choose, plain
+from readerkit.wording.next_command import typed
+from readerkit.wording.nouns import counted
+
+WORDS = {
+    "tp": "tensor_parallel",
+    "sp": "sequence_parallel",
+    "pp": "pipeline",
+    "dp": "data_parallel",
+}
+"""Short for a topic, and for the concept of nearly the same name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What one word names in a book: topics, concepts and minis of the same name."""
+
+    word: str
+    topics: tuple[str, ...]
+    concepts: tuple[str, ...]
+    minis: tuple[str, ...]
+
+    @classmethod
+    def of(cls, word: str, book: Book) -> Group:
+        """Return what a word names; perhaps nothing."""
+        meant = {plain(word), plain(WORDS.get(plain(word), word))}
+        meant_minis = {plain(ALIASES.get(plain(word), word))}
+        topics = dict.fromkeys(note.topic for note in book.annotations.values())
+        minis = dict.fromkeys(
+            mini for name in book.annotations for mini in book.minis_beside(name)
+        )
+        related = meant | {f"{each}-parallel" for each in meant}
+        return cls(
+            word,
+            tuple(t for t in topics if any(plain(t).startswith(m) for m in meant)),
+            tuple(c for c in book.concepts if plain(c) in related),
+            tuple(m for m in minis if plain(m) in meant_minis),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.topics or self.concepts or self.minis)
+
+    def __str__(self) -> str:
+        """Return what the word names, and what each mini is."""
+        kinds = {"topic": self.topics, "concept": self.concepts}
+        named = [f"{kind} {', '.join(names)}" for kind, names in kinds.items() if names]
+        named += [f"mini {name} = {SAYS.get(name, name)}" for name in self.minis]
+        return f"{self.word}: {'; '.join(named)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which notes are asked for; whatever is empty asks for nothing."""
+
+    group: Group | None = None
+    concept: str = ""
+    topic: str = ""
+    mini: str = ""
+    kind: str = ""
+    file: str = ""
+    """A part of a path, or a pattern with ``*``."""
+    text: str = ""
+    """Words of a note, in any case."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str | None], book: Book) -> Wanted:
+        """Return what options ask for, every name of them as the book has it.
+
+        Raises:
+            ReaderkitError: a concept, topic or mini that no note has.
+        """
+        notes = book.annotations
+        named: dict[str, Any] = {key: value for key, value in given.items() if value}
+        known = {
+            "concept": sorted({c for note in notes.values() for c in note.concepts}),
+            "topic": sorted({note.topic for note in notes.values()}),
+            "mini": sorted({m for name in notes for m in book.minis_beside(name)}),
+        }
+        for key, names in known.items():
+            if key in named:
+                short = ALIASES if key == "mini" else WORDS
+                named[key] = choose(key, named[key], names, aliases=short)
+        return cls(**named)
+
+    def fits(self, note: Annotation, book: Book) -> bool:
+        """Tell whether a note is one of those asked for."""
+        minis = book.minis_beside(note.id)
+        group, path = self.group, note.anchor.file
+        in_group = group is None or (
+            note.topic in group.topics
+            or not {*note.concepts}.isdisjoint(group.concepts)
+            or not {*minis}.isdisjoint(group.minis)
+        )
+        said = [note.id, note.title, *(getattr(note, name) for name in TEXT_FIELDS)]
+        return (
+            in_group
+            and self.concept in ("", *note.concepts)
+            and self.topic in ("", note.topic)
+            and self.mini in ("", *minis)
+            and self.kind in ("", note.kind)
+            and (self.file in path or fnmatch(path, self.file))
+            and self.text.casefold() in "\n".join(said).casefold()
+        )
+
+
+def list_notes(
+    library: Library,
+    upstreams: list[Upstream],
+    wanted: Wanted,
+    *,
+    as_json: bool,
+    pager: bool,
+    language: str = "en",
+) -> None:
+    """Print every note that is wanted and resolves; the others are told at the end.
+
+    In another language a title without a translation is marked as English.
+
+    Raises:
+        ContentError: every anchor that does not resolve.
+        ReaderkitError: no note that fits.
+    """
+    faults: list[Fault] = []
+    found: list[dict[str, Any]] = []
+    tables: list[str] = []
+    is_all = wanted == Wanted()
+    for each in upstreams:
+        notes_on = library.book.notes_on(each.name)
+        chosen = [note for note in notes_on if wanted.fits(note, library.book)]
+        if not chosen and not is_all:
+            continue
+        with library.sources_to_list(each) as sources:
+            notes, wrong = resolve_each(library.book, sources, chosen)
+        faults += wrong
+        if language != "en":
+            notes = [_in_language(note, library.book, language) for note in notes]
+        if each.folder and is_all:
+            faults += check_mirrors(library.book, {each.name: sources})
+        if as_json:
+            found += plain_notes(library, sources, notes)
+        elif notes or not wrong:
+            tables.append(_table(library, sources, notes, tongue(language)))
+    if as_json:
+        print_json(found)
+    elif tables:
+        if wanted.group:
+            tables.insert(0, _said(str(wanted.group)))
+        show_paged("\n".join(tables), pager=pager)
+    if faults:
+        raise ContentError(faults)
+    if not tables and not as_json:
+        where = f" on {', '.join(each.name for each in upstreams)}" if upstreams else ""
+        raise ReaderkitError(
+            "this book has no annotations"
+            if is_all
+            else f"no note{where} fits all of that"
+        )
+
+
+def _said(line: str) -> str:
+    """Return a sentence about the list: folded on a terminal, marked in a pipe."""
+    if not sys.stdout.isatty():
+        return f"# {line}"
+    return textwrap.fill(line, shutil.get_terminal_size().columns)
+
+
+def _in_language(note: Note, book: Book, language: str) -> Note:
+    texts = dict(book.translated(note.annotation, language).texts)
+    texts.setdefault("title", f"[en] {note.annotation.title}")
+    return replace(note, annotation=note.annotation.with_texts(texts))
+
+
+def _table(library: Library, sources: Sources, notes: list[Note], say: Say) -> str:
+    """Return a table, what its marks mean, and what was verified; plain in a pipe."""
+    below = [*legend(notes, say), _summary(library, sources, notes, say)]
+    below = [_said(line) for line in below]
+    if not sys.stdout.isatty():
+        return "\n".join([*note_rows(notes), *below])
+    table = note_table(notes, shutil.get_terminal_size().columns, say)
+    return "\n".join([table, "", *below] if notes else below)
+
+
+def _summary(library: Library, sources: Sources, notes: list[Note], say: Say) -> str:
+    """Return one line: how many notes, on what, and what was verified."""
+    upstream = sources.upstream
+    of_files = _counted(len(sources.paths), "file", "files", say)
+    if not upstream.is_pinned:
+        title = visible_line(upstream.title)
+        pin = say("{title} (a folder, read where it stands)").format(title=title)
+    else:
+        pin = visible_line(f"{upstream.title} {upstream.pin}")
+    if not notes and upstream.folder:
+        shown = _counted(
+            len(library.book.minis_in(upstream.name)), "place", "places", say
+        )
+        none = say("no notes on {pin}, {files}: mirrors show {places} in them")
+        return none.format(pin=pin, files=of_files, places=shown)
+    if not notes:
+        none = say("no notes on {pin} ({files}) yet: {command}")
+        return none.format(pin=pin, files=of_files, command=typed("note", "FILE:LINES"))
+    kinds = [note.annotation.kind for note in notes]
+    told = say("{notes} ({citations}) in {with_notes} of {files} of {pin}").format(
+        notes=_counted(len(notes), "note", "notes", say),
+        citations=_counted(kinds.count("citation"), "citation", "citations", say),
+        with_notes=len({note.span.path for note in notes}),
+        files=of_files,
+        pin=pin,
+    )
+    came_from = library.came_from(upstream)
+    told += f", {say('verified')}" if upstream.is_pinned else ""
+    if upstream.is_pinned and came_from:
+        told += f", {say('from')} {visible_line(came_from.origin)}"
+    return told
+
+
+def _counted(number: int, one: str, several: str, say: Say) -> str:
+    return counted(number, say(one), say(several))
+
+
+def print_json(value: Any) -> None:
+    """Print JSON in ASCII: a terminal's encoding can neither change it nor obey it."""
+    click.echo(json.dumps(value, indent=1))
+
+
+def plain_notes(
+    library: Library, sources: Sources, notes: list[Note]
+) -> list[dict[str, Any]]:
+    """Return notes as JSON has them, with what records show of their lines."""
+    from readerkit.app.records import lit_in, read_records
+
+    records = read_records(library, sources.upstream.name)
+    return [
+        {
+            **_plain(note, library),
+            "lit": [x.to_plain() for x in lit_in(sources, note.span, records)],
+        }
+        for note in notes
+    ]
+
+
+def _plain(note: Note, library: Library) -> dict[str, Any]:
+    annotation, span = note.annotation, note.span
+    upstream = library.book.upstreams[annotation.upstream]
+    lock = library.book.locks.get(upstream.name)
+    return {
+        "id": annotation.id,
+        "upstream": annotation.upstream,
+        "kind": annotation.kind,
+        "title": annotation.title,
+        "symbol": note.symbol,
+        "path": span.path,
+        "first": span.first,
+        "last": span.last,
+        "state": note.state,
+        "minis": list(note.minis),
+        "commit": upstream.commit,
+        "blob": lock.files.get(span.path) if lock else None,
+        "permalink": upstream.permalink(span),
+        "decision": annotation.decision,
+        "alternative": annotation.alternative,
+        "why": annotation.why,
+        "cost": annotation.cost,
+        "text": annotation.text,
+        "references": [
+            {"key": citation.key, "section": citation.section}
+            for citation in annotation.references
+        ],
+        "concepts": list(annotation.concepts),
+        "anchor": annotation.anchor.to_yaml(),
+        "written_at": f"{annotation.place.file}:{annotation.place.line}",
+    }

@@ -1,0 +1,33 @@
+"""Shows long text as git does: through a pager on a terminal, whole in a pipe."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+import click
+
+from readerkit.terminal.processes import lent_terminal
+
+LESS = "FRX"
+"""As git sets it: leave where all fits, keep colours, leave the text on the screen."""
+
+
+def show_paged(text: str, *, pager: bool = True, less: str = LESS) -> None:
+    """Print, a screen at a time where a terminal cannot hold it all.
+
+    ``PAGER`` names the pager, and ``PAGER=cat`` means none; ``LESS`` is the reader's.
+    """
+    text = text.rstrip("\n") + "\n"
+    is_terminal = sys.stdout.isatty()
+    is_plain = click.get_current_context().color is False  # NO_COLOR
+    height = shutil.get_terminal_size().lines
+    if pager and is_terminal and sys.stdin.isatty() and text.count("\n") >= height:
+        os.environ.setdefault("LESS", less)
+        with lent_terminal():
+            click.echo_via_pager(text, color=not is_plain)
+    else:
+        # Not by click, which writes UTF-8 where a terminal knows only ASCII.
+        sys.stdout.write(text if is_terminal and not is_plain else click.unstyle(text))
+        sys.stdout.flush()

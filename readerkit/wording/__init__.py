@@ -1,0 +1,1 @@
+"""Numbers, nouns and names as messages and pages say them."""

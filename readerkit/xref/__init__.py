@@ -1,0 +1,1 @@
+"""Names, where they are defined, and who uses them."""
