@@ -95,7 +95,6 @@ def make_site(
     library: Library,
     inputs: Inputs,
     workshop: Workshop,
-    *,
     content_id: str = "",
     status: Status | None = None,
 ) -> Files:
@@ -111,9 +110,8 @@ def make_site(
     show("site: reading the book and its upstreams")
     sources = open_sources(library, workshop)
     show("site: resolving notes and names")
-    shelf = make_shelf(
-        library, sources, workshop, content_id or inputs.content_digest()
-    )
+    content_id = content_id or inputs.content_digest() + inputs.served_digest()
+    shelf = make_shelf(library, sources, workshop, content_id)
     show("site: reading chapters and diagrams")
     check_texts(shelf.notes.values(), shelf.book)
     writing = read_writing(library, sources)

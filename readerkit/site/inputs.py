@@ -57,13 +57,13 @@ class Inputs:
 
     def content_digest(self) -> str:
         """Return a digest of what people wrote, and of records and minis."""
-        return _digest(self._content()) + self.served_digest()
+        return _digest(self._content())
 
     def digest(self) -> str:
         """Return a digest of everything that decides what the site looks like."""
         ours = PACKAGE.rglob("*")
         code = sorted(p for p in ours if p.suffix in (".py", ".yaml"))
-        return _digest([*self._content(), *code, *sorted(self.site.rglob("*"))])
+        return _digest([*self._content(), *code])
 
     def looks_digest(self) -> str:
         """Return a digest of what pages show without holding it: theme, diagrams."""
@@ -77,8 +77,8 @@ class Inputs:
     def _content(self) -> Iterator[Path]:
         for root in (self.book / "annotations", self.mine / "annotations"):
             yield from sorted(root.rglob("*"))
-        for folder in ("site/pages", "quizzes"):
-            yield from sorted((self.book / folder).rglob("*"))
+        for root in (self.book / "site" / "pages", self.book / "quizzes", self.site):
+            yield from sorted(root.rglob("*"))
         yield from sorted(self.own_records.glob("*.json"))
         yield from sorted(self.minis.rglob("*.py"))
 

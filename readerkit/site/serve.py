@@ -52,15 +52,19 @@ from readerkit.upstreams.store import write_atomically
 
 MAX_READ = 10_000
 """Ids of notes that one reader may have read."""
+TRIES = 5
+"""Builds for one change, where somebody writes faster than the site is made."""
 _LIVE = '<script src="/-/live.js" data-build="{build}" data-looks="{looks}"></script>\n'
 _QUIZ = b'<script src="/-/quiz.js"></script>\n'
+_HTML = "text/html"
 _FAULT = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{path} · readerkit</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
 script-src 'self'; style-src 'self'; connect-src 'self'">
 <link rel="stylesheet" href="{root}theme/site.css"></head>
-<body><main id="content"><h1>This page cannot be made</h1>
-<pre class="warning" role="alert">{said}</pre></main>
+<body><main id="content"><h1>{title}</h1>
+<pre class="warning" role="alert">{said}</pre>
+<p><a href="{root}index.html">The first page of the site</a></p></main>
 </body></html>
 """
 _HEADERS = {
@@ -93,14 +97,24 @@ class Server:
     def build(self, status: Status | None = None) -> None:
         """Make the site anew, and say how far it is to who waits for the first one.
 
+        What was made while a file was being saved is of half of it, and never shown.
+
         Raises:
             ReaderkitError: something in it that does not hold; the old site stays.
         """
-        content = self.inputs.content_digest()  # before any of it is read
-        library = open_library(self.book, quiet=True)
-        files = make_site(
-            library, self.inputs, self.workshop, content_id=content, status=status
-        )
+        for _ in range(TRIES):
+            content = self.inputs.content_digest()
+            made_of = content + self.inputs.served_digest()
+            fault = None
+            try:
+                library = open_library(self.book, quiet=True)
+                files = make_site(library, self.inputs, self.workshop, made_of, status)
+            except ReaderkitError as error:
+                fault = error
+            if self.inputs.content_digest() == content:
+                break
+        if fault:
+            raise fault
         for page in set(self.listeners.values()) & files.keys():
             files[page]()  # is asked for next: what is wrong in it is told there
         self.files = files
@@ -131,21 +145,20 @@ class Server:
     async def page(self, request: Request) -> Response:
         """Answer with a file of the site: nothing else can be named."""
         path = _address(request.path_params["path"])
-        if path not in self.files:
-            raise HTTPException(404, f"no page {path!r} in this site")
-        status = 200
-        kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
-        try:
-            data = await asyncio.to_thread(self.files[path])
-        except Exception as error:  # told on a page that follows its mending
-            said = _said(error)
-            warn(said)
-            root = addresses.to_root(path)
-            page = _FAULT.format(
-                root=escape(root), path=escape(path), said=escape(said)
-            )
-            data, status, kind = page.encode(), 500, "text/html"
-        if kind == "text/html":
+        status, kind = 200, mimetypes.guess_type(path)[0] or "application/octet-stream"
+        make = self.files.get(path)
+        if make is None:
+            title, said = "There is no such page", f"no page {path!r} in this site"
+            data, status, kind = _fault(path, title, said), 404, _HTML
+        else:
+            try:
+                data = await asyncio.to_thread(make)
+            except Exception as error:
+                said = _said(error)
+                warn(said)
+                data = _fault(path, "This page cannot be made", said)
+                status, kind = 500, _HTML
+        if kind == _HTML:
             head, mark, tail = data.rpartition(b"</body>")
             scripts = self.live + _QUIZ if path.startswith("quiz/") else self.live
             data = head + scripts + mark + tail if mark else data
@@ -228,6 +241,13 @@ class Server:
 def _address(path: str) -> str:
     """Return the page that a path of the server leads to."""
     return f"{path}index.html" if path == "" or path.endswith("/") else path
+
+
+def _fault(path: str, title: str, said: str) -> bytes:
+    """Return a page that tells why there is no other, and follows its mending."""
+    root = addresses.to_root(path)
+    texts = {"root": root, "path": path, "title": title, "said": said}
+    return _FAULT.format_map({k: escape(text) for k, text in texts.items()}).encode()
 
 
 def _said(error: Exception) -> str:

@@ -112,6 +112,18 @@ def test_another_note_is_a_new_page(book, page):
     assert not is_same_document(page)
 
 
+def test_a_page_that_went_comes_back_with_its_notes(book, free_port, browser):
+    page = browser.new_page()  # it may say that there is none
+    with serving(book, free_port):
+        page.goto(f"http://127.0.0.1:{free_port}/{FILE}")
+        page.get_by_text("One switch picks it.").wait_for()
+        book.path("sample/linear.yaml").write_text("")
+        page.get_by_role("heading", name="There is no such page").wait_for()
+        book.path("sample/linear.yaml").write_text(ANNOTATIONS)
+        page.get_by_text("One switch picks it.").wait_for()
+    page.close()
+
+
 def test_another_look_is_a_new_page(book, page):
     style = book.root / "site" / "theme" / "site.css"
     with page.expect_event("load"):
