@@ -28,7 +28,7 @@ class ReaderkitError(Exception):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Fault:
+class ContentFault:
     """One thing wrong in one hand-written file."""
 
     file: str
@@ -60,7 +60,7 @@ class Fault:
 class ContentError(ReaderkitError):
     """Every fault found in hand-written files, at once."""
 
-    def __init__(self, faults: Iterable[Fault]) -> None:
+    def __init__(self, faults: Iterable[ContentFault]) -> None:
         self.faults = tuple(sorted(faults))
         rows = [str(fault) for fault in self.faults[:MAX_SHOWN_FAULTS]]
         more = len(self.faults) - MAX_SHOWN_FAULTS

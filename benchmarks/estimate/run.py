@@ -9,7 +9,7 @@ import time
 
 from readerkit.app.catalog import find_cluster, find_model
 from readerkit.estimate.plan import plan
-from readerkit.estimate.plan_search import Question
+from readerkit.estimate.plan_search import PlanRequest
 from readerkit.estimate.shape import Shape
 
 QUESTIONS = [
@@ -23,7 +23,7 @@ QUESTIONS = [
 def main() -> None:
     rows = []
     for name, gpus, batch, sequence in QUESTIONS:
-        question = Question(
+        question = PlanRequest(
             shape=Shape.parse(find_model(name)),
             cluster=find_cluster("dgx-h100"),
             gpus=gpus,

@@ -29,7 +29,7 @@ from pygments.lexers import PythonLexer
 
 from readerkit.app.library import Library, open_library
 from readerkit.site import build as site_build
-from readerkit.site.build import Workshop, make_site, uncollected
+from readerkit.site.build import BuildCache, make_site, uncollected
 from readerkit.site.inputs import Inputs, find_inputs
 
 ROUNDS = 3
@@ -88,7 +88,7 @@ def measure(jobs: dict[str, Callable[[], object]]) -> dict[str, list[float]]:
 
 def megatron_pages(library: Library, inputs: Inputs) -> int:
     """Every page of Megatron's files, made from bytes: lines, links, uses, notes."""
-    workshop = Workshop()
+    build_cache = BuildCache()
     only = {
         name: upstream
         for name, upstream in library.book.upstreams.items()
@@ -110,7 +110,7 @@ def megatron_pages(library: Library, inputs: Inputs) -> int:
     )
     alone = Library(Path(tempfile.gettempdir()), library.mine, book, library.store)
     with uncollected():  # as `readerkit site build` does
-        made = make_site(alone, inputs, workshop)
+        made = make_site(alone, inputs, build_cache)
         pages = [
             make() for address, make in made.items() if address.startswith("read/")
         ]

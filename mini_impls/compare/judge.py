@@ -10,7 +10,7 @@ from readerkit.evidence.record import Event, Outcome, RankEvents, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Excuse:
+class AllowedDifference:
     """Why a line may differ, and by how much."""
 
     why: str = ""
@@ -18,19 +18,23 @@ class Excuse:
     at_most: float = 0.0
 
 
-NONE = Excuse()
+NONE = AllowedDifference()
 
 
-def excuse_of(known: Known, what: DifferenceKind, sizes: Mapping[str, int]) -> Excuse:
+def excuse_of(
+    known: Known, what: DifferenceKind, sizes: Mapping[str, int]
+) -> AllowedDifference:
     """Return what mirrors say of differences that have no event."""
     for mirror, difference in known:
         if difference.what == what:
             at_most = float(difference.at_most.evaluate(sizes))
-            return Excuse(difference.why, mirror, at_most)
+            return AllowedDifference(difference.why, mirror, at_most)
     return NONE
 
 
-def explained_by_events(rank: RankEvents, measure: Callable[[Event], int]) -> Excuse:
+def explained_by_events(
+    rank: RankEvents, measure: Callable[[Event], int]
+) -> AllowedDifference:
     """Return how far a sum over events is apart by the explained ones alone."""
     apart, whys, mirrors = 0, [], []
     for match in rank.matches:
@@ -41,7 +45,7 @@ def explained_by_events(rank: RankEvents, measure: Callable[[Event], int]) -> Ex
             apart += sizes[0] - sizes[1]
             whys.append(match.why)
             mirrors.append(match.mirror)
-    return Excuse(
+    return AllowedDifference(
         "; ".join(dict.fromkeys(whys)), ", ".join(dict.fromkeys(mirrors)), abs(apart)
     )
 
@@ -55,7 +59,7 @@ def line(
     reason: str,
     *,
     difference: float | None = None,
-    excuse: Excuse = NONE,
+    excuse: AllowedDifference = NONE,
 ) -> Verdict:
     """Return a line; `excuse` is why they may be further apart than `tolerance`."""
     if difference is None:

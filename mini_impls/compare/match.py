@@ -10,11 +10,11 @@ from difflib import SequenceMatcher
 
 from readerkit.content.mirrors import Difference
 from readerkit.content.vocabulary import DifferenceKind, SideName
-from readerkit.evidence.record import Event, Match
+from readerkit.evidence.record import Event, EventMatch
 
 
 @dataclass
-class Excuse:
+class NamedDifference:
     """A difference that a mirror names, and how often it may still occur."""
 
     mirror: str
@@ -34,10 +34,10 @@ class Excuse:
 
 def excuses(
     known: Iterable[tuple[str, Difference]], sizes: Mapping[str, int]
-) -> list[Excuse]:
+) -> list[NamedDifference]:
     """Return what may differ in the events of one rank of a run of these sizes."""
     return [
-        Excuse(mirror, difference, int(difference.at_most.evaluate(sizes)))
+        NamedDifference(mirror, difference, int(difference.at_most.evaluate(sizes)))
         for mirror, difference in known
         if difference.what not in ("order", "values", "memory")
     ]
@@ -58,8 +58,10 @@ def near(event: Event) -> Hashable:
 
 
 def align(
-    mini: Sequence[Event], upstream: Sequence[Event], known: Sequence[Excuse] = ()
-) -> tuple[Match, ...]:
+    mini: Sequence[Event],
+    upstream: Sequence[Event],
+    known: Sequence[NamedDifference] = (),
+) -> tuple[EventMatch, ...]:
     """Return every event of both sides exactly once; uses up ``known``.
 
     Collectives are met in order. Sends and receives of one direction meet each other,
@@ -74,7 +76,7 @@ def align(
             if not _are_two(left[i], right[j], known)
         ]
     with_mini, with_upstream = dict(pairs), {j: i for i, j in pairs}
-    matches: list[Match] = []
+    matches: list[EventMatch] = []
     shown: set[int] = set()
     for j in range(len(upstream)):
         if j not in with_upstream:
@@ -92,7 +94,7 @@ def align(
     return (*matches, *(_alone(mini, i, "mini", known) for i in rest))
 
 
-def count_reordered(matches: Iterable[Match]) -> int:
+def count_reordered(matches: Iterable[EventMatch]) -> int:
     """Return how many matched events one side issued in another order than the other.
 
     The fewest that would have to move: all but a longest run that both keep.
@@ -137,7 +139,7 @@ def _align_channel(
     return [*pairs, *((left[i], right[j]) for i, j in rest)]
 
 
-def _are_two(mini: Event, upstream: Event, known: Sequence[Excuse]) -> bool:
+def _are_two(mini: Event, upstream: Event, known: Sequence[NamedDifference]) -> bool:
     """Tell whether near events are two: a mirror knows of either on its side alone."""
     return (
         same(mini) != same(upstream)
@@ -161,8 +163,11 @@ def _pair(
 
 
 def _alone(
-    events: Sequence[Event], index: int, side: SideName, known: Sequence[Excuse]
-) -> Match:
+    events: Sequence[Event],
+    index: int,
+    side: SideName,
+    known: Sequence[NamedDifference],
+) -> EventMatch:
     apart, event = f"only {side} has this", events[index]
     if side == "mini":
         return _excused(index, None, "only-mini", apart, event, known)
@@ -174,8 +179,8 @@ def _both(
     upstream: Sequence[Event],
     i: int,
     j: int,
-    known: Sequence[Excuse],
-) -> Match:
+    known: Sequence[NamedDifference],
+) -> EventMatch:
     names = ("dtype", "peer", "reduction", "payload_bytes")
     ours, theirs = mini[i], upstream[j]
     sent = [
@@ -186,10 +191,10 @@ def _both(
     if sent:
         return _excused(i, j, "payload", ", ".join(sent), ours, known)
     if ours.wait is None or theirs.wait is None:
-        return Match(i, j, "matched")  # C++ waits, and nobody saw when
+        return EventMatch(i, j, "matched")  # C++ waits, and nobody saw when
     waits = _wait(mini, i), _wait(upstream, j)
     if waits[0] == waits[1]:
-        return Match(i, j, "matched")
+        return EventMatch(i, j, "matched")
     what: DifferenceKind = (
         "mini-waits-longer" if waits[0] > waits[1] else "upstream-waits-longer"
     )
@@ -204,18 +209,18 @@ def _excused(
     what: DifferenceKind,
     apart: str,
     event: Event,
-    known: Sequence[Excuse],
-) -> Match:
+    known: Sequence[NamedDifference],
+) -> EventMatch:
     """Return the match of a difference: explained, if a mirror has one left for it."""
     fitting = [excuse for excuse in known if excuse.fits(what, event)]
     for excuse in fitting:
         if excuse.left > 0:
             excuse.left -= 1
             why = excuse.difference.why
-            return Match(i, j, "explained", what, apart, why, excuse.mirror)
+            return EventMatch(i, j, "explained", what, apart, why, excuse.mirror)
     if fitting:
         apart += f", more often than mirror {fitting[0].mirror} allows"
-    return Match(i, j, "flagged", what, apart)
+    return EventMatch(i, j, "flagged", what, apart)
 
 
 def _wait(events: Sequence[Event], index: int) -> tuple[int, int]:

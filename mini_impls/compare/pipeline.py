@@ -186,7 +186,7 @@ class MegatronSide(PipelineSide):
     def __init__(
         self,
         schedule: Schedule,
-        options: pipeline_megatron.Options,
+        options: pipeline_megatron.SendOptions,
         sizes: GPTConfig,
         rows: int,
         *args: Any,

@@ -47,7 +47,7 @@ class MegatronStage(nn.Module):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SendOptions:
     """How the schedule sends, and what it lets go of."""
 
     overlap_p2p_comm: bool = False
@@ -55,15 +55,15 @@ class Options:
     deallocate_pipeline_outputs: bool = False
 
 
-OPTIONS: Mapping[str, Options] = {
-    "megatron_1f1b": Options(deallocate_pipeline_outputs=True),
-    "megatron_interleaved": Options(overlap_p2p_comm=True, batch_p2p_comm=False),
+OPTIONS: Mapping[str, SendOptions] = {
+    "megatron_1f1b": SendOptions(deallocate_pipeline_outputs=True),
+    "megatron_interleaved": SendOptions(overlap_p2p_comm=True, batch_p2p_comm=False),
     # Two traps. With two ranks both directions of the interleaved schedule join the
     # same pair, and gloo pairs messages by order: batched ones get mixed up.
-    "megatron_interleaved_batched": Options(),
+    "megatron_interleaved_batched": SendOptions(),
     # Letting go of an output whose send is still under way is safe on a stream; gloo
     # sends whatever lies in that memory next.
-    "megatron_interleaved_freed": Options(
+    "megatron_interleaved_freed": SendOptions(
         overlap_p2p_comm=True, batch_p2p_comm=False, deallocate_pipeline_outputs=True
     ),
 }
@@ -76,7 +76,7 @@ class MegatronSchedule:
     def __init__(
         self,
         schedule: Schedule,
-        options: Options,
+        options: SendOptions,
         sizes: GPTConfig,
         rows: int,
         modules: Mapping[int, nn.Module],

@@ -7,7 +7,7 @@ from math import isfinite
 from statistics import median
 
 from mini_impls.compare.show_events import LEGEND, MARKS, events, fitted
-from readerkit.evidence.record import Pipeline, Record, Verdict, line_numbers
+from readerkit.evidence.record import PipelineRecord, Record, Verdict, line_numbers
 from readerkit.evidence.tally import Tally, say_tally
 
 WORDS = {"agree": "agree", "explained": "differ for a known reason", "differ": "differ"}
@@ -199,7 +199,7 @@ def _times(record: Record, width: int) -> list[str]:
     return _table(rows, width, right=(1, 2, 3, 4))
 
 
-def _pipeline(pipeline: Pipeline, width: int) -> Iterator[str]:
+def _pipeline(pipeline: PipelineRecord, width: int) -> Iterator[str]:
     yield from _wrapped(
         f"{pipeline.schedule}: {pipeline.stages} stages, {pipeline.microbatches} "
         f"microbatches; bubble by {pipeline.formula} = {pipeline.formula_bubble:.2%}",

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from readerkit.evidence.record import Event, RankEvents, Site
+from readerkit.evidence.record import Event, ExecutedLine, RankEvents
 
 MARKS = {
     **{"agree": "=", "explained": "~", "differ": "!"},
@@ -72,7 +72,7 @@ def _event(event: Event, counts: bool) -> tuple[str, ...]:
     )
 
 
-def _site(site: Site | None) -> str:
+def _site(site: ExecutedLine | None) -> str:
     return f"{site.path}:{site.line}" if site else "C++"
 
 

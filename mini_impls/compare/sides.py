@@ -20,7 +20,7 @@ from mini_impls.model import (
     shard_batch,
 )
 from readerkit.content.vocabulary import Category, Phase, SideName
-from readerkit.evidence.record import Bar, Limit
+from readerkit.evidence.record import Limit, TimelineBar
 
 Held = Mapping[Category, list[Tensor]]
 
@@ -97,7 +97,7 @@ class Sides:
     """Name of each process group to what it is for."""
     formulas: Formulas
     schedule: Schedule | None = None
-    bars: Callable[[], tuple[Bar, ...]] | None = None
+    bars: Callable[[], tuple[TimelineBar, ...]] | None = None
     """What both sides of a pipeline did in their last step."""
 
 

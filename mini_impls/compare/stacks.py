@@ -3,7 +3,7 @@
 from types import FrameType
 
 from mini_impls.compare.places import AROUND, Places
-from readerkit.evidence.record import Site
+from readerkit.evidence.record import ExecutedLine
 from readerkit.model.git_names import parse_path
 
 DISPATCHER = (
@@ -31,13 +31,13 @@ class Stacks:
 
     def __init__(self, places: Places) -> None:
         self.places = places
-        self._known: dict[tuple[Site, ...], int] = {}
+        self._known: dict[tuple[ExecutedLine, ...], int] = {}
 
-    def all(self) -> tuple[tuple[Site, ...], ...]:
+    def all(self) -> tuple[tuple[ExecutedLine, ...], ...]:
         """Return every stack, by number."""
         return tuple(self._known)
 
-    def site(self, frame: FrameType | None) -> Site | None:
+    def site(self, frame: FrameType | None) -> ExecutedLine | None:
         """Return the line that made a call; None where it came from C++."""
         while frame is not None:
             place = self.places.find(frame.f_code.co_filename)
@@ -63,6 +63,8 @@ def _is_engine(place: tuple[str, str]) -> bool:
     return upstream == "pytorch" and path.startswith(ENGINE)
 
 
-def _site(place: tuple[str, str], frame: FrameType) -> Site:
+def _site(place: tuple[str, str], frame: FrameType) -> ExecutedLine:
     upstream, path = place
-    return Site(upstream, parse_path(path), frame.f_lineno, frame.f_code.co_qualname)
+    return ExecutedLine(
+        upstream, parse_path(path), frame.f_lineno, frame.f_code.co_qualname
+    )

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mini_impls.compare.sides import SetPhase, ignore_phase
 from readerkit.content.vocabulary import SideName
-from readerkit.evidence.record import Bar
+from readerkit.evidence.record import TimelineBar
 
 
 class StepLog:
@@ -18,7 +18,7 @@ class StepLog:
     def __init__(self, side: SideName, rank: int) -> None:
         self.side: SideName = side
         self.rank = rank
-        self.bars: list[Bar] = []
+        self.bars: list[TimelineBar] = []
         self.set_phase: SetPhase = ignore_phase
 
     def start(self, set_phase: SetPhase) -> None:
@@ -35,7 +35,7 @@ class StepLog:
         start = time.perf_counter()
         yield
         end = time.perf_counter()
-        bar = Bar(self.rank, self.side, kind, microbatch, stage, start, end)
+        bar = TimelineBar(self.rank, self.side, kind, microbatch, stage, start, end)
         self.bars.append(bar)
 
     def mark(self, forward: Tensor | None, backward: Tensor | None) -> None:

@@ -15,7 +15,7 @@ from readerkit.content.vocabulary import Category, SideName
 from readerkit.evidence.record import (
     Held,
     Peak,
-    Pipeline,
+    PipelineRecord,
     RankEvents,
     Times,
     Total,
@@ -41,7 +41,7 @@ class Tables:
     held: tuple[Held, ...]
     peaks: tuple[Peak, ...]
     times: tuple[Times, ...]
-    pipeline: Pipeline | None
+    pipeline: PipelineRecord | None
 
 
 def make_tables(
@@ -167,7 +167,7 @@ def times(results: Sequence[RankResult]) -> tuple[Times, ...]:
     )
 
 
-def pipeline(results: Sequence[RankResult]) -> Pipeline | None:
+def pipeline(results: Sequence[RankResult]) -> PipelineRecord | None:
     """Return what both sides of a pipeline did, its bubble counted on unit costs."""
     schedule = results[0].schedule
     if schedule is None:
@@ -185,7 +185,7 @@ def pipeline(results: Sequence[RankResult]) -> Pipeline | None:
             )
         ]
         bubbles[name] = float(get_bubble(get_timeline(orders), world_size)[0])
-    return Pipeline(
+    return PipelineRecord(
         schedule=schedule.name,
         stages=world_size * schedule.chunks,
         microbatches=schedule.microbatches,

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mini_impls.compare.ops import OPS, PRODUCTS
 from mini_impls.compare.stacks import Stacks
 from readerkit.content.vocabulary import Phase
-from readerkit.evidence.record import Event, Site
+from readerkit.evidence.record import Event, ExecutedLine
 
 Work: Any = dist.Work
 
@@ -35,14 +35,14 @@ class _Call:
     tensors: list[Tensor]
     payload_bytes: int
     issue: int
-    site: Site | None
+    site: ExecutedLine | None
     stack: int
     peer: int | None
     reduction: str | None
     products_before: int
     gradients_ready: int | None
     wait: int | None = None
-    wait_site: Site | None = None
+    wait_site: ExecutedLine | None = None
     products_at_wait: int | None = None
     gradients_at_wait: int | None = None
 

@@ -3,7 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from mini_impls.compare.judge import NONE, Excuse, excuse_of, explained_by_events, line
+from mini_impls.compare.judge import (
+    NONE,
+    AllowedDifference,
+    excuse_of,
+    explained_by_events,
+    line,
+)
 from mini_impls.compare.match import count_reordered
 from mini_impls.compare.overlap import overlap
 from mini_impls.compare.sides import Comparison
@@ -14,7 +20,7 @@ from readerkit.content.vocabulary import SideName
 from readerkit.evidence.record import (
     Event,
     Held,
-    Pipeline,
+    PipelineRecord,
     RankEvents,
     Total,
     Verdict,
@@ -49,7 +55,7 @@ def _values(
     comparison: Comparison,
     results: Sequence[RankResult],
     one_process: Sequence[float],
-    wrong: Excuse,
+    wrong: AllowedDifference,
 ) -> Iterator[Verdict]:
     tolerance = comparison.tolerance(len(results))
     with_loss = [r for r in results if r.mini.losses or r.upstream.losses]
@@ -234,7 +240,7 @@ def _random(results: Sequence[RankResult]) -> Iterator[Verdict]:
         )
 
 
-def _bubble(found: Pipeline | None) -> Iterator[Verdict]:
+def _bubble(found: PipelineRecord | None) -> Iterator[Verdict]:
     if found is None:
         return
     reason = "idle over busy time on unit costs, from the order in which steps ran"

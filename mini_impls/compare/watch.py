@@ -39,7 +39,7 @@ from mini_impls.compare.trace import CollectiveTrace
 from mini_impls.launch import Rank
 from mini_impls.model import Batch, make_batch
 from readerkit.content.vocabulary import Phase, SideName
-from readerkit.evidence.record import Bar, Event, Site
+from readerkit.evidence.record import Event, ExecutedLine, TimelineBar
 
 WARM_UP_STEPS = 3
 """Torch's DDP builds its buckets anew after the first step, optimizers their state."""
@@ -90,8 +90,8 @@ class RankResult:
     distances: Mapping[str, Distance]
     formulas: Formulas
     schedule: Schedule | None
-    bars: tuple[Bar, ...]
-    stacks: tuple[tuple[Site, ...], ...]
+    bars: tuple[TimelineBar, ...]
+    stacks: tuple[tuple[ExecutedLine, ...], ...]
 
 
 def watch(

@@ -21,7 +21,7 @@ WORLDS = (2, 4)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PredictedSymptom:
     """One answer to the question what will happen, and how a run shows it."""
 
     symptom: str
@@ -51,7 +51,7 @@ class Fault:
     """The lines that take the place of those at the anchor."""
     work: str
     """A key of `work.WORKS`: what is run with and without the fault."""
-    choices: tuple[Choice, ...]
+    choices: tuple[PredictedSymptom, ...]
     why: str
     guards: tuple[Guard, ...]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mini_impls.faults.fault import Choice, Fault, Guard
+from mini_impls.faults.fault import Fault, Guard, PredictedSymptom
 from readerkit.anchors import Anchor
 from readerkit.model.git_names import parse_path
 
@@ -32,13 +32,13 @@ EVEN_ODD = Guard(
 # --- data parallelism ---
 
 DDP = parse_path("mini_impls/ddp.py")
-HANGS = Choice("hang", "It hangs: some rank waits for what never comes.")
-DRIFTS = Choice(
+HANGS = PredictedSymptom("hang", "It hangs: some rank waits for what never comes.")
+DRIFTS = PredictedSymptom(
     "drift", "No error, the loss falls; but the ranks' weights become different."
 )
-RAISES = Choice("error", "A rank raises an error in the first step.")
-SAME = Choice("nothing", "Nothing that can be measured changes.")
-NO_DESCENT = Choice("no descent", "The loss does not fall any more.")
+RAISES = PredictedSymptom("error", "A rank raises an error in the first step.")
+SAME = PredictedSymptom("nothing", "Nothing that can be measured changes.")
+NO_DESCENT = PredictedSymptom("no descent", "The loss does not fall any more.")
 
 DDP_FAULTS = (
     Fault(
@@ -73,7 +73,9 @@ DDP_FAULTS = (
         wrong="# the factor is left out",
         work="ddp",
         choices=(
-            Choice("factor", "Gradients are too large by the number of ranks."),
+            PredictedSymptom(
+                "factor", "Gradients are too large by the number of ranks."
+            ),
             DRIFTS,
             RAISES,
             NO_DESCENT,
@@ -106,9 +108,11 @@ DDP_FAULTS = (
         work="ddp",
         choices=(
             HANGS,
-            Choice("late", "All is right, but no all-reduce hides behind backward."),
+            PredictedSymptom(
+                "late", "All is right, but no all-reduce hides behind backward."
+            ),
             DRIFTS,
-            Choice("memory", "More bytes of gradients are held."),
+            PredictedSymptom("memory", "More bytes of gradients are held."),
         ),
         why="The end of backward sends what is left, here all of it: the same buckets, "
         "the same sums. Only the order tells: each all-reduce was meant to start "
@@ -134,8 +138,10 @@ DDP_FAULTS = (
         choices=(
             SAME,
             HANGS,
-            Choice("late", "All is right, but backward stands still at each bucket."),
-            Choice("memory", "More bytes of gradients are held."),
+            PredictedSymptom(
+                "late", "All is right, but backward stands still at each bucket."
+            ),
+            PredictedSymptom("memory", "More bytes of gradients are held."),
         ),
         why="The calls are issued in the same order, at the same gradients, and as "
         "asynchronous as before: who looks at their start sees overlap. Where they "
@@ -195,9 +201,13 @@ DDP_FAULTS = (
         work="ddp, a layer unused on rank 0",
         choices=(
             SAME,
-            Choice("hang", "Rank 0 waits for a call that the others never make."),
+            PredictedSymptom(
+                "hang", "Rank 0 waits for a call that the others never make."
+            ),
             DRIFTS,
-            Choice("factor", "Gradients are too large by the number of ranks."),
+            PredictedSymptom(
+                "factor", "Gradients are too large by the number of ranks."
+            ),
         ),
         why="A collective is a call that all ranks of the group make. To leave it out "
         "where it seems not needed is a decision that each rank would take by what "
@@ -222,7 +232,9 @@ ZERO = parse_path("mini_impls/zero.py")
 FSDP = parse_path("mini_impls/fsdp.py")
 FSDP_PARAM = parse_path("mini_impls/fsdp_param.py")
 FLAT = parse_path("mini_impls/fsdp_flat.py")
-STATE = Choice("memory", "Losses stay right, but each rank holds the whole of it.")
+STATE = PredictedSymptom(
+    "memory", "Losses stay right, but each rank holds the whole of it."
+)
 
 SHARDED_FAULTS = (
     Fault(
@@ -284,7 +296,9 @@ SHARDED_FAULTS = (
         choices=(
             NO_DESCENT,
             DRIFTS,
-            Choice("factor", "Gradients are too large by the number of ranks."),
+            PredictedSymptom(
+                "factor", "Gradients are too large by the number of ranks."
+            ),
             SAME,
         ),
         why="Each rank's loss is a mean over its own rows, so the gradient of the mean "
@@ -315,7 +329,9 @@ SHARDED_FAULTS = (
         wrong="# its memory stays",
         work="fsdp",
         choices=(
-            Choice("memory", "Losses stay right, but gathered parameters stay alive."),
+            PredictedSymptom(
+                "memory", "Losses stay right, but gathered parameters stay alive."
+            ),
             NO_DESCENT,
             DRIFTS,
             RAISES,
@@ -350,8 +366,12 @@ SHARDED_FAULTS = (
         work="fsdp in bf16",
         choices=(
             RAISES,
-            Choice("unmoved", "Most weights never move: updates round to nothing."),
-            Choice("factor", "Gradients are too large by the number of ranks."),
+            PredictedSymptom(
+                "unmoved", "Most weights never move: updates round to nothing."
+            ),
+            PredictedSymptom(
+                "factor", "Gradients are too large by the number of ranks."
+            ),
             HANGS,
         ),
         why="bf16 keeps 8 significant bits: next to a weight, a change below a 500th "
@@ -420,7 +440,7 @@ SHARDED_FAULTS = (
         wrong="# divided after the sum, is it not?",
         work="fsdp_flat",
         choices=(
-            Choice("factor", "Gradients are too large, by a whole factor."),
+            PredictedSymptom("factor", "Gradients are too large, by a whole factor."),
             SAME,
             DRIFTS,
             NO_DESCENT,
@@ -487,7 +507,9 @@ TENSOR_FAULTS = (
         wrong="return grad_output, None",
         work="tensor_parallel",
         choices=(
-            Choice("first loss", "The very first loss is already another one."),
+            PredictedSymptom(
+                "first loss", "The very first loss is already another one."
+            ),
             RAISES,
             DRIFTS,
             HANGS,
@@ -515,7 +537,9 @@ TENSOR_FAULTS = (
         wrong="return input_.clone()",
         work="tensor_parallel",
         choices=(
-            Choice("first loss", "The very first loss is already another one."),
+            PredictedSymptom(
+                "first loss", "The very first loss is already another one."
+            ),
             SAME,
             RAISES,
             HANGS,
@@ -550,7 +574,9 @@ TENSOR_FAULTS = (
         choices=(
             HANGS,
             DRIFTS,
-            Choice("late", "All is right, but no product hides the sum any more."),
+            PredictedSymptom(
+                "late", "All is right, but no product hides the sum any more."
+            ),
             SAME,
         ),
         why="The call is asynchronous all the same; it is only made when nothing is "
@@ -578,7 +604,9 @@ TENSOR_FAULTS = (
         choices=(
             RAISES,
             DRIFTS,
-            Choice("same masks", "All ranks drop the same places of their shards."),
+            PredictedSymptom(
+                "same masks", "All ranks drop the same places of their shards."
+            ),
             SAME,
         ),
         why="The streams of all ranks stand at one place, and each rank draws for "
@@ -605,7 +633,9 @@ TENSOR_FAULTS = (
         work="sequence_parallel",
         choices=(
             SAME,
-            Choice("first loss", "The very first loss is already another one."),
+            PredictedSymptom(
+                "first loss", "The very first loss is already another one."
+            ),
             HANGS,
             DRIFTS,
         ),
@@ -630,7 +660,9 @@ TENSOR_FAULTS = (
 PIPELINE = parse_path("mini_impls/pipeline.py")
 SCHEDULES = parse_path("mini_impls/schedules.py")
 COLLECTIVES = parse_path("mini_impls/collectives.py")
-BOTH_SEND = Choice("hang", "It hangs: both sides of a message send, neither receives.")
+BOTH_SEND = PredictedSymptom(
+    "hang", "It hangs: both sides of a message send, neither receives."
+)
 
 PIPELINE_FAULTS = (
     Fault(
@@ -646,11 +678,11 @@ PIPELINE_FAULTS = (
         work="pipeline",
         choices=(
             SAME,
-            Choice(
+            PredictedSymptom(
                 "drift", "Messages are mixed up: activations of other microbatches."
             ),
             BOTH_SEND,
-            Choice("in flight", "Stages hold more activations."),
+            PredictedSymptom("in flight", "Stages hold more activations."),
         ),
         why="In the steady state one rank hands an activation down while the next "
         "hands a gradient up. A send may wait until it is received; with both in their "
@@ -681,7 +713,7 @@ PIPELINE_FAULTS = (
         work="pipeline",
         choices=(
             HANGS,
-            Choice(
+            PredictedSymptom(
                 "in flight", "Each stage holds the activations of all microbatches."
             ),
             RAISES,
@@ -718,8 +750,8 @@ PIPELINE_FAULTS = (
         work="schedules, zb-h1",
         choices=(
             HANGS,
-            Choice("in flight", "Some rank holds more microbatches."),
-            Choice("bubble", "The same work, and ranks idle for longer."),
+            PredictedSymptom("in flight", "Some rank holds more microbatches."),
+            PredictedSymptom("bubble", "The same work, and ranks idle for longer."),
             SAME,
         ),
         why="A weight's gradient is the one piece of work that nobody waits for. Done "
@@ -751,7 +783,7 @@ PIPELINE_FAULTS = (
         choices=(
             BOTH_SEND,
             SAME,
-            Choice("error", "The sum is wrong, and an assertion says so."),
+            PredictedSymptom("error", "The sum is wrong, and an assertion says so."),
             DRIFTS,
         ),
         why="Round a ring, everyone sends and nobody receives: each waits for its "
@@ -775,7 +807,9 @@ AFTER_FAULTS = (
         wrong="# the gradients are reduced already: is their norm not known?",
         work="fsdp_state, clipped",
         choices=(
-            Choice("norm", "Ranks scale by factors of their own; training goes on."),
+            PredictedSymptom(
+                "norm", "Ranks scale by factors of their own; training goes on."
+            ),
             HANGS,
             NO_DESCENT,
             RAISES,
@@ -808,8 +842,10 @@ AFTER_FAULTS = (
         choices=(
             RAISES,
             SAME,
-            Choice("memory", "More bytes of keys and values are held."),
-            Choice("other text", "It runs as before, and writes another text."),
+            PredictedSymptom("memory", "More bytes of keys and values are held."),
+            PredictedSymptom(
+                "other text", "It runs as before, and writes another text."
+            ),
         ),
         why="The first new token comes from the prompt and is right. From the second "
         "on a query sees one key, its own, and the model answers as if there had been "

@@ -21,7 +21,7 @@ _SPACE_OR_DOT = b" \t\r\n\f\\."
 
 
 @dataclass(slots=True)
-class Call:
+class CallPattern:
     """A call of a name with any arguments."""
 
     owners: bytes
@@ -54,7 +54,7 @@ class Call:
         return node if is_call else None
 
 
-def read_call(text: str) -> Call | None:
+def read_call(text: str) -> CallPattern | None:
     """Return the call that the text of a pattern is; None where it is more than one."""
     match = _CALL.fullmatch(text)
     if match is None:
@@ -63,4 +63,4 @@ def read_call(text: str) -> Call | None:
     names = [*owners.split("."), name]
     if any(map(iskeyword, names)) or issoftkeyword(name) or name in _STATEMENTS_ONCE:
         return None
-    return Call(owners.encode(), name.encode())
+    return CallPattern(owners.encode(), name.encode())

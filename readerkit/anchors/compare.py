@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from readerkit.anchors.shape import Shape
+from readerkit.anchors.shape import PatternNode
 from readerkit.anchors.tree import ungrouped
 
 # Where a gap may stand for any number of nodes.
@@ -60,14 +60,14 @@ _TRAILING_CLAUSES = {
 }
 
 
-def same_kind(shape: Shape, kind: str) -> bool:
+def same_kind(shape: PatternNode, kind: str) -> bool:
     """Tell whether a node of this kind can be like a shape."""
     return shape.kind == kind or (
         shape.kind == "default_parameter" and kind == "typed_default_parameter"
     )
 
 
-def same_content(shape: Shape, node: Node) -> bool:
+def same_content(shape: PatternNode, node: Node) -> bool:
     """Tell whether a node of the same kind holds the same."""
     # The length first: a node can be most of a file.
     size = node.end_byte - node.start_byte
@@ -80,7 +80,7 @@ def same_content(shape: Shape, node: Node) -> bool:
     return _same_parts(shape, node)
 
 
-def _same(shape: Shape, node: Node) -> bool:
+def _same(shape: PatternNode, node: Node) -> bool:
     if shape.is_gap:
         return True
     kind = node.type
@@ -95,7 +95,7 @@ def _same(shape: Shape, node: Node) -> bool:
     return same_content(shape, node)
 
 
-def _same_leaf(shape: Shape, node: Node) -> bool:
+def _same_leaf(shape: PatternNode, node: Node) -> bool:
     """Compare leaves whose texts differ.
 
     A word of the grammar has its text as its kind, and the kind of quotes around a
@@ -110,7 +110,7 @@ def _prefix(string_start: bytes) -> bytes:
     return string_start.rstrip(b"'\"").lower()
 
 
-def _same_brackets(shape: Shape, node: Node) -> bool:
+def _same_brackets(shape: PatternNode, node: Node) -> bool:
     count = node.child_count
     first, last = (node.child(0), node.child(count - 1)) if count else (None, None)
     if first is None or last is None:
@@ -118,7 +118,7 @@ def _same_brackets(shape: Shape, node: Node) -> bool:
     return (first.type + last.type).encode() == shape.brackets
 
 
-def _same_parts(shape: Shape, node: Node) -> bool:
+def _same_parts(shape: PatternNode, node: Node) -> bool:
     kind, shapes, nodes = shape.kind, shape.parts, shape.parts_of(node)
     if len(shapes) != len(nodes) and kind in _ANNOTATED:
         nodes = _without_annotations(shape, nodes)
@@ -131,7 +131,7 @@ def _same_parts(shape: Shape, node: Node) -> bool:
     return len(shapes) == len(nodes) and all(map(_same, shapes, nodes))
 
 
-def _without_annotations(shape: Shape, nodes: list[Node]) -> list[Node]:
+def _without_annotations(shape: PatternNode, nodes: list[Node]) -> list[Node]:
     """Return the parts without the types that a pattern does not write."""
     has_type = "type" in shape.part_kinds
     kept: list[Node] = []
@@ -143,7 +143,7 @@ def _without_annotations(shape: Shape, nodes: list[Node]) -> list[Node]:
     return kept
 
 
-def _same_list(shape: Shape, nodes: list[Node]) -> bool:
+def _same_list(shape: PatternNode, nodes: list[Node]) -> bool:
     """Compare a list whose gaps take any number of nodes, as ``*`` does in a glob."""
     shapes, gaps = shape.parts, shape.gaps
     s = n = 0

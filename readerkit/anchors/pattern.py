@@ -40,17 +40,17 @@ from functools import cached_property, lru_cache
 
 from tree_sitter import Node
 
-from readerkit.anchors.call import Call, read_call
+from readerkit.anchors.call import CallPattern, read_call
 from readerkit.anchors.compare import same_content, same_kind
 from readerkit.anchors.placeholders import read_pieces, read_statement, with_gaps
 from readerkit.anchors.search_token import Needle, needle_of, positions
-from readerkit.anchors.shape import Header, Shape
+from readerkit.anchors.shape import Header, PatternNode
 from readerkit.anchors.tree import MAX_DEPTH, UNCOUNTED, check_depth
 from readerkit.errors import AnchorError
 
 
 @dataclass(slots=True)  # not frozen: that makes each one three times as slow
-class Match:
+class PatternMatch:
     """A node that a pattern matched, and the lines that it stands for."""
 
     node: Node
@@ -91,7 +91,7 @@ class Pattern:
         node = read_statement(code)
         if node is None:
             return []
-        shape = Header(node) if code.endswith(":") else Shape(node)
+        shape = Header(node) if code.endswith(":") else PatternNode(node)
         needle = needle_of(shape.node)
         if needle is None:
             raise AnchorError(
@@ -101,13 +101,13 @@ class Pattern:
 
     @cached_property
     def _pieces(self) -> list[_Reading]:
-        shapes = map(Shape, read_pieces(with_gaps(self.text)))
+        shapes = map(PatternNode, read_pieces(with_gaps(self.text)))
         needles = ((shape, needle_of(shape.node)) for shape in shapes)
         return [_Reading(shape, needle) for shape, needle in needles if needle]
 
     def find(
         self, scopes: Sequence[Node], source: bytes, begin: int = 0
-    ) -> list[Match]:
+    ) -> list[PatternMatch]:
         """Return every match inside ``scopes``, in source order, the scopes included.
 
         A match begins at byte ``begin`` or behind it.
@@ -126,8 +126,8 @@ class Pattern:
         return []
 
     def _find_call(
-        self, call: Call, scopes: Sequence[Node], source: bytes, begin: int
-    ) -> list[Match]:
+        self, call: CallPattern, scopes: Sequence[Node], source: bytes, begin: int
+    ) -> list[PatternMatch]:
         matches = []
         for scope in scopes:
             start = max(scope.start_byte, begin)
@@ -141,7 +141,7 @@ class Pattern:
                     node = by_name.node_at(position, scope, begin, {})
                 if node is not None and node.start_byte >= start:
                     first, last = node.start_point[0] + 1, node.end_point[0] + 1
-                    matches.append(Match(node, first, last))
+                    matches.append(PatternMatch(node, first, last))
         return matches
 
 
@@ -149,10 +149,10 @@ class Pattern:
 class _Reading:
     """One way to read a pattern."""
 
-    shape: Shape
+    shape: PatternNode
     needle: Needle
 
-    def find(self, scope: Node, source: bytes, begin: int) -> Iterator[Match]:
+    def find(self, scope: Node, source: bytes, begin: int) -> Iterator[PatternMatch]:
         """Yield the matches in a scope.
 
         Only where the needle stands is the tree compared, from the ancestor as far
@@ -164,7 +164,7 @@ class _Reading:
             node = self.node_at(position, scope, begin, compared)
             if node is not None:
                 last = self.shape.last_row_of(node)
-                yield Match(node, node.start_point[0] + 1, last + 1)
+                yield PatternMatch(node, node.start_point[0] + 1, last + 1)
 
     def node_at(
         self,
@@ -189,7 +189,7 @@ class _Reading:
         return longest
 
 
-def _in_order(matches: Iterable[Match]) -> list[Match]:
+def _in_order(matches: Iterable[PatternMatch]) -> list[PatternMatch]:
     """Return matches by their place; two needles can stand in one of them."""
     some = list(matches)
     if len(some) < 2:

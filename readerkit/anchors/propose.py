@@ -8,7 +8,7 @@ from keyword import iskeyword
 
 from tree_sitter import Node
 
-from readerkit.anchors.pattern import Match, compile_pattern
+from readerkit.anchors.pattern import PatternMatch, compile_pattern
 from readerkit.anchors.resolve import resolve
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.symbols import Symbol
@@ -135,7 +135,7 @@ def _candidates(span: Span, source: SourceFile) -> Iterator[Anchor]:
 
 def _find(
     text: str, scopes: list[Node], source: SourceFile, begin: int = 0
-) -> list[Match]:
+) -> list[PatternMatch]:
     try:
         return compile_pattern(text).find(scopes, source.data, begin)
     except AnchorError:

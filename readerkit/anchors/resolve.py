@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from tree_sitter import Node, Query, QueryCursor, QueryError
 
-from readerkit.anchors.pattern import Match, compile_pattern
+from readerkit.anchors.pattern import PatternMatch, compile_pattern
 from readerkit.anchors.source import PYTHON, SourceFile
 from readerkit.anchors.suggestions import near_code, near_symbols, shorten
 from readerkit.anchors.symbols import Symbol
@@ -19,7 +19,7 @@ MAX_CANDIDATES = 8
 MAX_QUERY_BYTES = 2_000
 MAX_QUERY_MATCHES = 10_000
 
-_Place = TypeVar("_Place", Symbol, Match)
+_Place = TypeVar("_Place", Symbol, PatternMatch)
 
 
 def resolve(anchor: Anchor, source: SourceFile) -> Span:
@@ -38,7 +38,7 @@ def resolve(anchor: Anchor, source: SourceFile) -> Span:
         )
     symbols = _symbols(anchor, source)
     if anchor.code is None and anchor.start is None and anchor.query is None:
-        place: Symbol | Match = _pick_symbol(symbols, anchor, source)
+        place: Symbol | PatternMatch = _pick_symbol(symbols, anchor, source)
         span = Span(source.path, place.first, place.last)
     else:
         scopes = [symbol.scope for symbol in symbols] or [source.root]
@@ -82,7 +82,7 @@ def _pick_symbol(symbols: list[Symbol], anchor: Anchor, source: SourceFile) -> S
 
 def _pattern(
     text: str, anchor: Anchor, scopes: Sequence[Node], source: SourceFile
-) -> Match:
+) -> PatternMatch:
     matches = compile_pattern(text).find(scopes, source.data)
     if anchor.nth is None and len(matches) == 1:
         return matches[0]
@@ -96,8 +96,12 @@ def _pattern(
 
 
 def _end_of_range(
-    anchor: Anchor, text: str, start: Match, scopes: Sequence[Node], source: SourceFile
-) -> Match:
+    anchor: Anchor,
+    text: str,
+    start: PatternMatch,
+    scopes: Sequence[Node],
+    source: SourceFile,
+) -> PatternMatch:
     pattern = compile_pattern(text)
     scope = next(
         s for s in scopes if s.start_byte <= start.node.start_byte < s.end_byte
@@ -114,7 +118,7 @@ def _end_of_range(
     return _pick(matches, anchor.to_nth, what, source, key="to_nth")
 
 
-def _query(text: str, scopes: Sequence[Node]) -> list[Match]:
+def _query(text: str, scopes: Sequence[Node]) -> list[PatternMatch]:
     size = len(text.encode())
     if size > MAX_QUERY_BYTES:
         raise AnchorError(
@@ -147,7 +151,7 @@ def _query(text: str, scopes: Sequence[Node]) -> list[Match]:
     if not nodes:
         raise AnchorError("query matched nothing: expected one node as @anchor")
     nodes.sort(key=lambda node: (node.start_byte, node.end_byte))
-    return [Match(n, n.start_point[0] + 1, last_row(n) + 1) for n in nodes]
+    return [PatternMatch(n, n.start_point[0] + 1, last_row(n) + 1) for n in nodes]
 
 
 def _pick(

@@ -13,7 +13,7 @@ _BRACKETS = {b"()", b"[]", b"{}"}
 _ABSENT = b" \t\r\n,"
 
 
-class Shape:
+class PatternNode:
     """A node of a pattern; nothing is looked up before it is asked for, or twice."""
 
     def __init__(self, node: Node) -> None:
@@ -31,9 +31,9 @@ class Shape:
         """Both brackets of ``(...)``, ``[...]`` or ``{...}``; else nothing."""
 
     @cached_property
-    def parts(self) -> list[Shape]:
+    def parts(self) -> list[PatternNode]:
         """The shapes of what counts in it."""
-        return [Shape(part) for part in parts(self.node)]
+        return [PatternNode(part) for part in parts(self.node)]
 
     def parts_of(self, node: Node) -> list[Node]:
         """Return what is compared with the parts, of a node in source."""
@@ -63,15 +63,18 @@ def _brackets_of_gap(node: Node, text: bytes) -> bytes:
     return b"" if is_wrapper else brackets
 
 
-class Header(Shape):
+class Header(PatternNode):
     """The lines of a compound statement up to its colon, decorators included."""
 
     @cached_property
-    def parts(self) -> list[Shape]:
+    def parts(self) -> list[PatternNode]:
         """The shapes of what counts in it."""
         *others, last = self.parts_of(self.node)
         is_decorated = self.kind == "decorated_definition"
-        return [*map(Shape, others), (Header if is_decorated else Shape)(last)]
+        return [
+            *map(PatternNode, others),
+            (Header if is_decorated else PatternNode)(last),
+        ]
 
     def parts_of(self, node: Node) -> list[Node]:
         """Return what is compared with the parts, of a node in source."""

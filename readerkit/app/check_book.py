@@ -18,20 +18,20 @@ from readerkit.app.pages import (
     read_diagram_at,
     read_labs,
 )
-from readerkit.app.quiz_banks import Shelf
+from readerkit.app.quiz_banks import QuizBanks
 from readerkit.app.reading_paths import read_routes
 from readerkit.app.records import read_records
 from readerkit.content.book import Note, Sources, check_mirrors
-from readerkit.errors import ContentError, Fault, LockError, ReaderkitError
+from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
 from readerkit.evidence.executed_lines import unseen_events
 from readerkit.render.html.chapter import Script, check_script
 from readerkit.render.html.notes import check_texts
 
-Check = Callable[[], Iterable[Fault] | None]
+Check = Callable[[], Iterable[ContentFault] | None]
 """Returns faults, or raises them."""
 
 
-def faults_of(checks: Iterable[Check]) -> Iterator[Fault]:
+def faults_of(checks: Iterable[Check]) -> Iterator[ContentFault]:
     """Yield the faults of every check."""
     for check in checks:
         try:
@@ -39,26 +39,26 @@ def faults_of(checks: Iterable[Check]) -> Iterator[Fault]:
         except ContentError as error:
             yield from error.faults
         except ReaderkitError as error:
-            yield Fault("", 0, 0, str(error))
+            yield ContentFault("", 0, 0, str(error))
 
 
 @dataclass(slots=True)
-class Beside:
+class HeldCounts:
     """How much of each kind was held, and what is wrong with it."""
 
     counts: dict[str, int] = field(default_factory=dict)
     """By the word for one of them."""
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[ContentFault] = field(default_factory=list)
 
 
 def check_beside(
     library: Library, opened: Mapping[str, Sources], notes: Iterable[Note]
-) -> Beside:
+) -> HeldCounts:
     """Hold everything in a book that is not a note on an upstream.
 
     ``opened`` are its upstreams, by name; ``notes`` those that resolve.
     """
-    book, found = library.book, Beside()
+    book, found = library.book, HeldCounts()
     found.counts["mirror"] = len(book.mirrors)
     checks: list[Check] = [
         lambda: check_mirrors(book, library.folders()),
@@ -71,8 +71,8 @@ def check_beside(
 
 
 def _check_pages(
-    library: Library, opened: Mapping[str, Sources], found: Beside
-) -> Iterator[Fault]:
+    library: Library, opened: Mapping[str, Sources], found: HeldCounts
+) -> Iterator[ContentFault]:
     root, diagrams = library.root, diagram_files(library.root)
     chapters, labs = [*read_chapters(root)], [*read_labs(root)]
     scripts = [
@@ -83,7 +83,7 @@ def _check_pages(
     found.counts["diagram"] = len(diagrams)
     names = {path.stem for path in diagrams}
 
-    def check(script: Script) -> Iterator[Fault]:
+    def check(script: Script) -> Iterator[ContentFault]:
         return check_script(script, library.book.annotations, names)
 
     def draw(name: int) -> None:
@@ -100,15 +100,15 @@ def _check_pages(
     yield from faults_of([count_routes])
 
 
-def _check_quizzes(library: Library, found: Beside) -> Iterator[Fault]:
-    shelf = Shelf.at(library.root)
-    for phase in shelf.phases():
+def _check_quizzes(library: Library, found: HeldCounts) -> Iterator[ContentFault]:
+    banks = QuizBanks.at(library.root)
+    for phase in banks.phases():
         note_progress(f"holding quiz {phase}")
         try:
-            held = lint_phase(shelf, library, phase)
+            held = lint_phase(banks, library, phase)
         except LockError as error:
-            lock = shelf.lock_path(phase).relative_to(shelf.root).as_posix()
-            yield Fault(lock, 1, 1, str(error))
+            lock = banks.lock_path(phase).relative_to(banks.root).as_posix()
+            yield ContentFault(lock, 1, 1, str(error))
         except ContentError as error:
             yield from error.faults
         else:

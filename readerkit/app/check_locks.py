@@ -20,7 +20,7 @@ from readerkit.content.book import (
     resolve_each,
 )
 from readerkit.content.translations import Translation
-from readerkit.errors import ContentError, Fault, LockError, ReaderkitError
+from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
 from readerkit.upstreams import Upstream
 from readerkit.wording.next_command import typed
 from readerkit.wording.nouns import counted
@@ -43,7 +43,7 @@ def update_locks(
         ReaderkitError: a folder, which has no lock.
     """
     pages: list[Page] = []
-    faults: list[Fault] = []
+    faults: list[ContentFault] = []
     for upstream in chosen:
         if not upstream.is_pinned:
             raise ReaderkitError(
@@ -79,10 +79,10 @@ class Report:
     concepts: dict[str, Any] | None = None
     """Where the whole book was held."""
     beside: Mapping[str, int] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
-    differences: list[Fault] = field(default_factory=list)
+    faults: list[ContentFault] = field(default_factory=list)
+    differences: list[ContentFault] = field(default_factory=list)
     """From the locks, each at its note."""
-    unreviewed: list[Fault] = field(default_factory=list)
+    unreviewed: list[ContentFault] = field(default_factory=list)
     """Notes that nobody reviewed against their code, where that is asked for."""
 
     def add(self, error: ReaderkitError) -> None:
@@ -90,7 +90,7 @@ class Report:
         if isinstance(error, ContentError):
             self.faults += error.faults
         else:
-            self.faults.append(Fault("", 0, 0, str(error)))
+            self.faults.append(ContentFault("", 0, 0, str(error)))
 
     def to_plain(self) -> dict[str, Any]:
         """Return the report as JSON has it; every fault with its place."""
@@ -192,7 +192,7 @@ def _check_notes(
     lock = f"annotations/{upstream.name}.lock"
     for name, line in differences.items():
         note = book.annotations.get(name)
-        fault = note.place.fault(line) if note else Fault(lock, 1, 1, line)
+        fault = note.place.fault(line) if note else ContentFault(lock, 1, 1, line)
         report.differences.append(fault)
     if strict:
         what = "not reviewed against this code"

@@ -13,19 +13,19 @@ from readerkit.wording.nouns import counted
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library
-    from readerkit.app.quiz_banks import Shelf
+    from readerkit.app.quiz_banks import QuizBanks
     from readerkit.content.book import Sources
-    from readerkit.errors import Fault
+    from readerkit.errors import ContentFault
     from readerkit.quiz.bank import Bank
     from readerkit.quiz.kinds import Question
     from readerkit.quiz.lint import Known
     from readerkit.quiz.lock import LockedFact, QuizLock
-    from readerkit.quiz.observed_keys import Source
-    from readerkit.quiz.variant_context import Place, Work
+    from readerkit.quiz.observed_keys import ObservationQuery
+    from readerkit.quiz.variant_context import ResolvedPlace, Work
 
 
 def lint_phase(
-    shelf: Shelf, library: Library, phase: int, *, update: bool = False
+    banks: QuizBanks, library: Library, phase: int, *, update: bool = False
 ) -> dict[str, Any]:
     """Return what a bank holds, once all of it holds.
 
@@ -38,13 +38,13 @@ def lint_phase(
     from readerkit.quiz.lock import differences
     from readerkit.upstreams.store import write_atomically
 
-    bank = shelf.bank(phase, with_lock=False)
-    locked = _readable_lock(shelf, phase)
+    bank = banks.bank(phase, with_lock=False)
+    locked = _readable_lock(banks, phase)
     now, faults = resolve_keys(bank, library, locked, run=update)
     if faults:
         raise ContentError(faults)
     if update:
-        write_atomically(shelf.lock_path(phase), now.to_text().encode())
+        write_atomically(banks.lock_path(phase), now.to_text().encode())
     bank = with_keys(bank, now)
     faults = lint_bank(bank, known_names(library))
     if faults:
@@ -67,13 +67,13 @@ def lint_phase(
     }
 
 
-def _readable_lock(shelf: Shelf, phase: int) -> QuizLock:
+def _readable_lock(banks: QuizBanks, phase: int) -> QuizLock:
     """Return the lock of a phase; an empty one where it has to be made anew."""
     from readerkit.errors import ContentError
     from readerkit.quiz.lock import QuizLock
 
     try:
-        return shelf.lock(phase)
+        return banks.lock(phase)
     except ContentError:
         return QuizLock()
 
@@ -99,7 +99,7 @@ def known_names(library: Library) -> Known:
 
 def resolve_keys(
     bank: Bank, library: Library, locked: QuizLock, *, run: bool = False
-) -> tuple[QuizLock, list[Fault]]:
+) -> tuple[QuizLock, list[ContentFault]]:
     """Return what every anchor and record of a bank says now, and what does not.
 
     What a faulty mini shows takes seconds to see: it is run only with ``run``, and only
@@ -111,20 +111,24 @@ def resolve_keys(
     from readerkit.quiz.lock import QuizLock
 
     sources: dict[str, Sources] = {}
-    places: dict[str, Place] = {}
+    places: dict[str, ResolvedPlace] = {}
     facts: dict[str, LockedFact] = {}
     works = _works(bank, library)
     faults = []
 
-    def place(upstream: str, anchor: Anchor, note: str = "", title: str = "") -> Place:
-        from readerkit.quiz.variant_context import Place
+    def place(
+        upstream: str, anchor: Anchor, note: str = "", title: str = ""
+    ) -> ResolvedPlace:
+        from readerkit.quiz.variant_context import ResolvedPlace
 
         if upstream not in sources:
             sources[upstream] = library.sources(library.upstream(upstream))
         span = sources[upstream].resolve(anchor)
         lock = library.book.locks.get(upstream)
         blob = lock.files[span.path] if lock else NO_BLOB
-        return Place(upstream, span.path, span.first, span.last, blob, note, title)
+        return ResolvedPlace(
+            upstream, span.path, span.first, span.last, blob, note, title
+        )
 
     status = Status()
     for done, question in enumerate(bank.questions.values()):
@@ -188,7 +192,7 @@ def _fact(
 
 
 def _symptom(
-    question: str, query: Source, locked: QuizLock, *, run: bool
+    question: str, query: ObservationQuery, locked: QuizLock, *, run: bool
 ) -> LockedFact:
     """Return what a faulty mini showed: from the lock while its code is the same.
 
@@ -213,7 +217,7 @@ def _symptom(
     return LockedFact(_run_fault(query), name, sha256)
 
 
-def _run_fault(query: Source) -> tuple[str, ...]:
+def _run_fault(query: ObservationQuery) -> tuple[str, ...]:
     """Run a mini with and without a fault; return the one symptom that it showed."""
     import json
     import signal

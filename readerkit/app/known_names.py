@@ -107,9 +107,9 @@ def _faults() -> Iterator[tuple[str, str, str]]:
 
 def phases(book: Path | None, given: Given) -> Names:
     """Yield the phases that have a quiz."""
-    from readerkit.app.quiz_banks import Shelf
+    from readerkit.app.quiz_banks import QuizBanks
 
-    for phase in Shelf.at(book).phases():
+    for phase in QuizBanks.at(book).phases():
         yield str(phase), "quiz"
 
 

@@ -22,10 +22,10 @@ from readerkit.app.folders import (
     shipped_book,
 )
 from readerkit.app.overlay import for_this_book, read_with_overlay
-from readerkit.app.parse_cache import Memo, Places
+from readerkit.app.parse_cache import FoundPlaces, Memo
 from readerkit.content.book import Book, Remember, Sources, check_mirrors, resolve_each
 from readerkit.content.parse_book import BookFile, read_book
-from readerkit.errors import ContentError, Fault, ReaderkitError
+from readerkit.errors import ContentError, ContentFault, ReaderkitError
 from readerkit.model.git_names import TreePath
 from readerkit.render.terminal_safe import visible
 from readerkit.system.status import Status
@@ -118,7 +118,7 @@ class Library:
     @contextmanager
     def sources_to_list(self, upstream: Upstream) -> Iterator[Sources]:
         """Yield an upstream's files; places that are known are not looked for again."""
-        places = Places(self.store.root, self.root, upstream.name)
+        places = FoundPlaces(self.store.root, self.root, upstream.name)
         yield self.sources(upstream, places.find)
         places.save()
 
@@ -191,7 +191,7 @@ def open_library(
     return Library(root, mine, parsed, store, left_out)
 
 
-def _anchor_faults(library: Library) -> Iterator[Fault]:
+def _anchor_faults(library: Library) -> Iterator[ContentFault]:
     """Yield what is wrong with anchors, as far as the cache alone can tell."""
     book = library.book
     for upstream in book.upstreams.values():

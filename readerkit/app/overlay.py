@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from readerkit.content.book import Book
 from readerkit.content.parse_book import BookFile, Read, read_book
-from readerkit.errors import ContentError, Fault
+from readerkit.errors import ContentError, ContentFault
 from readerkit.wording.nouns import counted
 
 PINS = "annotations/upstreams.yaml"
@@ -59,7 +59,7 @@ def read_with_overlay(
     Raises:
         ContentError: a fault of the book itself, or with ``whole`` any.
     """
-    left_out: list[Fault] = []
+    left_out: list[ContentFault] = []
     while True:
         book, faults = read_book([*shared, *own], read)
         if not faults:

@@ -13,10 +13,10 @@ from readerkit.estimate.memory_estimates import estimate_training
 from readerkit.estimate.pipeline import SOURCES, Pipeline, estimate_bubble
 from readerkit.estimate.plan import Ranked, name_layout
 from readerkit.estimate.plan import plan as make_plan
-from readerkit.estimate.plan_search import Question
+from readerkit.estimate.plan_search import PlanRequest
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.traffic_estimate import estimate_step_traffic
-from readerkit.render.html.estimate_page import Examples, Group, Worked
+from readerkit.render.html.estimate_page import EstimateGroup, Examples, Worked
 from readerkit.wording.numbers import format_bytes, format_rate, format_seconds
 
 RESERVE = 0.1
@@ -40,7 +40,7 @@ PLANNED, GPUS, CLUSTER, TOP = "llama-2-70b", 64, "dgx-h100", 3
 
 def work_out() -> Examples:
     """Return every estimate of the page, computed now."""
-    question = Question(
+    question = PlanRequest(
         shape=_shape(PLANNED),
         cluster=find_cluster(CLUSTER),
         gpus=GPUS,
@@ -97,24 +97,24 @@ def _sent(name: str, model: str, values: Mapping[str, Any]) -> Worked:
     return Worked(name, command, estimate)
 
 
-def _memory(model: str, gpu: str, values: dict[str, Any]) -> Group:
+def _memory(model: str, gpu: str, values: dict[str, Any]) -> EstimateGroup:
     layout = name_layout(_layout(values)).rpartition(", ")[0]
     stages = tuple(
         _trained(f"ZeRO {stage}", model, gpu, values | {"zero": stage})
         for stage in range(4)
     )
-    return Group(f"{model} on {gpu}: {layout}", stages)
+    return EstimateGroup(f"{model} on {gpu}: {layout}", stages)
 
 
-def _traffic(model: str, values: dict[str, Any]) -> Group:
+def _traffic(model: str, values: dict[str, Any]) -> EstimateGroup:
     layout = name_layout(_layout(values)).rpartition(", ")[0]
     stages = tuple(
         _sent(f"ZeRO {stage}", model, values | {"zero": stage}) for stage in (0, 1, 3)
     )
-    return Group(f"{model}: {layout}", stages)
+    return EstimateGroup(f"{model}: {layout}", stages)
 
 
-def _bubbles() -> Group:
+def _bubbles() -> EstimateGroup:
     worked = []
     for name in SOURCES:
         # A schedule that does not split the backward takes both halves at once.
@@ -128,13 +128,13 @@ def _bubbles() -> Group:
         command = f"readerkit estimate bubble {_flags(sizes)}"
         worked.append(Worked(name, command, estimate_bubble(pipeline), drawn))
     p, m = PIPELINE.values()
-    return Group(
+    return EstimateGroup(
         f"{p} ranks, {m} microbatches; a backward takes as long as two forwards",
         tuple(worked),
     )
 
 
-def _ring() -> Group:
+def _ring() -> EstimateGroup:
     cluster = find_cluster(CLUSTER)
     bandwidth, latency = cluster.between_bytes_per_s, cluster.between_latency_s
     worked = []
@@ -157,14 +157,14 @@ def _ring() -> Group:
             command = f"readerkit estimate comm all-reduce {size_mb}MB "
             name = f"{algorithm}, {size_mb} MB"
             worked.append(Worked(name, command + _flags(options), estimate))
-    return Group(
+    return EstimateGroup(
         f"an all-reduce over {RING_RANKS} ranks, between nodes of {CLUSTER}: "
         f"{format_rate(bandwidth)}, {format_seconds(latency)} a step",
         tuple(worked),
     )
 
 
-def _best(ranked: Ranked) -> Group:
+def _best(ranked: Ranked) -> EstimateGroup:
     """Return what the first layout of a plan holds and sends, item by item."""
     usual = asdict(_layout({}))
     values = {
@@ -173,7 +173,7 @@ def _best(ranked: Ranked) -> Group:
         if value != usual[name]
     }
     gpu = find_cluster(CLUSTER).gpu.name
-    return Group(
+    return EstimateGroup(
         f"{PLANNED} on {GPUS} GPUs of {CLUSTER}",
         (
             _trained("the first layout, memory", PLANNED, gpu, values),

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from readerkit.app.quiz_banks import Shelf
+from readerkit.app.quiz_banks import QuizBanks
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.session import asked, explained
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
-from readerkit.render.html.quiz_page import Asked, PhaseView
+from readerkit.render.html.quiz_page import BankView, TopicQuestions
 
 CHECK_SEED = 0
 """Of the variants that a page without a server shows."""
@@ -24,24 +24,24 @@ def read_banks(book: Path) -> list[Bank]:
     Raises:
         ContentError: every fault of a bank.
     """
-    shelf = Shelf.at(book)
-    return [shelf.bank(phase) for phase in shelf.phases()]
+    banks = QuizBanks.at(book)
+    return [banks.bank(phase) for phase in banks.phases()]
 
 
-def questions_by_note(banks: list[Bank]) -> dict[str, tuple[Asked, ...]]:
+def questions_by_note(banks: list[Bank]) -> dict[str, tuple[TopicQuestions, ...]]:
     """Return which questions lead to each note, by topic."""
     names: dict[tuple[str, int, str], list[str]] = defaultdict(list)
     for bank in banks:
         for name, question in bank.questions.items():
             for note in question.notes:
                 names[note, bank.rules.phase, question.topic].append(name)
-    found: dict[str, tuple[Asked, ...]] = {}
+    found: dict[str, tuple[TopicQuestions, ...]] = {}
     for (note, phase, topic), each in names.items():
         found[note] = (*found.get(note, ()), _asked(phase, topic, each))
     return found
 
 
-def phase_views(banks: list[Bank]) -> Iterator[PhaseView]:
+def phase_views(banks: list[Bank]) -> Iterator[BankView]:
     """Yield what the page of the quiz shows of each bank."""
     for bank in banks:
         questions = bank.questions.values()
@@ -49,7 +49,7 @@ def phase_views(banks: list[Bank]) -> Iterator[PhaseView]:
         for name, question in bank.questions.items():
             topics[question.topic].append(name)
         objectives = Counter(question.objective for question in questions)
-        yield PhaseView(
+        yield BankView(
             bank.rules.phase,
             addresses.quiz_page(bank.rules.phase),
             shown(bank.rules.title),
@@ -77,9 +77,9 @@ def checks(banks: list[Bank], phase: int) -> list[dict[str, Any]]:
     return [{**asked(bank, each), **explained(each)} for each in variants]
 
 
-def _asked(phase: int, topic: str, names: Sequence[str]) -> Asked:
+def _asked(phase: int, topic: str, names: Sequence[str]) -> TopicQuestions:
     page = addresses.quiz_page(phase)
-    return Asked(
+    return TopicQuestions(
         shown(topic.replace("_", " ")),
         len(names),
         shown(f"readerkit quiz {phase} --topic {topic}"),

@@ -19,7 +19,7 @@ from readerkit.content.diagrams import DIAGRAM, Diagram, in_spanish, read_diagra
 from readerkit.content.read import read_document
 from readerkit.content.strict_yaml import decode
 from readerkit.content.translations import DIAGRAM_TRANSLATION
-from readerkit.errors import AnchorError, ContentError, Fault
+from readerkit.errors import AnchorError, ContentError, ContentFault
 from readerkit.model.anchor import Anchor
 from readerkit.render.html.chapter import Script
 from readerkit.render.html.lab_page import LabScript
@@ -114,7 +114,9 @@ def read_diagram_at(path: Path, root: Path, sources: Mapping[str, Sources]) -> D
     claims = path.with_suffix(".yaml")
     if not claims.exists():
         what = f"a diagram without its claims: expected {claims.name} beside it"
-        raise ContentError([Fault(path.relative_to(root).as_posix(), 1, 1, what)])
+        raise ContentError(
+            [ContentFault(path.relative_to(root).as_posix(), 1, 1, what)]
+        )
     file = claims.relative_to(root).as_posix()
     document = read_document(claims.read_bytes(), file, DIAGRAM)
     diagram = read_diagram(path.stem, _text(path, root), document, lines_of)
@@ -154,11 +156,11 @@ def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:
     return image
 
 
-def _mermaid_fault(diagram: Diagram, said: str) -> Fault:
+def _mermaid_fault(diagram: Diagram, said: str) -> ContentFault:
     """Return what Mermaid says, at its line: it counts one more before the text."""
     found = re.search(r"error on line (\d+)", said, re.I)
     last = len(diagram.mermaid.splitlines())
     line = min(max(1, int(found[1]) - 1), last) if found else 1
     what = " ".join(said.removeprefix("Mermaid rendering failed: ").split())
     file = f"site/pages/diagrams/{diagram.name}.mmd"
-    return Fault(file, line, 1, what)
+    return ContentFault(file, line, 1, what)

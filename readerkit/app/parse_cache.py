@@ -81,7 +81,7 @@ class _Kept(Struct, frozen=True):
     places: dict[str, tuple[int, int, str]]
 
 
-class Places:
+class FoundPlaces:
     """What the anchors on one upstream were found at.
 
     Good for showing: whatever is held against a lock is found anew.

@@ -24,7 +24,7 @@ from readerkit.quiz.history import History
 from readerkit.quiz.kinds import QUESTIONS
 from readerkit.quiz.lock import QuizLock
 from readerkit.quiz.session import Session
-from readerkit.quiz.variant_context import Place
+from readerkit.quiz.variant_context import ResolvedPlace
 from readerkit.render.html import addresses
 from readerkit.render.language import ENGLISH, Say
 from readerkit.wording.next_command import typed
@@ -56,14 +56,14 @@ class _Estimates(Mapping[str, Callable[..., object]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class QuizBanks:
     """Where the banks of a book are."""
 
     root: Path
     """The book's folder."""
 
     @classmethod
-    def at(cls, book: Path | None) -> Shelf:
+    def at(cls, book: Path | None) -> QuizBanks:
         """Return the banks of a book, or of the one that ships."""
         return cls((book or shipped_book()).absolute())
 
@@ -136,12 +136,12 @@ def open_history() -> History:
 class SourceLines:
     """The lines that places stand for, from the verified cache or the minis' folder."""
 
-    def __init__(self, shelf: Shelf, book: Path | None) -> None:
-        self._shelf = shelf
+    def __init__(self, banks: QuizBanks, book: Path | None) -> None:
+        self._banks = banks
         self._book = book
         self._read: dict[tuple[str, str], bytes | None] = {}
 
-    def lines(self, place: Place, *, fetch: bool = False) -> list[str] | None:
+    def lines(self, place: ResolvedPlace, *, fetch: bool = False) -> list[str] | None:
         """Return the lines of a place; None where they are not on this disk.
 
         With ``fetch`` an upstream that is not in the cache is brought first.
@@ -149,14 +149,14 @@ class SourceLines:
         whole = self._whole(place, fetch=fetch)
         return None if whole is None else _split(whole)[place.first - 1 : place.last]
 
-    def source(self, place: Place) -> SourceFile | None:
+    def source(self, place: ResolvedPlace) -> SourceFile | None:
         """Return the parsed file of a place, to be coloured; None as in ``lines``."""
         from readerkit.anchors import SourceFile
 
         whole = self._whole(place)
         return None if whole is None else SourceFile(place.path, whole)
 
-    def address(self, place: Place) -> str:
+    def address(self, place: ResolvedPlace) -> str:
         """Return where the place can be looked at: the site if it is built, or its URL.
 
         A mini is a file here, and has no other address.
@@ -170,20 +170,20 @@ class SourceLines:
         mini = self._mini_file(place.path)
         return f"{mini}:{place.first}" if mini else ""
 
-    def _permalink(self, place: Place) -> str:
+    def _permalink(self, place: ResolvedPlace) -> str:
         from readerkit.app.library import open_library
         from readerkit.model.anchor import Span
 
         upstream = open_library(self._book, quiet=True).upstream(place.upstream)
         return upstream.permalink(Span(place.path, place.first, place.last))
 
-    def _whole(self, place: Place, *, fetch: bool = False) -> bytes | None:
+    def _whole(self, place: ResolvedPlace, *, fetch: bool = False) -> bytes | None:
         key = (place.upstream, place.path)
         if self._read.get(key) is None:
             self._read[key] = self._file(place, fetch)
         return self._read[key]
 
-    def _file(self, place: Place, fetch: bool) -> bytes | None:
+    def _file(self, place: ResolvedPlace, fetch: bool) -> bytes | None:
         if not place.blob:
             mini = self._mini_file(place.path)
             return mini.read_bytes() if mini else None
@@ -200,7 +200,7 @@ class SourceLines:
         return data
 
     def _mini_file(self, path: str) -> Path | None:
-        tops = (self._shelf.root, PACKAGE.parent)
+        tops = (self._banks.root, PACKAGE.parent)
         return next((top / path for top in tops if (top / path).is_file()), None)
 
 
@@ -209,7 +209,7 @@ def with_lines(question: dict[str, Any], lines: SourceLines) -> dict[str, Any]:
     search = question.get("search")
     if not search:
         return question
-    text = lines.lines(Place(**search), fetch=True)
+    text = lines.lines(ResolvedPlace(**search), fetch=True)
     return {**question, "search": {**search, "lines": text}}
 
 

@@ -4,17 +4,17 @@
 """
 
 from readerkit.budget.guard import BudgetGuard, Receipt
-from readerkit.budget.ledger import Ceilings, Entry, Ledger
+from readerkit.budget.ledger import Ceilings, Ledger, Reservation
 from readerkit.budget.money import Job, Price, parse_usd, show_usd
 
 __all__ = [
     "BudgetGuard",
     "Ceilings",
-    "Entry",
     "Job",
     "Ledger",
     "Price",
     "Receipt",
+    "Reservation",
     "parse_usd",
     "show_usd",
 ]

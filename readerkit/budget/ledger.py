@@ -77,7 +77,7 @@ class Ceilings:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Reservation:
     """One reservation, and what became of it."""
 
     id: int
@@ -232,7 +232,7 @@ class Ledger:
         with self._open(write=False) as connection:
             return self._ceilings(connection)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[Reservation]:
         """Return all reservations, oldest first.
 
         Raises:
@@ -240,7 +240,7 @@ class Ledger:
         """
         with self._open(write=False) as connection:
             rows = connection.execute("SELECT * FROM entries ORDER BY id").fetchall()
-        return [Entry(*row) for row in rows]
+        return [Reservation(*row) for row in rows]
 
     def rooms(self, lab: str | None) -> list[Room]:
         """Return what the ceilings leave, the tighter one first.

@@ -6,15 +6,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from readerkit.budget import Ceilings, Entry, show_usd
+from readerkit.budget import Ceilings, Reservation, show_usd
 
 
-def as_json_lines(entries: Sequence[Entry]) -> str:
+def as_json_lines(entries: Sequence[Reservation]) -> str:
     """Return one JSON object a line, oldest first."""
     return "".join(json.dumps(asdict(entry)) + "\n" for entry in entries)
 
 
-def as_markdown(entries: Sequence[Entry], ceilings: Ceilings, spent: int) -> str:
+def as_markdown(entries: Sequence[Reservation], ceilings: Ceilings, spent: int) -> str:
     """Return the record as a page with one table."""
     raised = ceilings.raised_because
     rows = [

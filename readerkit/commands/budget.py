@@ -14,7 +14,7 @@ from readerkit.commands.options import json_option
 from readerkit.terminal.group import NamingGroup
 
 if TYPE_CHECKING:
-    from readerkit.budget import Entry, Job, Ledger, Price
+    from readerkit.budget import Job, Ledger, Price, Reservation
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT_RECORD = Path("experiments") / "35-cloud-budget.md"
@@ -324,7 +324,7 @@ def ledger(
         click.echo(f"The ceilings were raised: {ceilings.raised_because}")
 
 
-def _state(entry: Entry) -> str:
+def _state(entry: Reservation) -> str:
     """Return how far an entry is, and its note."""
     parts = [] if entry.seconds is None else [f"{entry.seconds:.0f} s"]
     if entry.actual_cents is None:

@@ -75,7 +75,7 @@ def cache(
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CacheRow:
     """One row: an upstream, and what is there of it."""
 
     name: str
@@ -85,13 +85,13 @@ class _Kept:
     came_from: Provenance | None
 
 
-def _kept(library: Library, upstream: Upstream) -> _Kept:
+def _kept(library: Library, upstream: Upstream) -> _CacheRow:
     from readerkit.upstreams.holdings import holding
 
     found = holding(library.lock(upstream), library.store)
     came_from = library.came_from(upstream) if found.present else None
     sizes = (found.wanted, found.present, found.size_bytes)
-    return _Kept(upstream.name, *sizes, came_from)
+    return _CacheRow(upstream.name, *sizes, came_from)
 
 
 def _altered(library: Library, upstream: Upstream) -> list[str]:
@@ -100,7 +100,7 @@ def _altered(library: Library, upstream: Upstream) -> list[str]:
     return altered(library.lock(upstream), library.store)
 
 
-def _sizes(library: Library, kept: list[_Kept]) -> dict[str, int]:
+def _sizes(library: Library, kept: list[_CacheRow]) -> dict[str, int]:
     """Return the sizes of all that is kept, and of what no row shows."""
     from readerkit.app.folders import data_folder
     from readerkit.upstreams.holdings import FETCHED, MADE, bytes_below
@@ -117,7 +117,7 @@ def _sizes(library: Library, kept: list[_Kept]) -> dict[str, int]:
 
 
 def _print_json(
-    library: Library, kept: list[_Kept], wrong: dict[str, list[str]] | None
+    library: Library, kept: list[_CacheRow], wrong: dict[str, list[str]] | None
 ) -> None:
     import json
 
@@ -132,7 +132,7 @@ def _print_json(
 
 
 def _print(
-    library: Library, kept: list[_Kept], wrong: dict[str, list[str]] | None
+    library: Library, kept: list[_CacheRow], wrong: dict[str, list[str]] | None
 ) -> None:
     from readerkit.app.folders import data_folder
     from readerkit.wording.nouns import counted

@@ -18,7 +18,7 @@ from readerkit.terminal.completing import names
 from readerkit.terminal.minis import named, run_module
 
 if TYPE_CHECKING:
-    from readerkit.content.annotations import Comparison
+    from readerkit.content.annotations import ComparisonName
 
 
 @click.command(
@@ -72,7 +72,7 @@ def compare(
     run_module("mini_impls.compare", arguments, command="readerkit compare")
 
 
-def listed(comparisons: Iterable[Comparison], width: int | None = None) -> str:
+def listed(comparisons: Iterable[ComparisonName], width: int | None = None) -> str:
     """Return what to type for each comparison, and what it holds side by side.
 
     With a width, that of a terminal: mini by mini, each with what it is.

@@ -31,7 +31,7 @@ _BYTES = {"": 1, "b": 1} | {
 _COUNTS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 
 
-class Quantity(click.ParamType):  # type: ignore[type-arg]
+class QuantityType(click.ParamType):  # type: ignore[type-arg]
     """A number with a unit: bytes (10GB, 25MiB) or counts (70B, 2T)."""
 
     def __init__(self, name: str, units: dict[str, int], example: str) -> None:
@@ -72,8 +72,8 @@ class EstimateCommand(click.Command):
             raise click.UsageError(message, ctx) from None
 
 
-SIZE = Quantity("size", _BYTES, "bytes, such as 10GB (10^9) or 25MiB (2^20)")
-COUNT = Quantity("count", _COUNTS, "a number, such as 70B or 1.5e12")
+SIZE = QuantityType("size", _BYTES, "bytes, such as 10GB (10^9) or 25MiB (2^20)")
+COUNT = QuantityType("count", _COUNTS, "a number, such as 70B or 1.5e12")
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:

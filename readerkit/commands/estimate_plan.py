@@ -119,11 +119,11 @@ def plan(as_json: bool, **given: Any) -> None:
         readerkit estimate plan --model mixtral-8x22b --gpus 256 --tokens 2T --days 30
     """
     from readerkit.estimate.plan import plan as make_plan
-    from readerkit.estimate.plan_search import Question
+    from readerkit.estimate.plan_search import PlanRequest
 
     shape = need_shape(given)
     cluster, assumptions = take_cluster(given)
-    question = Question(
+    question = PlanRequest(
         shape=shape,
         cluster=cluster,
         gpus=given["gpus"],

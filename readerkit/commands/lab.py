@@ -17,7 +17,7 @@ from readerkit.terminal.completing import names
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library
-    from readerkit.labs.item import Item
+    from readerkit.labs.item import ChecklistItem
     from readerkit.labs.lab import Lab
     from readerkit.labs.results import Result
 
@@ -172,7 +172,7 @@ def _show_steps(path: Path, guesses: Sequence[float | None]) -> None:
     write_atomically(path.with_suffix(".svg"), svg.encode())
 
 
-def check(chosen: Lab, folder: Path, book: Path | None) -> list[Item]:
+def check(chosen: Lab, folder: Path, book: Path | None) -> list[ChecklistItem]:
     """Return what a lab asks for, each with its evidence, verified now.
 
     Raises:
@@ -197,26 +197,26 @@ def check(chosen: Lab, folder: Path, book: Path | None) -> list[Item]:
     return items
 
 
-def _handed_in(chosen: Lab, path: Path) -> Item:
-    from readerkit.labs.item import Item
+def _handed_in(chosen: Lab, path: Path) -> ChecklistItem:
+    from readerkit.labs.item import ChecklistItem
 
     if path.is_file():
         evidence = f"{path.stat().st_size:,} bytes"
     else:
         run = " --run" if chosen.module else ""
         evidence = f"make it with readerkit lab {chosen.id}{run}"
-    return Item.of(f"{path} is handed in", path.is_file(), evidence)
+    return ChecklistItem.of(f"{path} is handed in", path.is_file(), evidence)
 
 
-def _drawn(path: Path) -> Item:
-    from readerkit.labs.item import Item
+def _drawn(path: Path) -> ChecklistItem:
+    from readerkit.labs.item import ChecklistItem
 
     found = path.is_file() and path.read_bytes().startswith(b"<svg")
     how = "drawn by readerkit lab 01 --run"
-    return Item.of("one rank against more, as a plot", found, f"{path}, {how}")
+    return ChecklistItem.of("one rank against more, as a plot", found, f"{path}, {how}")
 
 
-def _check_measured(chosen: Lab, path: Path, library: Library) -> list[Item]:
+def _check_measured(chosen: Lab, path: Path, library: Library) -> list[ChecklistItem]:
     from readerkit.content.book import MINIS
     from readerkit.labs import measured, results
     from readerkit.upstreams.store import blob_id
@@ -236,7 +236,7 @@ def _check_measured(chosen: Lab, path: Path, library: Library) -> list[Item]:
     return [measured.check_origin(found, blobs), *items]
 
 
-def _check_budget(chosen: Lab, path: Path) -> list[Item]:
+def _check_budget(chosen: Lab, path: Path) -> list[ChecklistItem]:
     from datetime import UTC, datetime
 
     from readerkit.budget import BudgetGuard
@@ -252,7 +252,7 @@ def _check_budget(chosen: Lab, path: Path) -> list[Item]:
     return [handed_in, *check_budget(hand_in, BudgetGuard(open_ledger()), today)]
 
 
-def _check_readings(library: Library) -> list[Item]:
+def _check_readings(library: Library) -> list[ChecklistItem]:
     from readerkit.labs.reading import READINGS, belongs, check_reading
 
     notes = [note for note in library.book.annotations.values() if belongs(note)]
@@ -310,7 +310,7 @@ def _show_page(markdown: str) -> None:
     print_page(markdown, console())
 
 
-def _show(chosen: Lab, items: list[Item], *, as_json: bool) -> None:
+def _show(chosen: Lab, items: list[ChecklistItem], *, as_json: bool) -> None:
     if as_json:
         rows = [asdict(item) for item in items]
         click.echo(json.dumps({"lab": chosen.id, "items": rows}, indent=2))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from readerkit.content.book import Note, Sources
     from readerkit.errors import ReaderkitError
     from readerkit.model.anchor import Span
-    from readerkit.terminal.note_draft import Entry
+    from readerkit.terminal.note_draft import DraftEntry
     from readerkit.upstreams import Upstream
 
 _LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?")
@@ -108,7 +108,7 @@ def note(
             open_library(book, whole=True, quiet=True)
         draft = Draft.of(form, again)
 
-    def take(entry: Entry) -> tuple[Library, Sources, list[Note]]:
+    def take(entry: DraftEntry) -> tuple[Library, Sources, list[Note]]:
         with writing():
             return _add(library, upstream, target, entry, book)
 
@@ -255,7 +255,11 @@ def _target(library: Library, upstream: Upstream, topic: str, into: str | None) 
 
 
 def _add(
-    library: Library, upstream: Upstream, target: Path, entry: Entry, book: Path | None
+    library: Library,
+    upstream: Upstream,
+    target: Path,
+    entry: DraftEntry,
+    book: Path | None,
 ) -> tuple[Library, Sources, list[Note]]:
     """Write the entry and its lock; return what the book is then, and the new notes.
 
@@ -294,7 +298,7 @@ def _add(
     return fresh, sources, notes
 
 
-def _in_draft(error: ReaderkitError, target: Path, old: str, entry: Entry) -> str:
+def _in_draft(error: ReaderkitError, target: Path, old: str, entry: DraftEntry) -> str:
     """Return the message of ``error`` with its places moved to the draft."""
     from readerkit.errors import ContentError
 

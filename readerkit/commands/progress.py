@@ -17,7 +17,7 @@ from readerkit.errors import ReaderkitError
 from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:
-    from readerkit.labs.item import Item
+    from readerkit.labs.item import ChecklistItem
     from readerkit.labs.progress import Findings, Line, Mastery, Spend
 
 PHASE = 35
@@ -87,19 +87,19 @@ def progress(
 
 def look(folder: Path, book: Path | None) -> Findings:
     """Return everything that the definition of done is held against, seen now."""
-    from readerkit.app.quiz_banks import Shelf, open_history
+    from readerkit.app.quiz_banks import QuizBanks, open_history
     from readerkit.commands.lab import check
-    from readerkit.labs.item import Item
+    from readerkit.labs.item import ChecklistItem
     from readerkit.labs.lab import LABS
     from readerkit.labs.progress import Findings
 
-    labs: dict[str, list[Item]] = {}
+    labs: dict[str, list[ChecklistItem]] = {}
     for name, lab in LABS.items():
         try:
             labs[name] = check(lab, folder, book)
         except ReaderkitError as error:  # one that cannot be read is one not met
             first = str(error).splitlines()[0]
-            labs[name] = [Item.of("a hand-in that can be read", False, first)]
+            labs[name] = [ChecklistItem.of("a hand-in that can be read", False, first)]
     rented = {
         name: str(path)
         for name, lab in LABS.items()
@@ -107,7 +107,7 @@ def look(folder: Path, book: Path | None) -> Findings:
         for path in [folder / lab.handed_in.replace(".json", "-nccl.json")]
         if path.is_file()
     }
-    bank = Shelf.at(book).bank(PHASE)
+    bank = QuizBanks.at(book).bank(PHASE)
     history = open_history()
     try:
         exam, mastery = _exam(bank, history), _mastery(bank, history)
@@ -124,9 +124,9 @@ def look(folder: Path, book: Path | None) -> Findings:
     )
 
 
-def _exam(bank: Any, history: Any) -> Item:
+def _exam(bank: Any, history: Any) -> ChecklistItem:
     """Return the best exam that was finished under the bank's rules."""
-    from readerkit.labs.item import Item
+    from readerkit.labs.item import ChecklistItem
     from readerkit.quiz.report import outcomes
 
     what = f"quiz {PHASE} at {bank.rules.pass_mark:.0%} or more"
@@ -141,10 +141,12 @@ def _exam(bank: Any, history: Any) -> Item:
             points = sum(each.points for each in found) / len(session.questions)
             best = max(best or (0.0, ""), (points, session.ended[:10]))
     if best is None:
-        return Item.of(what, False, f"no exam yet: readerkit quiz {PHASE} --exam")
+        return ChecklistItem.of(
+            what, False, f"no exam yet: readerkit quiz {PHASE} --exam"
+        )
     points, day = best
     met = points >= bank.rules.pass_mark - 1e-9
-    return Item.of(what, met, f"best exam: {points:.0%}, {day}")
+    return ChecklistItem.of(what, met, f"best exam: {points:.0%}, {day}")
 
 
 def _mastery(bank: Any, history: Any) -> dict[str, Mastery]:
@@ -198,23 +200,25 @@ def _spend(folder: Path) -> Spend | None:
     )
 
 
-def _diagram(book: Path | None) -> Item:
+def _diagram(book: Path | None) -> ChecklistItem:
     """Return whether each claim of the block's diagram holds in the pinned source."""
     from readerkit.app.library import open_library
     from readerkit.app.pages import read_writing
-    from readerkit.labs.item import Item
-    from readerkit.site.build import Workshop, open_sources
+    from readerkit.labs.item import ChecklistItem
+    from readerkit.site.build import BuildCache, open_sources
 
     what = "the tensor-parallel block's diagram, checked against the source"
     library = open_library(book)
     try:
-        sources = open_sources(library, Workshop())
+        sources = open_sources(library, BuildCache())
         diagrams = read_writing(library, sources).diagrams
     except ReaderkitError as error:
-        return Item.of(what, False, str(error).splitlines()[0])
+        return ChecklistItem.of(what, False, str(error).splitlines()[0])
     held = "tp-block" in diagrams
     where = "site/pages/diagrams/tp-block.mmd"
-    return Item.of(what, held, f"{where}, every claim holds" if held else "not drawn")
+    return ChecklistItem.of(
+        what, held, f"{where}, every claim holds" if held else "not drawn"
+    )
 
 
 def _waived_file() -> Path:

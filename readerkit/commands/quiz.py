@@ -54,15 +54,15 @@ def _what_to_ask(word: str, commands: list[str]) -> str:
     import difflib
     import re
 
-    from readerkit.app.quiz_banks import Shelf
+    from readerkit.app.quiz_banks import QuizBanks
 
     if near := difflib.get_close_matches(word, commands, n=1):
         return f"got '{word}', expected a phase or a command: did you mean '{near[0]}'?"
-    shelf = Shelf.at(None)
+    banks = QuizBanks.at(None)
     whole = re.compile(rf"\b{re.escape(word.replace('_', ' '))}", re.IGNORECASE)
     rows = []
-    for phase in shelf.phases():
-        bank = shelf.bank(phase)
+    for phase in banks.phases():
+        bank = banks.bank(phase)
         topics = [
             topic
             for topic in bank.topics()
@@ -154,10 +154,10 @@ def take(
         readerkit quiz 35 --seed 7 --json
     """
     from readerkit.app.begin_quiz import begin
-    from readerkit.app.quiz_banks import Shelf, open_history
+    from readerkit.app.quiz_banks import QuizBanks, open_history
 
-    shelf = Shelf.at(book)
-    bank = shelf.bank(phase)
+    banks = QuizBanks.at(book)
+    bank = banks.bank(phase)
     history = open_history()
     asked = bool(exam or topics or count or seed is not None or only or due)
     session = _resumed(bank, history, resume, asked=asked, as_json=as_json)
@@ -174,7 +174,7 @@ def take(
             tries=tries,
             minutes=minutes,
         )
-    _lead(session, shelf, book, as_json=as_json, language=lang)
+    _lead(session, banks, book, as_json=as_json, language=lang)
 
 
 @quiz.command(short_help="Mistakes again, as new variants, when they are due.")
@@ -203,9 +203,9 @@ def review(
     Example:
         readerkit quiz review
     """
-    from readerkit.app.quiz_banks import Shelf
+    from readerkit.app.quiz_banks import QuizBanks
 
-    phases = Shelf.at(book).phases() or [35]
+    phases = QuizBanks.at(book).phases() or [35]
     context.invoke(
         take,
         phase=phases[0] if phase is None else phase,
@@ -265,11 +265,11 @@ def _wants_to_resume(session: Session) -> bool:
 
 
 def _lead(
-    session: Session, shelf: Any, book: Path | None, *, as_json: bool, language: str
+    session: Session, banks: Any, book: Path | None, *, as_json: bool, language: str
 ) -> None:
     from readerkit.app.quiz_banks import SourceLines, kept
 
-    lines = SourceLines(shelf, book)
+    lines = SourceLines(banks, book)
     if as_json:
         from readerkit.terminal.quiz_json import lead
     else:

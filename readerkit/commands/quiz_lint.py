@@ -35,24 +35,24 @@ def lint(
     from readerkit.app.check_quiz import lint_phase
     from readerkit.app.folders import is_checkout
     from readerkit.app.library import open_library
-    from readerkit.app.quiz_banks import Shelf
+    from readerkit.app.quiz_banks import QuizBanks
     from readerkit.errors import ReaderkitError
 
     if schema:
         click.echo(json.dumps(_schema(book), indent=1))
         return
-    shelf = Shelf.at(book)
-    if update_lock and not is_checkout(shelf.root):
+    banks = QuizBanks.at(book)
+    if update_lock and not is_checkout(banks.root):
         raise ReaderkitError(
-            f"{shelf.root}: got the copy inside the installed package, expected a "
+            f"{banks.root}: got the copy inside the installed package, expected a "
             "checkout: its lock is written there, with --book DIR"
         )
-    phases = shelf.phases() if phase is None else [phase]
+    phases = banks.phases() if phase is None else [phase]
     if not phases:
-        raise ReaderkitError(f"{shelf.root}: got a book without quizzes/")
+        raise ReaderkitError(f"{banks.root}: got a book without quizzes/")
     library = open_library(book)
     summaries = [
-        lint_phase(shelf, library, each, update=update_lock) for each in phases
+        lint_phase(banks, library, each, update=update_lock) for each in phases
     ]
     if as_json:
         click.echo(json.dumps(summaries, indent=1))

@@ -53,7 +53,7 @@ def build(output: Path, book: Path | None) -> None:
     else:
         from readerkit.app.library import open_library
         from readerkit.site.build import (
-            Workshop,
+            BuildCache,
             make_site,
             rendered,
             uncollected,
@@ -62,7 +62,7 @@ def build(output: Path, book: Path | None) -> None:
 
         check_place(place)
         with uncollected():
-            made = make_site(open_library(book), inputs, Workshop(), status=status)
+            made = make_site(open_library(book), inputs, BuildCache(), status=status)
             files = rendered(made, status)
         status.clear()
         written = publish(place, files, digest + inputs.served_digest())

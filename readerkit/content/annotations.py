@@ -74,7 +74,7 @@ class Annotation(Entry, frozen=True, rename={"anchor": "at"}):
         return replace(self, **texts)
 
 
-class Comparison(Entry, frozen=True):
+class ComparisonName(Entry, frozen=True):
     """A mini beside an upstream: what records, mirrors and commands call it."""
 
     name: Name
@@ -101,7 +101,7 @@ class Concept(Entry, frozen=True):
         return english_stamp((self.title, self.summary))
 
 
-class Reference(Entry, frozen=True):
+class CitedWork(Entry, frozen=True):
     """A work that notes cite."""
 
     key: Id
@@ -126,6 +126,6 @@ ANNOTATIONS: Kind[Annotation] = Kind(
     Annotated[Annotation, rules(_CITATION_HAS, _NOTE_HAS)],
     stand_in=Annotation("?", Anchor(TreePath("?"), symbol="?"), "note", "", ()),
 )
-COMPARISONS: Kind[Comparison] = Kind("comparisons", Comparison)
+COMPARISONS: Kind[ComparisonName] = Kind("comparisons", ComparisonName)
 CONCEPTS: Kind[Concept] = Kind("concepts", Concept)
-REFERENCES: Kind[Reference] = Kind("references", Reference)
+REFERENCES: Kind[CitedWork] = Kind("references", CitedWork)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from readerkit.content.annotations import Annotation, Comparison, Concept, Reference
+from readerkit.content.annotations import Annotation, CitedWork, ComparisonName, Concept
 from readerkit.content.mirrors import Difference, Mirror
 from readerkit.content.translations import Translation
-from readerkit.errors import AnchorError, ContentError, Fault
+from readerkit.errors import AnchorError, ContentError, ContentFault
 from readerkit.model.anchor import Anchor, Span
 from readerkit.model.git_names import NO_BLOB, NO_COMMIT, BlobId, TreePath
 from readerkit.upstreams import Lock, LockedAnchor, Upstream
@@ -46,14 +46,14 @@ class Book:
     """By id, over all upstreams."""
     mirrors: Mapping[str, Mirror]
     concepts: Mapping[str, Concept]
-    references: Mapping[str, Reference]
+    references: Mapping[str, CitedWork]
     translations: Mapping[str, Mapping[str, Translation]] = field(default_factory=dict)
     """Language to annotation id."""
     concept_translations: Mapping[str, Mapping[str, Translation]] = field(
         default_factory=dict
     )
     """Language to concept id."""
-    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
+    comparisons: Mapping[str, ComparisonName] = field(default_factory=dict)
     """By name."""
 
     def notes_on(self, upstream: str) -> list[Annotation]:
@@ -212,7 +212,7 @@ def resolve_notes(
 
 def resolve_each(
     book: Book, sources: Sources, annotations: Iterable[Annotation] | None = None
-) -> tuple[list[Note], list[Fault]]:
+) -> tuple[list[Note], list[ContentFault]]:
     """Return the notes that resolve, in reading order, and a fault for each other."""
     name = sources.upstream.name
     lock = book.locks.get(name, Lock(NO_COMMIT))
@@ -231,7 +231,7 @@ def resolve_each(
     return sorted(notes, key=lambda note: (note.span, note.annotation.id)), faults
 
 
-def check_mirrors(book: Book, folders: Mapping[str, Sources]) -> list[Fault]:
+def check_mirrors(book: Book, folders: Mapping[str, Sources]) -> list[ContentFault]:
     """Return a fault for every mini anchor of a mirror that does not resolve.
 
     ``folders`` are the upstreams that are read where they stand, by name.

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from readerkit.content.kind import Document, Kind
 from readerkit.content.translations import TranslatedDiagram, english_stamp
-from readerkit.errors import AnchorError, ContentError, Fault
+from readerkit.errors import AnchorError, ContentError, ContentFault
 from readerkit.model.anchor import Anchor
 from readerkit.model.base import SOME, Model, Text, UpstreamName
 
@@ -92,7 +92,9 @@ def in_spanish(
     for number, (english, spanish) in enumerate(shapes, 1):
         if english != spanish:
             got, expected = f"'{spanish}'", f"'{english}', as in English"
-            faults.append(Fault(file, number, 1, "another drawing", got, expected))
+            faults.append(
+                ContentFault(file, number, 1, "another drawing", got, expected)
+            )
             break
     if faults:
         raise ContentError(faults)
@@ -113,7 +115,7 @@ def _faults(
     claim: DiagramClaim,
     mermaid: str,
     lines_of: Lines,
-) -> Iterator[Fault]:
+) -> Iterator[ContentFault]:
     path = ("claims", index)
     if not re.search(rf"^\W*(.*\s)?{re.escape(claim.node)}\b", mermaid, re.M):
         yield claims.fault((*path, "node"), "a node that is not drawn", claim.node)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from readerkit.content.yaml_document import Path, YamlFile
-from readerkit.errors import Fault
+from readerkit.errors import ContentFault
 from readerkit.model.base import UNWRITTEN, Id, Model
 
 E = TypeVar("E")
@@ -24,9 +24,9 @@ class Place(Struct, frozen=True, array_like=True):
     line: int
     column: int
 
-    def fault(self, what: str, got: str = "", expected: str = "") -> Fault:
+    def fault(self, what: str, got: str = "", expected: str = "") -> ContentFault:
         """Return a fault at this place."""
-        return Fault(self.file, self.line, self.column, what, got, expected)
+        return ContentFault(self.file, self.line, self.column, what, got, expected)
 
 
 NOWHERE = Place("", 1, 1)
@@ -87,7 +87,7 @@ class Document(Generic[E]):
     data: bytes
     entries: dict[Path, E] = field(default_factory=dict)
     """Those that fit, by where they stand in the file."""
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[ContentFault] = field(default_factory=list)
     refused: set[str] = field(default_factory=set)
     """What those that do not fit are called, as far as they say so."""
     partial: dict[Path, E] = field(default_factory=dict)
@@ -104,13 +104,17 @@ class Document(Generic[E]):
         """The one entry of a file that holds one."""
         return self.entries[()]
 
-    def fault(self, path: Path, what: str, got: str = "", expected: str = "") -> Fault:
+    def fault(
+        self, path: Path, what: str, got: str = "", expected: str = ""
+    ) -> ContentFault:
         """Return a fault at the value at ``path``."""
         return self._written().fault(path, what, got, expected)
 
-    def key_fault(self, path: Path, what: str, got: str, expected: str) -> Fault:
+    def key_fault(self, path: Path, what: str, got: str, expected: str) -> ContentFault:
         """Return a fault at the key at ``path``."""
-        return Fault(self.file, *self._written().key_mark(path), what, got, expected)
+        return ContentFault(
+            self.file, *self._written().key_mark(path), what, got, expected
+        )
 
     def _written(self) -> YamlFile:
         if self.yaml is None:

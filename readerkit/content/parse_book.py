@@ -21,9 +21,9 @@ from readerkit.content.annotations import (
     REFERENCES,
     Annotation,
     Citation,
-    Comparison,
+    CitedWork,
+    ComparisonName,
     Concept,
-    Reference,
 )
 from readerkit.content.book import Book
 from readerkit.content.kind import Document, E, Kind, Place
@@ -35,7 +35,7 @@ from readerkit.content.translations import (
     Translation,
 )
 from readerkit.content.yaml_document import Path
-from readerkit.errors import ContentError, Fault
+from readerkit.errors import ContentError, ContentFault
 from readerkit.upstreams import Lock, Upstream
 
 
@@ -91,7 +91,7 @@ def parse_book(files: Iterable[BookFile], read_file: Read = read_strictly) -> Bo
 
 def read_book(
     files: Iterable[BookFile], read_file: Read = read_strictly
-) -> tuple[Book, list[Fault]]:
+) -> tuple[Book, list[ContentFault]]:
     """Return every fault of every file, and what can be known of the book beside them.
 
     With faults the book is good for finding more of them, not for showing: its entries
@@ -104,7 +104,7 @@ def read_book(
     return reader.book(), reader.faults
 
 
-Written = TypeVar("Written", Annotation, Comparison, Mirror, Concept, Reference)
+Written = TypeVar("Written", Annotation, ComparisonName, Mirror, Concept, CitedWork)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class _Translated:
 @dataclass(slots=True)
 class _Reader:
     read_file: Read
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[ContentFault] = field(default_factory=list)
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     locks: dict[str, Lock] = field(default_factory=dict)
     lock_files: dict[str, str] = field(default_factory=dict)
@@ -138,8 +138,8 @@ class _Reader:
     """Notes whose anchor is none: what they name is checked all the same."""
     mirrors: list[_Written[Mirror]] = field(default_factory=list)
     concepts: list[_Written[Concept]] = field(default_factory=list)
-    references: list[_Written[Reference]] = field(default_factory=list)
-    comparisons: list[_Written[Comparison]] = field(default_factory=list)
+    references: list[_Written[CitedWork]] = field(default_factory=list)
+    comparisons: list[_Written[ComparisonName]] = field(default_factory=list)
     translated: list[_Translated] = field(default_factory=list)
     unread: set[Kind[Any]] = field(default_factory=set)
     """Kinds of files of which one could not be read: what it names is not known."""
@@ -175,7 +175,7 @@ class _Reader:
             if file.problem:
                 if not file.path.endswith(".lock"):
                     self.unread.add(_kind(file))
-                raise ContentError([Fault(file.name, 1, 1, *_unreadable(file))])
+                raise ContentError([ContentFault(file.name, 1, 1, *_unreadable(file))])
             if file.path.endswith(".lock"):
                 self._read_lock(file)
             else:
@@ -337,7 +337,7 @@ class _Reader:
         for name, file in self.lock_files.items():
             if name not in known and UPSTREAMS not in self.unread:
                 got, expected = f"'{name}'", "one of " + ", ".join(self.upstreams)
-                fault = Fault(file, 1, 1, "a lock of no upstream", got, expected)
+                fault = ContentFault(file, 1, 1, "a lock of no upstream", got, expected)
                 self.faults.append(fault)
 
     def _check_translations(self, kind: Kind[Any], known: _Names) -> None:
@@ -424,6 +424,6 @@ def _kind(file: BookFile) -> Kind[Any]:
     if kind is None:
         names = ", ".join(BY_NAME)
         expected = f"{names}, <upstream>/<topic>.yaml or mirrors/<idea>.yaml"
-        fault = Fault(file.name, 1, 1, "a file nobody reads", "", expected)
+        fault = ContentFault(file.name, 1, 1, "a file nobody reads", "", expected)
         raise ContentError([fault])
     return kind

@@ -14,7 +14,7 @@ from readerkit.content.translations import (
     english_stamp,
 )
 from readerkit.content.yaml_document import Path
-from readerkit.errors import ContentError, Fault
+from readerkit.errors import ContentError, ContentFault
 from readerkit.model.base import UNWRITTEN, ConceptId, Id, Model, Text
 
 
@@ -32,7 +32,7 @@ class Failure(Entry, frozen=True):
         return english_stamp((self.symptom, self.cause))
 
 
-class Pair(Entry, frozen=True):
+class MechanismPair(Entry, frozen=True):
     """A memory mechanism against a coordination mechanism, and the wire they share."""
 
     id: Id
@@ -51,7 +51,7 @@ class ReadingPaths(Model, frozen=True):
     """What ``site/pages/paths.yaml`` holds, and the Spanish texts beside it."""
 
     failures: tuple[Failure, ...] = ()
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[MechanismPair, ...] = ()
     spanish: Annotated[Mapping[str, Translation], UNWRITTEN] = {}
     """By the id of a failure or a pair."""
 
@@ -102,9 +102,9 @@ def _translations(
 
 def _faults(
     document: Document[ReadingPaths], notes: Set[str], concepts: Set[str]
-) -> Iterator[Fault]:
+) -> Iterator[ContentFault]:
     seen: set[str] = set()
-    groups: Mapping[str, Sequence[Failure | Pair]] = {
+    groups: Mapping[str, Sequence[Failure | MechanismPair]] = {
         "failures": document.value.failures,
         "pairs": document.value.pairs,
     }
@@ -119,7 +119,7 @@ def _faults(
                 for number, name in enumerate(entry.notes)
                 if name not in notes
             }
-            if isinstance(entry, Pair):
+            if isinstance(entry, MechanismPair):
                 both = {"memory": entry.memory, "coordination": entry.coordination}
                 names |= {(k,): n for k, n in both.items() if n not in concepts}
             for below, name in names.items():

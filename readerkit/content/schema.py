@@ -12,7 +12,7 @@ import msgspec
 
 from readerkit.content.kind import Kind
 from readerkit.content.yaml_document import Path, YamlFile
-from readerkit.errors import Fault
+from readerkit.errors import ContentFault
 from readerkit.model.base import ANY_LETTER
 from readerkit.wording.nouns import counted
 
@@ -163,7 +163,9 @@ def _path(error: Any, value: Any) -> Path:
     return path
 
 
-def _faults(error: Any, path: Path, document: YamlFile, schema: Schema) -> list[Fault]:
+def _faults(
+    error: Any, path: Path, document: YamlFile, schema: Schema
+) -> list[ContentFault]:
     """Say a validator's error in the words of the file: what, got, expected."""
     rule, value = error.kind.name, error.instance
     around: Any = None
@@ -183,10 +185,10 @@ def _faults(error: Any, path: Path, document: YamlFile, schema: Schema) -> list[
         name = error.kind.error.instance
         at = document.key_mark((*path, name))
         expected = f"an id: {around['pattern']}"
-        return [Fault(document.file, *at, "wrong key", _show(name), expected)]
+        return [ContentFault(document.file, *at, "wrong key", _show(name), expected)]
     if rule == "falseSchema":
         what = f"key '{path[-1]}' does not belong here"
-        return [Fault(document.file, *document.key_mark(path), what)]
+        return [ContentFault(document.file, *document.key_mark(path), what)]
     named = path and isinstance(path[-1], str)
     name = f"'{path[-1]}'" if named else "this entry"
     if rule == "type":
@@ -204,11 +206,13 @@ def _faults(error: Any, path: Path, document: YamlFile, schema: Schema) -> list[
     return [document.fault(path, f"wrong value for {name}", _show(value), expected)]
 
 
-def _unknown_key(document: YamlFile, path: Path, key: str, known: list[str]) -> Fault:
+def _unknown_key(
+    document: YamlFile, path: Path, key: str, known: list[str]
+) -> ContentFault:
     near = difflib.get_close_matches(key, known, n=1)
     expected = f"'{near[0]}', perhaps" if near else "one of " + ", ".join(known)
     mark = document.key_mark((*path, key))
-    return Fault(document.file, *mark, "unknown key", f"'{key}'", expected)
+    return ContentFault(document.file, *mark, "unknown key", f"'{key}'", expected)
 
 
 def _of(value: Any) -> str:

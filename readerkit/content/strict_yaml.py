@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from readerkit.content.yaml_document import Mark, Path, YamlFile
-from readerkit.errors import ContentError, Fault
+from readerkit.errors import ContentError, ContentFault
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 32
@@ -68,7 +68,11 @@ def parse_yaml(data: bytes, file: str) -> YamlFile:
     if len(data) > MAX_BYTES:
         size = f"{len(data):,} bytes"
         raise ContentError(
-            [Fault(file, 1, 1, "file is too large", size, f"at most {MAX_BYTES:,}")]
+            [
+                ContentFault(
+                    file, 1, 1, "file is too large", size, f"at most {MAX_BYTES:,}"
+                )
+            ]
         )
     text = decode(data, file)
     composer = _Composer(file)
@@ -98,7 +102,7 @@ def decode(data: bytes, file: str) -> str:
         column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
         bad = f"byte 0x{data[error.start]:02x}"
         raise ContentError(
-            [Fault(file, line, column, "file is not UTF-8", bad, "UTF-8 text")]
+            [ContentFault(file, line, column, "file is not UTF-8", bad, "UTF-8 text")]
         ) from None
 
 
@@ -107,7 +111,7 @@ def _events(loader: Any) -> Iterator[Any]:
         yield loader.get_event()
 
 
-def _syntax_fault(error: yaml.YAMLError, text: str, file: str) -> Fault:
+def _syntax_fault(error: yaml.YAMLError, text: str, file: str) -> ContentFault:
     mark = getattr(error, "problem_mark", None)
     unprintable = _UNPRINTABLE.search(text)
     if mark is not None:
@@ -123,7 +127,7 @@ def _syntax_fault(error: yaml.YAMLError, text: str, file: str) -> Fault:
     start = getattr(error, "context_mark", None)
     if start is not None and start.line + 1 < line:
         got += f", in what began at line {start.line + 1}"
-    return Fault(file, line, column, "not valid YAML", got)
+    return ContentFault(file, line, column, "not valid YAML", got)
 
 
 def _plainly(said: str, text: str, line: int, column: int) -> str:
@@ -173,7 +177,7 @@ class _Composer:
                 self.stack.pop()
 
     def _fault(self, mark: Mark, what: str, got: str = "", expected: str = "") -> None:
-        self.result.faults.append(Fault(self.file, *mark, what, got, expected))
+        self.result.faults.append(ContentFault(self.file, *mark, what, got, expected))
 
     def _refuse_properties(self, event: Any, mark: Mark) -> None:
         if event.anchor:
@@ -183,7 +187,7 @@ class _Composer:
 
     def _open(self, container: list[Any] | dict[str, Any], mark: Mark) -> None:
         if len(self.stack) >= MAX_DEPTH:
-            fault = Fault(
+            fault = ContentFault(
                 self.file, *mark, "nested too deep", "", f"at most {MAX_DEPTH} levels"
             )
             raise ContentError([*self.result.faults, fault])
@@ -195,7 +199,7 @@ class _Composer:
         self.values += 1
         if self.values > MAX_VALUES:
             most = f"at most {MAX_VALUES:,}: make several files of it"
-            fault = Fault(self.file, *mark, "too many values", "one more", most)
+            fault = ContentFault(self.file, *mark, "too many values", "one more", most)
             raise ContentError([*self.result.faults, fault])
         if not self.stack:
             self.result.value = value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from readerkit.errors import Fault
+from readerkit.errors import ContentFault
 
 Path = tuple[str | int, ...]
 """Where a value sits: keys and list positions from the top."""
@@ -26,7 +26,7 @@ class YamlFile:
     value: Any = None
     value_marks: dict[Path, Mark] = field(default_factory=dict)
     key_marks: dict[Path, Mark] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[ContentFault] = field(default_factory=list)
 
     def mark(self, path: Path) -> Mark:
         """Return where the value at ``path`` stands, or its nearest parent."""
@@ -38,6 +38,8 @@ class YamlFile:
         """Return where the key at ``path`` stands, or its value's mark."""
         return self.key_marks.get(path) or self.mark(path)
 
-    def fault(self, path: Path, what: str, got: str = "", expected: str = "") -> Fault:
+    def fault(
+        self, path: Path, what: str, got: str = "", expected: str = ""
+    ) -> ContentFault:
         """Return a fault at the value at ``path``."""
-        return Fault(self.file, *self.mark(path), what, got, expected)
+        return ContentFault(self.file, *self.mark(path), what, got, expected)

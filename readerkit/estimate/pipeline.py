@@ -57,7 +57,7 @@ _SYMBOLS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class PlannedStep:
     """One step of a schedule, to be drawn."""
 
     rank: int
@@ -210,7 +210,7 @@ class Pipeline:
         """Return the bubble of ideal and of total, from running the schedule."""
         return get_bubble(self._run(), self.stages)
 
-    def bars(self) -> list[Bar]:
+    def bars(self) -> list[PlannedStep]:
         """Return the steps of the schedule with their times, rank by rank.
 
         Raises:
@@ -218,7 +218,7 @@ class Pipeline:
         """
         self._check_drawn()
         found = (
-            Bar(
+            PlannedStep(
                 rank=step.stage % self.stages,
                 start=start,
                 end=end,

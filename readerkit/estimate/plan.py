@@ -22,7 +22,7 @@ from readerkit.estimate.memory import (
     RankMemory,
     most_loaded,
 )
-from readerkit.estimate.plan_search import Best, Question, Search
+from readerkit.estimate.plan_search import Best, PlanRequest, Search
 from readerkit.estimate.shape import parameter_count
 from readerkit.estimate.states import precision
 from readerkit.estimate.step_time import (
@@ -56,7 +56,7 @@ class Rejected:
 class Plan:
     """The answer: layouts in order, and what became of the others."""
 
-    question: Question
+    question: PlanRequest
     ranked: tuple[Ranked, ...]
     rejected: tuple[Rejected, ...]
     examined: int
@@ -67,7 +67,7 @@ class Plan:
     time_reason: str
 
 
-def plan(question: Question, *, top: int = 5) -> Plan:
+def plan(question: PlanRequest, *, top: int = 5) -> Plan:
     """Return the layouts that fit, fastest first, and what became of the others.
 
     Raises:
@@ -96,7 +96,7 @@ def plan(question: Question, *, top: int = 5) -> Plan:
     )
 
 
-def _check(question: Question) -> None:
+def _check(question: PlanRequest) -> None:
     check_count("gpus", question.gpus, most=MAX_RANKS)
     check_count("global batch", question.global_batch)
     check_count("sequence", question.sequence)
@@ -114,7 +114,7 @@ def _check(question: Question) -> None:
         )
 
 
-def rank_layout(question: Question, layout: Layout) -> Ranked:
+def rank_layout(question: PlanRequest, layout: Layout) -> Ranked:
     """Return a layout with its memory, its time, and why it is as it is."""
     memory = most_loaded(
         question.shape,
@@ -126,7 +126,7 @@ def rank_layout(question: Question, layout: Layout) -> Ranked:
     return Ranked(layout, memory, time, tuple(_reasons(question, layout, time)))
 
 
-def _time(question: Question, layout: Layout) -> StepTime:
+def _time(question: PlanRequest, layout: Layout) -> StepTime:
     return step_time(
         question.shape,
         layout,
@@ -137,7 +137,7 @@ def _time(question: Question, layout: Layout) -> StepTime:
     )
 
 
-def _reasons(question: Question, layout: Layout, time: StepTime) -> Iterator[str]:
+def _reasons(question: PlanRequest, layout: Layout, time: StepTime) -> Iterator[str]:
     cluster, shares = question.cluster, time.exposed
     if layout.tp > 1:
         share = shares["tp"] / time.total
@@ -195,7 +195,7 @@ def name_layout(layout: Layout) -> str:
 
 
 def _rejected(
-    question: Question,
+    question: PlanRequest,
     search: Search,
     fitting: list[Best],
     ranked: tuple[Ranked, ...],
@@ -217,7 +217,7 @@ def _rejected(
 
 
 def _slower(
-    fitting: list[Best], question: Question, ranked: tuple[Ranked, ...]
+    fitting: list[Best], question: PlanRequest, ranked: tuple[Ranked, ...]
 ) -> Iterator[Rejected]:
     """Yield the layouts that fit and are not shown, by what costs them most."""
     causes: dict[str, list[tuple[float, Layout, float]]] = {}
@@ -236,7 +236,7 @@ def _slower(
         )
 
 
-def _memory_reason(question: Question) -> str:
+def _memory_reason(question: PlanRequest) -> str:
     params = parameter_count(question.shape)
     kept = precision(question.convention)
     states = kept.total * params
@@ -251,7 +251,7 @@ def _memory_reason(question: Question) -> str:
     return f"does not fit: {text}, so {ceil(states / usable)} GPUs at the least"
 
 
-def _time_reason(question: Question, ranked: tuple[Ranked, ...]) -> str:
+def _time_reason(question: PlanRequest, ranked: tuple[Ranked, ...]) -> str:
     if not ranked:
         return "no time: nothing fits"
     best = ranked[0].time

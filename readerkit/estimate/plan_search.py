@@ -45,7 +45,7 @@ MIN_CONTEXT = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PlanRequest:
     """What is to be trained on what."""
 
     shape: Shape
@@ -82,7 +82,7 @@ def divisors(number: int) -> list[int]:
     return sorted({*small, *(number // d for d in small)})
 
 
-def cuts(question: Question) -> Iterator[Layout]:
+def cuts(question: PlanRequest) -> Iterator[Layout]:
     """Yield every product tp × pp × cp × dp that is the number of GPUs, with ep."""
     shape, gpus = question.shape, question.gpus
     for tp in divisors(gpus):
@@ -103,7 +103,9 @@ def cuts(question: Question) -> Iterator[Layout]:
                         )
 
 
-def variants(question: Question, cut: Layout) -> Iterator[tuple[int, int, list[int]]]:
+def variants(
+    question: PlanRequest, cut: Layout
+) -> Iterator[tuple[int, int, list[int]]]:
     """Yield microbatch size, microbatches, and the chunks that these allow."""
     each = question.global_batch // cut.dp
     chunks = [v for v in range(1, MAX_CHUNKS + 1) if _cuts_evenly(question, cut.pp, v)]
@@ -115,7 +117,7 @@ def variants(question: Question, cut: Layout) -> Iterator[tuple[int, int, list[i
         yield micro_batch, microbatches, chunks if several else [1]
 
 
-def _cuts_evenly(question: Question, pp: int, v: int) -> bool:
+def _cuts_evenly(question: PlanRequest, pp: int, v: int) -> bool:
     try:
         stage_layers(question.shape.layers, pp, v)
     except EstimateError:
@@ -182,7 +184,7 @@ class _Seconds:
 class Search:
     """One pass over all variants, with the pieces they share made once."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: PlanRequest) -> None:
         self.question = question
         self.kept = precision(question.convention)
         # Flash attention has no scores to recompute: selective would be none.

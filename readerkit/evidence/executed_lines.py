@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from readerkit.content.mirrors import Mirror, MirroredEvent, MirrorSection
-from readerkit.errors import Fault
+from readerkit.errors import ContentFault
 from readerkit.evidence.record import (
     Event,
     RankEvents,
@@ -216,7 +216,9 @@ def belongs(event: Event, named: MirroredEvent) -> bool:
     )
 
 
-def unseen_events(mirrors: Iterable[Mirror], records: Iterable[Record]) -> list[Fault]:
+def unseen_events(
+    mirrors: Iterable[Mirror], records: Iterable[Record]
+) -> list[ContentFault]:
     """Return a fault for every event of a mirror that its record does not show."""
     seen: dict[str, list[Event]] = {}
     for record in records:

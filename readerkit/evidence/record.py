@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Literal
 
 from readerkit.content.vocabulary import Category, Phase, SideName
-from readerkit.errors import ContentError, Fault
+from readerkit.errors import ContentError, ContentFault
 from readerkit.model import codec
 from readerkit.model.git_names import BlobId, CommitId, TreePath
 from readerkit.system import json_file
@@ -29,7 +29,7 @@ Number = int | float
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ExecutedLine:
     """A line that ran."""
 
     upstream: str
@@ -54,11 +54,11 @@ class Event:
     """Place among all issues and waits of the step."""
     wait: int | None
     """The same for its wait; None where Python never waits: C++ does."""
-    site: Site | None
+    site: ExecutedLine | None
     """None where the call comes from C++."""
     stack: int
     """Which of the rank's ``stacks`` led to it."""
-    wait_site: Site | None
+    wait_site: ExecutedLine | None
     peer: int | None
     """Rank in the group: the other end, or the root."""
     reduction: str | None
@@ -73,7 +73,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class EventMatch:
     """One event of the mini beside one of upstream; one of them may be missing."""
 
     mini: int | None
@@ -96,10 +96,10 @@ class RankEvents:
     rank: int
     mini: tuple[Event, ...]
     upstream: tuple[Event, ...]
-    matches: tuple[Match, ...]
+    matches: tuple[EventMatch, ...]
     gradients: int | None
     """How many gradients a backward computes."""
-    stacks: tuple[tuple[Site, ...], ...]
+    stacks: tuple[tuple[ExecutedLine, ...], ...]
     """Lines of upstream or mini that stood on the stack, the innermost first."""
 
 
@@ -215,7 +215,7 @@ class Lit:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class TimelineBar:
     """One forward or backward of one microbatch: a bar of a Gantt chart."""
 
     rank: int
@@ -228,7 +228,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
+class PipelineRecord:
     """What only pipelines have."""
 
     schedule: str
@@ -239,7 +239,7 @@ class Pipeline:
     """Idle over busy time on unit costs, from the order in which each side ran."""
     formula_bubble: float
     formula: str
-    bars: tuple[Bar, ...]
+    bars: tuple[TimelineBar, ...]
     illustrative: bool
     """More ranks than cores: the chart shows the order, not the time."""
 
@@ -293,7 +293,7 @@ class Record:
     peaks: tuple[Peak, ...]
     times: tuple[Times, ...]
     lit: tuple[Lit, ...]
-    pipeline: Pipeline | None
+    pipeline: PipelineRecord | None
     format: int = FORMAT
 
     @property
@@ -316,7 +316,11 @@ class Record:
             if data["format"] != FORMAT:
                 got = f"format {data['format']}"
                 raise ContentError(
-                    [Fault(file, 1, 1, "a record of another version", got, f"{FORMAT}")]
+                    [
+                        ContentFault(
+                            file, 1, 1, "a record of another version", got, f"{FORMAT}"
+                        )
+                    ]
                 )
             record: Record = codec.decode(cls, data, "record")
             record._check_steps()
@@ -327,7 +331,7 @@ class Record:
             got = f"{type(error).__name__}: {error}"
             expected = f"what readerkit compare --save writes; run {_RERUN} again"
             raise ContentError(
-                [Fault(file, line, 1, "not a readable record", got, expected)]
+                [ContentFault(file, line, 1, "not a readable record", got, expected)]
             ) from None
 
     def _check_steps(self) -> None:

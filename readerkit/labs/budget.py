@@ -10,7 +10,7 @@ from readerkit.budget import BudgetGuard, Job, Price, show_usd
 from readerkit.budget.money import MAX_AGE_DAYS
 from readerkit.content.yaml_document import YamlFile
 from readerkit.errors import BudgetError, ContentError
-from readerkit.labs.item import Item
+from readerkit.labs.item import ChecklistItem
 
 MIN_VENDORS = 3
 PREFLIGHT = ("ends_by_itself", "set_up_minutes", "data_out", "keys", "smallest_first")
@@ -42,13 +42,13 @@ def read_hand_in(document: YamlFile) -> Mapping[str, Any]:
 
 def check_budget(
     hand_in: Mapping[str, Any], guard: BudgetGuard, today: date
-) -> list[Item]:
+) -> list[ChecklistItem]:
     """Return what lab 00 asks of a hand-in; the guard itself is asked."""
     return [
         _vendors(hand_in["vendors"], today),
         _plan(hand_in["plan"], hand_in["vendors"], guard, today),
         _refusal(guard, today),
-        Item.of(
+        ChecklistItem.of(
             "what the guard said to a plan beyond the ceiling, written down",
             "over the ceiling" in hand_in["refused"],
             " ".join(hand_in["refused"].split())[:120] or "nothing",
@@ -57,7 +57,7 @@ def check_budget(
     ]
 
 
-def _vendors(rows: Sequence[Any], today: date) -> Item:
+def _vendors(rows: Sequence[Any], today: date) -> ChecklistItem:
     what = f"{MIN_VENDORS} vendors, each price with its source, {MAX_AGE_DAYS} days old"
     names, wrong = set(), []
     for number, row in enumerate(rows, 1):
@@ -83,37 +83,37 @@ def _vendors(rows: Sequence[Any], today: date) -> Item:
             said = f"no {error}" if isinstance(error, KeyError) else str(error)
             wrong.append(f"row {number}: {said}")
     evidence = "; ".join([f"{len(names)} vendors", *wrong[:2]])
-    return Item.of(what, len(names) >= MIN_VENDORS and not wrong, evidence)
+    return ChecklistItem.of(what, len(names) >= MIN_VENDORS and not wrong, evidence)
 
 
 def _plan(
     plan: Mapping[str, Any], rows: Sequence[Any], guard: BudgetGuard, today: date
-) -> Item:
+) -> ChecklistItem:
     what = "a plan at a price of the table, whose worst case fits under the ceilings"
     seen = [str(row.get("usd_per_hour")) for row in rows if isinstance(row, dict)]
     if str(plan.get("usd_per_hour")) not in seen:
         got = plan.get("usd_per_hour")
-        return Item.of(what, False, f"{got} an hour is no price of the table")
+        return ChecklistItem.of(what, False, f"{got} an hour is no price of the table")
     try:
         job = _job(
             today, str(plan["usd_per_hour"]), plan["instances"], str(plan["hours"])
         )
         guard.check(job)
     except BudgetError as error:
-        return Item.of(what, False, str(error))
+        return ChecklistItem.of(what, False, str(error))
     except (KeyError, TypeError) as error:
-        return Item.of(what, False, f"instances, usd_per_hour, hours: {error}")
-    return Item.of(what, True, f"{show_usd(job.cost_cents)} at worst")
+        return ChecklistItem.of(what, False, f"instances, usd_per_hour, hours: {error}")
+    return ChecklistItem.of(what, True, f"{show_usd(job.cost_cents)} at worst")
 
 
-def _refusal(guard: BudgetGuard, today: date) -> Item:
+def _refusal(guard: BudgetGuard, today: date) -> ChecklistItem:
     what = "the guard refuses a plan beyond the ceilings"
     try:
         guard.check(_job(today, "100", 100, "100"))
     except BudgetError as error:
         said = str(error).splitlines()[0]
-        return Item.of(what, said.startswith("over the ceiling"), said)
-    return Item.of(what, False, "it let $1,000,000 pass")
+        return ChecklistItem.of(what, said.startswith("over the ceiling"), said)
+    return ChecklistItem.of(what, False, "it let $1,000,000 pass")
 
 
 def _job(today: date, usd_per_hour: str, instances: Any, hours: str) -> Job:
@@ -130,14 +130,14 @@ def _job(today: date, usd_per_hour: str, instances: Any, hours: str) -> Job:
     return Job.parse(price, instances=instances, hours=hours, lab="00")
 
 
-def _preflight(answers: Mapping[str, Any]) -> Item:
+def _preflight(answers: Mapping[str, Any]) -> ChecklistItem:
     # A word is no answer; the minutes are a number.
     missing = [
         name
         for name in PREFLIGHT
         if len(str(answers.get(name) or "").split()) < (1 if "minutes" in name else 2)
     ]
-    return Item.of(
+    return ChecklistItem.of(
         "every line of the pre-flight list answered",
         not missing,
         f"missing: {', '.join(missing)}" if missing else f"{len(PREFLIGHT)} lines",

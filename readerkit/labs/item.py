@@ -9,7 +9,7 @@ State = Literal["met", "not met", "waived"]
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ChecklistItem:
     """Something that a phase or a lab asks for."""
 
     what: str
@@ -22,6 +22,6 @@ class Item:
     @classmethod
     def of(
         cls, what: str, met: bool, evidence: str, *, attempted: bool = False
-    ) -> Item:
+    ) -> ChecklistItem:
         """Return an item that is met or not; what is met was attempted."""
         return cls(what, "met" if met else "not met", evidence, met or attempted)

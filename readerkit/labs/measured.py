@@ -7,14 +7,14 @@ from itertools import groupby
 from operator import attrgetter
 
 from readerkit.estimate.collectives import bus_bandwidth
-from readerkit.labs.item import Item
+from readerkit.labs.item import ChecklistItem
 from readerkit.labs.results import (
     DdpResult,
     DdpStep,
     FsdpResult,
     FsdpStep,
-    Generation,
     GenerationResult,
+    MeasuredGeneration,
     Result,
 )
 from readerkit.model.git_names import BlobId, TreePath
@@ -24,7 +24,7 @@ TOLERANCE = 1e-5
 """Of losses and parameters in fp32 after ten steps, where sums have another order."""
 
 
-def check_origin(result: Result, blobs: Mapping[TreePath, BlobId]) -> Item:
+def check_origin(result: Result, blobs: Mapping[TreePath, BlobId]) -> ChecklistItem:
     """Return whether the mini that was measured is the one at hand."""
     today = blobs.get(result.mini.file, "nothing")
     fresh = today == result.mini.blob
@@ -36,7 +36,7 @@ def check_origin(result: Result, blobs: Mapping[TreePath, BlobId]) -> Item:
         else f"{result.mini.file} has changed since: run readerkit lab {result.lab} "
         "--run again"
     )
-    return Item.of(
+    return ChecklistItem.of(
         "measured with the mini as it is, machine written down", fresh, evidence
     )
 
@@ -44,7 +44,7 @@ def check_origin(result: Result, blobs: Mapping[TreePath, BlobId]) -> Item:
 # --- lab 01 ---
 
 
-def check_ddp(result: DdpResult) -> list[Item]:
+def check_ddp(result: DdpResult) -> list[ChecklistItem]:
     """Return what lab 01 asks of its result."""
     training = result.training
     apart = max(
@@ -58,28 +58,28 @@ def check_ddp(result: DdpResult) -> list[Item]:
     alike = len(set(training.digests)) == 1
     sizes = {row.bytes for row in result.all_reduce}
     return [
-        Item.of(
+        ChecklistItem.of(
             "two ranks or more ran",
             result.world_size >= 2 and len(training.digests) == result.world_size,
             f"{len(training.digests)} ranks",
         ),
-        Item.of(
+        ChecklistItem.of(
             "the ranks hold the same parameters",
             alike,
             f"{len(set(training.digests))} digest over {len(training.digests)} ranks",
         ),
-        Item.of(
+        ChecklistItem.of(
             "losses and parameters are those of one process",
             equal_length and max(apart, training.parameter_difference) <= TOLERANCE,
             f"{len(training.losses)} steps, loss within {apart:.1e}, parameters within "
             f"{training.parameter_difference:.1e}",
         ),
-        Item.of(
+        ChecklistItem.of(
             "all-reduce time against size",
             len(sizes) >= 5 and all(row.median_s > 0 for row in result.all_reduce),
             _bus_bandwidths(result),
         ),
-        Item.of(
+        ChecklistItem.of(
             "a step on one rank beside one on more",
             len(pairs := _ddp_pairs(result)) >= 3,
             "; ".join(_scaling(one, many) for one, many in pairs)
@@ -131,7 +131,7 @@ def _scaling(one: DdpStep, many: DdpStep) -> str:
 # --- lab 02 ---
 
 
-def check_generation(result: GenerationResult) -> list[Item]:
+def check_generation(result: GenerationResult) -> list[ChecklistItem]:
     """Return what lab 02 asks of its result."""
     rows = result.curve
     weights = sum(len(each) for row in rows for each in row.arrived)
@@ -155,22 +155,22 @@ def check_generation(result: GenerationResult) -> list[Item]:
         for one, many, ratio in ratios
     )
     return [
-        Item.of(
+        ChecklistItem.of(
             "two ranks or more ran",
             result.world_size >= 2,
             f"{result.world_size} ranks",
         ),
-        Item.of(
+        ChecklistItem.of(
             "every weight arrived as it left",
             whole,
             f"{weights} digests, before and after the process boundary",
         ),
-        Item.of(
+        ChecklistItem.of(
             "more ranks generate the same tokens",
             same,
             f"{len(pairs)} widths, {len(rows[0].tokens) if rows else 0} tokens each",
         ),
-        Item.of(
+        ChecklistItem.of(
             "latency a token and its curve",
             len(ratios) >= 3,
             curve + _verdict([ratio for *_, ratio in ratios]),
@@ -178,7 +178,9 @@ def check_generation(result: GenerationResult) -> list[Item]:
     ]
 
 
-def _generation_pairs(result: GenerationResult) -> list[tuple[Generation, Generation]]:
+def _generation_pairs(
+    result: GenerationResult,
+) -> list[tuple[MeasuredGeneration, MeasuredGeneration]]:
     alone = {row.hidden_size: row for row in result.curve if row.world_size == 1}
     return [
         (alone[row.hidden_size], row)
@@ -199,7 +201,7 @@ def _verdict(ratios: list[float]) -> str:
 # --- lab 04 ---
 
 
-def check_fsdp(result: FsdpResult) -> list[Item]:
+def check_fsdp(result: FsdpResult) -> list[ChecklistItem]:
     """Return what lab 04 asks of its result."""
     worlds = sorted({step.world_size for step in result.steps})
     complete = (
@@ -216,24 +218,24 @@ def check_fsdp(result: FsdpResult) -> list[Item]:
         for step in wrong[:1]
     )
     return [
-        Item.of(
+        ChecklistItem.of(
             "throughput for 1 to N ranks",
             complete and all(step.step_s > 0 for step in result.steps),
             f"{', '.join(map(str, worlds)) or 'no'} ranks",
         ),
-        Item.of(
+        ChecklistItem.of(
             "wrapping policies compared",
             len(policies) >= 2 and everywhere,
             "; ".join(_policies(result)),
         ),
-        Item.of(
+        ChecklistItem.of(
             "collectives are those of the wrapping",
             bool(result.steps) and not wrong,
             seen
             or "a gather a group forward, one more backward for all but the root, a "
             "reduce-scatter a group",
         ),
-        Item.of(
+        ChecklistItem.of(
             "scaling read off",
             complete,
             "; ".join(_efficiencies(result)),

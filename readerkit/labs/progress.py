@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from readerkit.budget import Ceilings, show_usd
-from readerkit.labs.item import Item
+from readerkit.labs.item import ChecklistItem
 
 OBJECTIVES = {
     "rung-01": "rung-01-memory",
@@ -74,14 +74,14 @@ class Spend:
 class Findings:
     """Everything that was looked at, just now."""
 
-    labs: Mapping[str, Sequence[Item]]
+    labs: Mapping[str, Sequence[ChecklistItem]]
     """Checks of labs 00 to 04."""
     rented: Mapping[str, str]
     """Labs with a result from GPUs that holds, and its file."""
     spend: Spend | None
     """None where there is no ledger."""
-    diagram: Item
-    exam: Item
+    diagram: ChecklistItem
+    exam: ChecklistItem
     mastery: Mapping[str, Mastery]
     pass_mark: float
 
@@ -92,7 +92,7 @@ class Line:
 
     name: str
     group: str
-    item: Item
+    item: ChecklistItem
 
 
 def get_lines(found: Findings, waived: Mapping[str, str]) -> list[Line]:
@@ -111,7 +111,7 @@ def get_lines(found: Findings, waived: Mapping[str, str]) -> list[Line]:
         if name == "rung-10":
             what = "Run FSDP on several GPUs and see how it scales"
             lines.append(Line("rung-11", group, _rented(found, "04", what)))
-    with_more: dict[str, Callable[[], Item]] = {
+    with_more: dict[str, Callable[[], ChecklistItem]] = {
         "goal-4": lambda: _lab(found, "03", ""),
         "goal-5": lambda: _spend(found, ""),
     }
@@ -124,52 +124,52 @@ def get_lines(found: Findings, waived: Mapping[str, str]) -> list[Line]:
     return [_waive(line, waived) for line in joined]
 
 
-def _lab(found: Findings, lab: str, what: str) -> Item:
+def _lab(found: Findings, lab: str, what: str) -> ChecklistItem:
     items = found.labs[lab]
     missing = [item for item in items if item.state == "not met"]
     if missing:
         evidence = f"lab {lab}: {missing[0].what}: {missing[0].evidence}"
     else:
         evidence = f"lab {lab}: all {len(items)} hold; {items[0].what}"
-    return Item.of(what, not missing, evidence)
+    return ChecklistItem.of(what, not missing, evidence)
 
 
-def _rented(found: Findings, lab: str, what: str) -> Item:
+def _rented(found: Findings, lab: str, what: str) -> ChecklistItem:
     checked = _lab(found, lab, what)
     if checked.state == "not met":
         return checked
     if lab not in found.rented:
-        return Item.of(
+        return ChecklistItem.of(
             what,
             False,
             f"lab {lab} ran on this machine alone; for GPUs readerkit lab {lab} "
             "--task, or waive it",
         )
     if found.spend is None:
-        return Item.of(what, False, "no ledger says what the GPUs cost")
+        return ChecklistItem.of(what, False, "no ledger says what the GPUs cost")
     cents, ceiling = found.spend.lab_cents.get(lab, 0), found.spend.lab_goal_cents
     paid = f"{show_usd(cents)} of {show_usd(ceiling)} through the guard"
-    return Item.of(
+    return ChecklistItem.of(
         what,
         0 < cents <= ceiling,
         f"{found.rented[lab]}; {paid}",
     )
 
 
-def _spend(found: Findings, what: str) -> Item:
+def _spend(found: Findings, what: str) -> ChecklistItem:
     spend = found.spend
     if spend is None:
         how = "readerkit budget ledger --create, even to spend nothing"
-        return Item.of(what, False, f"no ledger: {how}")
+        return ChecklistItem.of(what, False, f"no ledger: {how}")
     sums = f"{show_usd(spend.phase_cents)} of {show_usd(spend.phase_goal_cents)}"
     if not spend.recorded:
         how = "readerkit budget ledger --export experiments/35-cloud-budget.md"
-        return Item.of(what, False, f"{sums}, not recorded: {how}")
+        return ChecklistItem.of(what, False, f"{sums}, not recorded: {how}")
     met = spend.phase_cents <= spend.phase_goal_cents
-    return Item.of(what, met, f"{sums}, {spend.recorded}")
+    return ChecklistItem.of(what, met, f"{sums}, {spend.recorded}")
 
 
-def _objective(found: Findings, objective: str) -> Item:
+def _objective(found: Findings, objective: str) -> ChecklistItem:
     mastery = found.mastery[objective]
     needed = min(mastery.asked, 2)
     share = mastery.points / mastery.answered if mastery.answered else 0.0
@@ -181,16 +181,16 @@ def _objective(found: Findings, objective: str) -> Item:
     )
     if not met:
         evidence += f": readerkit quiz 35 --topic {mastery.topic}"
-    return Item.of(mastery.title, met, evidence)
+    return ChecklistItem.of(mastery.title, met, evidence)
 
 
-def _both(first: Item, second: Item) -> Item:
+def _both(first: ChecklistItem, second: ChecklistItem) -> ChecklistItem:
     met = first.state == second.state == "met"
-    return Item.of(first.what, met, f"{first.evidence}; {second.evidence}")
+    return ChecklistItem.of(first.what, met, f"{first.evidence}; {second.evidence}")
 
 
 def _waive(line: Line, waived: Mapping[str, str]) -> Line:
     if line.item.state == "met" or line.name not in waived:
         return line
-    item = Item(line.item.what, "waived", waived[line.name])
+    item = ChecklistItem(line.item.what, "waived", waived[line.name])
     return replace(line, item=item)

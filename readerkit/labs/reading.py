@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from readerkit.content.annotations import Annotation
-from readerkit.labs.item import Item
+from readerkit.labs.item import ChecklistItem
 
 TOPIC = "lab-03"
 MIN_CITATIONS = 5
@@ -40,7 +40,7 @@ def belongs(annotation: Annotation) -> bool:
 
 def check_reading(
     reading: Reading, annotations: Sequence[Annotation], faults: Mapping[str, str]
-) -> list[Item]:
+) -> list[ChecklistItem]:
     """Return what the lab asks of one reading.
 
     ``annotations`` are the learner's of this lab; ``faults`` says of each whose anchor
@@ -62,13 +62,13 @@ def check_reading(
         evidence = f"{len(good)} citations in {reading.folder}"
     words = sum(map(count_words, mine))
     return [
-        Item.of(
+        ChecklistItem.of(
             f"{reading.title}: {MIN_CITATIONS} citations, each resolved and sourced",
             len(good) >= MIN_CITATIONS and not reasons,
             evidence,
             attempted=bool(mine),
         ),
-        Item.of(
+        ChecklistItem.of(
             f"{reading.title}: within {MAX_WORDS} words",
             0 < words <= MAX_WORDS,
             f"{words} words",

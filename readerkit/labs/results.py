@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from readerkit.errors import ContentError, Fault
+from readerkit.errors import ContentError, ContentFault
 from readerkit.model.codec import decoder
 from readerkit.model.git_names import BlobId, TreePath
 from readerkit.system import json_file
@@ -93,7 +93,7 @@ class DdpResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
+class MeasuredGeneration:
     """Generation at one width on so many ranks."""
 
     hidden_size: int
@@ -122,7 +122,7 @@ class GenerationResult:
     rounds: int
     sent: Mapping[str, Mapping[str, str]]
     """Digest of each weight as it was written, by width."""
-    curve: tuple[Generation, ...]
+    curve: tuple[MeasuredGeneration, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,11 @@ def read_result(kind: type[_R], lab: str, path: Path) -> _R:
     except (OSError, ValueError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
         raise ContentError(
-            [Fault(str(path), line, 1, "not a readable result", str(error), expected)]
+            [
+                ContentFault(
+                    str(path), line, 1, "not a readable result", str(error), expected
+                )
+            ]
         ) from None
     return result
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from readerkit.content.kind import Document, Kind
-from readerkit.errors import ContentError, Fault
+from readerkit.errors import ContentError, ContentFault
 from readerkit.model.base import SOME, Count, Id, Model, Text
 from readerkit.model.expression import Functions
 from readerkit.quiz.kinds import Question
@@ -122,7 +122,7 @@ def parse_bank(
     return Bank(rules, objectives, by_id, head.file, functions, keys)
 
 
-def _duplicates(questions: list[Question]) -> list[Fault]:
+def _duplicates(questions: list[Question]) -> list[ContentFault]:
     seen: dict[str, Question] = {}
     faults = []
     for question in questions:

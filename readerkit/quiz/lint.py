@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from readerkit.errors import Fault, ReaderkitError
+from readerkit.errors import ContentFault, ReaderkitError
 from readerkit.model.expression import calls_in, names_in, parse_expression
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.kinds.base import Question, letters, plain
@@ -45,9 +45,9 @@ class Known:
     """Key to the sections that are listed under it."""
 
 
-def lint_bank(bank: Bank, known: Known) -> list[Fault]:
+def lint_bank(bank: Bank, known: Known) -> list[ContentFault]:
     """Return everything that is wrong with a bank."""
-    faults: list[Fault] = []
+    faults: list[ContentFault] = []
     for question in bank.questions.values():
         faults += _names(question, bank)
         faults += _links(question, known)
@@ -63,7 +63,7 @@ def lint_bank(bank: Bank, known: Known) -> list[Fault]:
 # --- one question ---
 
 
-def _names(question: Question, bank: Bank) -> Iterator[Fault]:
+def _names(question: Question, bank: Bank) -> Iterator[ContentFault]:
     """Yield names that are used and not declared, or declared and not used."""
     texts = [question.prompt, question.explanation, *question.texts()]
     shown = [formula for text in texts for formula in formulas_of(text)]
@@ -120,7 +120,7 @@ def _free(question: Question, names: set[str]) -> set[str]:
     return {name for name in found if name not in formulas}
 
 
-def _links(question: Question, known: Known) -> Iterator[Fault]:
+def _links(question: Question, known: Known) -> Iterator[ContentFault]:
     for note in question.all_notes():
         if note not in known.notes:
             yield question.fault(f"no annotation '{note}'")
@@ -139,7 +139,7 @@ def _links(question: Question, known: Known) -> Iterator[Fault]:
         yield from _options(question)
 
 
-def _options(question: Choice) -> Iterator[Fault]:
+def _options(question: Choice) -> Iterator[ContentFault]:
     options, several = question.options, question.several
     right = sum(option.right for option in options)
     if (right != 1) if not several else not 1 < right < len(options):
@@ -152,7 +152,7 @@ def _options(question: Choice) -> Iterator[Fault]:
             yield question.fault(what, f"'{option.text}'")
 
 
-def _keys(question: Question, bank: Bank) -> Iterator[Fault]:
+def _keys(question: Question, bank: Bank) -> Iterator[ContentFault]:
     """Make many variants; yield what is wrong with any of them, once."""
     for seed in range(SEEDS if question.parameters else 1):
         variant = bank.variant(question.id, seed)
@@ -210,16 +210,16 @@ def _line_problem(asked: AskedLine) -> str:
 # --- the bank ---
 
 
-def _without_questions(bank: Bank) -> Iterator[Fault]:
+def _without_questions(bank: Bank) -> Iterator[ContentFault]:
     asked = {question.objective for question in bank.questions.values()}
     for objective in bank.objectives:
         if objective not in asked:
-            yield Fault(
+            yield ContentFault(
                 bank.file, 1, 1, f"no question asks for objective '{objective}'"
             )
 
 
-def _near_duplicates(bank: Bank) -> Iterator[Fault]:
+def _near_duplicates(bank: Bank) -> Iterator[ContentFault]:
     runs = {question.id: _runs(question) for question in bank.questions.values()}
     for (one, first), (two, second) in combinations(runs.items(), 2):
         both = first & second
@@ -240,7 +240,7 @@ def _runs(question: Question) -> set[tuple[str, ...]]:
 Trick = Callable[[str, list[Option]], list[Option]]
 
 
-def _tricks(bank: Bank) -> Iterator[Fault]:
+def _tricks(bank: Bank) -> Iterator[ContentFault]:
     """Yield ways to beat single-choice questions without understanding them."""
     singles = [
         (question.prompt, list(question.options))
@@ -256,7 +256,7 @@ def _tricks(bank: Bank) -> Iterator[Fault]:
         if gain > MAX_TRICK_GAIN:
             what = f"{name} finds {won / len(singles):.0%} of {len(singles)} keys"
             expected = f"at most {chance + MAX_TRICK_GAIN:.0%}"
-            yield Fault(bank.file, 1, 1, what, "", expected)
+            yield ContentFault(bank.file, 1, 1, what, "", expected)
     yield from _positions(bank)
 
 
@@ -311,7 +311,7 @@ TRICKS: Mapping[str, Trick] = {
 }
 
 
-def _positions(bank: Bank) -> Iterator[Fault]:
+def _positions(bank: Bank) -> Iterator[ContentFault]:
     """Yield a letter that is right too often, over many variants."""
     seen: Counter[str] = Counter()
     chance: dict[str, float] = defaultdict(float)
@@ -330,4 +330,6 @@ def _positions(bank: Bank) -> Iterator[Fault]:
     for label in seen:
         if (seen[label] - chance[label]) / total > MAX_POSITION_GAIN:
             share = seen[label] / total
-            yield Fault(bank.file, 1, 1, f"{label} is right {share:.0%} of the time")
+            yield ContentFault(
+                bank.file, 1, 1, f"{label} is right {share:.0%} of the time"
+            )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
-from readerkit.errors import ContentError, Fault
+from readerkit.errors import ContentError, ContentFault
 from readerkit.model.git_names import (
     NO_BLOB,
     parse_blob,
@@ -19,7 +19,7 @@ from readerkit.model.git_names import (
     parse_path,
     parse_upstream,
 )
-from readerkit.quiz.variant_context import Fact, Keys, Place, Work
+from readerkit.quiz.variant_context import Fact, Keys, ResolvedPlace, Work
 from readerkit.system import json_file
 from readerkit.wording.next_command import typed
 
@@ -40,7 +40,7 @@ class LockedFact:
 class QuizLock:
     """Every resolved key of a bank."""
 
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[str, ResolvedPlace] = field(default_factory=dict)
     facts: Mapping[str, LockedFact] = field(default_factory=dict)
     works: Mapping[str, Work] = field(default_factory=dict)
 
@@ -69,7 +69,7 @@ class QuizLock:
             expected = f"what {typed('quiz', 'lint', '--update-lock')} writes: run it"
             got = f"{type(e).__name__}: {e}"
             raise ContentError(
-                [Fault(file, line, 1, "not a readable lock", got, expected)]
+                [ContentFault(file, line, 1, "not a readable lock", got, expected)]
             ) from None
 
     def to_text(self) -> str:
@@ -136,8 +136,8 @@ def _work(value: Mapping[str, Any]) -> Work:
     return work
 
 
-def _place(value: Mapping[str, Any]) -> Place:
-    place = Place(**value)
+def _place(value: Mapping[str, Any]) -> ResolvedPlace:
+    place = ResolvedPlace(**value)
     lines = parse_lines(place.first, place.last)
     if not all(isinstance(each, str) for each in (place.note, place.title)):
         raise ValueError("a note or a title that is no text")
@@ -159,7 +159,7 @@ def _fact(value: Mapping[str, Any]) -> LockedFact:
     return LockedFact(fact, value["source"], value["sha256"])
 
 
-def _without_blanks(place: Place) -> dict[str, Any]:
+def _without_blanks(place: ResolvedPlace) -> dict[str, Any]:
     return {key: value for key, value in asdict(place).items() if value != ""}
 
 

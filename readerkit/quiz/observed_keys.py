@@ -26,7 +26,7 @@ _KEYS = {
 """What may be said beside each source, and what it gives."""
 
 
-class Source(Model, frozen=True):
+class ObservationQuery(Model, frozen=True):
     """What to ask of a record, of a pipeline schedule, or of a mini with a fault."""
 
     give: Literal[
@@ -106,7 +106,7 @@ class Source(Model, frozen=True):
         return [str(each) for each in (*sizes, self.rank or 0)]
 
 
-def answer_record(query: Source, record: Record) -> Fact:
+def answer_record(query: ObservationQuery, record: Record) -> Fact:
     """Return what a record says.
 
     Raises:
@@ -139,7 +139,7 @@ def answer_record(query: Source, record: Record) -> Fact:
     return tuple(event.op for event in chosen)
 
 
-def _fits(event: Event, query: Source) -> bool:
+def _fits(event: Event, query: ObservationQuery) -> bool:
     asked = (
         (query.phase, event.phase),
         (query.op, event.op),
@@ -148,7 +148,7 @@ def _fits(event: Event, query: Source) -> bool:
     return all(want in (None, have) for want, have in asked)
 
 
-def answer_schedule(query: Source, scene: Scene) -> Fact:
+def answer_schedule(query: ObservationQuery, scene: Scene) -> Fact:
     """Return what a schedule of the minis says for the variant's sizes.
 
     Raises:

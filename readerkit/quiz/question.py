@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from readerkit.model.expression import Functions, Number
 from readerkit.quiz.kinds import Asked, Grade, Question
 from readerkit.quiz.seeded_random import Draw
-from readerkit.quiz.variant_context import Keys, Place, Scene, Work
+from readerkit.quiz.variant_context import Keys, ResolvedPlace, Scene, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Variant:
     prompt: str
     explanation: str
     asked: Asked
-    links: tuple[Place, ...]
+    links: tuple[ResolvedPlace, ...]
     works: Mapping[str, Work]
     """What its references stand for."""
 

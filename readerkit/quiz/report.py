@@ -14,7 +14,7 @@ from readerkit.wording.next_command import typed
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class QuestionOutcome:
     """One question of a quiz, all tries at it together."""
 
     question: str
@@ -29,7 +29,7 @@ class Outcome:
     is_left_out: bool = False
 
 
-def outcomes(answers: Iterable[AnswerRow]) -> list[Outcome]:
+def outcomes(answers: Iterable[AnswerRow]) -> list[QuestionOutcome]:
     """Return one outcome for each question of each session, the oldest first."""
     tries: dict[tuple[str, int], list[AnswerRow]] = {}
     for answer in answers:
@@ -39,7 +39,7 @@ def outcomes(answers: Iterable[AnswerRow]) -> list[Outcome]:
         rows.sort(key=lambda row: row.attempt)
         first = rows[0]
         found.append(
-            Outcome(
+            QuestionOutcome(
                 first.question,
                 first.topic,
                 first.objective,
@@ -53,16 +53,16 @@ def outcomes(answers: Iterable[AnswerRow]) -> list[Outcome]:
     return found
 
 
-def unanswered(bank: Bank, questions: Iterable[str]) -> list[Outcome]:
+def unanswered(bank: Bank, questions: Iterable[str]) -> list[QuestionOutcome]:
     """Return outcomes without points, for what an exam asked and nobody answered."""
     chosen = [bank.questions[name] for name in questions]
     return [
-        Outcome(each.id, each.topic, each.objective, 0.0, False, None, "")
+        QuestionOutcome(each.id, each.topic, each.objective, 0.0, False, None, "")
         for each in chosen
     ]
 
 
-def score(results: list[Outcome], pass_mark: float) -> dict[str, Any]:
+def score(results: list[QuestionOutcome], pass_mark: float) -> dict[str, Any]:
     """Return the result of a quiz as JSON values."""
     points, count = sum(each.points for each in results), len(results)
     choice = [(_mark(each), each.choices) for each in results if each.choices]
@@ -79,11 +79,11 @@ def score(results: list[Outcome], pass_mark: float) -> dict[str, Any]:
     }
 
 
-def _mark(outcome: Outcome) -> bool | None:
+def _mark(outcome: QuestionOutcome) -> bool | None:
     return None if outcome.is_left_out else outcome.is_right
 
 
-def by_group(results: list[Outcome], key: Any) -> dict[str, dict[str, Any]]:
+def by_group(results: list[QuestionOutcome], key: Any) -> dict[str, dict[str, Any]]:
     """Return points, number and 95% interval for each group of outcomes."""
     groups: dict[str, list[float]] = {}
     for each in results:
@@ -100,7 +100,7 @@ def by_group(results: list[Outcome], key: Any) -> dict[str, dict[str, Any]]:
 
 
 def read_next(
-    bank: Bank, results: list[Outcome], limit: int = 5
+    bank: Bank, results: list[QuestionOutcome], limit: int = 5
 ) -> list[dict[str, Any]]:
     """Return where to read after a quiz: the lines behind the points that were lost."""
     lost: dict[str, float] = {}

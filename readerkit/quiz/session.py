@@ -17,10 +17,16 @@ from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import AnswerRow, History, SessionRow, new_id, timestamp
 from readerkit.quiz.kinds import Grade
 from readerkit.quiz.question import Variant
-from readerkit.quiz.report import Outcome, outcomes, read_next, score, unanswered
+from readerkit.quiz.report import (
+    QuestionOutcome,
+    outcomes,
+    read_next,
+    score,
+    unanswered,
+)
 from readerkit.quiz.scoring import retry_points
 from readerkit.quiz.seeded_random import Draw
-from readerkit.quiz.variant_context import Place
+from readerkit.quiz.variant_context import ResolvedPlace
 
 Clock = Callable[[], datetime]
 
@@ -320,7 +326,7 @@ class Session:
         }
         return told if self.is_exam or not self._credits else {**told, **self.result()}
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[QuestionOutcome]:
         """Return the outcome of each question that counts."""
         found = outcomes(self._history.answers(self.row.id))
         if self.is_exam:
@@ -381,6 +387,6 @@ def explained(variant: Variant) -> dict[str, Any]:
     }
 
 
-def place_values(place: Place) -> dict[str, Any]:
+def place_values(place: ResolvedPlace) -> dict[str, Any]:
     """Return a place as JSON values."""
     return {**asdict(place), "text": str(place)}

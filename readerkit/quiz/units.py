@@ -109,7 +109,7 @@ class UnitError(QuantityError):
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class TypedQuantity:
     """A number as it was typed, and its unit; empty where none was given."""
 
     number: float
@@ -118,7 +118,7 @@ class Quantity:
 
 def parse_quantity(
     text: str, *, expected: str = "a number and a unit: 17.5 GB"
-) -> Quantity:
+) -> TypedQuantity:
     """Return the quantity that a reader typed.
 
     >>> parse_quantity("1,120 GB")
@@ -145,7 +145,7 @@ def parse_quantity(
             raise QuantityError(f"got '{text}', expected a number: it divides by 0")
         number /= below
     unit = (match["unit"] or ("$" if match["money"] else "")).strip()
-    return Quantity(number, find_unit(unit))
+    return TypedQuantity(number, find_unit(unit))
 
 
 def find_unit(text: str) -> str:

@@ -26,7 +26,7 @@ class KeyMissingError(ReaderkitError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResolvedPlace:
     """Resolved lines of an upstream or a mini, as the lock has them."""
 
     upstream: str
@@ -60,7 +60,7 @@ class Work:
 class Keys:
     """What lint resolved: places by slot, facts by question."""
 
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[str, ResolvedPlace] = field(default_factory=dict)
     """``QUESTION/slot`` of a place in the bank, ``note:ID`` of an annotation."""
     facts: Mapping[str, Fact] = field(default_factory=dict)
     works: Mapping[str, Work] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Scene:
         """Return a text with each ``{formula}`` replaced by its value."""
         return _SLOT.sub(lambda m: format_number(self.number(m[1])), template)
 
-    def place(self, slot: str) -> Place:
+    def place(self, slot: str) -> ResolvedPlace:
         """Return the lines of a slot of this question, or of ``note:ID``.
 
         Raises:

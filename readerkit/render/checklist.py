@@ -10,7 +10,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from readerkit.labs.item import Item
+from readerkit.labs.item import ChecklistItem
 from readerkit.render.terminal_safe import visible_line
 
 _MARKS = {
@@ -21,7 +21,7 @@ _MARKS = {
 
 
 def print_checklist(
-    items: Iterable[Item],
+    items: Iterable[ChecklistItem],
     console: Console,
     names: Sequence[str] = (),
     open_mark: tuple[str, str] = _MARKS["not met"],

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.highlight import Mark, highlight
-from readerkit.content.annotations import Annotation, Citation, Reference
+from readerkit.content.annotations import Annotation, Citation, CitedWork
 from readerkit.content.book import Note
 from readerkit.render.language import ENGLISH, Say
 from readerkit.render.terminal_safe import visible, visible_line
@@ -137,7 +137,7 @@ def _heading(note: Note, say: Say) -> list[RenderableType]:
 def note_view(
     note: Note,
     source: SourceFile,
-    references: Mapping[str, Reference],
+    references: Mapping[str, CitedWork],
     *,
     width: int,
     beside: list[tuple[str, SourceFile, Span, Sequence[str]]],
@@ -188,7 +188,7 @@ def _evidence(ran: Sequence[str], width: int, say: Say) -> list[RenderableType]:
 
 
 def _paragraphs(
-    annotation: Annotation, references: Mapping[str, Reference], say: Say
+    annotation: Annotation, references: Mapping[str, CitedWork], say: Say
 ) -> Iterator[RenderableType]:
     labels = {
         "decision": "Decided",
@@ -218,7 +218,7 @@ def prose(text: str) -> Text:
 
 
 def cite(
-    citation: Citation, references: Mapping[str, Reference], say: Say = ENGLISH
+    citation: Citation, references: Mapping[str, CitedWork], say: Say = ENGLISH
 ) -> str:
     """Return a citation in words: authors, year, title, section, address."""
     work = references[citation.key]

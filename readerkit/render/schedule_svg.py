@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from readerkit.estimate.pipeline import Bar
+from readerkit.estimate.pipeline import PlannedStep
 
 _UNIT, _ROW, _LEFT = 26, 26, 64
 _COLORS = {"F": "#4c78a8", "B": "#59a14f", "W": "#e8a33d"}
 _NAMES = {"F": "forward", "B": "backward", "W": "weights' gradient"}
 
 
-def schedule_svg(bars: Sequence[Bar], ranks: int) -> str:
+def schedule_svg(bars: Sequence[PlannedStep], ranks: int) -> str:
     """Return an SVG image of a schedule; what a colour means is told below it."""
     width = _LEFT + _UNIT * max(bar.end for bar in bars) + 8
     height = _ROW * ranks + 40
@@ -39,7 +39,7 @@ def schedule_svg(bars: Sequence[Bar], ranks: int) -> str:
     return "\n".join([*rows, "</svg>", ""])
 
 
-def _box(bar: Bar, chunked: bool) -> str:
+def _box(bar: PlannedStep, chunked: bool) -> str:
     """Return one step; a later chunk of the model is paler."""
     x, y = _LEFT + _UNIT * bar.start, _ROW * bar.rank + 2
     width = _UNIT * (bar.end - bar.start) - 2

@@ -18,7 +18,7 @@ from readerkit.app.page_questions import questions_by_note, read_banks
 from readerkit.app.pages import draw_diagram, read_writing
 from readerkit.app.records import read_evidence
 from readerkit.content.book import Book, Note, Sources, check_mirrors, resolve_notes
-from readerkit.errors import ContentError, Fault
+from readerkit.errors import ContentError, ContentFault
 from readerkit.evidence.record import Record
 from readerkit.evidence.relevance import homes, ran_lines
 from readerkit.model.git_names import BlobId, TreePath
@@ -30,7 +30,7 @@ from readerkit.render.html.pages import Page, pages
 from readerkit.render.html.site_model import (
     Origin,
     Sheet,
-    Shelf,
+    SiteModel,
     join_names,
     make_sheet,
 )
@@ -51,7 +51,7 @@ Joined = tuple[
 
 
 @dataclass(slots=True)
-class Workshop:
+class BuildCache:
     """What one build leaves for the next in the same process."""
 
     sources: dict[str, tuple[Any, Sources]] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Workshop:
     rendered: dict[str, tuple[Any, bytes]] = field(default_factory=dict)
     """By address: what a page is made of, and the page."""
     templates: Templates | None = None
-    shelf: Shelf | None = None
+    model: SiteModel | None = None
     """Of the last build."""
 
     def rendered_page(self, page: Page) -> bytes:
@@ -94,13 +94,13 @@ def uncollected() -> Iterator[None]:
 def make_site(
     library: Library,
     inputs: Inputs,
-    workshop: Workshop,
+    build_cache: BuildCache,
     content_id: str = "",
     status: Status | None = None,
 ) -> Files:
     """Return every file of a book's site; each note is checked, no page rendered yet.
 
-    A workshop that makes it again needs the digest of the content from before the
+    A build_cache that makes it again needs the digest of the content from before the
     library was opened: what is written meanwhile belongs to the next build.
 
     Raises:
@@ -108,19 +108,19 @@ def make_site(
     """
     show = status.show if status else _say_nothing
     show("site: reading the book and its upstreams")
-    sources = open_sources(library, workshop)
+    sources = open_sources(library, build_cache)
     show("site: resolving notes and names")
     content_id = content_id or inputs.content_digest() + inputs.served_digest()
-    shelf = make_shelf(library, sources, workshop, content_id)
+    model = make_site_model(library, sources, build_cache, content_id)
     show("site: reading chapters and diagrams")
-    check_texts(shelf.notes.values(), shelf.book)
+    check_texts(model.notes.values(), model.book)
     writing = read_writing(library, sources)
-    workshop.shelf = shelf
+    build_cache.model = model
     files: Files = {
-        page.address: partial(workshop.rendered_page, page)
-        for page in pages(shelf, _templates(inputs, workshop), writing)
+        page.address: partial(build_cache.rendered_page, page)
+        for page in pages(model, _templates(inputs, build_cache), writing)
     }
-    files[search.FILE] = partial(search.search_index, shelf, writing)
+    files[search.FILE] = partial(search.search_index, model, writing)
     drawn = [each for d in writing.diagrams.values() for each in (d, d.spanish)]
     drawings = list(filter(None, drawn))
     for done, diagram in enumerate(drawings):
@@ -149,15 +149,15 @@ def rendered(files: Files, status: Status) -> dict[str, bytes]:
     return made
 
 
-def _templates(inputs: Inputs, workshop: Workshop) -> Templates:
+def _templates(inputs: Inputs, build_cache: BuildCache) -> Templates:
     texts = {path.name: path.read_text("utf-8") for path in inputs.below("templates")}
-    if workshop.templates is None or workshop.templates.texts != texts:
+    if build_cache.templates is None or build_cache.templates.texts != texts:
         are_ours = inputs.site.resolve() in (top.resolve() / "site" for top in OUR_TOPS)
-        workshop.templates = Templates(texts, are_ours=are_ours)
-    return workshop.templates
+        build_cache.templates = Templates(texts, are_ours=are_ours)
+    return build_cache.templates
 
 
-def open_sources(library: Library, workshop: Workshop) -> dict[str, Sources]:
+def open_sources(library: Library, build_cache: BuildCache) -> dict[str, Sources]:
     """Return the upstreams that the site shows: those with notes, and the minis."""
     book = library.book
     sources = {}
@@ -169,19 +169,19 @@ def open_sources(library: Library, workshop: Workshop) -> dict[str, Sources]:
             same: Any = dict(library.lock(upstream).files)
         else:
             same = {path: opened.read(path) for path in opened.paths}
-        known = workshop.sources.get(upstream.name)
+        known = build_cache.sources.get(upstream.name)
         if known is None or known[0] != same:
-            known = workshop.sources[upstream.name] = (same, opened)
+            known = build_cache.sources[upstream.name] = (same, opened)
         sources[upstream.name] = known[1]
     return sources
 
 
-def make_shelf(
+def make_site_model(
     library: Library,
     sources: Mapping[str, Sources],
-    workshop: Workshop,
+    build_cache: BuildCache,
     content_id: str,
-) -> Shelf:
+) -> SiteModel:
     """Return everything that pages are made of.
 
     Raises:
@@ -189,12 +189,12 @@ def make_shelf(
     """
     book = library.book
     notes = _notes(library, sources)
-    sheets, links_id = make_sheets(sources, workshop)
-    if workshop.joined is None or workshop.joined[0] != links_id:
-        workshop.joined = (links_id, join_names(sheets))
-    links, uses = workshop.joined[1]
-    evidence = read_evidence(library, workshop.records)
-    return Shelf(
+    sheets, links_id = make_sheets(sources, build_cache)
+    if build_cache.joined is None or build_cache.joined[0] != links_id:
+        build_cache.joined = (links_id, join_names(sheets))
+    links, uses = build_cache.joined[1]
+    evidence = read_evidence(library, build_cache.records)
+    return SiteModel(
         book=book,
         sheets=sheets,
         links=links,
@@ -216,7 +216,7 @@ def make_shelf(
 
 def _notes(library: Library, sources: Mapping[str, Sources]) -> dict[str, Note]:
     notes: dict[str, Note] = {}
-    faults: list[Fault] = []
+    faults: list[ContentFault] = []
     for each in sources.values():
         try:
             for note in resolve_notes(library.book, each):
@@ -235,7 +235,7 @@ def _origin(library: Library, sources: Sources) -> Origin:
 
 
 def make_sheets(
-    sources: Mapping[str, Sources], workshop: Workshop
+    sources: Mapping[str, Sources], build_cache: BuildCache
 ) -> tuple[dict[File, Sheet], str]:
     """Return a sheet for each file, and a digest of all of them.
 
@@ -244,17 +244,17 @@ def make_sheets(
     wanted: dict[File, tuple[TreePath, BlobId]] = {}
     todo: dict[tuple[TreePath, BlobId], bytes] = {}
     for name, each in sources.items():
-        known = workshop.sources[name][0]
+        known = build_cache.sources[name][0]
         for path in sorted(each.paths):
             is_blob = isinstance(known[path], str)
             blob = known[path] if is_blob else blob_id(known[path])
             wanted[name, path] = (path, blob)
-            if (path, blob) not in workshop.sheets:
+            if (path, blob) not in build_cache.sheets:
                 todo[path, blob] = each.read(path)
     for key, sheet in _made(todo):
-        workshop.sheets[key] = sheet
+        build_cache.sheets[key] = sheet
     digest = hashlib.sha256(repr(list(wanted.items())).encode()).hexdigest()
-    return {file: workshop.sheets[key] for file, key in wanted.items()}, digest
+    return {file: build_cache.sheets[key] for file, key in wanted.items()}, digest
 
 
 def _made(

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from readerkit.app.begin_quiz import begin, now
-from readerkit.app.quiz_banks import Shelf as Banks
+from readerkit.app.quiz_banks import QuizBanks as Banks
 from readerkit.app.quiz_banks import open_history
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.bank import Bank
@@ -31,7 +31,7 @@ from readerkit.render.html.quiz_turn import (
     result_view,
     scores,
 )
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.site_model import SiteModel
 
 Form = Mapping[str, Sequence[str]]
 MAX_COUNT = 500
@@ -47,7 +47,7 @@ class QuizDesk:
         self._banks = Banks.at(book)
         self._shown: Shown = {}
 
-    def turn(self, phase: int, form: Form, shelf: Shelf) -> Turn:
+    def turn(self, phase: int, form: Form, model: SiteModel) -> Turn:
         """Return what the page of a phase shows after a form.
 
         It may be called from any thread: a connection to the history serves one call.
@@ -55,7 +55,7 @@ class QuizDesk:
         try:
             bank = self._banks.bank(phase)
             with closing(open_history()) as history:
-                visit = Visit(bank, history, shelf, self._shown)
+                visit = Visit(bank, history, model, self._shown)
                 try:
                     return visit.turn(form)
                 except ReaderkitError as error:
@@ -70,7 +70,7 @@ class Visit:
 
     bank: Bank
     history: History
-    shelf: Shelf
+    model: SiteModel
     shown: Shown
 
     @property
@@ -140,7 +140,7 @@ class Visit:
             notice=shown(notice),
             given=tuple(given),
             feedback=feedback,
-            question=question_view(self.shelf, values, self.address),
+            question=question_view(self.model, values, self.address),
         )
 
     def _begun(self, form: Form) -> Session:
@@ -186,7 +186,7 @@ class Visit:
             raise
         if session.is_exam:
             return self.ask(session)
-        feedback = feedback_view(self.shelf, variant.prompt, text, result, self.address)
+        feedback = feedback_view(self.model, variant.prompt, text, result, self.address)
         if not result["done"]:
             given = form.get("answer", ())
             return self.ask(session, feedback=feedback, given=given)
@@ -200,7 +200,7 @@ class Visit:
     def _result(self, session: Session) -> Turn:
         outcome = session.finish()
         marked = session.marked() if session.is_exam else []
-        return Turn(result=result_view(self.shelf, outcome, marked, self.address))
+        return Turn(result=result_view(self.model, outcome, marked, self.address))
 
 
 def _first(form: Form, name: str) -> str:

@@ -36,7 +36,7 @@ from watchfiles import awatch
 from readerkit.app.library import open_library, warn
 from readerkit.errors import ReaderkitError
 from readerkit.render.html import addresses
-from readerkit.site.build import SERVED_ONLY, Files, Workshop, make_site
+from readerkit.site.build import SERVED_ONLY, BuildCache, Files, make_site
 from readerkit.site.http import (
     HOST,
     OwnNameOnly,
@@ -82,7 +82,7 @@ class Server:
     def __init__(self, inputs: Inputs, book: Path | None) -> None:
         self.inputs = inputs
         self.book = book
-        self.workshop = Workshop()
+        self.build_cache = BuildCache()
         self.files: Files = {}
         self.live = b""
         """What makes a page follow: it names the build that the page is of."""
@@ -108,7 +108,9 @@ class Server:
             fault = None
             try:
                 library = open_library(self.book, quiet=True)
-                files = make_site(library, self.inputs, self.workshop, made_of, status)
+                files = make_site(
+                    library, self.inputs, self.build_cache, made_of, status
+                )
             except ReaderkitError as error:
                 fault = error
             if self.inputs.content_digest() == content:
@@ -225,9 +227,9 @@ class Server:
         return HTMLResponse(html, headers=_HEADERS)
 
     def _quiz_html(self, phase: int, form: Form) -> str:
-        templates, shelf = self.workshop.templates, self.workshop.shelf
-        assert templates is not None and shelf is not None  # built before it is served
-        turn = self.desk.turn(phase, form, shelf)
+        templates, model = self.build_cache.templates, self.build_cache.model
+        assert templates is not None and model is not None  # built before it is served
+        turn = self.desk.turn(phase, form, model)
         return templates.render("quiz_turn.html", addresses.quiz_page(phase), turn)
 
     def _read(self) -> list[str]:

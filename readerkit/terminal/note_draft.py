@@ -22,7 +22,7 @@ Taken = TypeVar("Taken")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DraftEntry:
     """The part of a draft that becomes a note."""
 
     file: Path
@@ -57,7 +57,7 @@ class Draft:
         write_atomically(file, text.encode(), private=True)
         return cls(file, again(file), text)
 
-    def until_taken(self, take: Callable[[Entry], Taken]) -> Taken:
+    def until_taken(self, take: Callable[[DraftEntry], Taken]) -> Taken:
         """Return what ``take`` makes of the entry; on a terminal, edited until it does.
 
         Raises:
@@ -96,7 +96,7 @@ class Draft:
                 "and write the file yourself"
             ) from None
 
-    def _entry(self) -> Entry:
+    def _entry(self) -> DraftEntry:
         """Return what was typed, from the first line that begins an entry."""
         try:
             saved = self.file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
@@ -114,7 +114,7 @@ class Draft:
                 f"{self.file}: there is no entry left that begins with '- '"
             )
         first_line = saved.count("\n", 0, start.start()) + 1
-        return Entry(self.file, saved[start.start() :].rstrip() + "\n", first_line)
+        return DraftEntry(self.file, saved[start.start() :].rstrip() + "\n", first_line)
 
     def _holds_something(self) -> bool:
         typed = self.file.read_bytes().strip() if self.file.is_file() else b""

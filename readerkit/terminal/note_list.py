@@ -17,7 +17,7 @@ from readerkit.app.library import Library
 from readerkit.app.mini_names import ALIASES, SAYS
 from readerkit.content.annotations import TEXT_FIELDS, Annotation
 from readerkit.content.book import Book, Note, Sources, check_mirrors, resolve_each
-from readerkit.errors import ContentError, Fault, ReaderkitError
+from readerkit.errors import ContentError, ContentFault, ReaderkitError
 from readerkit.render.language import Say, tongue
 from readerkit.render.table import legend, note_rows, note_table
 from readerkit.render.terminal_safe import visible_line
@@ -145,7 +145,7 @@ def list_notes(
         ContentError: every anchor that does not resolve.
         ReaderkitError: no note that fits.
     """
-    faults: list[Fault] = []
+    faults: list[ContentFault] = []
     found: list[dict[str, Any]] = []
     tables: list[str] = []
     is_all = wanted == Wanted()

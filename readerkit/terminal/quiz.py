@@ -19,7 +19,7 @@ from readerkit.app.quiz_banks import (
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.kinds.words import MARKS
 from readerkit.quiz.session import Session
-from readerkit.quiz.variant_context import AnswerError, Place
+from readerkit.quiz.variant_context import AnswerError, ResolvedPlace
 from readerkit.render.language import Say, tongue
 from readerkit.render.terminal_safe import visible
 from readerkit.wording.next_command import typed
@@ -169,7 +169,7 @@ def _show_question(question: dict[str, Any], desk: _Desk) -> None:
     if "search" in question:
         search = question["search"]
         _say(f"{search['path']}:{search['first']}-{search['last']}", dim=True)
-        place = Place(**{key: search[key] for key in search.keys() - {"lines"}})
+        place = ResolvedPlace(**{key: search[key] for key in search.keys() - {"lines"}})
         _show_code(place, desk)
         count = place.last - place.first + 1
         if sys.stdout.isatty() and count + 4 > shutil.get_terminal_size().lines:
@@ -216,8 +216,10 @@ def _show_links(result: dict[str, Any], desk: _Desk) -> None:
         _say(f"→ {words}. {work['url']}", fg="blue", indent=2)
 
 
-def _place(values: dict[str, Any]) -> Place:
-    return Place(**{key: value for key, value in values.items() if key != "text"})
+def _place(values: dict[str, Any]) -> ResolvedPlace:
+    return ResolvedPlace(
+        **{key: value for key, value in values.items() if key != "text"}
+    )
 
 
 def _show_place(values: dict[str, Any] | None, desk: _Desk) -> None:
@@ -232,7 +234,7 @@ def _show_place(values: dict[str, Any] | None, desk: _Desk) -> None:
         _say("…", indent=4)
 
 
-def _show_link(place: Place, desk: _Desk) -> None:
+def _show_link(place: ResolvedPlace, desk: _Desk) -> None:
     _say(f"→ {place}", fg="blue", indent=2, wrap=False)
     if place.note:
         _say(f"  {typed('annotate', place.note)}", fg="blue", indent=2, wrap=False)
@@ -240,7 +242,7 @@ def _show_link(place: Place, desk: _Desk) -> None:
         _say(f"  {address}", dim=True, indent=2, wrap=False)
 
 
-def _show_code(place: Place, desk: _Desk) -> None:
+def _show_code(place: ResolvedPlace, desk: _Desk) -> None:
     """Show lines of code: coloured and folded to fit a terminal, plain in a pipe."""
     if not sys.stdout.isatty():
         for line in numbered(desk.lines.lines(place) or [], place.first):

@@ -26,7 +26,7 @@ Member = tuple[str, int, IO[bytes]]
 """The path of a file inside the archive, the size it claims, and its bytes."""
 
 
-class _Names:
+class _SeenNames:
     """What an archive has shown so far: each name once, and not too much in all."""
 
     def __init__(self, archive: Path) -> None:
@@ -67,7 +67,7 @@ def wheel_members(archive: Path) -> Iterator[Member]:
         SourceError: an archive that is refused.
     """
     _check_size(archive)
-    names = _Names(archive)
+    names = _SeenNames(archive)
     with zipfile.ZipFile(archive) as wheel:
         files = []
         for member in wheel.infolist():
@@ -98,7 +98,7 @@ def sdist_members(archive: Path) -> Iterator[Member]:
         SourceError: an archive that is refused.
     """
     _check_size(archive)
-    names = _Names(archive)
+    names = _SeenNames(archive)
     with tarfile.open(archive, "r|*") as sdist:
         for member in sdist:
             if member.issym() or member.islnk():
@@ -119,6 +119,6 @@ def _check_size(archive: Path) -> None:
         raise SourceError(f"{archive.name} is over {MAX_ARCHIVE_BYTES:,} bytes")
 
 
-def _check_folder(names: _Names, name: str) -> None:
+def _check_folder(names: _SeenNames, name: str) -> None:
     if problem := structure_problem(name.removesuffix("/")):
         raise names.refuse(name, problem)

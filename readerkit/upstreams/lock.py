@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from readerkit.errors import ContentError, Fault
+from readerkit.errors import ContentError, ContentFault
 from readerkit.model.anchor import Fingerprint, Span
 from readerkit.model.git_names import (
     NO_BLOB,
@@ -61,7 +61,11 @@ class Lock:
             if data["format"] != FORMAT:
                 got = f"format {data['format']}"
                 raise ContentError(
-                    [Fault(file, 1, 1, "a lock of another version", got, f"{FORMAT}")]
+                    [
+                        ContentFault(
+                            file, 1, 1, "a lock of another version", got, f"{FORMAT}"
+                        )
+                    ]
                 )
             files = _files(data["files"], data.get("files_sha256"))
             named = data["commit"]
@@ -85,7 +89,7 @@ class Lock:
                 "delete it and run that"
             )
             raise ContentError(
-                [Fault(file, line, 1, "not a readable lock", got, expected)]
+                [ContentFault(file, line, 1, "not a readable lock", got, expected)]
             ) from None
 
     def to_text(self) -> str:

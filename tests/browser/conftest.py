@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from readerkit.app.library import open_library
-from readerkit.site.build import Workshop, make_site
+from readerkit.site.build import BuildCache, make_site
 from readerkit.site.inputs import find_inputs
 from readerkit.site.publish import publish
 from tests.conftest import REAL_CACHE
@@ -51,7 +51,7 @@ def browser() -> Iterator[Browser]:
 def write_site(folder: Path, book: Path | None) -> Path:
     """Build a site into a folder and return it."""
     inputs = find_inputs(book)
-    made = make_site(open_library(book, quiet=True), inputs, Workshop())
+    made = make_site(open_library(book, quiet=True), inputs, BuildCache())
     publish(folder, {address: make() for address, make in made.items()}, "")
     return folder
 

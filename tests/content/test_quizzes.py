@@ -13,16 +13,16 @@ import pytest
 
 from readerkit.app.check_quiz import known_names, resolve_keys, with_keys
 from readerkit.app.library import open_library
-from readerkit.app.quiz_banks import Shelf
+from readerkit.app.quiz_banks import QuizBanks
 from readerkit.quiz.layout import rank_groups
 from readerkit.quiz.lint import lint_bank
 from readerkit.quiz.lock import QuizLock, differences
-from readerkit.quiz.variant_context import Place
+from readerkit.quiz.variant_context import ResolvedPlace
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT
 
 PHASE = 35
-SHELF = Shelf(ROOT)
+BANKS = QuizBanks(ROOT)
 MAX_WORDS = 90
 SEEDS = range(25)
 
@@ -40,7 +40,7 @@ def library():
 def bank():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("READERKIT_CACHE", str(REAL_CACHE))
-        return SHELF.bank(PHASE)
+        return BANKS.bank(PHASE)
 
 
 @cache
@@ -49,7 +49,7 @@ def source(upstream: str, path: str) -> list[str]:
     return found.data.decode().split("\n")
 
 
-def lines(place: Place) -> list[str]:
+def lines(place: ResolvedPlace) -> list[str]:
     return source(place.upstream, place.path)[place.first - 1 : place.last]
 
 
@@ -58,15 +58,15 @@ def questions():
 
 
 def test_every_key_is_what_the_lock_says_and_lint_is_clean():
-    now, faults = resolve_keys(bank(), library(), SHELF.lock(PHASE))
+    now, faults = resolve_keys(bank(), library(), BANKS.lock(PHASE))
     assert faults == []
     again = "look at each, then: readerkit quiz lint 35 --update-lock"
-    assert list(differences(SHELF.lock(PHASE), now)) == [], again
+    assert list(differences(BANKS.lock(PHASE), now)) == [], again
     assert lint_bank(with_keys(bank(), now), known_names(library())) == []
 
 
 def test_fault_is_run_again_where_its_mini_changed():
-    lock = SHELF.lock(PHASE)
+    lock = BANKS.lock(PHASE)
     name = "ddp-fault-sum"
     other = replace(lock.facts[name], sha256="0" * 64)
     stale = replace(lock, facts={**lock.facts, name: other})
@@ -76,7 +76,7 @@ def test_fault_is_run_again_where_its_mini_changed():
 
 
 def test_lock_is_written_as_it_is_read():
-    text = SHELF.lock_path(PHASE).read_text("utf-8")
+    text = BANKS.lock_path(PHASE).read_text("utf-8")
     assert QuizLock.parse(text, "keys.lock").to_text() == text
 
 

@@ -8,7 +8,7 @@ from readerkit.content.read import read_document
 from readerkit.content.reading_paths import (
     PATHS,
     Failure,
-    Pair,
+    MechanismPair,
     ReadingPaths,
     join_paths,
 )
@@ -29,7 +29,7 @@ def routes() -> ReadingPaths:
     return join_paths(paths, {*book.annotations}, {*book.concepts}, sidecar)
 
 
-def entries() -> list[Failure | Pair]:
+def entries() -> list[Failure | MechanismPair]:
     return [*routes().failures, *routes().pairs]
 
 

@@ -19,7 +19,7 @@ from readerkit.content.kind import E, Kind, Place
 from readerkit.content.mirrors import MIRROR as MIRROR_FILE
 from readerkit.content.mirrors import LeftOut, Mirror, MirroredEvent
 from readerkit.content.read import read_document
-from readerkit.errors import Fault
+from readerkit.errors import ContentFault
 from readerkit.model.anchor import Anchor
 
 
@@ -29,7 +29,7 @@ def entries(text: str, kind: Kind[E]) -> list[E]:
     return [*document.entries.values()]
 
 
-def faults(text: str, kind: Kind[E]) -> list[Fault]:
+def faults(text: str, kind: Kind[E]) -> list[ContentFault]:
     return read_document(text.encode(), "a.yaml", kind).faults
 
 

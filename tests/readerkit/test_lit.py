@@ -18,15 +18,15 @@ from readerkit.evidence.executed_lines import (
     say_when,
     unseen_events,
 )
-from readerkit.evidence.record import Lit, RankEvents, Record, Site
+from readerkit.evidence.record import ExecutedLine, Lit, RankEvents, Record
 from tests.events import event
 
 NOT_RUN = "not run (watched: set-up and steps 0 to 4, imports aside)"
 PATH = "lib/linear.py"
 PLAIN = event(phase="forward", group="tp", payload_bytes=600_000)
-CALL = Site("sample", PATH, 30, "reduce")
-CALLER = Site("sample", PATH, 12, "Linear.forward")
-MINI_CALL = Site("minis", "mini_impls/tp.py", 5, "reduce")
+CALL = ExecutedLine("sample", PATH, 30, "reduce")
+CALLER = ExecutedLine("sample", PATH, 12, "Linear.forward")
+MINI_CALL = ExecutedLine("minis", "mini_impls/tp.py", 5, "reduce")
 
 
 def record(name="tp_sample", *, upstream=(PLAIN,), mini=(), step="10-12,30", **more):

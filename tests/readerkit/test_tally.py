@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from readerkit.evidence.record import Match, RankEvents
+from readerkit.evidence.record import EventMatch, RankEvents
 from readerkit.evidence.tally import Tally, say_tally
 from tests.events import event
 
-SAME = Match(0, 0, "matched")
-LONGER = Match(1, 1, "explained", "mini-waits-longer", "later", "why", "ddp")
-ALONE = Match(2, None, "explained", "only-mini", "alone", "why", "ddp")
-FLAGGED = Match(3, 3, "flagged", "payload", "other")
+SAME = EventMatch(0, 0, "matched")
+LONGER = EventMatch(1, 1, "explained", "mini-waits-longer", "later", "why", "ddp")
+ALONE = EventMatch(2, None, "explained", "only-mini", "alone", "why", "ddp")
+FLAGGED = EventMatch(3, 3, "flagged", "payload", "other")
 
 
 def ranks(*matches, unseen=0):

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 from readerkit.evidence.record import (
     Event,
+    EventMatch,
+    ExecutedLine,
     Held,
     Limit,
     Lit,
-    Match,
     Peak,
     RankEvents,
     Record,
-    Site,
     Times,
     Total,
     Verdict,
@@ -87,12 +87,12 @@ def add_upstream(book: SampleBook, upstream: Mapping[str, object]) -> None:
 
 def record_of(book: SampleBook, name: str) -> str:
     """Return a record of one rank, one all-reduce on either side."""
-    theirs = Site("sample", "lib/linear.py", 17, "Linear.forward")
-    ours = Site("minis", "mini_impls/sums.py", 7, "close")
-    caller = Site("sample", "lib/linear.py", 23, "step")
-    launcher = Site("minis", "mini_impls/launch.py", 122, "_with_group")
+    theirs = ExecutedLine("sample", "lib/linear.py", 17, "Linear.forward")
+    ours = ExecutedLine("minis", "mini_impls/sums.py", 7, "close")
+    caller = ExecutedLine("sample", "lib/linear.py", 23, "step")
+    launcher = ExecutedLine("minis", "mini_impls/launch.py", 122, "_with_group")
 
-    def event(site: Site, stack: int) -> Event:
+    def event(site: ExecutedLine, stack: int) -> Event:
         return Event(
             "forward", "all_reduce", "dp", "float32", 1024, 0, 1, site, stack, site,
             None, "sum", 1, 0, None, None,
@@ -130,7 +130,7 @@ def record_of(book: SampleBook, name: str) -> str:
                 0,
                 (event(ours, 0),),
                 (event(theirs, 1),),
-                (Match(0, 0, "matched"),),
+                (EventMatch(0, 0, "matched"),),
                 None,
                 ((ours, launcher), (theirs, caller, launcher)),
             ),

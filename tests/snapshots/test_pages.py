@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from readerkit.app.library import open_library
-from readerkit.site.build import Workshop, make_site
+from readerkit.site.build import BuildCache, make_site
 from readerkit.site.inputs import find_inputs
 from tests.helpers import SampleBook, write_files
 from tests.readerkit.commands.test_quiz_served import make_quiz_book
@@ -43,7 +43,7 @@ def make_pages(folder: Path) -> dict[str, str]:
     name = "sums_sample"
     write_files(book.root, {f"annotations/records/{name}.json": record_of(book, name)})
     made = make_site(
-        open_library(book.root, quiet=True), find_inputs(book.root), Workshop()
+        open_library(book.root, quiet=True), find_inputs(book.root), BuildCache()
     )
     return {name: _settled(made[at]().decode(), book) for name, at in PAGES.items()}
 

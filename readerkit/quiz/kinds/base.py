@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from readerkit.content.annotations import Citation
 from readerkit.content.kind import Entry
-from readerkit.errors import Fault, ReaderkitError
+from readerkit.errors import ContentFault, ReaderkitError
 from readerkit.model.anchor import Anchor
 from readerkit.model.base import (
     ONCE,
@@ -29,7 +29,7 @@ from readerkit.model.base import (
 )
 from readerkit.model.expression import Functions, Number, evaluate
 from readerkit.quiz.seeded_random import Draw
-from readerkit.quiz.variant_context import AnswerError, Place, Scene
+from readerkit.quiz.variant_context import AnswerError, ResolvedPlace, Scene
 
 _PARAMETER_KEYS = {"first": "from", "last": "to", "formula": "is"}
 
@@ -106,7 +106,7 @@ class Remark:
     """One thing said about an answer, and the lines that bear it out."""
 
     text: str
-    place: Place | None = None
+    place: ResolvedPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Question(Entry, frozen=True, kw_only=True, tag_field="type"):
     def check(self) -> None:
         """Hold its own part against itself; ReaderkitError says what is wrong."""
 
-    def fault(self, what: str, got: str = "", expected: str = "") -> Fault:
+    def fault(self, what: str, got: str = "", expected: str = "") -> ContentFault:
         """Return a fault of this question, at its place."""
         return self.place.fault(f"{self.id}: {what}", got, expected)
 

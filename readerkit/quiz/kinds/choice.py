@@ -18,7 +18,7 @@ from readerkit.quiz.kinds.base import (
 )
 from readerkit.quiz.scoring import coverage_credit
 from readerkit.quiz.seeded_random import Draw
-from readerkit.quiz.variant_context import AnswerError, Place, Scene
+from readerkit.quiz.variant_context import AnswerError, ResolvedPlace, Scene
 
 
 class Option(Model, frozen=True):
@@ -93,7 +93,7 @@ class ShownOption:
     text: str
     right: bool
     why: str
-    place: Place | None
+    place: ResolvedPlace | None
 
 
 @dataclass(frozen=True, slots=True)

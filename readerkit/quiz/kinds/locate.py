@@ -8,7 +8,7 @@ from typing import Any
 
 from readerkit.quiz.kinds.base import Grade, PlaceRef, Question, Remark
 from readerkit.quiz.seeded_random import Draw
-from readerkit.quiz.variant_context import AnswerError, Place, Scene
+from readerkit.quiz.variant_context import AnswerError, ResolvedPlace, Scene
 
 _LINES = re.compile(r"\s*(?:.*:)?\s*(?:line\s+)?(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*")
 
@@ -41,8 +41,8 @@ class Locate(Question, frozen=True, tag="locate"):
 class AskedLine:
     """A line to find."""
 
-    key: Place
-    within: Place
+    key: ResolvedPlace
+    within: ResolvedPlace
 
     @property
     def help(self) -> str:

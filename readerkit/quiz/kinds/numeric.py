@@ -13,8 +13,8 @@ from readerkit.quiz.kinds.base import Grade, Parameter, Question, Remark
 from readerkit.quiz.scoring import within_significant, within_tolerance
 from readerkit.quiz.seeded_random import Draw
 from readerkit.quiz.units import (
-    Quantity,
     QuantityError,
+    TypedQuantity,
     UnitError,
     binary_twin,
     convert,
@@ -28,7 +28,7 @@ DEFAULT_RELATIVE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Tolerance:
+class AnswerTolerance:
     """How near an answer has to be."""
 
     relative: float = 0.0
@@ -44,7 +44,7 @@ class Tolerance:
         significant: int | None,
         *,
         default: float,
-    ) -> Tolerance:
+    ) -> AnswerTolerance:
         """Return it as it was written; within a share where none of it was."""
         if relative is absolute is significant is None:
             return cls(default)
@@ -94,10 +94,10 @@ class NumericAnswer(Model, frozen=True):
     significant: Significant | None = None
 
     @property
-    def tolerance(self) -> Tolerance:
+    def tolerance(self) -> AnswerTolerance:
         """How near an answer has to be: 1% where it is not said."""
         near = (self.relative, self.absolute, self.significant)
-        return Tolerance.of(*near, default=DEFAULT_RELATIVE)
+        return AnswerTolerance.of(*near, default=DEFAULT_RELATIVE)
 
 
 class Numeric(Question, frozen=True, tag="numeric"):
@@ -149,7 +149,7 @@ class AskedNumber:
 
     key: float
     unit: str
-    tolerance: Tolerance
+    tolerance: AnswerTolerance
     mistakes: tuple[tuple[float, str], ...] = ()
     """Wrong values, in the question's unit, and what to say to each."""
 
@@ -222,7 +222,7 @@ class AskedNumber:
         gap = "" if self.unit in ("%", "") else " "
         return f"{format_number(self.key)}{gap}{self.unit}"
 
-    def _value(self, given: Quantity) -> float:
+    def _value(self, given: TypedQuantity) -> float:
         """Return the number that was meant, in the question's unit."""
         if given.unit:
             return convert(given.number, given.unit, self.unit)
@@ -239,7 +239,7 @@ class AskedNumber:
             + "."
         )
 
-    def _confused_units(self, value: float, given: Quantity) -> list[Remark]:
+    def _confused_units(self, value: float, given: TypedQuantity) -> list[Remark]:
         twin = binary_twin(self.unit)
         if twin and self.tolerance.accepts(value, convert(self.key, self.unit, twin)):
             return [

@@ -10,12 +10,12 @@ from readerkit.model.base import Text
 from readerkit.quiz.kinds.base import Grade, Question, Remark, plain
 from readerkit.quiz.kinds.numeric import (
     Absolute,
+    AnswerTolerance,
     AskedNumber,
     Relative,
     Significant,
-    Tolerance,
 )
-from readerkit.quiz.observed_keys import Source, answer_schedule
+from readerkit.quiz.observed_keys import ObservationQuery, answer_schedule
 from readerkit.quiz.seeded_random import Draw
 from readerkit.quiz.units import find_unit
 from readerkit.quiz.variant_context import AnswerError, Scene
@@ -24,7 +24,7 @@ from readerkit.quiz.variant_context import AnswerError, Scene
 class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
     """Where the key comes from, and how an answer looks."""
 
-    source: Source
+    source: ObservationQuery
     unit: Text = ""
     words: tuple[Text, ...] = ()
     relative: Relative | None = None
@@ -47,7 +47,9 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
         if isinstance(fact, tuple):
             return AskedWords(fact, self.words)
         near = (self.relative, self.absolute, self.significant)
-        return AskedNumber(fact, find_unit(self.unit), Tolerance.of(*near, default=0.0))
+        return AskedNumber(
+            fact, find_unit(self.unit), AnswerTolerance.of(*near, default=0.0)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from readerkit.quiz.seeded_random import Draw
 from readerkit.quiz.variant_context import AnswerError, Scene, format_number
 
 
-class Cell(Model, frozen=True):
+class GridKey(Model, frozen=True):
     """One key of the grid, by what it is: a word, a shape, a number or groups."""
 
     word: Text | None = None
@@ -49,7 +49,7 @@ class SketchRow(Model, frozen=True):
     """A row of the grid."""
 
     label: Text
-    cells: tuple[Cell, ...]
+    cells: tuple[GridKey, ...]
 
 
 class Sketch(Question, frozen=True, tag="sketch"):
@@ -100,7 +100,7 @@ class Sketch(Question, frozen=True, tag="sketch"):
         return AskedSketch(self.columns, tuple(rows), self.words, kinds)
 
 
-def _key(cell: Cell, scene: Scene, sizes: Mapping[str, int]) -> str:
+def _key(cell: GridKey, scene: Scene, sizes: Mapping[str, int]) -> str:
     if cell.shape is not None:
         return "x".join(str(scene.whole(formula)) for formula in cell.formulas())
     if cell.number is not None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from readerkit.anchors import Span
 from readerkit.content.vocabulary import SideName
 from readerkit.evidence.executed_lines import op_name
-from readerkit.evidence.record import Site
+from readerkit.evidence.record import ExecutedLine
 from readerkit.evidence.relevance import Evidence
 from readerkit.render.html.event import unplaced
 from readerkit.render.html.excerpt import Excerpt, excerpt
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
 
 AROUND = 2
@@ -37,7 +37,9 @@ class Issuers:
     unplaced: tuple[Unplaced, ...]
 
 
-def issuers(shelf: Shelf, evidence: Evidence, side: SideName, address: str) -> Issuers:
+def issuers(
+    model: SiteModel, evidence: Evidence, side: SideName, address: str
+) -> Issuers:
     """Return the lines that issued the events of a side, near ones together."""
     events = [
         event
@@ -45,37 +47,39 @@ def issuers(shelf: Shelf, evidence: Evidence, side: SideName, address: str) -> I
         for event in (rank.mini if side == "mini" else rank.upstream)
     ]
     reasons: dict[Text, dict[str, None]] = {}
-    sites: dict[tuple[str, str, int], Site] = {}
+    sites: dict[tuple[str, str, int], ExecutedLine] = {}
     for event in events:
         why = unplaced(evidence, event)
         if why:
             reasons.setdefault(why, {})[op_name(event.op)] = None
-        elif event.site and (event.site.upstream, event.site.path) in shelf.sheets:
+        elif event.site and (event.site.upstream, event.site.path) in model.sheets:
             site = event.site
             sites.setdefault((site.upstream, site.path, site.line), site)
     return Issuers(
         tuple(
-            excerpt(shelf, upstream, span, address)
-            for upstream, span in _pieces(shelf, list(sites.values()))
+            excerpt(model, upstream, span, address)
+            for upstream, span in _pieces(model, list(sites.values()))
         ),
         tuple(Unplaced(", ".join(names), why) for why, names in reasons.items()),
     )
 
 
-def _pieces(shelf: Shelf, sites: Sequence[Site]) -> Iterator[tuple[str, Span]]:
+def _pieces(
+    model: SiteModel, sites: Sequence[ExecutedLine]
+) -> Iterator[tuple[str, Span]]:
     """Yield the lines around each site, pieces in the order of their first event."""
     for group in sorted(_near(sites), key=lambda near: min(map(sites.index, near))):
         upstream, path = group[0].upstream, group[0].path
-        count = len(shelf.sheets[upstream, path].drawn.lines)
+        count = len(model.sheets[upstream, path].drawn.lines)
         first = max(1, group[0].line - AROUND)
         last = min(count, group[-1].line + AROUND)
         if first <= last:
             yield upstream, Span(path, first, last)
 
 
-def _near(sites: Iterable[Site]) -> list[list[Site]]:
+def _near(sites: Iterable[ExecutedLine]) -> list[list[ExecutedLine]]:
     """Return sites in groups, each of lines of one file that stand close together."""
-    groups: list[list[Site]] = []
+    groups: list[list[ExecutedLine]] = []
     for site in sorted(sites, key=lambda site: (site.upstream, site.path, site.line)):
         before = groups[-1][-1] if groups else None
         if (

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from markupsafe import Markup
 
 from readerkit.content.diagrams import Diagram
-from readerkit.errors import ContentError, Fault
+from readerkit.errors import ContentError, ContentFault
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
@@ -24,7 +24,7 @@ from readerkit.render.html.file_page import Rights, rights_of, view
 from readerkit.render.html.markdown import FormulaError, line, prose, title
 from readerkit.render.html.notes import NoteView
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
 from readerkit.wording.numbers import format_bytes, format_number
 
@@ -35,7 +35,7 @@ _FACTOR = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)(?:\s+(\S.*))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class WorkedSum:
     """One line of arithmetic with its result."""
 
     factors: Text
@@ -64,7 +64,7 @@ class Piece:
     lines: Excerpt | None = None
     chart: Chart | None = None
     drawing: Drawing | None = None
-    sums: tuple[Sum, ...] = ()
+    sums: tuple[WorkedSum, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Script:
 
 
 def chapter_page(
-    shelf: Shelf,
+    model: SiteModel,
     script: Script,
     diagrams: Mapping[str, Diagram],
     around: tuple[str, str],
@@ -109,19 +109,19 @@ def chapter_page(
         ContentError: something that a fence names and nothing is called.
     """
     address = addresses.chapter_page(script.name)
-    told = tuple(pieces(shelf, script, diagrams, address))
+    told = tuple(pieces(model, script, diagrams, address))
     return ChapterPage(
         address,
         chapter_title(script),
         told,
         bool(script.spanish),
-        rights_of(shelf, upstreams_in(told)),
+        rights_of(model, upstreams_in(told)),
         *around,
     )
 
 
 def pieces(
-    shelf: Shelf, script: Script, diagrams: Mapping[str, Diagram], address: str
+    model: SiteModel, script: Script, diagrams: Mapping[str, Diagram], address: str
 ) -> Iterator[Piece]:
     """Yield what a text holds under its title, in English and perhaps in Spanish.
 
@@ -129,7 +129,7 @@ def pieces(
         ContentError: something that a fence names and nothing is called; a Spanish text
             that shows something else.
     """
-    writer = _Writer(shelf, diagrams, address)
+    writer = _ChapterWriter(model, diagrams, address)
     english = list(_parts(script.text, script.file))
     spanish = []
     if script.spanish:
@@ -141,7 +141,7 @@ def pieces(
 
 def check_script(
     script: Script, notes: Container[str], diagrams: Container[str]
-) -> Iterator[Fault]:
+) -> Iterator[ContentFault]:
     """Yield what no page can be made of; the notes that it may show are given."""
     english = list(_parts(script.text, script.file))
     spanish = list(_parts(script.spanish, script.spanish_file))
@@ -190,7 +190,7 @@ class _Part:
         return " ".join([self.kind, self.name, ", ".join(sums)]).strip()
 
     def fault(self, what: str, got: str = "", expected: str = "") -> ContentError:
-        return ContentError([Fault(self.file, self.at, 1, what, got, expected)])
+        return ContentError([ContentFault(self.file, self.at, 1, what, got, expected)])
 
 
 def _parts(text: str, file: str) -> Iterator[_Part]:
@@ -238,8 +238,8 @@ def _check_known(part: _Part, names: Container[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
-    shelf: Shelf
+class _ChapterWriter:
+    model: SiteModel
     diagrams: Mapping[str, Diagram]
     address: str
 
@@ -253,11 +253,11 @@ class _Writer:
     def _fenced(self, part: _Part, other: _Part | None) -> Piece:
         name = part.name
         if part.kind == "note":
-            _check_known(part, self.shelf.notes)
-            note = self.shelf.notes[name]
+            _check_known(part, self.model.notes)
+            note = self.model.notes[name]
             upstream = note.annotation.upstream
-            lines = excerpt(self.shelf, upstream, note.span, self.address)
-            return Piece(note=view(self.shelf, name), lines=lines)
+            lines = excerpt(self.model, upstream, note.span, self.address)
+            return Piece(note=view(self.model, name), lines=lines)
         if part.kind == "diagram":
             _check_known(part, self.diagrams)
             return Piece(drawing=drawing(self.diagrams[name]))
@@ -276,7 +276,7 @@ def _prose(part: _Part) -> Markup:
     except FormulaError as error:
         before = part.body[: max(part.body.find(f"${error.latex}"), 0)]
         line_in_part, column = before.count("\n"), len(before) - before.rfind("\n")
-        where = Fault(part.file, part.at + line_in_part, column, str(error))
+        where = ContentFault(part.file, part.at + line_in_part, column, str(error))
         raise ContentError([where]) from None
 
 
@@ -297,12 +297,12 @@ def _numbers(left: str) -> list[str]:
     return [match[1] if match else "?" for match in matches]
 
 
-def _sum(part: _Part, row: str, spanish: str | None) -> Sum:
+def _sum(part: _Part, row: str, spanish: str | None) -> WorkedSum:
     factors, result, about = _reckoned(part, row)
     if spanish is None:
-        return Sum(Text(factors), result, Text(about))
+        return WorkedSum(Text(factors), result, Text(about))
     others, _, told = _reckoned(part, spanish)
-    return Sum(Text(factors, others), result, Text(about, told))
+    return WorkedSum(Text(factors, others), result, Text(about, told))
 
 
 def _reckoned(part: _Part, row: str) -> tuple[Markup, Markup, Markup]:

@@ -34,7 +34,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class MemoryStack:
     """Bytes that are held at once, one on the other."""
 
     name: str
@@ -141,7 +141,9 @@ def memory_chart(name: str, rows: Sequence[tuple[str, str, int]]) -> Markup:
     return _frame(name, "Memory by category", text, height, Markup("").join(parts))
 
 
-def stack_chart(name: str, title: str, stacks: Sequence[Stack], limit: float) -> Markup:
+def stack_chart(
+    name: str, title: str, stacks: Sequence[MemoryStack], limit: float
+) -> Markup:
     """Return bars of bytes held at once, and a line at what there is room for."""
     kinds = [*dict.fromkeys(part for stack in stacks for part, _ in stack.parts)]
     totals = [sum(count for _, count in stack.parts) for stack in stacks]

@@ -16,7 +16,7 @@ from jinja2 import (
 )
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from readerkit.errors import ContentError, Fault
+from readerkit.errors import ContentError, ContentFault
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.words import both, counted, label
@@ -68,7 +68,9 @@ class Templates:
         text = self.texts.get(name)
         return None if text is None else (text, name, lambda: True)
 
-    def _fault(self, error: TemplateError | OverflowError, template: str) -> Fault:
+    def _fault(
+        self, error: TemplateError | OverflowError, template: str
+    ) -> ContentFault:
         """Return what is wrong and where: it may be in an included template."""
         name, line = template, 1
         for frame, number in traceback.walk_tb(error.__traceback__):
@@ -77,4 +79,4 @@ class Templates:
         if isinstance(error, TemplateSyntaxError):
             name, line = error.name or template, error.lineno
         what = getattr(error, "message", None) or str(error)
-        return Fault(f"site/templates/{name}", line, 1, what)
+        return ContentFault(f"site/templates/{name}", line, 1, what)

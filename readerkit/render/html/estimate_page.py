@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from readerkit.estimate.item import Estimate, Item
-from readerkit.estimate.pipeline import Bar
+from readerkit.estimate.pipeline import PlannedStep
 from readerkit.estimate.plan import Plan
 from readerkit.render.estimate_table import format_value
 from readerkit.render.html import addresses
-from readerkit.render.html.charts import Cell, Stack, gantt, stack_chart
+from readerkit.render.html.charts import Cell, MemoryStack, gantt, stack_chart
 from readerkit.render.html.escape import shown
 from readerkit.render.html.words import Text, label
 from readerkit.render.plan_table import HEAD, assumed, layout_cells
@@ -65,12 +65,12 @@ class Worked:
     name: str
     command: str
     estimate: Estimate
-    bars: tuple[Bar, ...] = ()
+    bars: tuple[PlannedStep, ...] = ()
     """Of a schedule, to be drawn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class EstimateGroup:
     """Estimates that are read beside each other."""
 
     title: str
@@ -81,13 +81,13 @@ class Group:
 class Examples:
     """Everything that the page shows, computed."""
 
-    memory: tuple[Group, ...]
-    traffic: tuple[Group, ...]
-    bubbles: Group
-    ring: Group
+    memory: tuple[EstimateGroup, ...]
+    traffic: tuple[EstimateGroup, ...]
+    bubbles: EstimateGroup
+    ring: EstimateGroup
     plan: Plan
     plan_command: str
-    best: Group
+    best: EstimateGroup
     """The layout that the plan puts first, item by item."""
 
 
@@ -95,7 +95,7 @@ class Examples:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class EstimateRow:
     """One number of an estimate."""
 
     name: Markup
@@ -115,7 +115,7 @@ class Sum:
 
     title: Markup
     command: Markup
-    rows: tuple[Row, ...]
+    rows: tuple[EstimateRow, ...]
     notes: tuple[Markup, ...]
 
 
@@ -183,12 +183,12 @@ def estimate_page(examples: Examples) -> EstimatePage:
     return EstimatePage(addresses.ESTIMATES, label("Estimates"), sections)
 
 
-def _memory_case(number: int, group: Group) -> Case:
+def _memory_case(number: int, group: EstimateGroup) -> Case:
     stacks = []
     for each in group.worked:
         items = each.estimate.items
         parts = tuple((i.name, float(i.value)) for i in items if i.name in _HELD)
-        stacks.append(Stack(each.name, parts))
+        stacks.append(MemoryStack(each.name, parts))
     usable = float(group.worked[0].estimate["usable"])
     chart = stack_chart(f"memory-{number}", group.title, stacks, usable)
     fits = [f"{each.name}: {each.estimate.notes[0]}" for each in group.worked]
@@ -202,12 +202,12 @@ def _memory_case(number: int, group: Group) -> Case:
     )
 
 
-def _traffic_case(group: Group) -> Case:
+def _traffic_case(group: EstimateGroup) -> Case:
     names = [f"{axis} in all" for axis in ("dp", "tp", "pp", "ep", "cp")]
     return Case(shown(group.title), _grid(group, names), sums=_sums(group))
 
 
-def _bubble_case(group: Group) -> Case:
+def _bubble_case(group: EstimateGroup) -> Case:
     names = dict.fromkeys(
         item.name for each in group.worked for item in each.estimate.items
     )
@@ -227,12 +227,12 @@ def _bubble_case(group: Group) -> Case:
     )
 
 
-def _cell(bar: Bar) -> Cell:
+def _cell(bar: PlannedStep) -> Cell:
     text = f"{bar.kind}{bar.microbatch}"
     return Cell(bar.rank, bar.start, bar.end, text, bar.kind, bar.chunk)
 
 
-def _ring_case(group: Group) -> Case:
+def _ring_case(group: EstimateGroup) -> Case:
     names = ["sent by each rank", "steps", "time", "busbw"]
     crossing = "tree and ring cross at"
     items = group.worked[0].estimate.items
@@ -274,7 +274,7 @@ def _said(heading: str, sentences: Sequence[str]) -> tuple[Text, tuple[Markup, .
     return label(heading), _shown(sentences)
 
 
-def _grid(group: Group, names: Sequence[str]) -> Grid:
+def _grid(group: EstimateGroup, names: Sequence[str]) -> Grid:
     """Return the items of these names in rows, a column for each estimate."""
     found = [{i.name: i for i in each.estimate.items} for each in group.worked]
     rows = tuple(
@@ -297,7 +297,7 @@ def _brief(item: Item | None) -> Markup:
     return shown(value.removesuffix(" bytes/parameter"))
 
 
-def _sums(group: Group) -> tuple[Sum, ...]:
+def _sums(group: EstimateGroup) -> tuple[Sum, ...]:
     return tuple(
         Sum(
             shown(_title(each)),
@@ -314,7 +314,7 @@ def _title(each: Worked) -> str:
     return title if title.startswith(each.name) else f"{each.name}: {title}"
 
 
-def _row(item: Item) -> Row:
+def _row(item: Item) -> EstimateRow:
     value, also = _value(item)
     texts = (
         item.name,
@@ -325,7 +325,7 @@ def _row(item: Item) -> Row:
         item.convention,
         item.source,
     )
-    return Row(*_shown(texts))
+    return EstimateRow(*_shown(texts))
 
 
 def _value(item: Item) -> tuple[str, str]:

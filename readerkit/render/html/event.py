@@ -10,11 +10,11 @@ from markupsafe import Markup
 
 from readerkit.content.book import MINIS
 from readerkit.evidence.executed_lines import op_name
-from readerkit.evidence.record import Event, Match, RankEvents, Site
+from readerkit.evidence.record import Event, EventMatch, ExecutedLine, RankEvents
 from readerkit.evidence.relevance import Evidence
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text, label
 from readerkit.wording.numbers import format_bytes
 
@@ -64,7 +64,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class CallStack:
     """The way to some events, the innermost line first."""
 
     id: str
@@ -120,15 +120,15 @@ class RankView:
 
     rank: int
     phases: tuple[PhaseView, ...]
-    stacks: tuple[Stack, ...]
+    stacks: tuple[CallStack, ...]
     accounts: tuple[Account, ...]
 
 
-def rank_view(shelf: Shelf, evidence: Evidence, events: RankEvents) -> RankView:
+def rank_view(model: SiteModel, evidence: Evidence, events: RankEvents) -> RankView:
     """Return the step of one rank; of a stale record without any line."""
     name = f"{evidence.record.comparison}-{events.rank}"
     stacks = tuple(
-        Stack(f"w-{name}-{number}", tuple(_frames(shelf, way)))
+        CallStack(f"w-{name}-{number}", tuple(_frames(model, way)))
         for number, way in enumerate(ways(evidence, events))
     )
     texts = dict.fromkeys(map(_account, (*events.upstream, *events.mini)))
@@ -143,14 +143,14 @@ def rank_view(shelf: Shelf, evidence: Evidence, events: RankEvents) -> RankView:
     return RankView(events.rank, phases, led, accounts)
 
 
-def ways(evidence: Evidence, events: RankEvents) -> list[tuple[Site, ...]]:
+def ways(evidence: Evidence, events: RankEvents) -> list[tuple[ExecutedLine, ...]]:
     """Return each stack as far as the launcher; of a stale record no line of any."""
     if evidence.stale:
         return [() for _ in events.stacks]
     return [tuple(takewhile(_is_of_a_side, stack)) for stack in events.stacks]
 
 
-def _is_of_a_side(site: Site) -> bool:
+def _is_of_a_side(site: ExecutedLine) -> bool:
     return (site.upstream, site.path) != LAUNCHER
 
 
@@ -166,10 +166,10 @@ def unplaced(evidence: Evidence, event: Event) -> Text | None:
 @dataclass(frozen=True, slots=True)
 class _Writer:
     evidence: Evidence
-    stacks: Sequence[Stack]
+    stacks: Sequence[CallStack]
     accounts: Mapping[Text, str]
 
-    def column(self, match: Match, events: RankEvents) -> tuple[str, Column]:
+    def column(self, match: EventMatch, events: RankEvents) -> tuple[str, Column]:
         """Return the phase of a moment, and the moment."""
         up = None if match.upstream is None else events.upstream[match.upstream]
         mini = None if match.mini is None else events.mini[match.mini]
@@ -226,9 +226,9 @@ def _told(event: Event) -> Iterator[tuple[str, str]]:
         )
 
 
-def _frames(shelf: Shelf, way: Sequence[Site]) -> Iterator[Frame]:
+def _frames(model: SiteModel, way: Sequence[ExecutedLine]) -> Iterator[Frame]:
     for site in way:
-        has_page = (site.upstream, site.path) in shelf.sheets
+        has_page = (site.upstream, site.path) in model.sheets
         page = addresses.source_page(site.upstream, site.path) if has_page else ""
         yield Frame(
             site=site_id(site),
@@ -238,6 +238,6 @@ def _frames(shelf: Shelf, way: Sequence[Site]) -> Iterator[Frame]:
         )
 
 
-def site_id(site: Site) -> str:
+def site_id(site: ExecutedLine) -> str:
     """Return what lines of excerpts are called."""
     return f"{site.upstream}:{site.path}:{site.line}"

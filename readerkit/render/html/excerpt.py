@@ -11,7 +11,7 @@ from readerkit.render.html import addresses
 from readerkit.render.html.code import unlinked
 from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import linked
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.site_model import SiteModel
 from readerkit.xref.links import File
 
 MAX_LINES = 60
@@ -32,7 +32,7 @@ class Excerpt:
 
 
 def excerpt(
-    shelf: Shelf,
+    model: SiteModel,
     upstream: str,
     span: Span,
     address: str,
@@ -48,16 +48,16 @@ def excerpt(
         path=shown(span.path),
         place=shown(addresses.lines_text(span.path, span.first, span.last)),
         page=addresses.lines_page(*file, span.first, span.last),
-        lines=_lines(shelf, file, range(span.first, last + 1), address, is_linked),
+        lines=_lines(model, file, range(span.first, last + 1), address, is_linked),
         more=span.last - last,
     )
 
 
 def _lines(
-    shelf: Shelf, file: File, numbers: range, address: str, is_linked: bool
+    model: SiteModel, file: File, numbers: range, address: str, is_linked: bool
 ) -> Markup:
-    sheet = shelf.sheets[file]
-    ran = frozenset().union(*shelf.ran.get(file, {}).values())
+    sheet = model.sheets[file]
+    ran = frozenset().union(*model.ran.get(file, {}).values())
     page = addresses.to_root(address) + addresses.href(addresses.source_page(*file))
     out = []
     drawn = _dedented([sheet.drawn.lines[number - 1] for number in numbers])
@@ -68,7 +68,7 @@ def _lines(
         start = Markup(opening).format(kind, site, page, number, number)
         out.append(start.encode("utf-8", "replace") + line)
     text = b"</div>\n".join(out) + b"</div>"
-    text = linked(shelf, file, address, text) if is_linked else unlinked(text)
+    text = linked(model, file, address, text) if is_linked else unlinked(text)
     return Markup(text.decode("utf-8", "replace"))
 
 

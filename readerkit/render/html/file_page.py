@@ -17,8 +17,8 @@ from readerkit.render.html import addresses
 from readerkit.render.html.code import link, numbered
 from readerkit.render.html.escape import shown
 from readerkit.render.html.note_gutter import bracketed
-from readerkit.render.html.notes import Beside, NoteView, Seen, note_view
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.notes import NoteView, SectionBeside, Seen, note_view
+from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text, label
 from readerkit.upstreams import Upstream
 from readerkit.wording.numbers import format_bytes
@@ -69,25 +69,25 @@ class FilePage:
     too_large: str = ""
 
 
-def file_page(shelf: Shelf, file: File) -> FilePage:
+def file_page(model: SiteModel, file: File) -> FilePage:
     """Return the page of a file."""
-    upstream = shelf.book.upstreams[file[0]]
-    notes = shelf.notes_in(file)
-    ran = shelf.ran.get(file, {})
-    has_uses = any(target in shelf.uses for target in _definitions(shelf, file))
+    upstream = model.book.upstreams[file[0]]
+    notes = model.notes_in(file)
+    ran = model.ran.get(file, {})
+    has_uses = any(target in model.uses for target in _definitions(model, file))
     return FilePage(
         address=addresses.source_page(*file),
         title=shown(file[1].rpartition("/")[2]),
         upstream=upstream.name,
         path=shown(file[1]),
         crumbs=crumbs(upstream, file[1]),
-        notes=tuple(view(shelf, note.annotation.id) for note in notes),
-        rights=rights(shelf, upstream, file[1]),
-        too_large=shelf.sheets[file].fault,
-        line_count=len(shelf.sheets[file].drawn.lines),
+        notes=tuple(view(model, note.annotation.id) for note in notes),
+        rights=rights(model, upstream, file[1]),
+        too_large=model.sheets[file].fault,
+        line_count=len(model.sheets[file].drawn.lines),
         uses=addresses.uses_page(*file) if has_uses else "",
         ran_in=tuple(
-            (name, shelf.strips.get(name, "")) for name, lines in ran.items() if lines
+            (name, model.strips.get(name, "")) for name, lines in ran.items() if lines
         ),
         classes=tuple(
             sorted(_classes(notes, frozenset().union(*ran.values())).items())
@@ -95,32 +95,32 @@ def file_page(shelf: Shelf, file: File) -> FilePage:
     )
 
 
-def view(shelf: Shelf, annotation: str) -> NoteView:
+def view(model: SiteModel, annotation: str) -> NoteView:
     """Return what pages show of a note."""
-    if annotation not in shelf.views:
-        shelf.views[annotation] = note_view(
-            shelf.notes[annotation],
-            shelf.book,
-            beside=tuple(_beside(shelf, annotation)),
-            seen=tuple(_seen(shelf, shelf.notes[annotation])),
-            asked=shelf.asked.get(annotation, ()),
+    if annotation not in model.views:
+        model.views[annotation] = note_view(
+            model.notes[annotation],
+            model.book,
+            beside=tuple(_beside(model, annotation)),
+            seen=tuple(_seen(model, model.notes[annotation])),
+            asked=model.asked.get(annotation, ()),
         )
-    return shelf.views[annotation]
+    return model.views[annotation]
 
 
-def _definitions(shelf: Shelf, file: File) -> Sequence[Target]:
-    names = shelf.sheets[file].names.defined
+def _definitions(model: SiteModel, file: File) -> Sequence[Target]:
+    names = model.sheets[file].names.defined
     return [
         Target(*file, line, name) for name, lines in names.items() for line in lines
     ]
 
 
-def _beside(shelf: Shelf, annotation: str) -> Iterator[Beside]:
+def _beside(model: SiteModel, annotation: str) -> Iterator[SectionBeside]:
     """Yield the sections of mirrors that show a note beside lines of a mini."""
-    for mirror, index, section in shelf.sections_with(annotation):
-        spans = dict.fromkeys(shelf.mirrored[mirror, index])
+    for mirror, index, section in model.sections_with(annotation):
+        spans = dict.fromkeys(model.mirrored[mirror, index])
         if spans:
-            yield Beside(
+            yield SectionBeside(
                 relation=label(section.relation),
                 title=shown(section.title),
                 page=f"{addresses.mirror_page(mirror)}#s{index + 1}",
@@ -128,7 +128,7 @@ def _beside(shelf: Shelf, annotation: str) -> Iterator[Beside]:
                     (
                         shown(addresses.lines_text(span.path, span.first, span.last)),
                         addresses.lines_page(
-                            shelf.book.home_of(span.path),
+                            model.book.home_of(span.path),
                             span.path,
                             span.first,
                             span.last,
@@ -150,10 +150,12 @@ def crumbs(upstream: Upstream, path: str) -> tuple[Crumb, ...]:
     return (*steps, Crumb(shown(name)))
 
 
-def rights(shelf: Shelf, upstream: Upstream, path: TreePath | None = None) -> Rights:
+def rights(
+    model: SiteModel, upstream: Upstream, path: TreePath | None = None
+) -> Rights:
     """Return what a page of source must say about its text."""
-    lock = shelf.book.locks.get(upstream.name)
-    origin = shelf.origins[upstream.name]
+    lock = model.book.locks.get(upstream.name)
+    origin = model.origins[upstream.name]
     licence = upstream.licence
     where = f"{upstream.url}/blob/{upstream.commit}" if upstream.url else ""
     return Rights(
@@ -169,27 +171,27 @@ def rights(shelf: Shelf, upstream: Upstream, path: TreePath | None = None) -> Ri
     )
 
 
-def rights_of(shelf: Shelf, upstreams: Iterable[str]) -> tuple[Rights, ...]:
+def rights_of(model: SiteModel, upstreams: Iterable[str]) -> tuple[Rights, ...]:
     """Return what a page that shows lines of these must say, each once."""
     return tuple(
-        rights(shelf, shelf.book.upstreams[name]) for name in dict.fromkeys(upstreams)
+        rights(model, model.book.upstreams[name]) for name in dict.fromkeys(upstreams)
     )
 
 
-def _seen(shelf: Shelf, note: Note) -> Iterator[Seen]:
+def _seen(model: SiteModel, note: Note) -> Iterator[Seen]:
     """Yield what records saw in a note's lines; that nothing ran, only if none did."""
     upstream = note.annotation.upstream
-    found = seen_there(upstream, note.span, shelf.evidence)
-    file = shelf.ran.get((upstream, note.span.path), {})
-    mirrors = shelf.book.mirrors.values()
-    meant = expected_to_run(note.annotation, file, mirrors, shelf.evidence)
+    found = seen_there(upstream, note.span, model.evidence)
+    file = model.ran.get((upstream, note.span.path), {})
+    mirrors = model.book.mirrors.values()
+    meant = expected_to_run(note.annotation, file, mirrors, model.evidence)
     told = worth_saying(found, meant)
     if found and not told:
         yield Seen(label("no record runs this code"), False, ())
     for _, group in groupby(sorted(told, key=_alike), _alike):
         same = list(group)
         records = tuple(
-            (e.comparison, shelf.strips.get(e.comparison, "")) for e in same
+            (e.comparison, model.strips.get(e.comparison, "")) for e in same
         )
         yield Seen(ran_text(same[0]), same[0].ran, records)
 
@@ -227,19 +229,19 @@ def _classes(notes: Sequence[Note], lit: Set[int]) -> dict[int, str]:
     return classes
 
 
-def code_html(shelf: Shelf, file: File, page: FilePage) -> list[bytes]:
+def code_html(model: SiteModel, file: File, page: FilePage) -> list[bytes]:
     """Return the lines of a file's page, linked."""
-    plain = numbered(shelf.sheets[file].drawn, dict(page.classes))
+    plain = numbered(model.sheets[file].drawn, dict(page.classes))
     lines = bracketed(plain, page.notes)
     whole = b"".join(lines)
-    return linked(shelf, file, page.address, whole).splitlines(keepends=True)
+    return linked(model, file, page.address, whole).splitlines(keepends=True)
 
 
-def linked(shelf: Shelf, file: File, address: str, lines: bytes) -> bytes:
+def linked(model: SiteModel, file: File, address: str, lines: bytes) -> bytes:
     """Return lines of a file with their names linked, for the page at an address."""
     root, here = addresses.to_root(address), addresses.href(address)
-    links = shelf.links[file]
-    defined = shelf.sheets[file].names.defined
+    links = model.links[file]
+    defined = model.sheets[file].names.defined
     uses = root + addresses.href(addresses.uses_page(*file))
 
     def use(chain: str, owner: str) -> Iterator[tuple[int, str]]:
@@ -251,7 +253,7 @@ def linked(shelf: Shelf, file: File, address: str, lines: bytes) -> bytes:
 
     def definition(name: str) -> str | None:
         is_used = any(
-            Target(*file, line, name) in shelf.uses for line in defined.get(name, ())
+            Target(*file, line, name) in model.uses for line in defined.get(name, ())
         )
         return f"{uses}#{name}" if is_used else None
 

@@ -18,7 +18,7 @@ from readerkit.render.html.chapter import (
 )
 from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import Rights, rights_of
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.study import ChapterLine
 from readerkit.render.html.words import Text
 
@@ -75,7 +75,7 @@ def lab_lines(labs: Sequence[LabScript]) -> tuple[ChapterLine, ...]:
 
 
 def lab_page(
-    shelf: Shelf,
+    model: SiteModel,
     lab: LabScript,
     diagrams: Mapping[str, Diagram],
     around: tuple[str, str],
@@ -88,7 +88,7 @@ def lab_page(
     address = addresses.lab_page(lab.problem.name)
 
     def told(script: Script) -> Told:
-        told = tuple(pieces(shelf, script, diagrams, address))
+        told = tuple(pieces(model, script, diagrams, address))
         return Told(chapter_title(script), told, bool(script.spanish))
 
     problem = told(lab.problem)
@@ -101,6 +101,6 @@ def lab_page(
         solution,
         shown(lab.task),
         shown(f"readerkit lab {lab.problem.name} --task"),
-        rights_of(shelf, upstreams_in(shown_there)),
+        rights_of(model, upstreams_in(shown_there)),
         *around,
     )

@@ -20,7 +20,7 @@ from readerkit.render.html.markdown import line, prose
 from readerkit.render.html.notes import Card, NoteView, Seen, card
 from readerkit.render.html.record_tables import bars
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.strip import StripView, strip_view
 from readerkit.render.html.words import Text, label
 
@@ -37,7 +37,7 @@ class UpstreamSide:
 
 
 @dataclass(frozen=True, slots=True)
-class MiniSide:
+class MiniLines:
     """Lines of a mini, and what records saw in them."""
 
     excerpt: Excerpt
@@ -53,7 +53,7 @@ class SectionView:
     relation: str
     relation_label: Text
     upstream: tuple[UpstreamSide, ...]
-    mini: tuple[MiniSide, ...]
+    mini: tuple[MiniLines, ...]
     why: Markup
     leaves_out: tuple[tuple[Markup, Markup], ...]
     events: tuple[Markup, ...]
@@ -122,30 +122,30 @@ class MirrorIndex:
     mirrors: tuple[MirrorLine, ...]
 
 
-def mirror_page(shelf: Shelf, mirror: Mirror) -> MirrorPage:
+def mirror_page(model: SiteModel, mirror: Mirror) -> MirrorPage:
     """Return the side-by-side page of a mirror."""
     address = addresses.mirror_page(mirror.id)
     upstreams = dict.fromkeys(
-        shelf.notes[note].annotation.upstream
+        model.notes[note].annotation.upstream
         for section in mirror.sections
         for note in section.upstream
     )
-    own, guests = _records(shelf, mirror)
+    own, guests = _records(model, mirror)
     main = next(iter(upstreams))  # its records come first
-    own.sort(key=lambda name: main not in shelf.evidence[name].record.pins)
+    own.sort(key=lambda name: main not in model.evidence[name].record.pins)
     return MirrorPage(
         address=address,
         title=shown(mirror.title),
         idea=prose(mirror.idea),
-        cards=tuple(card(name, shelf.book) for name in mirror.concepts),
+        cards=tuple(card(name, model.book) for name in mirror.concepts),
         sections=tuple(
-            _section(shelf, mirror, index, section, address)
+            _section(model, mirror, index, section, address)
             for index, section in enumerate(mirror.sections)
         ),
         charts=tuple(_schedules()) if main_mini(mirror) == SCHEDULE_FILE else (),
-        strips=tuple(strip_view(shelf, shelf.evidence[name], address) for name in own),
-        guests=tuple(_guest(shelf, name, ran) for name, ran in guests.items()),
-        rights=tuple(rights(shelf, shelf.book.upstreams[name]) for name in upstreams),
+        strips=tuple(strip_view(model, model.evidence[name], address) for name in own),
+        guests=tuple(_guest(model, name, ran) for name, ran in guests.items()),
+        rights=tuple(rights(model, model.book.upstreams[name]) for name in upstreams),
     )
 
 
@@ -157,47 +157,47 @@ def _schedules() -> Iterator[Chart]:
 
 
 def _records(
-    shelf: Shelf, mirror: Mirror
+    model: SiteModel, mirror: Mirror
 ) -> tuple[list[str], dict[str, tuple[GuestSections, ...]]]:
     """Return the records that a page shows in full, and what those it names ran."""
     address = addresses.mirror_page(mirror.id)
     own: list[str] = []
     guests: dict[str, tuple[GuestSections, ...]] = {}
-    for one in related(mirror, shelf.evidence):
-        if one.is_own or shelf.strips.get(one.comparison) == address:
+    for one in related(mirror, model.evidence):
+        if one.is_own or model.strips.get(one.comparison) == address:
             own.append(one.comparison)
             continue
-        ran = tuple(_sections_that_ran(shelf, mirror, one.comparison))
-        if ran or shelf.evidence[one.comparison].stale:
+        ran = tuple(_sections_that_ran(model, mirror, one.comparison))
+        if ran or model.evidence[one.comparison].stale:
             guests[one.comparison] = ran
     return own, guests
 
 
 def _guest(
-    shelf: Shelf, comparison: str, ran: tuple[GuestSections, ...]
+    model: SiteModel, comparison: str, ran: tuple[GuestSections, ...]
 ) -> GuestRecord:
-    record = shelf.evidence[comparison].record
+    record = model.evidence[comparison].record
     return GuestRecord(
         comparison=comparison,
-        page=f"{shelf.strips[comparison]}#r-{comparison}",
+        page=f"{model.strips[comparison]}#r-{comparison}",
         upstream=shown(record.upstream),
         world_size=record.world_size,
         backend=shown(record.backend),
         agrees=record.agrees,
-        is_stale=bool(shelf.evidence[comparison].stale),
+        is_stale=bool(model.evidence[comparison].stale),
         ran=ran,
         chart=bars(record),
     )
 
 
 def _sections_that_ran(
-    shelf: Shelf, mirror: Mirror, comparison: str
+    model: SiteModel, mirror: Mirror, comparison: str
 ) -> Iterator[GuestSections]:
-    evidence = {comparison: shelf.evidence[comparison]}
+    evidence = {comparison: model.evidence[comparison]}
     seen = [
         (index, span.path, found)
         for index in range(len(mirror.sections))
-        for span in shelf.mirrored[mirror.id, index]
+        for span in model.mirrored[mirror.id, index]
         for found in seen_there(MINIS, span, evidence)
     ]
     step = {(index, path) for index, path, found in seen if found.ran}
@@ -218,7 +218,7 @@ def _sections_that_ran(
 
 
 def _section(
-    shelf: Shelf, mirror: Mirror, index: int, section: MirrorSection, address: str
+    model: SiteModel, mirror: Mirror, index: int, section: MirrorSection, address: str
 ) -> SectionView:
     return SectionView(
         number=index + 1,
@@ -227,22 +227,22 @@ def _section(
         relation_label=label(section.relation),
         upstream=tuple(
             UpstreamSide(
-                view(shelf, name),
+                view(model, name),
                 excerpt(
-                    shelf,
-                    shelf.notes[name].annotation.upstream,
-                    shelf.notes[name].span,
+                    model,
+                    model.notes[name].annotation.upstream,
+                    model.notes[name].span,
                     address,
                 ),
             )
             for name in section.upstream
         ),
         mini=tuple(
-            MiniSide(
-                excerpt(shelf, shelf.book.home_of(span.path), span, address),
-                tuple(_seen(shelf, span)),
+            MiniLines(
+                excerpt(model, model.book.home_of(span.path), span, address),
+                tuple(_seen(model, span)),
             )
-            for span in shelf.mirrored[mirror.id, index]
+            for span in model.mirrored[mirror.id, index]
         ),
         why=prose(section.why),
         leaves_out=tuple((line(o.what), line(o.why)) for o in section.leaves_out),
@@ -255,24 +255,24 @@ def _section(
     )
 
 
-def _seen(shelf: Shelf, span: Span) -> Iterator[Seen]:
-    for each in seen_there(MINIS, span, shelf.evidence):
+def _seen(model: SiteModel, span: Span) -> Iterator[Seen]:
+    for each in seen_there(MINIS, span, model.evidence):
         if each.first_rank:
-            page = shelf.strips.get(each.comparison, "")
+            page = model.strips.get(each.comparison, "")
             yield Seen(ran_text(each), True, ((each.comparison, page),))
 
 
-def mirror_index(shelf: Shelf) -> MirrorIndex:
+def mirror_index(model: SiteModel) -> MirrorIndex:
     """Return the list of all mirrors."""
     return MirrorIndex(
         addresses.BESIDE,
         shown("Side by side"),
-        tuple(_line(shelf, mirror) for mirror in shelf.book.mirrors.values()),
+        tuple(_line(model, mirror) for mirror in model.book.mirrors.values()),
     )
 
 
-def _line(shelf: Shelf, mirror: Mirror) -> MirrorLine:
-    own, guests = _records(shelf, mirror)
+def _line(model: SiteModel, mirror: Mirror) -> MirrorLine:
+    own, guests = _records(model, mirror)
     minis = dict.fromkeys(
         anchor.file for section in mirror.sections for anchor in section.mini
     )

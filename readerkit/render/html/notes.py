@@ -8,14 +8,14 @@ from functools import partial
 
 from markupsafe import Markup
 
-from readerkit.content.annotations import TEXT_FIELDS, Annotation, Citation, Reference
+from readerkit.content.annotations import TEXT_FIELDS, Annotation, Citation, CitedWork
 from readerkit.content.book import Book, Note
 from readerkit.content.translations import Translation
-from readerkit.errors import ContentError, Fault
+from readerkit.errors import ContentError, ContentFault
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.markdown import FormulaError, line, prose, title
-from readerkit.render.html.quiz_page import Asked
+from readerkit.render.html.quiz_page import TopicQuestions
 from readerkit.render.html.words import Text, label
 
 LABELS = {
@@ -66,7 +66,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SectionBeside:
     """The section of a mirror that puts mini lines next to a note."""
 
     relation: Text
@@ -107,9 +107,9 @@ class NoteView:
     paragraphs: tuple[Paragraph, ...]
     cites: tuple[Cite, ...]
     cards: tuple[Card, ...]
-    beside: tuple[Beside, ...]
+    beside: tuple[SectionBeside, ...]
     seen: tuple[Seen, ...]
-    asked: tuple[Asked, ...]
+    asked: tuple[TopicQuestions, ...]
     """Quiz questions that lead here."""
     state: Text
     is_sound: bool
@@ -127,9 +127,9 @@ def note_view(
     note: Note,
     book: Book,
     *,
-    beside: tuple[Beside, ...] = (),
+    beside: tuple[SectionBeside, ...] = (),
     seen: tuple[Seen, ...] = (),
-    asked: tuple[Asked, ...] = (),
+    asked: tuple[TopicQuestions, ...] = (),
 ) -> NoteView:
     """Return what a page shows of a note.
 
@@ -181,7 +181,7 @@ def check_texts(notes: Iterable[Note], book: Book) -> None:
     Raises:
         ContentError: every formula that cannot be set.
     """
-    faults: list[Fault] = []
+    faults: list[ContentFault] = []
     texts: list[Callable[[], object]] = [
         *(partial(_texts, note.annotation, book) for note in notes),
         *(partial(card, name, book) for name in book.concepts),
@@ -237,7 +237,7 @@ def cite(citation: Citation, book: Book) -> Cite:
     )
 
 
-def _section(citation: Citation, work: Reference, word: str) -> Markup:
+def _section(citation: Citation, work: CitedWork, word: str) -> Markup:
     """Return the section of a work, with its title; empty where none is cited."""
     title = work.sections.get(citation.section, "")
     number = citation.section

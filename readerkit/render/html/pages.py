@@ -27,8 +27,8 @@ from readerkit.render.html.lab_page import (
 from readerkit.render.html.mirror_page import mirror_index, mirror_page
 from readerkit.render.html.question import Values
 from readerkit.render.html.quiz_check import CheckPage, check_page
-from readerkit.render.html.quiz_page import PhaseView, QuizPage
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.quiz_page import BankView, QuizPage
+from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.study import (
     ChapterLine,
     concept_page,
@@ -75,7 +75,7 @@ class Writing:
     diagrams: Mapping[str, Diagram] = field(default_factory=dict)
     routes: ReadingPaths = ReadingPaths()  # noqa: RUF009  a frozen value
     first_stop: str = ""
-    phases: tuple[PhaseView, ...] = ()
+    phases: tuple[BankView, ...] = ()
     """Of the quiz."""
     checks: Callable[[int], Iterable[Values]] = field(
         default=lambda _: [],
@@ -103,9 +103,9 @@ class Page:
     render: Callable[[], bytes]
 
 
-def pages(shelf: Shelf, templates: Templates, writing: Writing) -> Iterator[Page]:
+def pages(model: SiteModel, templates: Templates, writing: Writing) -> Iterator[Page]:
     """Yield every page of the site, none of them rendered yet."""
-    site = Site(tuple(menu(shelf, writing)))
+    site = Site(tuple(menu(model, writing)))
 
     def page(
         address: str, made_of: Any, template: str, values: Callable[[], Any]
@@ -117,20 +117,20 @@ def pages(shelf: Shelf, templates: Templates, writing: Writing) -> Iterator[Page
         return Page(address, (templates.digest, site, made_of), render)
 
     # Nearly all of these mention notes: they are made anew whenever one changed.
-    content = (shelf.content_id, shelf.links_id, writing)
-    for address, (template, values) in _written_pages(shelf, writing).items():
+    content = (model.content_id, model.links_id, writing)
+    for address, (template, values) in _written_pages(model, writing).items():
         yield page(address, content, template, values)
-    used = {(target.upstream, target.path) for target in shelf.uses}
-    for file in shelf.sheets:
-        yield _source_page(shelf, templates, site, file)
+    used = {(target.upstream, target.path) for target in model.uses}
+    for file in model.sheets:
+        yield _source_page(model, templates, site, file)
         if file in used:
             address = addresses.uses_page(*file)
-            uses = partial(uses_page, shelf, file)
-            yield page(address, shelf.links_id, "uses.html", uses)
+            uses = partial(uses_page, model, file)
+            yield page(address, model.links_id, "uses.html", uses)
 
 
 def _written_pages(
-    shelf: Shelf, writing: Writing
+    model: SiteModel, writing: Writing
 ) -> dict[str, tuple[str, Callable[[], Any]]]:
     """Return all pages but those of source: address to template and values."""
     chapters = [
@@ -139,25 +139,25 @@ def _written_pages(
     ]
     labs = lab_lines(writing.labs)
     sums = headings() if writing.examples else ()
-    start = partial(start_page, shelf, writing.first_stop, chapters, labs, sums)
+    start = partial(start_page, model, writing.first_stop, chapters, labs, sums)
     found: dict[str, tuple[str, Callable[[], Any]]] = {
         addresses.START: ("start.html", start),
-        addresses.PATHS: ("paths.html", partial(path_page, shelf, writing.routes)),
-        addresses.CONCEPTS: ("concepts.html", partial(concept_page, shelf)),
-        addresses.REFERENCES: ("references.html", partial(reference_page, shelf)),
-        addresses.BESIDE: ("mirrors.html", partial(mirror_index, shelf)),
+        addresses.PATHS: ("paths.html", partial(path_page, model, writing.routes)),
+        addresses.CONCEPTS: ("concepts.html", partial(concept_page, model)),
+        addresses.REFERENCES: ("references.html", partial(reference_page, model)),
+        addresses.BESIDE: ("mirrors.html", partial(mirror_index, model)),
     }
     if writing.phases:
         quiz = QuizPage(addresses.QUIZ, shown("Quiz"), writing.phases)
         found[addresses.QUIZ] = ("quiz.html", lambda: quiz)
     for phase in writing.phases:
-        check = partial(_check_page, shelf, writing, phase)
+        check = partial(_check_page, model, writing, phase)
         found[addresses.quiz_page(phase.phase)] = ("quiz_check.html", check)
     if chapters:
         index = ChapterIndex(addresses.CHAPTERS, shown("Chapters"), tuple(chapters))
         found[addresses.CHAPTERS] = ("chapters.html", lambda: index)
     for script, (page, around) in zip(writing.scripts, _in_turn(chapters), strict=True):
-        chapter = partial(chapter_page, shelf, script, writing.diagrams, around)
+        chapter = partial(chapter_page, model, script, writing.diagrams, around)
         found[page] = ("chapter.html", chapter)
     if work_out := writing.examples:
         found[addresses.ESTIMATES] = (
@@ -168,19 +168,19 @@ def _written_pages(
         lab_index = LabIndex(addresses.LABS, shown("Labs"), labs)
         found[addresses.LABS] = ("labs.html", lambda: lab_index)
     for lab, (page, around) in zip(writing.labs, _in_turn(labs), strict=True):
-        told = partial(lab_page, shelf, lab, writing.diagrams, around)
+        told = partial(lab_page, model, lab, writing.diagrams, around)
         found[page] = ("lab.html", told)
-    for mirror in shelf.book.mirrors.values():
-        beside = partial(mirror_page, shelf, mirror)
+    for mirror in model.book.mirrors.values():
+        beside = partial(mirror_page, model, mirror)
         found[addresses.mirror_page(mirror.id)] = ("mirror.html", beside)
-    for upstream in upstreams_shown(shelf):
-        tree = partial(tree_page, shelf, upstream)
+    for upstream in upstreams_shown(model):
+        tree = partial(tree_page, model, upstream)
         found[addresses.tree_page(upstream)] = ("tree.html", tree)
     return found
 
 
-def _check_page(shelf: Shelf, writing: Writing, phase: PhaseView) -> CheckPage:
-    return check_page(shelf, phase.phase, phase.title, writing.checks(phase.phase))
+def _check_page(model: SiteModel, writing: Writing, phase: BankView) -> CheckPage:
+    return check_page(model, phase.phase, phase.title, writing.checks(phase.phase))
 
 
 def _in_turn(lines: Sequence[ChapterLine]) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -190,7 +190,7 @@ def _in_turn(lines: Sequence[ChapterLine]) -> Iterator[tuple[str, tuple[str, str
         yield page, (before, after)
 
 
-def menu(shelf: Shelf, writing: Writing) -> Iterator[MenuItem]:
+def menu(model: SiteModel, writing: Writing) -> Iterator[MenuItem]:
     """Yield the entries of the bar at the top."""
     yield MenuItem(label("Start"), addresses.START)
     if writing.scripts:
@@ -205,38 +205,40 @@ def menu(shelf: Shelf, writing: Writing) -> Iterator[MenuItem]:
     if writing.examples:
         yield MenuItem(label("Estimates"), addresses.ESTIMATES)
     yield MenuItem(label("References"), addresses.REFERENCES)
-    for upstream in upstreams_shown(shelf):
+    for upstream in upstreams_shown(model):
         tree = addresses.tree_page(upstream)
         named = label("Minis") if upstream == MINIS else None
-        title = named or Text(shown(shelf.book.upstreams[upstream].title))
+        title = named or Text(shown(model.book.upstreams[upstream].title))
         yield MenuItem(title, tree, tree.removesuffix("index.html"))
 
 
-def _source_page(shelf: Shelf, templates: Templates, site: Site, file: File) -> Page:
+def _source_page(
+    model: SiteModel, templates: Templates, site: Site, file: File
+) -> Page:
     def render() -> bytes:
-        values = file_page(shelf, file)
-        body = code_with_notes(shelf, templates, site, file, values)
+        values = file_page(model, file)
+        body = code_with_notes(model, templates, site, file, values)
         text = templates.render(
             "file.html", values.address, values, site=site, body=Markup(_CUT)
         )
         head, _, tail = text.encode("utf-8", "replace").partition(_CUT.encode())
         return head + body + tail
 
-    around = shelf.content_id if shelf.notes_in(file) else ""
-    ran = shelf.ran.get(file)
-    made_of = (templates.digest, site, shelf.links_id, around, ran)
+    around = model.content_id if model.notes_in(file) else ""
+    ran = model.ran.get(file)
+    made_of = (templates.digest, site, model.links_id, around, ran)
     return Page(addresses.source_page(*file), made_of, render)
 
 
 def code_with_notes(
-    shelf: Shelf, templates: Templates, site: Site, file: File, values: FilePage
+    model: SiteModel, templates: Templates, site: Site, file: File, values: FilePage
 ) -> bytes:
     """Return a file's lines, each note after the last line that it covers.
 
     So it never stands between its own lines; of two that end together the inner one
     comes first.
     """
-    lines = code_html(shelf, file, values)
+    lines = code_html(model, file, values)
     if values.notes:
         text = templates.render(
             "notes.html", values.address, values, site=site, cut=Markup(_CUT)

@@ -13,7 +13,7 @@ from readerkit.anchors import Span
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.site_model import SiteModel
 
 Values = Mapping[str, Any]
 """What the quiz says of a question, an answer or a result."""
@@ -24,7 +24,7 @@ _MAX_SHOWN_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class OptionView:
     """An option, an item to order, or one side of a match."""
 
     label: Markup
@@ -43,9 +43,9 @@ class QuestionView:
     """The same, drawn: ``●●○``."""
     prompt: Markup
     how: Markup
-    options: tuple[Entry, ...]
+    options: tuple[OptionView, ...]
     is_several: bool
-    lists: tuple[tuple[Entry, ...], ...]
+    lists: tuple[tuple[OptionView, ...], ...]
     """What is to be ordered, or both sides of a match."""
     columns: Markup
     rows: tuple[Markup, ...]
@@ -105,7 +105,7 @@ def worded(text: str) -> Markup:
     )
 
 
-def question_view(shelf: Shelf, values: Values, address: str) -> QuestionView:
+def question_view(model: SiteModel, values: Values, address: str) -> QuestionView:
     """Return what the page at an address shows of a question."""
     search = values.get("search")
     lists = [values[key] for key in ("items", "left", "right") if key in values]
@@ -123,71 +123,71 @@ def question_view(shelf: Shelf, values: Values, address: str) -> QuestionView:
         columns=shown(", ".join(values.get("columns", ()))),
         rows=tuple(map(shown, values.get("rows", ()))),
         rubric=tuple(map(worded, values.get("rubric", ()))),
-        search=search and place_view(shelf, search, address, lines=None),
+        search=search and place_view(model, search, address, lines=None),
     )
 
 
-def solution_view(shelf: Shelf, values: Values, address: str) -> Solution:
+def solution_view(model: SiteModel, values: Values, address: str) -> Solution:
     """Return what the page at an address tells of a question that is done."""
     return Solution(
         lines=tuple(map(worded, values["solution"].split("\n"))),
         explanation=worded(values["explanation"]),
-        places=tuple(place_view(shelf, each, address) for each in values["links"]),
-        works=tuple(_cited(shelf, each) for each in values["references"]),
+        places=tuple(place_view(model, each, address) for each in values["links"]),
+        works=tuple(_cited(model, each) for each in values["references"]),
     )
 
 
 def remark_views(
-    shelf: Shelf, remarks: Iterable[Values], address: str
+    model: SiteModel, remarks: Iterable[Values], address: str
 ) -> tuple[RemarkView, ...]:
     """Return what is said about an answer, a few of the lines beside each."""
     return tuple(
         RemarkView(
             worded(each["text"]),
             each["place"]
-            and place_view(shelf, each["place"], address, lines=_MAX_SHOWN_LINES),
+            and place_view(model, each["place"], address, lines=_MAX_SHOWN_LINES),
         )
         for each in remarks
     )
 
 
 def place_view(
-    shelf: Shelf, place: Values, address: str, *, lines: int | None = 0
+    model: SiteModel, place: Values, address: str, *, lines: int | None = 0
 ) -> PlaceView:
     """Return lines that the quiz names, with so many of them; all where None."""
     upstream, note = place["upstream"], place.get("note", "")
     span = Span(place["path"], place["first"], place["last"])
     page, code = "", None
-    if _is_shown(shelf, place):
+    if _is_shown(model, place):
         page = f"{addresses.source_page(upstream, span.path)}#"
-        page += note if note in shelf.notes else f"L{span.first}-L{span.last}"
+        page += note if note in model.notes else f"L{span.first}-L{span.last}"
         if lines != 0:
             code = excerpt(
-                shelf, upstream, span, address, limit=lines, is_linked=bool(lines)
+                model, upstream, span, address, limit=lines, is_linked=bool(lines)
             )
     return PlaceView(shown(str(span)), page, shown(place.get("title", "")), code)
 
 
-def _is_shown(shelf: Shelf, place: Values) -> bool:
+def _is_shown(model: SiteModel, place: Values) -> bool:
     """Whether the site shows these very lines: the bytes that the quiz was locked at.
 
     The minis have no blob: they are read as they stand.
     """
-    sheet = shelf.sheets.get((place["upstream"], place["path"]))
-    lock = shelf.book.locks.get(place["upstream"])
+    sheet = model.sheets.get((place["upstream"], place["path"]))
+    lock = model.book.locks.get(place["upstream"])
     same = not place["blob"] or (
         lock is not None and lock.files.get(place["path"]) == place["blob"]
     )
     return sheet is not None and same and place["last"] <= len(sheet.drawn.lines)
 
 
-def _entries(entries: Iterable[Values]) -> tuple[Entry, ...]:
-    return tuple(Entry(shown(e["label"]), worded(e["text"])) for e in entries)
+def _entries(entries: Iterable[Values]) -> tuple[OptionView, ...]:
+    return tuple(OptionView(shown(e["label"]), worded(e["text"])) for e in entries)
 
 
-def _cited(shelf: Shelf, work: Values) -> CitedView:
+def _cited(model: SiteModel, work: Values) -> CitedView:
     section = f", {work['section']}" if work["section"] else ""
     text = f"{work['authors']} {work['year']}, {work['title']}{section}"
     key = work["key"]
-    is_ours = key in shelf.book.references
+    is_ours = key in model.book.references
     return CitedView(shown(text), f"{addresses.REFERENCES}#{key}" if is_ours else "")

@@ -20,7 +20,7 @@ from readerkit.render.html.question import (
     question_view,
     solution_view,
 )
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.tree_page import upstreams_shown
 
 
@@ -45,15 +45,15 @@ class CheckPage:
 
 
 def check_page(
-    shelf: Shelf, phase: int, title: Markup, questions: Iterable[Values]
+    model: SiteModel, phase: int, title: Markup, questions: Iterable[Values]
 ) -> CheckPage:
     """Return the page of a phase; each value holds a question and its solution."""
     address = addresses.quiz_page(phase)
     by_topic: dict[str, list[Check]] = {}
     for values in questions:
         check = Check(
-            question_view(shelf, values, address),
-            solution_view(shelf, values, address),
+            question_view(model, values, address),
+            solution_view(model, values, address),
         )
         by_topic.setdefault(values["topic"], []).append(check)
     return CheckPage(
@@ -65,5 +65,5 @@ def check_page(
             for topic, checks in by_topic.items()
         ),
         # A served quiz shows lines of any of them, after a wrong answer.
-        rights_of(shelf, upstreams_shown(shelf)),
+        rights_of(model, upstreams_shown(model)),
     )

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TopicQuestions:
     """Questions on one topic: all of them, or those that lead to a note."""
 
     topic: Markup
@@ -19,7 +19,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseView:
+class BankView:
     """The bank of one phase."""
 
     phase: int
@@ -27,7 +27,7 @@ class PhaseView:
     title: Markup
     pass_mark: Markup
     questions: int
-    topics: tuple[Asked, ...]
+    topics: tuple[TopicQuestions, ...]
     objectives: tuple[tuple[Markup, int], ...]
 
 
@@ -37,4 +37,4 @@ class QuizPage:
 
     address: str
     title: Markup
-    phases: tuple[PhaseView, ...]
+    phases: tuple[BankView, ...]

@@ -18,7 +18,7 @@ from readerkit.render.html.question import (
     solution_view,
     worded,
 )
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.site_model import SiteModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class QuizResult:
     """The end of a quiz."""
 
     share: str
@@ -105,7 +105,7 @@ class Turn:
     offer: Offer | None = None
     feedback: Feedback | None = None
     question: QuestionView | None = None
-    result: Result | None = None
+    result: QuizResult | None = None
 
     @property
     def is_mended(self) -> bool:
@@ -114,7 +114,7 @@ class Turn:
 
 
 def feedback_view(
-    shelf: Shelf, prompt: str, answer: str, result: Values, address: str
+    model: SiteModel, prompt: str, answer: str, result: Values, address: str
 ) -> Feedback:
     """Return what an answer earned; one without words was skipped."""
     is_partly = 0 < result["credit"] < 1 and not result["right"]
@@ -125,17 +125,17 @@ def feedback_view(
         is_skipped=not answer,
         share=f"{result['credit']:.0%}" if is_partly else "",
         points=f"{result['points']:g}",
-        remarks=remark_views(shelf, result["remarks"], address),
-        solution=solution_view(shelf, result, address) if result["done"] else None,
+        remarks=remark_views(model, result["remarks"], address),
+        solution=solution_view(model, result, address) if result["done"] else None,
     )
 
 
 def result_view(
-    shelf: Shelf, outcome: Values, marked: Iterable[Values], address: str
-) -> Result:
+    model: SiteModel, outcome: Values, marked: Iterable[Values], address: str
+) -> QuizResult:
     """Return the end of a quiz; of an exam with every answer."""
     corrected = outcome["choice_corrected"]
-    return Result(
+    return QuizResult(
         share=f"{outcome['score']:.0%}",
         is_passed=outcome.get("passed"),
         answered=f"{outcome['answered']} / {outcome['of']}",
@@ -143,14 +143,14 @@ def result_view(
         total=_score("", outcome),
         corrected="" if corrected is None else f"{corrected:.0%}",
         topics=scores(outcome["topics"]),
-        read_next=tuple(_next(shelf, each) for each in outcome["read_next"]),
+        read_next=tuple(_next(model, each) for each in outcome["read_next"]),
         marked=tuple(
             Marked(
                 row["position"] + 1,
                 row["right"],
                 worded(row["prompt"]),
                 shown(row["answer"]),
-                solution_view(shelf, row, address),
+                solution_view(model, row, address),
             )
             for row in marked
         ),
@@ -173,8 +173,8 @@ def _score(topic: str, values: Values) -> Score:
     )
 
 
-def _next(shelf: Shelf, each: Values) -> tuple[str, Markup]:
-    note = shelf.notes.get(each["note"])
+def _next(model: SiteModel, each: Values) -> tuple[str, Markup]:
+    note = model.notes.get(each["note"])
     if note is None:
         return "", shown(each["title"])
     page = addresses.source_page(note.annotation.upstream, note.span.path)

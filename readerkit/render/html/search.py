@@ -13,35 +13,35 @@ from readerkit.render.html.estimate_page import SECTIONS
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.notes import SPANISH
 from readerkit.render.html.pages import Writing, menu
-from readerkit.render.html.quiz_page import PhaseView
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.quiz_page import BankView
+from readerkit.render.html.site_model import SiteModel
 from readerkit.render.terminal_safe import visible
 
 FILE = "search-index.js"
 
 
-def search_index(shelf: Shelf, writing: Writing) -> bytes:
+def search_index(model: SiteModel, writing: Writing) -> bytes:
     """Return the script; it works from a file as well as from a server."""
-    texts = [*_notes(shelf), *_ideas(shelf), *_chapters(writing.scripts)]
+    texts = [*_notes(model), *_ideas(model), *_chapters(writing.scripts)]
     texts += _labs(writing.labs)
     texts += _estimates() if writing.examples else ()
     texts += [*_quiz(writing.phases), *_symptoms(writing.routes)]
-    texts += [*_works(shelf), *_pages(shelf, writing)]
-    data = {"texts": texts, "files": list(_files(shelf))}
+    texts += [*_works(model), *_pages(model, writing)]
+    data = {"texts": texts, "files": list(_files(model))}
     # ASCII, so that no character of a name can end a string or hide in it.
     packed = json.dumps(data, separators=(",", ":"))
     return f"readerkitIndex({packed});\n".encode()
 
 
-def _notes(shelf: Shelf) -> Iterator[list[str]]:
-    for name, note in shelf.notes.items():
+def _notes(model: SiteModel) -> Iterator[list[str]]:
+    for name, note in model.notes.items():
         annotation = note.annotation
         page = addresses.source_page(annotation.upstream, note.span.path)
         body = " ".join(getattr(annotation, field) for field in TEXT_FIELDS)
-        for language in shelf.book.translations:
-            translated = shelf.book.translated(annotation, language)
+        for language in model.book.translations:
+            translated = model.book.translated(annotation, language)
             body += " " + " ".join(translated.texts.values())
-        spanish = shelf.book.translated(annotation, SPANISH)
+        spanish = model.book.translated(annotation, SPANISH)
         folder = note.span.path.rpartition("/")[0]
         lines = addresses.lines_text(note.span.path, note.span.first, note.span.last)
         place = f"{folder}/{lines}".removeprefix("/")
@@ -57,14 +57,14 @@ def _notes(shelf: Shelf) -> Iterator[list[str]]:
         ]
 
 
-def _ideas(shelf: Shelf) -> Iterator[list[str]]:
-    for concept in shelf.book.concepts.values():
+def _ideas(model: SiteModel) -> Iterator[list[str]]:
+    for concept in model.book.concepts.values():
         page = f"{addresses.CONCEPTS}#{concept.id}"
         text = concept.summary
-        for language in shelf.book.concept_translations:
-            translated = shelf.book.translated(concept, language)
+        for language in model.book.concept_translations:
+            translated = model.book.translated(concept, language)
             text += " " + " ".join(translated.texts.values())
-        spanish = shelf.book.translated(concept, SPANISH)
+        spanish = model.book.translated(concept, SPANISH)
         yield [
             "concept",
             visible(concept.title),
@@ -73,7 +73,7 @@ def _ideas(shelf: Shelf) -> Iterator[list[str]]:
             visible(text),
             visible(spanish.texts.get("title", "")),
         ]
-    for mirror in shelf.book.mirrors.values():
+    for mirror in model.book.mirrors.values():
         text = " ".join([mirror.idea, *(section.title for section in mirror.sections)])
         page = addresses.mirror_page(mirror.id)
         yield ["beside", visible(mirror.title), "side by side", page, visible(text)]
@@ -95,7 +95,7 @@ def _estimates() -> Iterator[list[str]]:
         yield ["estimate", title, "estimates", page, f"{name} {about}"]
 
 
-def _quiz(phases: Iterable[PhaseView]) -> Iterator[list[str]]:
+def _quiz(phases: Iterable[BankView]) -> Iterator[list[str]]:
     for phase in phases:
         title = phase.title.unescape()
         goals = " ".join(objective.unescape() for objective, _ in phase.objectives)
@@ -112,16 +112,16 @@ def _symptoms(routes: ReadingPaths) -> Iterator[list[str]]:
         yield ["symptom", visible(each.symptom), "paths", page, visible(each.cause)]
 
 
-def _works(shelf: Shelf) -> Iterator[list[str]]:
-    for work in shelf.book.references.values():
+def _works(model: SiteModel) -> Iterator[list[str]]:
+    for work in model.book.references.values():
         page = f"{addresses.REFERENCES}#{work.key}"
         where = f"{work.authors}, {work.year}"
         text = " ".join([work.key, work.authors, *work.sections.values()])
         yield ["reference", visible(work.title), visible(where), page, visible(text)]
 
 
-def _pages(shelf: Shelf, writing: Writing) -> Iterator[list[str]]:
-    for item in menu(shelf, writing):
+def _pages(model: SiteModel, writing: Writing) -> Iterator[list[str]]:
+    for item in menu(model, writing):
         spanish = item.label.es.unescape() if item.label.es else ""
         page = addresses.href(item.page)
         yield ["page", item.label.en.unescape(), item.page, page, "", spanish]
@@ -134,8 +134,8 @@ def _text(kind: str, script: Script, page: str) -> list[str]:
     return [kind, visible(title), kind, page, text, visible(spanish)]
 
 
-def _files(shelf: Shelf) -> Iterator[list[str]]:
-    for file, sheet in shelf.sheets.items():
+def _files(model: SiteModel) -> Iterator[list[str]]:
+    for file, sheet in model.sheets.items():
         page = addresses.href(addresses.source_page(*file))
         names = " ".join(
             f"{name}:{line}"

@@ -13,7 +13,7 @@ from readerkit.evidence.relevance import Evidence, Files
 from readerkit.model.git_names import TreePath
 from readerkit.render.html.code import Drawn, draw, draw_plain
 from readerkit.render.html.notes import NoteView
-from readerkit.render.html.quiz_page import Asked
+from readerkit.render.html.quiz_page import TopicQuestions
 from readerkit.xref.links import File, Link, Links, Target, rivals
 from readerkit.xref.names import Names, collect_names
 from readerkit.xref.scan import scan
@@ -48,7 +48,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class SiteModel:
     """Everything a build of the site knows."""
 
     book: Book
@@ -65,7 +65,7 @@ class Shelf:
     strips: Mapping[str, str]
     """Comparison to the side-by-side page that shows it."""
     origins: Mapping[str, Origin]
-    asked: Mapping[str, tuple[Asked, ...]] = field(default_factory=dict)
+    asked: Mapping[str, tuple[TopicQuestions, ...]] = field(default_factory=dict)
     """By annotation id, the quiz questions that lead to it."""
     links_id: str = ""
     """Of the bytes of all files: what their lines and links depend on."""

@@ -12,7 +12,7 @@ from readerkit.render.html.call_sites import Issuers, issuers
 from readerkit.render.html.escape import shown
 from readerkit.render.html.event import OPERATIONS, Operation, RankView, rank_view
 from readerkit.render.html.record_tables import Row
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
 
 
@@ -47,7 +47,7 @@ class StripView:
     """Of the legend, and the choices of a prediction: those of all records."""
 
 
-def strip_view(shelf: Shelf, evidence: Evidence, address: str) -> StripView:
+def strip_view(model: SiteModel, evidence: Evidence, address: str) -> StripView:
     """Return what the page at ``address`` shows of a record."""
     record = evidence.record
     return StripView(
@@ -61,9 +61,9 @@ def strip_view(shelf: Shelf, evidence: Evidence, address: str) -> StripView:
         tally=record_tables.tally(record),
         is_own=evidence.is_own,
         stale=tuple(shown(reason) for reason in evidence.stale),
-        ranks=tuple(rank_view(shelf, evidence, rank) for rank in record.events),
-        issuers_upstream=issuers(shelf, evidence, "upstream", address),
-        issuers_mini=issuers(shelf, evidence, "mini", address),
+        ranks=tuple(rank_view(model, evidence, rank) for rank in record.events),
+        issuers_upstream=issuers(model, evidence, "upstream", address),
+        issuers_mini=issuers(model, evidence, "mini", address),
         losses=record_tables.losses(record),
         memory=record_tables.memory(record),
         chart=record_tables.bars(record),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from readerkit.content.annotations import Concept, Reference
+from readerkit.content.annotations import CitedWork, Concept
 from readerkit.content.book import Note
-from readerkit.content.reading_paths import Failure, Pair, ReadingPaths
+from readerkit.content.reading_paths import Failure, MechanismPair, ReadingPaths
 from readerkit.content.routes import by_need
 from readerkit.content.translations import Translation
 from readerkit.render.html import addresses
@@ -19,7 +19,7 @@ from readerkit.render.html.file_page import Rights, rights_of, view
 from readerkit.render.html.markdown import prose
 from readerkit.render.html.mirror_page import MirrorLine, mirror_index
 from readerkit.render.html.notes import Card, Cite, NoteView, card, cite, concept_title
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text, label
 
 
@@ -79,7 +79,7 @@ class ReferencePage:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopView:
     """A station of a path: what it is about, and the notes to read there."""
 
     title: Text
@@ -108,8 +108,8 @@ class PathPage:
 
     address: str
     title: Markup
-    prerequisite: tuple[Stop, ...]
-    failure: tuple[Stop, ...]
+    prerequisite: tuple[StopView, ...]
+    failure: tuple[StopView, ...]
     synthesis: tuple[Pairing, ...]
 
 
@@ -153,16 +153,16 @@ class StartPage:
     rights: tuple[Rights, ...]
 
 
-def note_line(shelf: Shelf, annotation: str) -> NoteLine:
+def note_line(model: SiteModel, annotation: str) -> NoteLine:
     """Return a note as a line of a list."""
-    seen = view(shelf, annotation)
+    seen = view(model, annotation)
     place = addresses.lines_text(seen.path, seen.first, seen.last)
     return NoteLine(seen.id, seen.page, seen.title, seen.kind, Markup(place))
 
 
-def concept_page(shelf: Shelf) -> ConceptPage:
+def concept_page(model: SiteModel) -> ConceptPage:
     """Return the page of all concepts."""
-    views = [_concept(shelf, concept) for concept in shelf.book.concepts.values()]
+    views = [_concept(model, concept) for concept in model.book.concepts.values()]
     pressures = dict.fromkeys(each.pressure for each in views)
     return ConceptPage(
         addresses.CONCEPTS,
@@ -171,18 +171,18 @@ def concept_page(shelf: Shelf) -> ConceptPage:
     )
 
 
-def _concept(shelf: Shelf, concept: Concept) -> ConceptView:
-    book = shelf.book
+def _concept(model: SiteModel, concept: Concept) -> ConceptView:
+    book = model.book
     return ConceptView(
         card=card(concept.id, book, render=prose),
         pressure=concept.pressure,
         layer=label(concept.layer),
-        requires=_titles(shelf, concept.requires),
-        recurs=_titles(shelf, concept.recurs),
+        requires=_titles(model, concept.requires),
+        recurs=_titles(model, concept.recurs),
         cites=tuple(cite(citation, book) for citation in concept.references),
         notes=tuple(
-            note_line(shelf, name)
-            for name, note in shelf.notes.items()
+            note_line(model, name)
+            for name, note in model.notes.items()
             if concept.id in note.annotation.concepts
         ),
         mirrors=tuple(
@@ -193,27 +193,27 @@ def _concept(shelf: Shelf, concept: Concept) -> ConceptView:
     )
 
 
-def _titles(shelf: Shelf, names: Sequence[str]) -> tuple[tuple[str, Text], ...]:
-    return tuple(_title(shelf, name) for name in names)
+def _titles(model: SiteModel, names: Sequence[str]) -> tuple[tuple[str, Text], ...]:
+    return tuple(_title(model, name) for name in names)
 
 
-def _title(shelf: Shelf, name: str) -> tuple[str, Text]:
-    return name, concept_title(name, shelf.book)
+def _title(model: SiteModel, name: str) -> tuple[str, Text]:
+    return name, concept_title(name, model.book)
 
 
-def reference_page(shelf: Shelf) -> ReferencePage:
+def reference_page(model: SiteModel) -> ReferencePage:
     """Return the page of all works."""
     return ReferencePage(
         addresses.REFERENCES,
         shown("References"),
-        tuple(_work(shelf, work) for work in shelf.book.references.values()),
+        tuple(_work(model, work) for work in model.book.references.values()),
     )
 
 
-def _work(shelf: Shelf, work: Reference) -> WorkView:
+def _work(model: SiteModel, work: CitedWork) -> WorkView:
     citing = [
-        (shown(citation.section), note_line(shelf, name))
-        for name, note in shelf.notes.items()
+        (shown(citation.section), note_line(model, name))
+        for name, note in model.notes.items()
         for citation in note.annotation.references
         if citation.key == work.key
     ]
@@ -228,116 +228,116 @@ def _work(shelf: Shelf, work: Reference) -> WorkView:
     )
 
 
-def path_page(shelf: Shelf, routes: ReadingPaths) -> PathPage:
+def path_page(model: SiteModel, routes: ReadingPaths) -> PathPage:
     """Return the page of the reading paths."""
     return PathPage(
         addresses.PATHS,
         shown("Reading paths"),
-        tuple(_prerequisites(shelf)),
-        tuple(_failure(shelf, routes, failure) for failure in routes.failures),
-        tuple(_pairing(shelf, routes, pair) for pair in routes.pairs),
+        tuple(_prerequisites(model)),
+        tuple(_failure(model, routes, failure) for failure in routes.failures),
+        tuple(_pairing(model, routes, pair) for pair in routes.pairs),
     )
 
 
-def _failure(shelf: Shelf, routes: ReadingPaths, failure: Failure) -> Stop:
+def _failure(model: SiteModel, routes: ReadingPaths, failure: Failure) -> StopView:
     spanish = routes.spanish.get(failure.id, Translation())
     symptom, cause = spanish.texts.get("symptom"), spanish.texts.get("cause")
-    return Stop(
+    return StopView(
         Text(shown(failure.symptom), shown(symptom) if symptom else None),
         "",
         Text(prose(failure.cause), prose(cause) if cause else None),
-        tuple(note_line(shelf, name) for name in failure.notes),
+        tuple(note_line(model, name) for name in failure.notes),
         is_translated=bool(symptom and cause),
         is_outdated=spanish.is_outdated(failure.stamp),
     )
 
 
-def _pairing(shelf: Shelf, routes: ReadingPaths, pair: Pair) -> Pairing:
+def _pairing(model: SiteModel, routes: ReadingPaths, pair: MechanismPair) -> Pairing:
     spanish = routes.spanish.get(pair.id, Translation())
     wire = spanish.texts.get("wire")
     return Pairing(
-        _title(shelf, pair.memory),
-        _title(shelf, pair.coordination),
+        _title(model, pair.memory),
+        _title(model, pair.coordination),
         Text(prose(pair.wire), prose(wire) if wire else None),
-        tuple(note_line(shelf, name) for name in pair.notes),
+        tuple(note_line(model, name) for name in pair.notes),
         is_translated=bool(wire),
         is_outdated=spanish.is_outdated(pair.stamp),
     )
 
 
-def _prerequisites(shelf: Shelf) -> Iterator[Stop]:
+def _prerequisites(model: SiteModel) -> Iterator[StopView]:
     """Yield the concepts that have notes, each after what it requires."""
-    annotations = [note.annotation for note in shelf.notes.values()]
-    for name, notes in by_need(shelf.book.concepts, annotations):
+    annotations = [note.annotation for note in model.notes.values()]
+    for name, notes in by_need(model.book.concepts, annotations):
         page = f"{addresses.CONCEPTS}#{name}"
-        lines = tuple(note_line(shelf, each) for each in notes)
-        yield Stop(concept_title(name, shelf.book), page, Text(Markup("")), lines)
+        lines = tuple(note_line(model, each) for each in notes)
+        yield StopView(concept_title(name, model.book), page, Text(Markup("")), lines)
 
 
 def start_page(
-    shelf: Shelf,
+    model: SiteModel,
     first_stop: str,
     chapters: Sequence[ChapterLine],
     labs: Sequence[ChapterLine],
     estimates: Sequence[tuple[str, Text]],
 ) -> StartPage:
     """Return the start page, with one stop on it to begin with."""
-    stop = shelf.notes.get(first_stop)
-    mirrors = mirror_index(shelf).mirrors
-    with_stop = [mirror for mirror, _, _ in shelf.sections_with(first_stop)]
-    pinned = [u for u in shelf.book.upstreams.values() if shelf.book.notes_on(u.name)]
-    lines = sum(len(sheet.drawn.lines) for sheet in shelf.sheets.values())
+    stop = model.notes.get(first_stop)
+    mirrors = mirror_index(model).mirrors
+    with_stop = [mirror for mirror, _, _ in model.sections_with(first_stop)]
+    pinned = [u for u in model.book.upstreams.values() if model.book.notes_on(u.name)]
+    lines = sum(len(sheet.drawn.lines) for sheet in model.sheets.values())
     return StartPage(
         address=addresses.START,
         title=shown("Read the code that trains large models"),
-        stop=view(shelf, first_stop) if stop else None,
-        lines=excerpt(shelf, stop.annotation.upstream, stop.span, addresses.START)
+        stop=view(model, first_stop) if stop else None,
+        lines=excerpt(model, stop.annotation.upstream, stop.span, addresses.START)
         if stop
         else None,
-        stop_page=view(shelf, first_stop).page if stop else "",
-        stop_in=_code_base(shelf, stop) if stop else Markup(""),
-        ran_in=_ran_in(shelf, stop) if stop else (),
+        stop_page=view(model, first_stop).page if stop else "",
+        stop_in=_code_base(model, stop) if stop else Markup(""),
+        ran_in=_ran_in(model, stop) if stop else (),
         mirror=addresses.mirror_page(with_stop[-1]) if with_stop else "",
         chapters=tuple(chapters),
         labs=tuple(labs),
         estimates=tuple(estimates),
         mirrors=mirrors,
         upstreams=tuple(
-            (shown(u.title), addresses.tree_page(u.name), tuple(_files(shelf, u.name)))
+            (shown(u.title), addresses.tree_page(u.name), tuple(_files(model, u.name)))
             for u in pinned
         ),
         counts=(
-            ("notes", len(shelf.notes)),
-            ("files", len(shelf.sheets)),
+            ("notes", len(model.notes)),
+            ("files", len(model.sheets)),
             ("lines", lines),
-            ("records", len(shelf.evidence)),
+            ("records", len(model.evidence)),
         ),
-        rights=rights_of(shelf, (u.name for u in pinned)),
+        rights=rights_of(model, (u.name for u in pinned)),
     )
 
 
-def _code_base(shelf: Shelf, note: Note) -> Markup:
-    upstream = shelf.book.upstreams[note.annotation.upstream]
+def _code_base(model: SiteModel, note: Note) -> Markup:
+    upstream = model.book.upstreams[note.annotation.upstream]
     return shown(f"{upstream.title} {upstream.tag}".strip())
 
 
-def _ran_in(shelf: Shelf, note: Note) -> tuple[tuple[str, str], ...]:
+def _ran_in(model: SiteModel, note: Note) -> tuple[tuple[str, str], ...]:
     span = note.span
     lines = range(span.first, span.last + 1)
-    ran = shelf.ran.get((note.annotation.upstream, span.path), {})
+    ran = model.ran.get((note.annotation.upstream, span.path), {})
     return tuple(
-        (name, shelf.strips.get(name, ""))
+        (name, model.strips.get(name, ""))
         for name, lit in ran.items()
         if not lit.isdisjoint(lines)
     )
 
 
-def _files(shelf: Shelf, upstream: str) -> Iterator[FileLine]:
+def _files(model: SiteModel, upstream: str) -> Iterator[FileLine]:
     paths = dict.fromkeys(
         note.span.path
-        for note in shelf.notes.values()
+        for note in model.notes.values()
         if note.annotation.upstream == upstream
     )
     for path in sorted(paths):
-        notes = tuple(n.annotation.id for n in shelf.notes_in((upstream, path)))
+        notes = tuple(n.annotation.id for n in model.notes_in((upstream, path)))
         yield FileLine(addresses.source_page(upstream, path), shown(path), notes)

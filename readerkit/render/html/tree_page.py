@@ -11,7 +11,7 @@ from readerkit.model.git_names import TreePath
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import Rights, rights
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.site_model import SiteModel
 from readerkit.xref.links import File
 
 
@@ -54,14 +54,14 @@ class TreePage:
     rights: Rights
 
 
-def tree_page(shelf: Shelf, upstream: str) -> TreePage:
+def tree_page(model: SiteModel, upstream: str) -> TreePage:
     """Return the page of an upstream's files."""
-    paths = sorted(path for name, path in shelf.sheets if name == upstream)
-    leaves = {path: _leaf(shelf, (upstream, path)) for path in paths}
+    paths = sorted(path for name, path in model.sheets if name == upstream)
+    leaves = {path: _leaf(model, (upstream, path)) for path in paths}
     folders, files = _inside("", leaves)
     return TreePage(
         address=addresses.tree_page(upstream),
-        title=shown(shelf.book.upstreams[upstream].title),
+        title=shown(model.book.upstreams[upstream].title),
         upstream=upstream,
         folders=folders,
         files=files,
@@ -71,7 +71,7 @@ def tree_page(shelf: Shelf, upstream: str) -> TreePage:
             for path, leaf in leaves.items()
             if leaf.notes
         ),
-        rights=rights(shelf, shelf.book.upstreams[upstream]),
+        rights=rights(model, model.book.upstreams[upstream]),
     )
 
 
@@ -100,12 +100,12 @@ def _folder(at: str, name: str, leaves: Mapping[TreePath, Leaf]) -> Folder:
     return Folder(path, shown(name), folders, files, len(leaves), notes, is_open)
 
 
-def _leaf(shelf: Shelf, file: File) -> Leaf:
+def _leaf(model: SiteModel, file: File) -> Leaf:
     name = shown(file[1].rpartition("/")[2])
-    return Leaf(name, addresses.source_page(*file), len(shelf.notes_in(file)))
+    return Leaf(name, addresses.source_page(*file), len(model.notes_in(file)))
 
 
-def upstreams_shown(shelf: Shelf) -> Iterable[str]:
+def upstreams_shown(model: SiteModel) -> Iterable[str]:
     """Return the upstreams whose files the site holds, in the book's order."""
-    present = {upstream for upstream, _ in shelf.sheets}
-    return [name for name in shelf.book.upstreams if name in present]
+    present = {upstream for upstream, _ in model.sheets}
+    return [name for name in model.book.upstreams if name in present]

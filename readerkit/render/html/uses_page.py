@@ -12,7 +12,7 @@ from markupsafe import Markup
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import Crumb, crumbs
-from readerkit.render.html.site_model import Shelf
+from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import both, label
 from readerkit.xref.links import File, Target
 
@@ -54,10 +54,10 @@ class UsesPage:
     definitions: tuple[Definition, ...]
 
 
-def uses_page(shelf: Shelf, file: File) -> UsesPage:
+def uses_page(model: SiteModel, file: File) -> UsesPage:
     """Return the page of uses of a file's definitions."""
-    definitions = tuple(_definitions(shelf, file))
-    upstream = shelf.book.upstreams[file[0]]
+    definitions = tuple(_definitions(model, file))
+    upstream = model.book.upstreams[file[0]]
     return UsesPage(
         address=addresses.uses_page(*file),
         title=shown(f"Uses of {file[1].rpartition('/')[2]}"),
@@ -68,16 +68,16 @@ def uses_page(shelf: Shelf, file: File) -> UsesPage:
     )
 
 
-def _definitions(shelf: Shelf, file: File) -> Iterator[Definition]:
+def _definitions(model: SiteModel, file: File) -> Iterator[Definition]:
     root = addresses.to_root(addresses.uses_page(*file))
     source = escape(root + addresses.href(addresses.source_page(*file)))
-    for name, lines in shelf.sheets[file].names.defined.items():
+    for name, lines in model.sheets[file].names.defined.items():
         places: set[Target] = set()
         others: set[Target] = set()
         for line in lines:
             target = Target(*file, line, name)
-            places.update(shelf.uses.get(target, ()))
-            others.update(shelf.rivals_of(target))
+            places.update(model.uses.get(target, ()))
+            others.update(model.rivals_of(target))
         others -= {Target(*file, line, name) for line in lines}
         if places:
             yield Definition(

@@ -7,17 +7,17 @@ import pytest
 
 from readerkit.errors import ContentError
 from readerkit.evidence.record import (
-    Bar,
+    EventMatch,
+    ExecutedLine,
     Held,
     Limit,
     Lit,
-    Match,
     Peak,
-    Pipeline,
+    PipelineRecord,
     RankEvents,
     Record,
     Shim,
-    Site,
+    TimelineBar,
     Times,
     Total,
     Verdict,
@@ -28,7 +28,7 @@ from readerkit.evidence.record import (
 )
 from tests.events import event
 
-SITE = Site("minis", "mini_impls/ddp.py", 100, "start")
+SITE = ExecutedLine("minis", "mini_impls/ddp.py", 100, "start")
 RECORD = Record(
     comparison="ddp_torch",
     mini="ddp",
@@ -59,7 +59,7 @@ RECORD = Record(
             0,
             (event(site=SITE, stack=1),),
             (event(),),
-            (Match(0, 0, "matched"),),
+            (EventMatch(0, 0, "matched"),),
             29,
             ((), (SITE,)),
         ),
@@ -70,7 +70,7 @@ RECORD = Record(
     peaks=(Peak(0, "mini", "backward", 80, {"parameters": 8}),),
     times=(Times(0, (0.1, 0.2), (0.1, 0.3)),),
     lit=(Lit("minis", "mini_impls/ddp.py", "1-2", {"0": "3", "1-4": "5"}),),
-    pipeline=Pipeline(
+    pipeline=PipelineRecord(
         "1f1b",
         2,
         4,
@@ -78,7 +78,7 @@ RECORD = Record(
         {"mini": 0.25, "upstream": 0.25},
         0.25,
         "(p - 1) / m",
-        (Bar(0, "mini", "F", 0, 0, 0.0, 1.0),),
+        (TimelineBar(0, "mini", "F", 0, 0, 0.0, 1.0),),
         False,
     ),
 )
@@ -160,7 +160,7 @@ def test_a_record_agrees_only_without_differences_and_flags():
     explained = replace(RECORD.verdicts[0], state="explained")
     assert replace(RECORD, verdicts=(explained,)).agrees
     flagged = replace(
-        RECORD.events[0], matches=(Match(0, None, "flagged", "only-mini"),)
+        RECORD.events[0], matches=(EventMatch(0, None, "flagged", "only-mini"),)
     )
     assert not replace(RECORD, events=(flagged,)).agrees
 

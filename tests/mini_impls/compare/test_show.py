@@ -6,7 +6,7 @@ import pytest
 from test_records import RECORD
 
 from mini_impls.compare.show import render
-from readerkit.evidence.record import Match, Record, Verdict
+from readerkit.evidence.record import EventMatch, Record, Verdict
 from tests.content.test_records import PATHS
 from tests.events import event
 
@@ -43,7 +43,7 @@ def test_an_event_shows_its_line_and_a_flag_its_reason():
     rank = replace(
         RECORD.events[0],
         upstream=(event(wait=None),),
-        matches=(Match(0, None, "flagged", "only-mini", "only mini has this"),),
+        matches=(EventMatch(0, None, "flagged", "only-mini", "only mini has this"),),
     )
     text = render(replace(RECORD, events=(rank,)))
     assert "mini_impls/ddp.py:100" in text

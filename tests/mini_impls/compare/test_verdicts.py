@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from mini_impls.compare.judge import Excuse, line
+from mini_impls.compare.judge import AllowedDifference, line
 from mini_impls.compare.watch import largest
 from mini_impls.compare.wire import gloo_bytes, ring_bytes
 from tests.events import event
@@ -54,15 +54,19 @@ def test_what_is_no_number_is_never_passed_over(values):
 @pytest.mark.parametrize(
     ("difference", "excuse", "state"),
     [
-        (0.0, Excuse(), "agree"),
-        (0.5, Excuse(), "agree"),
-        (0.6, Excuse(), "differ"),
-        (0.6, Excuse("a reason", "a-mirror", 0.6), "explained"),
-        (0.7, Excuse("a reason", "a-mirror", 0.6), "differ"),
-        (float("nan"), Excuse("a reason", "a-mirror", 9.0), "differ"),
-        (float("inf"), Excuse("a reason", "a-mirror", 9.0), "differ"),
-        (float("nan"), Excuse("a reason", "a-mirror", float("inf")), "explained"),
-        (float("nan"), Excuse("", "", float("inf")), "differ"),
+        (0.0, AllowedDifference(), "agree"),
+        (0.5, AllowedDifference(), "agree"),
+        (0.6, AllowedDifference(), "differ"),
+        (0.6, AllowedDifference("a reason", "a-mirror", 0.6), "explained"),
+        (0.7, AllowedDifference("a reason", "a-mirror", 0.6), "differ"),
+        (float("nan"), AllowedDifference("a reason", "a-mirror", 9.0), "differ"),
+        (float("inf"), AllowedDifference("a reason", "a-mirror", 9.0), "differ"),
+        (
+            float("nan"),
+            AllowedDifference("a reason", "a-mirror", float("inf")),
+            "explained",
+        ),
+        (float("nan"), AllowedDifference("", "", float("inf")), "differ"),
     ],
 )
 def test_a_line_differs_unless_a_reason_covers_it(difference, excuse, state):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from readerkit.app.folders import data_folder
-from readerkit.app.quiz_banks import Shelf
+from readerkit.app.quiz_banks import QuizBanks
 from readerkit.quiz.history import AnswerRow, History, SessionRow, timestamp
 from tests.helpers import ROOT, run
 
@@ -57,7 +57,7 @@ def write_notes(symbols=SYMBOLS, *, words=20) -> None:
 
 def answer_everything(credit: float, *, mode="exam", count: int | None = None) -> None:
     """Keep a session in which every question of the bank got the same credit."""
-    bank = Shelf.at(None).bank(35)
+    bank = QuizBanks.at(None).bank(35)
     questions = list(bank.questions.values())[:count]
     now = datetime.now(UTC)
     history = History(data_folder() / "quiz.sqlite3")

@@ -17,7 +17,7 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
-from readerkit.app.quiz_banks import Shelf, open_history
+from readerkit.app.quiz_banks import QuizBanks, open_history
 from readerkit.content.strict_yaml import parse_yaml
 from readerkit.render.html.addresses import source_page
 from tests.conftest import REAL_CACHE
@@ -64,7 +64,7 @@ def book(template, tmp_path) -> Path:
 
 
 def bank(book: Path):
-    return Shelf(book).bank(7)
+    return QuizBanks(book).bank(7)
 
 
 class Driver:
@@ -203,7 +203,7 @@ def test_cells_of_a_grid_may_be_lists(book):
 def test_groups_of_a_grid_may_be_lists_of_lists(real_cache, around):
     with driven("35", "--only", "layout-8-groups", "--seed", "1") as driver:
         driver.read(), driver.read()
-        asked = Shelf(ROOT).bank(35).variant("layout-8-groups", 1).asked
+        asked = QuizBanks(ROOT).bank(35).variant("layout-8-groups", 1).asked
         cells = [
             [[int(rank) for rank in group.split(",")] for group in line.split("|")]
             for line in asked.typed_key().split("\n")
@@ -312,7 +312,7 @@ def test_two_processes_write_one_history(book):
 def test_stranger_fails_follows_the_links_and_passes_with_other_variants(
     book, capsys, real_cache
 ):
-    shipped = Shelf(ROOT).bank(35)
+    shipped = QuizBanks(ROOT).bank(35)
     prompts, links = [], set()
     for seed, passes in ((1, False), (2, True)):
         arguments = ("35", "--exam", "--count", "12", "--seed", str(seed))

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from readerkit.app.quiz_banks import Shelf, open_history
+from readerkit.app.quiz_banks import QuizBanks, open_history
 from tests.helpers import make_book, run_process, serving, write_files
 from tests.readerkit.commands.test_site import ask, build
 from tests.readerkit.quiz.sample import BANK, QUESTIONS
@@ -62,7 +62,7 @@ def typed_key(book):
     history = open_history()
     row = history.sessions()[-1]
     position = len({answer.position for answer in history.answers(row.id)})
-    return Shelf(book.root).bank(7).variant(row.questions[position], row.seed)
+    return QuizBanks(book.root).bank(7).variant(row.questions[position], row.seed)
 
 
 def test_quiz_is_asked_marked_and_kept_form_by_form(book, served):

@@ -10,13 +10,15 @@ from readerkit.estimate.layout import Layout
 from readerkit.estimate.lint import Setting, check_batch, lint
 from readerkit.estimate.memory import most_loaded
 from readerkit.estimate.plan import plan
-from readerkit.estimate.plan_search import Question, divisors
+from readerkit.estimate.plan_search import PlanRequest, divisors
 from readerkit.estimate.states import precision
 from readerkit.estimate.step_time import Assumptions, step_time
 from tests.readerkit.estimate.catalog import CLUSTERS, shape
 
 H100 = CLUSTERS["dgx-h100"]
-SEVENTY = Question(shape=shape("llama-2-70b"), cluster=H100, gpus=64, global_batch=1024)
+SEVENTY = PlanRequest(
+    shape=shape("llama-2-70b"), cluster=H100, gpus=64, global_batch=1024
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def test_70b_on_64_gpus_keeps_tp_inside_the_node(seventy):
 
 def test_405b_on_8192_gpus_is_cut_as_llama_3_was():
     # Dubey et al. 2407.21783, table 4, row 1: tp 8, pp 16, and one layer a chunk.
-    question = Question(
+    question = PlanRequest(
         shape=shape("llama-3.1-405b"),
         cluster=H100,
         gpus=8192,
@@ -107,7 +109,7 @@ def brute_force(question):
 
 @pytest.mark.parametrize("name", ["llama-2-13b", "gpt2-xl"])
 def test_search_finds_what_weighing_each_variant_finds(name):
-    question = Question(shape=shape(name), cluster=H100, gpus=16, global_batch=64)
+    question = PlanRequest(shape=shape(name), cluster=H100, gpus=16, global_batch=64)
     made = plan(question, top=1000)
     found = {
         (each.layout.dp, each.layout.tp, each.layout.pp, each.layout.zero): (
@@ -134,7 +136,7 @@ def test_every_layout_is_ranked_or_rejected(seventy):
 
 
 def test_experts_and_long_contexts_get_axes_of_their_own():
-    mixtral = Question(
+    mixtral = PlanRequest(
         shape=shape("mixtral-8x22b"), cluster=H100, gpus=128, global_batch=1024
     )
     assert plan(mixtral).ranked[0].layout.ep > 1

@@ -6,7 +6,7 @@ from readerkit.content.read import read_document
 from readerkit.quiz.bank import BANK as BANK_KIND
 from readerkit.quiz.bank import Bank, parse_bank
 from readerkit.quiz.kinds import QUESTIONS as QUESTION_KIND
-from readerkit.quiz.variant_context import Keys, Place, Work
+from readerkit.quiz.variant_context import Keys, ResolvedPlace, Work
 
 BANK = """\
 phase: 7
@@ -138,10 +138,12 @@ QUESTIONS = """\
 """
 KEYS = Keys(
     {
-        "note:close": Place("sample", "a.py", 3, 5, "b" * 40, "close", "It closes"),
-        "pick/option/3": Place("minis", "m.py", 1, 2),
-        "line/key": Place("sample", "a.py", 12, 13, "b" * 40),
-        "line/within": Place("sample", "a.py", 10, 20, "b" * 40),
+        "note:close": ResolvedPlace(
+            "sample", "a.py", 3, 5, "b" * 40, "close", "It closes"
+        ),
+        "pick/option/3": ResolvedPlace("minis", "m.py", 1, 2),
+        "line/key": ResolvedPlace("sample", "a.py", 12, 13, "b" * 40),
+        "line/within": ResolvedPlace("sample", "a.py", 10, 20, "b" * 40),
     },
     {},
     {"paper": Work("A paper", "A. Author", 2020, "https://example.org/paper")},

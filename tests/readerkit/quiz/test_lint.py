@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from readerkit.quiz.lint import Known, lint_bank
-from readerkit.quiz.variant_context import Keys, Place
+from readerkit.quiz.variant_context import Keys, ResolvedPlace
 from tests.readerkit.quiz.sample import KEYS, QUESTIONS, sample_bank
 
 KNOWN = Known(frozenset({"close"}), frozenset({"c"}), {"paper": frozenset({"3"})})
@@ -75,10 +75,22 @@ def test_near_duplicates_are_found():
 @pytest.mark.parametrize(
     ("slot", "place", "said"),
     [
-        ("line/key", Place("sample", "a.py", 30, 31, "b" * 40), "is not within"),
-        ("line/key", Place("other", "a.py", 12, 13, "b" * 40), "is not within"),
-        ("line/key", Place("sample", "a.py", 11, 19, "b" * 40), "narrow the key"),
-        ("line/within", Place("sample", "a.py", 1, 200, "b" * 40), "shows 200 lines"),
+        (
+            "line/key",
+            ResolvedPlace("sample", "a.py", 30, 31, "b" * 40),
+            "is not within",
+        ),
+        ("line/key", ResolvedPlace("other", "a.py", 12, 13, "b" * 40), "is not within"),
+        (
+            "line/key",
+            ResolvedPlace("sample", "a.py", 11, 19, "b" * 40),
+            "narrow the key",
+        ),
+        (
+            "line/within",
+            ResolvedPlace("sample", "a.py", 1, 200, "b" * 40),
+            "shows 200 lines",
+        ),
     ],
 )
 def test_line_to_locate_lies_within_what_is_shown(slot, place, said):

@@ -8,7 +8,7 @@ import pytest
 
 from readerkit.errors import ContentError
 from readerkit.quiz.lock import LockedFact, QuizLock, differences
-from readerkit.quiz.variant_context import Place
+from readerkit.quiz.variant_context import ResolvedPlace
 from tests.readerkit.quiz.sample import KEYS
 
 LOCK = QuizLock(
@@ -48,7 +48,10 @@ def test_text_that_is_no_lock_is_refused(before, after):
 
 
 def test_moved_line_and_another_value_are_differences():
-    moved = {**LOCK.places, "line/key": Place("sample", "a.py", 14, 15, "b" * 40)}
+    moved = {
+        **LOCK.places,
+        "line/key": ResolvedPlace("sample", "a.py", 14, 15, "b" * 40),
+    }
     facts = {**LOCK.facts, "count": LockedFact(9, "records/tp.json", "c" * 64)}
     found = list(differences(LOCK, replace(LOCK, places=moved, facts=facts)))
     assert found == [

@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from readerkit.anchors import Anchor, SourceFile, Span
-from readerkit.content.annotations import Annotation, Citation, Reference
+from readerkit.content.annotations import Annotation, Citation, CitedWork
 from readerkit.content.book import Note
 from readerkit.content.kind import Place
 from readerkit.render.note_view import (
@@ -31,7 +31,7 @@ class Layer:
             output = reduce_from_tensor_model_parallel_region(x, group=self.group)
         return f"{output!r:>10}", 0x10
 """
-PAPER = Reference(
+PAPER = CitedWork(
     "paper",
     "A paper",
     "A. Author",

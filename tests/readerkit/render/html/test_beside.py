@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from mini_impls.compare.ops import OPS
-from readerkit.evidence.record import Lit, Match, Record, Site
+from readerkit.evidence.record import EventMatch, ExecutedLine, Lit, Record
 from readerkit.render.html.event import BY_HARNESS, IN_CPP, SHORT, STALE
 from tests.helpers import make_book, run, write_files
 from tests.snapshots.book import FILES, MINI, MINIS, add_upstream, record_of
 
 NAME = "sums_sample"
-LAUNCHER = Site("minis", "mini_impls/launch.py", 122, "_with_group")
+LAUNCHER = ExecutedLine("minis", "mini_impls/launch.py", 122, "_with_group")
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_issuers_stand_in_the_order_of_the_step(built):
         [event] = rank.upstream
         first = replace(event, site=replace(event.site, line=23))
         last = replace(event, site=replace(event.site, line=9))
-        matches = (Match(None, 0, "flagged"), Match(0, 1, "matched"))
+        matches = (EventMatch(None, 0, "flagged"), EventMatch(0, 1, "matched"))
         return with_events(record, upstream=(first, last), matches=matches)
 
     places = re.findall(r"<code>(linear.py:[0-9-]+)", column(built(change), "up"))

@@ -9,7 +9,7 @@ import pytest
 
 from readerkit.render.html.charts import (
     Cell,
-    Stack,
+    MemoryStack,
     gantt,
     loss_chart,
     memory_chart,
@@ -76,8 +76,8 @@ def test_a_hostile_label_is_only_text():
 
 def test_stacks_are_as_long_as_what_they_hold_and_the_limit_cuts_them():
     stacks = [
-        Stack("a", (("weights", 30e9), ("gradients", 60e9))),
-        Stack("b", (("weights", 30e9),)),
+        MemoryStack("a", (("weights", 30e9), ("gradients", 60e9))),
+        MemoryStack("b", (("weights", 30e9),)),
     ]
     svg = parsed(stack_chart("m", "Held", stacks, 45e9))
     first, second, third = (

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from readerkit.app.library import open_library
-from readerkit.site.build import Workshop, make_site
+from readerkit.site.build import BuildCache, make_site
 from readerkit.site.inputs import find_inputs
 from tests.helpers import make_book
 
@@ -30,7 +30,7 @@ def pages(tmp_path_factory):
         patch.setenv("READERKIT_CACHE", str(folder / "cache"))
         patch.setenv("READERKIT_DATA", str(folder / "data"))
         made = make_site(
-            open_library(book.root, quiet=True), find_inputs(book.root), Workshop()
+            open_library(book.root, quiet=True), find_inputs(book.root), BuildCache()
         )
         return {
             address: made[address]().decode()
