@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from readerkit.app.folders import cache_folder
 
@@ -16,6 +17,10 @@ REAL_CACHE = cache_folder()
 # Servers and repositories of tests are on this machine; for fixtures of a session, too.
 os.environ["READERKIT_SCHEMES"] = "file git http"
 _connect = socket.socket.connect
+
+# The same cases in every run, and no promise of how soon on a crowded machine.
+settings.register_profile("suite", deadline=None, derandomize=True)
+settings.load_profile("suite")
 
 # A suite that was started with signals ignored (nohup, `make test &` in a script) would
 # hand that on to every process it starts. A handler is not inherited; the suite itself

@@ -6,7 +6,8 @@ import contextlib
 import random
 import re
 
-import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 from readerkit.anchors import Anchor, SourceFile, Span, fingerprint, resolve
 from readerkit.anchors.call import read_call
@@ -42,7 +43,8 @@ def torn(file: SourceFile, choose: random.Random) -> SourceFile:
     return SourceFile(file.path, data)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@settings(max_examples=40)
+@given(seed=some.integers(min_value=0))
 def test_torn_source_ends_in_its_own_lines_or_an_error(seed):
     choose = random.Random(seed)
     whole = some_file(choose)
@@ -71,7 +73,8 @@ def test_torn_source_ends_in_its_own_lines_or_an_error(seed):
             assert span.first <= resolve(propose(span, file), file).first <= span.last
 
 
-@pytest.mark.parametrize("seed", range(40))
+@settings(max_examples=40)
+@given(seed=some.integers(min_value=0))
 def test_symbol_before_a_tear_keeps_its_lines_or_says_why(seed):
     choose = random.Random(seed)
     whole = some_file(choose)
@@ -85,7 +88,8 @@ def test_symbol_before_a_tear_keeps_its_lines_or_says_why(seed):
             assert (span.first, span.last) == (symbol.first, symbol.last)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@settings(max_examples=20)
+@given(seed=some.integers(min_value=0))
 def test_call_is_found_by_its_bytes_where_its_tree_finds_it(seed):
     choose = random.Random(seed)
     file = some_file(choose)

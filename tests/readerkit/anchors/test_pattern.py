@@ -6,6 +6,8 @@ import ast
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 from readerkit.anchors import SourceFile
 from readerkit.anchors.pattern import Pattern
@@ -463,13 +465,14 @@ def random_expression(choose: random.Random, depth: int = 0) -> str:
             f"({a}, {b})",
             f"'{name}...'",
             f"(lambda {name}: {a})",
-            f"not ({a})",
+            f"(not ({a}))",
             f"({a}) if ({b}) else {name}",
         ]
     )
 
 
-@pytest.mark.parametrize("seed", range(40))
+@settings(max_examples=40)
+@given(seed=some.integers(min_value=0))
 def test_expression_finds_itself_however_it_is_laid_out(seed):
     choose = random.Random(seed)
     expression = random_expression(choose)
@@ -480,7 +483,8 @@ def test_expression_finds_itself_however_it_is_laid_out(seed):
     assert (2, 2) in find(f"x = {laid_out}", source)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@settings(max_examples=40)
+@given(seed=some.integers(min_value=0))
 def test_expression_with_another_name_is_another(seed):
     choose = random.Random(seed)
     expression = random_expression(choose)

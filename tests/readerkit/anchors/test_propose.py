@@ -9,6 +9,8 @@ import re
 import textwrap
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 from readerkit.anchors import Anchor, SourceFile, Span, fingerprint, resolve
 from readerkit.anchors.highlight import highlight
@@ -199,7 +201,8 @@ def test_cut_names_the_smallest_lines_that_would_do(
     assert whole in str(caught.value)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@settings(max_examples=60)
+@given(seed=some.integers(min_value=0))
 def test_any_statement_of_a_random_module_can_be_named(seed: int) -> None:
     choose = random.Random(seed)
     source = _random_source(choose)
@@ -347,7 +350,8 @@ def line_of(node: ast.stmt) -> int:
     return min([node.lineno, *(each.lineno for each in decorators)])
 
 
-@pytest.mark.parametrize("seed", range(60))
+@settings(max_examples=60)
+@given(seed=some.integers(min_value=0))
 def test_any_lines_of_whole_statements_can_be_named(seed: int) -> None:
     choose = random.Random(seed)
     source = rich_source(choose)
@@ -395,7 +399,8 @@ def broken(choose: random.Random) -> bytes:
     return "".join(tokens).encode("latin-1", "replace")
 
 
-@pytest.mark.parametrize("seed", range(60))
+@settings(max_examples=60)
+@given(seed=some.integers(min_value=0))
 def test_broken_source_ends_in_lines_or_an_error(seed: int) -> None:
     choose = random.Random(seed)
     file = SourceFile("a.py", broken(choose))

@@ -7,6 +7,8 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 from readerkit.anchors import Anchor, SourceFile, resolve
 from readerkit.errors import AnchorError
@@ -105,7 +107,8 @@ def random_module(choose: random.Random, depth: int = 0) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("seed", range(40))
+@settings(max_examples=40)
+@given(seed=some.integers(min_value=0))
 def test_random_modules_agree_with_pythons_parser(seed: int) -> None:
     source = "\n".join(random_module(random.Random(seed))) + "\n"
     assert by_us(source) == by_python(source)

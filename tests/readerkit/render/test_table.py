@@ -102,7 +102,7 @@ def test_cells_that_do_not_fit_are_folded_in_their_column():
     ]
 
 
-@pytest.mark.parametrize("width", [*range(38, 260, 7)])
+@pytest.mark.parametrize("width", [38, 40, 60, 80, 100, 132, 240])
 @pytest.mark.parametrize("notes", [NOTES, LONG], ids=["short", "long"])
 def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(notes, width):
     shown = lines(notes, width)
