@@ -6,6 +6,7 @@ Read from the source, with ast. Each rule is one test that lists every offender.
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -272,6 +273,13 @@ def test_imports_point_down_and_the_rooms_are_few():
         and (others := rooms_of(module) - BELOW[room(module)])
     }
     assert not wrong
+
+
+def test_the_drawing_in_contributing_has_every_room():
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    names = set(re.findall(r"(?:^ {4}| {2})(\w+)(?= {2})", text, re.MULTILINE))
+    rooms = {{"minis": "mini_impls", "mini labs": "labs"}.get(r, r) for r in BELOW}
+    assert rooms <= names
 
 
 def test_modules_import_one_another_without_a_cycle():
