@@ -26,12 +26,13 @@ from mini_impls.faults.symptoms import shown
 from mini_impls.limits import Options, check_timeout
 from readerkit.app.library import note_progress, open_library
 from readerkit.errors import ReaderkitError
+from readerkit.wording.next_command import remember, typed
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """Return the arguments, a prediction checked against the fault's choices."""
     parser = Options(
-        "readerkit break",
+        typed("break"),
         "Run a mini with one deliberate fault, and without it.",
         "[MINI [FAULT]]",
     )
@@ -81,6 +82,8 @@ def break_mini(fault: Fault, args: argparse.Namespace) -> None:
             f"--predict {args.predict} is not one of 1 to {len(fault.choices)}"
         )
     library, mutant = open_library(), Mutant.make(fault)
+    if "READERKIT_BOOK" in os.environ:  # the notes that are named are of what ships
+        remember(str(library.root))
     prediction = None if args.predict is None else args.predict - 1
     if not args.json:
         show_question(mutant)

@@ -20,6 +20,7 @@ from readerkit.app.library import Library
 from readerkit.content.book import MINIS
 from readerkit.errors import ReaderkitError
 from readerkit.render.note_view import code_lines, console
+from readerkit.wording.next_command import typed
 
 MAX_GUARD_LINES = 12
 
@@ -129,7 +130,7 @@ def show_result(result: Result, library: Library) -> None:
         guard = lines.guard
         _show_lines(f"{guard.upstream}  {guard.at.symbol}", lines.source, lines.span)
         if guard.note:
-            screen.print(f"    readerkit annotate {guard.note}", style="cyan")
+            screen.print(f"    {typed('annotate', guard.note)}", style="cyan")
     for line in missing:
         click.echo(f"  not at hand: {line}")
 

@@ -14,6 +14,7 @@ from mini_impls.limits import Options
 from mini_impls.machine import INSIST, check_room
 from readerkit.errors import ReaderkitError
 from readerkit.system.status import Status
+from readerkit.wording.next_command import written
 
 
 def main(
@@ -24,7 +25,7 @@ def main(
     argv: list[str] | None = None,
 ) -> int:
     """Parse, measure, write the result; return the exit status."""
-    parser = Options(f"readerkit lab {lab} --run", description)
+    parser = Options(written("lab", lab, "--run"), description)
     parser.add_argument("--world", type=int, default=2, help="most ranks (default 2)")
     parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
     parser.add_argument("--rounds", type=int, default=9, help="times each is measured")
@@ -33,7 +34,8 @@ def main(
     parser.add_argument(INSIST, action="store_true", help="start them all the same")
     Status().clear()  # of whoever started us
     args = parser.parse_args(argv)
-    command = f"readerkit lab {lab} --run --world {args.world} --backend {args.backend}"
+    options = ("--world", str(args.world), "--backend", args.backend)
+    command = written("lab", lab, "--run", *options)
     try:
         if args.world < 2:
             raise ValueError(

@@ -238,13 +238,13 @@ def _run_fault(query: ObservationQuery) -> tuple[str, ...]:
         )
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()
-        raise ReaderkitError(f"readerkit break {mini} {fault}: {said}")
+        raise ReaderkitError(f"{typed('break', mini, fault)}: {said}")
     symptoms = tuple(
         each.replace(" ", "-") for each in json.loads(done.stdout)["symptoms"]
     )
     if len(symptoms) != 1:
         raise ReaderkitError(
-            f"readerkit break {mini} {fault}: got the symptoms "
+            f"{typed('break', mini, fault)}: got the symptoms "
             f"{', '.join(symptoms) or 'none'}, expected one of its answers"
         )
     return symptoms

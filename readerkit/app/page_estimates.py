@@ -17,6 +17,7 @@ from readerkit.estimate.plan_search import PlanRequest
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.traffic_estimate import estimate_step_traffic
 from readerkit.render.html.estimate_page import EstimateGroup, Examples, Worked
+from readerkit.wording.next_command import written
 from readerkit.wording.numbers import format_bytes, format_rate, format_seconds
 
 RESERVE = 0.1
@@ -48,7 +49,7 @@ def work_out() -> Examples:
         reserve=RESERVE,
     )
     made = make_plan(question, top=TOP)
-    command = f"readerkit estimate plan --model {PLANNED} --gpus {GPUS}"
+    command = f"{written('estimate', 'plan')} --model {PLANNED} --gpus {GPUS}"
     return Examples(
         memory=tuple(_memory(*each) for each in MEMORY),
         traffic=tuple(_traffic(*each) for each in TRAFFIC),
@@ -88,12 +89,13 @@ def _trained(name: str, model: str, gpu: str, values: Mapping[str, Any]) -> Work
         reserve=RESERVE,
     )
     given = {"model": model, **values, "gpu": gpu}
-    return Worked(name, f"readerkit estimate memory {_flags(given)}", estimate)
+    return Worked(name, f"{written('estimate', 'memory')} {_flags(given)}", estimate)
 
 
 def _sent(name: str, model: str, values: Mapping[str, Any]) -> Worked:
     estimate = estimate_step_traffic(_shape(model), _layout(values))
-    command = f"readerkit estimate comm {_flags({'model': model, **values})}"
+    command = written("estimate", "comm")
+    command += f" {_flags({'model': model, **values})}"
     return Worked(name, command, estimate)
 
 
@@ -125,7 +127,7 @@ def _bubbles() -> EstimateGroup:
             sizes["backward"] = 2
         pipeline = Pipeline.parse(sizes)
         drawn = tuple(pipeline.bars()) if pipeline.is_run else ()
-        command = f"readerkit estimate bubble {_flags(sizes)}"
+        command = f"{written('estimate', 'bubble')} {_flags(sizes)}"
         worked.append(Worked(name, command, estimate_bubble(pipeline), drawn))
     p, m = PIPELINE.values()
     return EstimateGroup(
@@ -154,9 +156,9 @@ def _ring() -> EstimateGroup:
                 latency_s=latency,
                 algorithm=algorithm,
             )
-            command = f"readerkit estimate comm all-reduce {size_mb}MB "
+            command = written("estimate", "comm", "all-reduce", f"{size_mb}MB")
             name = f"{algorithm}, {size_mb} MB"
-            worked.append(Worked(name, command + _flags(options), estimate))
+            worked.append(Worked(name, f"{command} {_flags(options)}", estimate))
     return EstimateGroup(
         f"an all-reduce over {RING_RANKS} ranks, between nodes of {CLUSTER}: "
         f"{format_rate(bandwidth)}, {format_seconds(latency)} a step",

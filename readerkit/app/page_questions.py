@@ -13,6 +13,7 @@ from readerkit.quiz.session import asked, explained
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.quiz_page import BankView, TopicQuestions
+from readerkit.wording.next_command import written
 
 CHECK_SEED = 0
 """Of the variants that a page without a server shows."""
@@ -82,6 +83,6 @@ def _asked(phase: int, topic: str, names: Sequence[str]) -> TopicQuestions:
     return TopicQuestions(
         shown(topic.replace("_", " ")),
         len(names),
-        shown(f"readerkit quiz {phase} --topic {topic}"),
+        shown(written("quiz", str(phase), "--topic", topic)),
         tuple((shown(name), f"{page}#q-{name}") for name in names),
     )

@@ -100,7 +100,7 @@ class QuizBanks:
         """
         folder = self.folder(phase)
         if not (folder / BANK_FILE).is_file():
-            known = ", ".join(f"readerkit quiz {each}" for each in self.phases())
+            known = ", ".join(typed("quiz", str(each)) for each in self.phases())
             raise ReaderkitError(
                 f"no quiz of phase {phase} in this book: got {phase}, expected "
                 + (known or "a book with a bank of questions in quizzes/PHASE")

@@ -20,6 +20,7 @@ from pathlib import Path
 from readerkit.budget.money import Job, show_usd
 from readerkit.errors import BudgetError
 from readerkit.system.private_files import make_database, tighten
+from readerkit.wording.next_command import typed
 
 APPLICATION_ID = 0x72646B62
 VERSION = 1
@@ -183,7 +184,7 @@ class Ledger:
         if not self.path.is_file():
             raise BudgetError(
                 f"{self.path}: got no ledger, expected one; nothing is spent without "
-                "it; make it with readerkit budget ledger --create"
+                "it; make it with " + typed("budget", "ledger", "--create")
             )
         try:
             with closing(self._connect()) as connection:
@@ -401,7 +402,7 @@ class Ledger:
             if row is None:
                 raise BudgetError(
                     f"entry {entry}: got none of this number, expected a reservation "
-                    "to settle; readerkit budget ledger lists them"
+                    f"to settle; {typed('budget', 'ledger')} lists them"
                 )
             self._check_ended(entry)
             connection.execute(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from readerkit.budget import Ceilings, Reservation, show_usd
+from readerkit.wording.next_command import written
 
 
 def as_json_lines(entries: Sequence[Reservation]) -> str:
@@ -21,9 +22,10 @@ def as_markdown(entries: Sequence[Reservation], ceilings: Ceilings, spent: int) 
         f"# Cloud spend, phase {ceilings.phase}",
         "",
         f"Spent or reserved: {show_usd(spent)} of {show_usd(ceilings.phase_cents)}; a "
-        f"lab may cost {show_usd(ceilings.lab_cents)}. Written by `readerkit budget "
-        "ledger --export` from the ledger; a reservation that is not settled counts in "
-        "full." + (f" The ceilings were raised: {_cell(raised)}" if raised else ""),
+        f"lab may cost {show_usd(ceilings.lab_cents)}. Written by "
+        f"`{written('budget', 'ledger', '--export')}` from the ledger; a "
+        "reservation that is not settled counts in full."
+        + (f" The ceilings were raised: {_cell(raised)}" if raised else ""),
         "",
         "| id | reserved at (UTC) | lab | what | command | reserved | actual | seconds "
         "| exit | price of | note |",

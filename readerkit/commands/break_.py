@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from readerkit.commands.options import book_option
+from readerkit.app.mini_names import SAYS, one_of
 from readerkit.terminal.completing import names
-from readerkit.terminal.minis import run_module, spelt_out
+from readerkit.terminal.minis import run_module
+from readerkit.wording.next_command import typed
 
 
 @click.command(
@@ -23,8 +22,7 @@ from readerkit.terminal.minis import run_module, spelt_out
     type=click.UNPROCESSED,
     shell_complete=names("faulty"),
 )
-@book_option
-def break_(arguments: tuple[str, ...], book: Path | None) -> None:
+def break_(arguments: tuple[str, ...]) -> None:
     """Put FAULT into MINI, ask what will happen, and run it with and without.
 
     Shows what was measured and the lines of the mini and of upstream that guard
@@ -39,5 +37,5 @@ def break_(arguments: tuple[str, ...], book: Path | None) -> None:
     """
     names = [*arguments]
     if names and not names[0].startswith("-"):
-        names[0] = spelt_out(names[0], book)
-    run_module("mini_impls.faults", names, command="readerkit break", asks=True)
+        names[0] = one_of(list(SAYS), names[0])
+    run_module("mini_impls.faults", names, command=typed("break"), asks=True)

@@ -12,6 +12,7 @@ import click
 
 from readerkit.commands.options import json_option
 from readerkit.terminal.group import NamingGroup
+from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
     from readerkit.budget import Job, Ledger, Price, Reservation
@@ -220,7 +221,7 @@ def run(command: tuple[str, ...], **given: Any) -> None:
     if receipt.actual_cents is None:
         warn(
             f"{said}all {reserved} stay reserved until you settle what was billed: "
-            f"readerkit budget ledger --settle {receipt.entry} --cost USD"
+            + typed("budget", "ledger", "--settle", str(receipt.entry), "--cost", "USD")
         )
     else:
         warn(f"{said}{show_usd(receipt.actual_cents)} of {reserved}")

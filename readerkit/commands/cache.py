@@ -10,6 +10,7 @@ import click
 
 from readerkit.commands.options import book_option, json_option
 from readerkit.terminal.completing import names
+from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library
@@ -70,7 +71,7 @@ def cache(
     if problems := [name for name, files in wrong.items() if files]:
         raise ReaderkitError(
             "altered files were removed from the cache; they come back with "
-            f"readerkit fetch {' '.join(problems)}"
+            + typed("fetch", *problems)
         )
 
 
@@ -143,7 +144,7 @@ def _print(
     for row in kept:
         there = f"{row.present} of {counted(row.files, 'file')}"
         if not row.present:
-            _say(f"{row.name}: not fetched: readerkit fetch {row.name}", 2)
+            _say(f"{row.name}: not fetched: {typed('fetch', row.name)}", 2)
             continue
         origin = ""
         if row.came_from:

@@ -16,6 +16,7 @@ from readerkit.commands.options import book_option, own_help_option
 from readerkit.errors import ReaderkitError
 from readerkit.terminal.completing import names
 from readerkit.terminal.minis import named, run_module
+from readerkit.wording.next_command import written
 
 if TYPE_CHECKING:
     from readerkit.content.annotations import ComparisonName
@@ -69,7 +70,7 @@ def compare(
         arguments += ["--book", str(book.absolute())]
     if wants_help:
         arguments.append("--help")
-    run_module("mini_impls.compare", arguments, command="readerkit compare")
+    run_module("mini_impls.compare", arguments, command=written("compare"))
 
 
 def listed(comparisons: Iterable[ComparisonName], width: int | None = None) -> str:

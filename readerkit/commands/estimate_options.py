@@ -11,6 +11,7 @@ import click
 
 from readerkit.terminal.completing import names
 from readerkit.terminal.folded import tell
+from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate
@@ -127,7 +128,7 @@ _SIZES = {
     "shared_ffn": "Inner size of the shared experts together.",
     "dense_layers": "Layers, from the first, without experts.",
 }
-MODEL_HELP = "A model that ships, or FILE.yaml; readerkit estimate list shows all."
+MODEL_HELP = f"A model that ships, or FILE.yaml; {typed('estimate', 'list')} shows all."
 model_options = options(
     click.option(
         "--model", metavar="NAME", help=MODEL_HELP, shell_complete=names("models")

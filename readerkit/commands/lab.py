@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.options import book_option, json_option
+from readerkit.commands.options import book_option, is_typed, json_option
 from readerkit.errors import ContentError, ReaderkitError
 from readerkit.terminal.completing import names
+from readerkit.wording.next_command import LAB_OF_BOOK, typed
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library
@@ -68,10 +69,12 @@ def lab(
         readerkit lab 01 --check
     """
     from readerkit.labs.lab import LABS
-    from readerkit.terminal.minis import say_shipped_only
 
-    if book is not None and action != "check":
-        say_shipped_only("labs", book)
+    context = click.get_current_context()
+    if is_typed(context, "book") and f"--{action}" not in LAB_OF_BOOK:
+        raise click.UsageError(
+            f"labs are those that ship: --book goes with {' or '.join(LAB_OF_BOOK)}"
+        )
     if options and action != "run":
         raise click.UsageError(f"unexpected argument: {options[0]}")
     if number is None:
@@ -108,16 +111,17 @@ def measure(chosen: Lab, folder: Path, options: tuple[str, ...]) -> None:
 
     if not chosen.module:
         raise ReaderkitError(
-            f"lab {chosen.id} has nothing to run: readerkit lab {chosen.id} shows it"
+            f"lab {chosen.id} has nothing to run: {typed('lab', chosen.id)} shows it"
         )
     path = folder / _file_name(chosen, on_gpus="nccl" in " ".join(options))
     guesses = _ask_for_guesses() if chosen.id == "01" else ()
-    typed = f"readerkit lab {chosen.id} --run"
-    run_module(chosen.module, [*options, "--out", str(path)], command=typed)
+    arguments = [*options, "--out", str(path)]
+    run_module(chosen.module, arguments, command=typed("lab", chosen.id, "--run"))
     if path.is_file():
         if chosen.id == "01":
             _show_steps(path, guesses)
-        click.echo(f"{path}: check it with readerkit lab {chosen.id} --check")
+        check_it = typed("lab", chosen.id, "--check")
+        click.echo(f"{path}: check it with {check_it}")
 
 
 def _file_name(chosen: Lab, *, on_gpus: bool) -> str:
@@ -203,8 +207,8 @@ def _handed_in(chosen: Lab, path: Path) -> ChecklistItem:
     if path.is_file():
         evidence = f"{path.stat().st_size:,} bytes"
     else:
-        run = " --run" if chosen.module else ""
-        evidence = f"make it with readerkit lab {chosen.id}{run}"
+        run = ["--run"] if chosen.module else []
+        evidence = f"make it with {typed('lab', chosen.id, *run)}"
     return ChecklistItem.of(f"{path} is handed in", path.is_file(), evidence)
 
 
@@ -212,7 +216,7 @@ def _drawn(path: Path) -> ChecklistItem:
     from readerkit.labs.item import ChecklistItem
 
     found = path.is_file() and path.read_bytes().startswith(b"<svg")
-    how = "drawn by readerkit lab 01 --run"
+    how = f"drawn by {typed('lab', '01', '--run')}"
     return ChecklistItem.of("one rank against more, as a plot", found, f"{path}, {how}")
 
 

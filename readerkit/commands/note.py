@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from readerkit.commands.options import book_option
+from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library
@@ -181,7 +182,9 @@ def _find(place: str, library: Library) -> tuple[Upstream, Span]:
     if not found:
         raise ReaderkitError(
             f"no upstream includes a file '{path}': expected a path as "
-            "readerkit annotate shows it, such as megatron/core/parallel_state.py"
+            + "'"
+            + typed("annotate")
+            + "'"
         )
     rows = "\n".join(f"    {known} ({upstream.name})" for upstream, known in found[:8])
     raise ReaderkitError(f"'{path}' fits {len(found)} files, expected one:\n{rows}")

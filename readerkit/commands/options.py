@@ -29,10 +29,14 @@ def _remember(
     context: click.Context, parameter: click.Parameter, book: Path | None
 ) -> Path | None:
     """Have hints name the book, unless the environment does so already."""
-    source = context.get_parameter_source("book")
     context.call_on_close(lambda: typed.remember(""))  # the next command has its own
-    typed.remember(str(book) if book and source is ParameterSource.COMMANDLINE else "")
+    typed.remember(str(book) if is_typed(context, "book") else "")
     return book
+
+
+def is_typed(context: click.Context, option: str) -> bool:
+    """Return whether an option stands on the command line itself."""
+    return context.get_parameter_source(option) is ParameterSource.COMMANDLINE
 
 
 def json_option(command: Command) -> Command:

@@ -15,6 +15,7 @@ from readerkit.commands.lab import EXPERIMENTS
 from readerkit.commands.options import book_option, json_option
 from readerkit.errors import ReaderkitError
 from readerkit.terminal.folded import tell
+from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
     from readerkit.labs.item import ChecklistItem
@@ -58,7 +59,10 @@ def progress(
         readerkit progress 35 --waive tp-curve --reason "no rented GPU"
     """
     if phase != PHASE:
-        raise ReaderkitError(f"unknown phase: got {phase}, expected {PHASE}")
+        raise ReaderkitError(
+            f"no definition of done of phase {phase}: got {phase}, expected {PHASE}: "
+            + typed("progress", str(PHASE))
+        )
     if (waive is None) != (reason is None) or (
         reason is not None and not reason.strip()
     ):
@@ -91,7 +95,7 @@ def look(folder: Path, book: Path | None) -> Findings:
     from readerkit.commands.lab import check
     from readerkit.labs.item import ChecklistItem
     from readerkit.labs.lab import LABS
-    from readerkit.labs.progress import Findings
+    from readerkit.labs.progress import OBJECTIVES, Findings
 
     labs: dict[str, list[ChecklistItem]] = {}
     for name, lab in LABS.items():
@@ -108,6 +112,11 @@ def look(folder: Path, book: Path | None) -> Findings:
         if path.is_file()
     }
     bank = QuizBanks.at(book).bank(PHASE)
+    if lacking := [o for o in OBJECTIVES.values() if o not in bank.objectives]:
+        raise ReaderkitError(
+            f"quizzes/{PHASE}/bank.yaml: got no objective {', '.join(lacking)}, "
+            "expected every one that the definition of done names"
+        )
     history = open_history()
     try:
         exam, mastery = _exam(bank, history), _mastery(bank, history)
@@ -141,9 +150,8 @@ def _exam(bank: Any, history: Any) -> ChecklistItem:
             points = sum(each.points for each in found) / len(session.questions)
             best = max(best or (0.0, ""), (points, session.ended[:10]))
     if best is None:
-        return ChecklistItem.of(
-            what, False, f"no exam yet: readerkit quiz {PHASE} --exam"
-        )
+        how = typed("quiz", str(PHASE), "--exam")
+        return ChecklistItem.of(what, False, f"no exam yet: {how}")
     points, day = best
     met = points >= bank.rules.pass_mark - 1e-9
     return ChecklistItem.of(what, met, f"best exam: {points:.0%}, {day}")
@@ -235,9 +243,10 @@ def _read_waived() -> dict[str, str]:
         value = json.loads(path.read_text())
         return {str(name): str(reason) for name, reason in value["waived"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        waive = typed("progress", str(PHASE), "--waive")
         raise ReaderkitError(
-            f"{path}: got something else than waived lines, expected what readerkit "
-            f"progress {PHASE} --waive writes; move it away and waive again"
+            f"{path}: got something else than waived lines, expected what {waive} "
+            "writes; move it away and waive again"
         ) from None
 
 
@@ -266,9 +275,10 @@ def _show(lines: list[Line], *, as_json: bool) -> None:
         f"met, {states['waived']} waived, {states['not met']} open."
     )
     if not any(line.item.state == "met" for line in lines if line.group != DONE):
+        first = f"{typed('quiz', str(PHASE))}, or {typed('lab', '01', '--run')}"
         tell(
             "Each line is met by evidence that is looked at now: answers, results.\n"
-            f"A first step: readerkit quiz {PHASE}, or readerkit lab 01 --run"
+            f"A first step: {first}"
         )
     for group, says in GROUPS.items():
         click.echo(f"\n{group}: {says}")

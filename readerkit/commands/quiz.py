@@ -14,6 +14,7 @@ from readerkit.commands.quiz_history import delete, export, stats
 from readerkit.commands.quiz_lint import lint
 from readerkit.terminal.completing import names
 from readerkit.terminal.group import NamingGroup
+from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
     from readerkit.quiz.bank import Bank
@@ -45,20 +46,22 @@ class _QuizGroup(NamingGroup):
             and args[0][:1] != "-"
             and not ctx.resilient_parsing
         ):
-            raise click.UsageError(_what_to_ask(args[0], [*self.commands]), ctx)
+            raise click.UsageError(_what_to_ask(args, [*self.commands]), ctx)
         return super().resolve_command(ctx, args)
 
 
-def _what_to_ask(word: str, commands: list[str]) -> str:
+def _what_to_ask(args: list[str], commands: list[str]) -> str:
     """Return how to ask about a word that is neither a phase nor a command."""
     import difflib
     import re
 
     from readerkit.app.quiz_banks import QuizBanks
 
+    word = args[0]
     if near := difflib.get_close_matches(word, commands, n=1):
         return f"got '{word}', expected a phase or a command: did you mean '{near[0]}'?"
-    banks = QuizBanks.at(None)
+    meant = take.make_context("take", ["0", *args[1:]], resilient_parsing=True)
+    banks = QuizBanks.at(meant.params["book"])
     whole = re.compile(rf"\b{re.escape(word.replace('_', ' '))}", re.IGNORECASE)
     rows = []
     for phase in banks.phases():
@@ -73,9 +76,9 @@ def _what_to_ask(word: str, commands: list[str]) -> str:
                 if each.topic == topic
             )
         ]
-        rows += [f"readerkit quiz {phase}                # {bank.rules.title}"]
+        rows += [f"{typed('quiz', str(phase)):32}# {bank.rules.title}"]
         rows += [
-            f"readerkit quiz {phase} --topic {topic}"
+            typed("quiz", str(phase), "--topic", topic)
             for topic in topics or bank.topics()
         ]
     listed = "".join(f"\n    {row}" for row in rows)
@@ -100,7 +103,7 @@ def quiz() -> None:
     """
 
 
-@quiz.command(short_help="The quiz of a phase: also as readerkit quiz 35.")
+@quiz.command(short_help=f"The quiz of a phase: also as {typed('quiz', '35')}.")
 @click.argument("phase", type=click.IntRange(0, 999), shell_complete=names("phases"))
 @click.option("--exam", is_flag=True, help="No feedback until the end; exit 0 or 1.")
 @click.option(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from readerkit.app.mini_names import listed_minis
-from readerkit.commands.options import book_option, own_help_option
+from readerkit.app.mini_names import SAYS, listed_minis, one_of
+from readerkit.commands.options import own_help_option
 from readerkit.terminal.completing import names
-from readerkit.terminal.minis import named, run_module, spelt_out
+from readerkit.terminal.minis import named, run_module
+from readerkit.wording.next_command import typed
 
 
 @click.command(
@@ -21,10 +20,7 @@ from readerkit.terminal.minis import named, run_module, spelt_out
 @click.argument("mini", metavar="MINI", required=False, shell_complete=names("minis"))
 @click.argument("options", metavar="[OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
 @own_help_option
-@book_option
-def run(
-    mini: str | None, options: tuple[str, ...], wants_help: bool, book: Path | None
-) -> None:
+def run(mini: str | None, options: tuple[str, ...], wants_help: bool) -> None:
     """Run MINI: who holds what, what is sent, the loss, and one process beside it.
 
     OPTIONS go to the mini: --world N, --backend gloo|nccl, --steps N, and its own;
@@ -35,11 +31,12 @@ def run(
         readerkit run ddp --world 2
         readerkit run schedules --world 4 --microbatches 8
     """
-    name = spelt_out(named(mini, wants_help), book)
+    given = named(mini, wants_help)
+    name = one_of(list(SAYS), given)
     more = ["--help"] if wants_help else []
     run_module(
         f"mini_impls.{name}",
         [*options, *more],
-        command=f"readerkit run {mini}",
+        command=typed("run", given),
         torch=name != "schedules",
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +15,10 @@ from readerkit.terminal.folded import tell
 from readerkit.terminal.pager import LESS, show_paged
 from readerkit.wording.next_command import typed
 
+if TYPE_CHECKING:
+    from readerkit.app.library import Library
+
+NEXT_STOP = "tp-dgrad-overlap"
 # Lines of it and of the code share the first screen of a terminal of 80 by 24.
 _INTRODUCTION = """\
 Every tensor-parallel pair of layers in Megatron-LM ends in the lines below, the
@@ -20,21 +26,24 @@ real ones, at a pinned commit, checked byte for byte. Each rank holds a slice of
 the weight's input dimension, so its product is only a part of the sum.
 Which collective closes the layer? Decide before you read the note.
 """
-_AFTER = """\
-Where to go from here:
-  readerkit quiz 35 --topic tensor_parallel   predict, answer, see the line that decides
-  readerkit annotate megatron tp-dgrad-overlap
-                                              where backward hides its collective
-  readerkit annotate megatron                 every note on Megatron-LM, by file
-  readerkit annotate pytorch                  the notes on PyTorch DDP, FSDP, DTensor
-  readerkit site build                        all of it as pages, with search
-  readerkit note FILE:LINES                   write a note of your own on any lines
-With torch installed:
-  readerkit run tp                            the small one, on two processes
-  readerkit compare tp --upstream megatron    it beside the real one, event by event
-  readerkit break tensor_parallel g-missing   it without this collective
-"""
+_AFTER = {
+    "quiz 35 --topic tensor_parallel": "predict, answer, see the line that decides",
+    f"annotate megatron {NEXT_STOP}": "where backward hides its collective",
+    "annotate megatron": "every note on Megatron-LM, by file",
+    "annotate pytorch": "the notes on PyTorch DDP, FSDP, DTensor",
+}
+_IN_ANY_BOOK = {
+    "site build": "all of it as pages, with search",
+    "note FILE:LINES": "write a note of your own on any lines",
+}
+_WITH_TORCH = {
+    "run tp": "the small one, on two processes",
+    "compare tp --upstream megatron": "it beside the real one, event by event",
+    "break tensor_parallel g-missing": "it without this collective",
+}
+_COMMAND_COLUMNS = 42
 _DECIDE = "Which collective closes the layer? Decide; Enter shows the note, q leaves."
+_READ = "Read them first; Enter shows the note, q leaves."
 # What was read stays on the screen, and the last line says how to go on. After -P,
 # less takes an s for the kind of prompt: the short one.
 _PROMPT = r"-Psspace\: go on   q\: leave$"
@@ -57,23 +66,50 @@ def start(book: Path | None) -> None:
     from readerkit.terminal.note import note_above, note_page
 
     library = open_library(book)
-    annotation = library.book.annotations.get(FIRST_STOP)
+    notes = library.book.annotations
+    annotation = notes.get(FIRST_STOP) or next(iter(notes.values()), None)
     if annotation is None:
-        notes = typed("annotate")
-        raise ReaderkitError(
-            f"this book has no note '{FIRST_STOP}' to start from; its notes: {notes}"
-        )
+        write = typed("note", "FILE:LINES")
+        raise ReaderkitError(f"this book has no note to start from; write one: {write}")
     sources = library.sources(library.upstream(annotation.upstream))
     [note] = resolve_notes(library.book, sources, [annotation])
-    above = f"{_INTRODUCTION}\n{note_above(note, sources)}"
-    below = f"{note_page(library, note, sources, below=True)}\n{_AFTER}"
+    introduction = f"{_INTRODUCTION}\n" if note.annotation.id == FIRST_STOP else ""
+    above = f"{introduction}{note_above(note, sources)}"
+    after = _where_to_go(library)
+    below = f"{note_page(library, note, sources, below=True)}\n{after}"
     if sys.stdin.isatty() and sys.stdout.isatty():
         tell(above)
         # The site folds the answer away too: decided first, it is remembered.
         columns = shutil.get_terminal_size().columns
-        asked = fold(_DECIDE, columns)
+        asked = fold(_DECIDE if introduction else _READ, columns)
         said = click.prompt(asked, default="", show_default=False, prompt_suffix=" ")
         if said.strip().lower() not in ("q", "quit"):
             show_paged(f"\n{fold(below, columns)}", less=f"{LESS}{_PROMPT}")
     else:
         click.echo(f"{above}\n{below}", nl=False)
+
+
+def _where_to_go(library: Library) -> str:
+    """Return what to type next, in this book."""
+    from readerkit.app.quiz_banks import QuizBanks
+
+    if NEXT_STOP in library.book.annotations:
+        here, with_torch = _AFTER, _WITH_TORCH
+    else:
+        phases = QuizBanks(library.root).phases()
+        here = {f"quiz {phase}": "predict, answer, see the lines" for phase in phases}
+        here |= {"annotate": "every note of this book, by file"}
+        with_torch = {}
+    rows = ["Where to go from here:", *_rows(here | _IN_ANY_BOOK)]
+    if with_torch:
+        rows += ["With torch installed:", *_rows(with_torch)]
+    return "\n".join(rows) + "\n"
+
+
+def _rows(commands: Mapping[str, str]) -> Iterator[str]:
+    for words, says in commands.items():
+        command = typed(*words.split())
+        if len(command) > _COMMAND_COLUMNS:
+            yield f"  {command}"
+            command = ""
+        yield f"  {command:{_COMMAND_COLUMNS}}  {says}"

@@ -17,6 +17,7 @@ from readerkit.errors import ContentError, ContentFault
 from readerkit.model import codec
 from readerkit.model.git_names import BlobId, CommitId, TreePath
 from readerkit.system import json_file
+from readerkit.wording.next_command import typed
 
 MAX_LINES = 1_000_000
 """Of all files that one record watched; written as runs they take a few bytes."""
@@ -329,7 +330,7 @@ class Record:
         except (ValueError, KeyError, TypeError) as error:
             line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
             got = f"{type(error).__name__}: {error}"
-            expected = f"what readerkit compare --save writes; run {_RERUN} again"
+            expected = f"what {typed('compare', 'MINI', '--save')} writes: run it again"
             raise ContentError(
                 [ContentFault(file, line, 1, "not a readable record", got, expected)]
             ) from None
@@ -356,9 +357,6 @@ class Record:
     def to_text(self) -> str:
         """Return JSON: an event, a total, a file on a line each, made to be diffed."""
         return codec.write(asdict(self)) + "\n"
-
-
-_RERUN = "readerkit compare"
 
 
 def stale_reasons(

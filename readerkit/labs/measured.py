@@ -18,6 +18,7 @@ from readerkit.labs.results import (
     Result,
 )
 from readerkit.model.git_names import BlobId, TreePath
+from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import format_bytes, format_rate, format_seconds
 
 TOLERANCE = 1e-5
@@ -33,8 +34,8 @@ def check_origin(result: Result, blobs: Mapping[TreePath, BlobId]) -> ChecklistI
         f"{result.made}, {where.backend} on {where.devices} x {where.device}, "
         f"torch {where.torch}, load {where.load_average}"
         if fresh
-        else f"{result.mini.file} has changed since: run readerkit lab {result.lab} "
-        "--run again"
+        else f"{result.mini.file} has changed since: run "
+        f"{typed('lab', result.lab, '--run')} again"
     )
     return ChecklistItem.of(
         "measured with the mini as it is, machine written down", fresh, evidence

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from readerkit.budget import Ceilings, show_usd
 from readerkit.labs.item import ChecklistItem
+from readerkit.wording.next_command import typed
 
 OBJECTIVES = {
     "rung-01": "rung-01-memory",
@@ -142,8 +143,8 @@ def _rented(found: Findings, lab: str, what: str) -> ChecklistItem:
         return ChecklistItem.of(
             what,
             False,
-            f"lab {lab} ran on this machine alone; for GPUs readerkit lab {lab} "
-            "--task, or waive it",
+            f"lab {lab} ran on this machine alone; for GPUs "
+            f"{typed('lab', lab, '--task')}, or waive it",
         )
     if found.spend is None:
         return ChecklistItem.of(what, False, "no ledger says what the GPUs cost")
@@ -159,11 +160,11 @@ def _rented(found: Findings, lab: str, what: str) -> ChecklistItem:
 def _spend(found: Findings, what: str) -> ChecklistItem:
     spend = found.spend
     if spend is None:
-        how = "readerkit budget ledger --create, even to spend nothing"
+        how = typed("budget", "ledger", "--create") + ", even to spend nothing"
         return ChecklistItem.of(what, False, f"no ledger: {how}")
     sums = f"{show_usd(spend.phase_cents)} of {show_usd(spend.phase_goal_cents)}"
     if not spend.recorded:
-        how = "readerkit budget ledger --export experiments/35-cloud-budget.md"
+        how = typed("budget", "ledger", "--export", "experiments/35-cloud-budget.md")
         return ChecklistItem.of(what, False, f"{sums}, not recorded: {how}")
     met = spend.phase_cents <= spend.phase_goal_cents
     return ChecklistItem.of(what, met, f"{sums}, {spend.recorded}")
@@ -180,7 +181,7 @@ def _objective(found: Findings, objective: str) -> ChecklistItem:
         else "not asked yet"
     )
     if not met:
-        evidence += f": readerkit quiz 35 --topic {mastery.topic}"
+        evidence += f": {typed('quiz', '35', '--topic', mastery.topic)}"
     return ChecklistItem.of(mastery.title, met, evidence)
 
 

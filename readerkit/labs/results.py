@@ -13,6 +13,7 @@ from readerkit.errors import ContentError, ContentFault
 from readerkit.model.codec import decoder
 from readerkit.model.git_names import BlobId, TreePath
 from readerkit.system import json_file
+from readerkit.wording.next_command import typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ def read_result(kind: type[_R], lab: str, path: Path) -> _R:
     Raises:
         ContentError: it is not such a result.
     """
-    expected = f"what readerkit lab {lab} --run writes"
+    expected = f"what {typed('lab', lab, '--run')} writes"
     try:
         data = json_file.load(path.read_text())
         build: Any = kind  # a class is hashable, which mypy cannot see here

@@ -62,7 +62,7 @@ class ObservationQuery(Model, frozen=True):
     chunks: Formula | None = None
     rank: Formula | None = None
     mini: Annotated[
-        Name | None, Meta(description="The mini of a fault of readerkit break.")
+        Name | None, Meta(description="The mini of a fault: break lists both.")
     ] = None
     fault: Annotated[
         Id | None,

@@ -6,11 +6,9 @@ import importlib.util
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
-from readerkit.app.mini_names import SAYS, one_of
 from readerkit.errors import ReaderkitError
 from readerkit.system.children import python
 from readerkit.system.status import Status
@@ -18,11 +16,6 @@ from readerkit.terminal.processes import run_to_its_end
 
 TORCH = ("torch==2.13.0", "numpy>=1.26", "packaging>=24.2", "safetensors>=0.5")
 """The extra ``torch`` of pyproject.toml: what minis and comparisons run on."""
-
-
-def say_shipped_only(what: str, book: Path) -> None:
-    """Say that something is not of the book that was named."""
-    click.echo(f"readerkit: {what} are those that ship, not of {book}", err=True)
 
 
 def named(mini: str | None, wants_help: bool) -> str:
@@ -34,17 +27,6 @@ def named(mini: str | None, wants_help: bool) -> str:
     context = click.get_current_context()
     click.echo(context.get_help())
     context.exit()
-
-
-def spelt_out(mini: str, book: Path | None) -> str:
-    """Return the module's name of a mini: of those that ship, whatever the book.
-
-    Raises:
-        ReaderkitError: no such mini; the message names those there are.
-    """
-    if book is not None:
-        say_shipped_only("minis and their faults", book)
-    return one_of(list(SAYS), mini)
 
 
 def run_module(

@@ -41,7 +41,7 @@ BELOW: dict[str, set[str]] = {
     "evidence": {"content", "errors", "model", "system", "wording"},
     "minis": {"system"},
     "estimate": {"errors", "minis", "model", "wording"},
-    "budget": {"content", "errors", "system"},
+    "budget": {"content", "errors", "system", "wording"},
     "labs": {"budget", "content", "errors", "estimate", "model", "system", "wording"},
     "quiz": {"content", "errors", "evidence", "minis", "model", "system", "wording"},
     "render": {
@@ -116,7 +116,7 @@ BELOW: dict[str, set[str]] = {
     },
     "cli": {"commands", "errors", "render", "terminal"},
     "demos": {"minis"},
-    "mini labs": {"errors", "minis", "system", "upstreams"},
+    "mini labs": {"errors", "minis", "system", "upstreams", "wording"},
     "compare": {
         "app",
         "content",

@@ -21,6 +21,7 @@ from readerkit.render.html.file_page import Rights, rights_of
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.study import ChapterLine
 from readerkit.render.html.words import Text
+from readerkit.wording.next_command import written
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def lab_page(
         problem,
         solution,
         shown(lab.task),
-        shown(f"readerkit lab {lab.problem.name} --task"),
+        shown(written("lab", lab.problem.name, "--task")),
         rights_of(model, upstreams_in(shown_there)),
         *around,
     )

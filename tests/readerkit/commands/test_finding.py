@@ -157,41 +157,10 @@ def test_a_book_without_notes_has_no_paths(tmp_path, capsys):
 # --- hints lead back to the book that was named ---
 
 
-def test_no_hint_loses_the_book(tmp_path, capsys, monkeypatch):
-    book = make_book(tmp_path)
-    at = ("--book", str(book.root))
-    hint = re.compile(r"readerkit (?:annotate|review|fetch|path|quiz|note)\b.*")
-    said = [
-        run(capsys, "annotate", *at).out,
-        run(capsys, "annotate", "--check", *at).err,
-        run(capsys, "annotate", "close", *at).out,
-        run(capsys, "path", "prerequisite", "1", *at).out,
-        run(capsys, "path", *at).out,
-        run(capsys, "start", *at).err,
-    ]
-    book.path("sample.lock").unlink()
-    said.append(run(capsys, "annotate", *at).err)
-    for text in said:
-        hints = hint.findall(text)
-        assert hints, text
-        assert all(str(book.root) in each for each in hints), hints
-
-
 def test_a_book_of_the_environment_needs_no_name(desk, monkeypatch, capsys):
     monkeypatch.setenv("READERKIT_BOOK", str(desk.book.root))
     out = run(capsys, "annotate").out
     assert "annotate --update-lock" in out and "--book" not in out
-
-
-@pytest.mark.parametrize(
-    "arguments", [["lab"], ["run", "schedules", "--help"]], ids=["lab", "run"]
-)
-def test_what_is_not_of_the_book_is_said_in_a_line(arguments, tmp_path):
-    book = make_book(tmp_path)
-    done = run_process(*arguments, "--book", str(book.root))
-    assert done.code == 0
-    [line] = done.err.splitlines()
-    assert line.endswith(f"are those that ship, not of {book.root}")
 
 
 def test_a_book_that_compares_nothing_says_so(tmp_path, capsys):

@@ -56,7 +56,7 @@ def test_help_of_a_mini_reads_as_that_of_every_command(words):
 
 
 def test_help_without_a_mini_is_the_help_of_the_command(capsys):
-    assert "--book" in run(capsys, "run", "--help").out
+    assert "--world" in run(capsys, "run", "--help").out
     done = run(capsys, "run")
     assert (done.code, done.out) == (2, "")
     assert "Missing argument 'MINI'" in done.err

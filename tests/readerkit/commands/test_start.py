@@ -107,12 +107,18 @@ def test_without_source_there_is_one_message_and_no_half_page(
     assert "no source could serve it" in done.err
 
 
-@pytest.mark.parametrize("annotations", ["", ANNOTATIONS], ids=["empty", "other"])
-def test_book_without_a_first_stop_says_so(annotations, tmp_path, capsys):
-    book = make_book(tmp_path, annotations=annotations)
+def test_a_book_of_ones_own_starts_with_its_first_note(tmp_path, capsys):
+    book = make_book(tmp_path)
+    done = run(capsys, "start", "--book", str(book.root))
+    assert (done.code, done.err) == (0, "")
+    assert "if self.sequence_parallel:" in done.out and "Megatron" not in done.out
+    _, _, after = done.out.partition("Where to go from here:")
+    commands = re.findall(r"readerkit (\S+)", after)
+    assert commands == ["annotate", "site", "note"]
+
+
+def test_book_without_a_note_says_how_to_write_one(tmp_path, capsys):
+    book = make_book(tmp_path, annotations="")
     done = run(capsys, "start", "--book", str(book.root))
     assert (done.code, done.out) == (1, "")
-    assert done.err == (
-        "readerkit: this book has no note 'tp-row-forward' to start from; its notes: "
-        f"readerkit annotate --book {book.root}\n"
-    )
+    assert done.err.endswith(f"readerkit note FILE:LINES --book {book.root}\n")
