@@ -182,9 +182,7 @@ def _find(place: str, library: Library) -> tuple[Upstream, Span]:
     if not found:
         raise ReaderkitError(
             f"no upstream includes a file '{path}': expected a path as "
-            + "'"
             + typed("annotate")
-            + "'"
         )
     rows = "\n".join(f"    {known} ({upstream.name})" for upstream, known in found[:8])
     raise ReaderkitError(f"'{path}' fits {len(found)} files, expected one:\n{rows}")
