@@ -31,8 +31,10 @@ from mini_impls.compare.sides import (
     all_bytes,
     optimizer_state,
 )
+from mini_impls.demos.formulas import get_tensor_parallel_traffic
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, Batch, GPTConfig, build_model, compute_loss
+from mini_impls.vocab_parallel_loss import vocab_parallel_cross_entropy
 from readerkit.content.vocabulary import Category, SideName
 
 ComputeLoss = Callable[[Tensor, Tensor], Tensor]
@@ -111,7 +113,7 @@ def build_mini(rank: Rank, comparison: Comparison) -> TensorParallelSide:
     tensor_parallel.tensor_parallel(gpt, rank.group)
 
     def loss(logits: Tensor, labels: Tensor) -> Tensor:
-        each = tensor_parallel.vocab_parallel_cross_entropy(logits, labels, rank.group)
+        each = vocab_parallel_cross_entropy(logits, labels, rank.group)
         return each.mean()
 
     return TensorParallelSide(gpt, loss, comparison.learning_rate)
@@ -121,7 +123,7 @@ def formulas(comparison: Comparison, gpt: nn.Module, rank: Rank) -> Formulas:
     """Return the all-reduces of a step, and slices of everything."""
     config = comparison.config
     tokens = comparison.rows_per_rank * config.max_sequence_length
-    traffic = tensor_parallel.get_traffic(config, tokens, rank.world_size)
+    traffic = get_tensor_parallel_traffic(config, tokens, rank.world_size)
     text = (
         f"({4 * config.num_layers} + 2 activations) x 4 B x "
         f"{tokens * config.hidden_size:,} + 3 losses x 4 B x {tokens:,}"

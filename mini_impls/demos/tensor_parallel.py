@@ -5,10 +5,11 @@ import argparse
 import torch
 
 from mini_impls import launch, model
+from mini_impls.demos.formulas import get_tensor_parallel_traffic
 from mini_impls.demos.training import ALONE, counted
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
-from mini_impls.tensor_parallel import check_sizes, get_traffic, tensor_parallel, train
+from mini_impls.tensor_parallel import check_sizes, tensor_parallel, train
 from mini_impls.traffic import CollectiveCounter
 
 
@@ -32,7 +33,9 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     optimizer = torch.optim.AdamW(gpt.parameters(), lr=1e-3)
     with CollectiveCounter() as sent:
         losses = train(gpt, optimizer, batches[:1], rank.group)
-    formula = get_traffic(config, batches[0][0].numel(), rank.world_size)
+    formula = get_tensor_parallel_traffic(
+        config, batches[0][0].numel(), rank.world_size
+    )
     for op, payload_bytes in sent.payload_bytes().items():
         rank.say(
             f"one step: {sent.counts()[op]} {op}, {payload_bytes:,} bytes "

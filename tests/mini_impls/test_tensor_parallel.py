@@ -8,6 +8,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mini_impls import model, tensor_parallel
+from mini_impls.demos.formulas import get_tensor_parallel_traffic
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig, SelfAttention
 from mini_impls.tensor_parallel import (
@@ -15,11 +16,13 @@ from mini_impls.tensor_parallel import (
     RowParallelLinear,
     VocabParallelEmbedding,
     copy_to_tensor_model_parallel_region,
-    get_traffic,
     reduce_from_tensor_model_parallel_region,
-    vocab_parallel_cross_entropy,
 )
 from mini_impls.traffic import CollectiveCounter
+from mini_impls.vocab_parallel_loss import (
+    gathered_cross_entropy,
+    vocab_parallel_cross_entropy,
+)
 
 # In fp64 the order of sums shows in the last digits only; in fp32 the sums of 256
 # products that one layer makes differ by some 1e-7 of their size.
@@ -248,20 +251,23 @@ def test_vocabulary_parallel_embedding_is_bitwise_the_full_one(pool):
         assert torch.equal(grad, full.weight.grad.chunk(pool.world_size)[rank])
 
 
-def run_cross_entropy(rank: Rank, logits, target):
+def run_cross_entropy(rank: Rank, cross_entropy, logits, target):
     shard = mine(logits, rank, -1).clone().requires_grad_()
     before = shard.detach().clone()
-    loss = vocab_parallel_cross_entropy(shard, target, rank.group)
+    loss = cross_entropy(shard, target, rank.group)
     loss.mean().backward()
     assert torch.equal(shard.detach(), before), "the logits were written to"
     return loss.detach(), shard.grad
 
 
 @pytest.mark.parametrize(
+    "parallel", [gathered_cross_entropy, vocab_parallel_cross_entropy]
+)
+@pytest.mark.parametrize(
     ("scale", "dtype"),
     [(1.0, torch.float32), (1e4, torch.float32), (1.0, torch.bfloat16)],
 )
-def test_vocabulary_parallel_loss_equals_cross_entropy(pool, scale, dtype):
+def test_vocabulary_parallel_loss_equals_cross_entropy(pool, scale, dtype, parallel):
     logits = (everything((2, 5, 16)) * scale).to(dtype)
     target = torch.tensor([[0, 3, 4, 7, 8], [11, 12, 15, 1, 2]])
     whole = logits.clone().requires_grad_()
@@ -270,7 +276,8 @@ def test_vocabulary_parallel_loss_equals_cross_entropy(pool, scale, dtype):
     )
     expected.mean().backward()
     # One exponential and one sum apart; a bf16 gradient is rounded to 8 bits.
-    for rank, (loss, grad) in enumerate(pool.run(run_cross_entropy, logits, target)):
+    answers = pool.run(run_cross_entropy, parallel, logits, target)
+    for rank, (loss, grad) in enumerate(answers):
         torch.testing.assert_close(loss.flatten(), expected.detach())
         part = whole.grad.chunk(pool.world_size, -1)[rank]
         torch.testing.assert_close(grad, part)
@@ -448,7 +455,9 @@ def test_counts_and_bytes_equal_the_formula(pool, name, overlap):
         if shared:
             expected |= {"all_gather": layers, "reduce_scatter": layers}
         assert counts == expected
-        assert payload == get_traffic(config, num_tokens, pool.world_size)
+        assert payload == get_tensor_parallel_traffic(
+            config, num_tokens, pool.world_size
+        )
         hidden = num_tokens * config.hidden_size * 4
         assert payload["all_reduce"] == (4 * layers + 2) * hidden + 12 * num_tokens
 
@@ -465,7 +474,9 @@ def run_one_rank(rank: Rank):
         (loss,) = tensor_parallel.train(gpt, optimizer, [batch], alone)
     optimizer = torch.optim.SGD(reference.parameters(), lr=0.1)
     (expected,) = model.train_one_process(reference, optimizer, [batch])
-    assert sent.payload_bytes() == get_traffic(config, batch[0].numel(), 1)
+    assert sent.payload_bytes() == get_tensor_parallel_traffic(
+        config, batch[0].numel(), 1
+    )
     return abs(loss - expected)
 
 
