@@ -7,19 +7,17 @@ full, while backward goes on computing the gradients of earlier layers.
 Follows:
 - NVIDIA/Megatron-LM: megatron/core/distributed/distributed_data_parallel.py
 - NVIDIA/Megatron-LM: megatron/core/distributed/param_and_grad_buffer.py
-- pytorch/pytorch: torch/nn/parallel/distributed.py (bucket sizes, unused parameters;
-  its hooks live in C++)
+- pytorch/pytorch: torch/nn/parallel/distributed.py (whose hooks live in C++)
 
 Leaves out:
 - a distributed optimizer on top of the buckets: `zero.py`
 - rebuilding buckets in the order in which gradients were seen to arrive
 - buffers broadcast again before every forward, hooks that compress, sparse gradients
 - checkpoints with `use_reentrant=True`, each a backward of its own within backward
-- ranks that look at each other's shapes first, and ranks with fewer batches than others
-  (`Join`): where ranks differ in either, this one hangs
+- ranks whose shapes differ, or that have fewer batches (`Join`): this one hangs
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -31,7 +29,6 @@ from torch.autograd import Variable
 
 MIB = 1024 * 1024
 
-
 # --- 1. plain: all ranks start equal, and average each gradient after backward ---
 
 
@@ -42,14 +39,13 @@ def broadcast_params(module: nn.Module, group: dist.ProcessGroup) -> None:
 
 
 def all_reduce_gradients(module: nn.Module, group: dist.ProcessGroup) -> None:
-    """Replace each gradient by its mean over the ranks.
+    """Replace each gradient by its mean; ranks must have used the same parameters.
 
-    A rank that lacks a gradient skips a call, and from there on all calls are paired
-    wrongly: every rank must have used the same parameters.
+    One that lacks a gradient skips a call, and all calls after it are paired wrongly.
     """
     for param in module.parameters():
         if param.grad is not None:
-            param.grad /= group.size()
+            param.grad /= group.size()  # whole, in the parameter's own shape
             dist.all_reduce(param.grad, group=group)
 
 
@@ -63,21 +59,15 @@ class ParamAndGradBucket:
         self, params: Sequence[nn.Parameter], gradient_scaling_factor: float
     ) -> None:
         self.params = list(params)
-        numel = sum(param.numel() for param in params)
-        self.grad_data = torch.zeros(
-            numel, dtype=params[0].dtype, device=params[0].device
-        )
-        pieces = self.grad_data.split([param.numel() for param in params])
+        numels = [param.numel() for param in params]
+        self.grad_data = params[0].detach().new_zeros(sum(numels))  # (sum of numels)
+        pieces = self.grad_data.split(numels)  # one (numel) for each parameter
+        pairs = zip(params, pieces, strict=True)
         # Each gradient is a view: once it is written, it is in place to be sent.
-        self.main_grad = {
-            param: piece.view_as(param)
-            for param, piece in zip(params, pieces, strict=True)
-        }
+        self.main_grad = {param: piece.view_as(param) for param, piece in pairs}
         self.gradient_scaling_factor = gradient_scaling_factor
         self.params_ready: set[nn.Parameter] = set()
         self.grad_reduce_handle: dist.Work | None = None
-        self.issued_after = 0
-        """How many gradients of the model were ready when this bucket was sent."""
 
     def register_grad_ready(self, param: nn.Parameter) -> None:
         """Move the gradient into the bucket, where `.grad` stays."""
@@ -142,37 +132,31 @@ class DistributedDataParallel(nn.Module):
         find_unused_parameters: bool = False,
     ) -> None:
         super().__init__()
-        self.module = module
-        self.group = group
+        self.module, self.group = module, group
         self.find_unused_parameters = find_unused_parameters
         self.is_last_microbatch = True
-        # `parameters()` yields a tied weight once; a frozen one has nothing to send.
-        params = [param for param in module.parameters() if param.requires_grad]
-        if not params:
+        # A tied weight comes once; a frozen one has nothing to send.
+        named = module.named_parameters()
+        self.param_to_name = {p: name for name, p in named if p.requires_grad}
+        if not self.param_to_name:
             raise ValueError("0 of the module's parameters require a gradient")
-        self.param_to_name = {param: name for name, param in module.named_parameters()}
-        self.buckets = [
-            ParamAndGradBucket(bucket_params, 1.0 / group.size())
-            for bucket_params in assign_buckets(
-                params,
-                first_bucket_bytes=int(min(first_bucket_mb, bucket_cap_mb) * MIB),
-                bucket_bytes=int(bucket_cap_mb * MIB),
-            )
-        ]
-        self.num_params_ready = 0
-        self.next_bucket = 0
+        buckets = assign_buckets(
+            list(self.param_to_name),
+            first_bucket_bytes=int(min(first_bucket_mb, bucket_cap_mb) * MIB),
+            bucket_bytes=int(bucket_cap_mb * MIB),
+        )
+        self.buckets = [ParamAndGradBucket(b, 1.0 / group.size()) for b in buckets]
+        self.num_params_ready = self.next_bucket = 0
         broadcast_params(module, group)
         for bucket in self.buckets:
+            hook = self._make_backward_post_hook(bucket)
             for param in bucket.params:
-                param.register_post_accumulate_grad_hook(
-                    self._make_backward_post_hook(bucket)
-                )
+                param.register_post_accumulate_grad_hook(hook)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the wrapped module."""
         if torch.is_grad_enabled() and self.num_params_ready:
-            # Its buckets still wait for gradients, and nothing would tell the next
-            # backward when it is over: each rank would keep its own gradients.
+            # Nothing would tell the next backward when it is over.
             raise RuntimeError(
                 f"an earlier backward was cut short, with {self.num_params_ready} "
                 f"gradients ready and {self.next_bucket} of {len(self.buckets)} "
@@ -213,7 +197,6 @@ class DistributedDataParallel(nn.Module):
             if len(bucket.params_ready) < len(bucket.params):
                 return
             bucket.start_grad_sync(self.group)
-            bucket.issued_after = self.num_params_ready
             self.next_bucket += 1
 
     def finish_grad_sync(self) -> None:
@@ -232,19 +215,14 @@ class DistributedDataParallel(nn.Module):
 
     def _find_unused(self) -> dict[nn.Parameter, Tensor]:
         """Fill the buckets up; return where the unused parameters find their mean."""
-        late = [
-            (bucket, param)
-            for bucket in self.buckets
-            for param in bucket.params
-            if param not in bucket.params_ready
-        ]
+        buckets = self.buckets
+        late = [(b, p) for b in buckets for p in b.params if p not in b.params_ready]
         unused = {p: bucket.main_grad[p] for bucket, p in late if p.grad is None}
         if unused and not self.find_unused_parameters:
             names = ", ".join(self.param_to_name[param] for param in unused)
-            count = sum(len(bucket.params) for bucket in self.buckets)
             raise RuntimeError(
-                f"{len(unused)} of {count} parameters had no gradient: {names}; "
-                "pass find_unused_parameters=True"
+                f"{len(unused)} of {len(self.param_to_name)} parameters had no "
+                f"gradient: {names}; pass find_unused_parameters=True"
             )
         for grad in unused.values():
             grad.zero_()
@@ -252,23 +230,17 @@ class DistributedDataParallel(nn.Module):
             bucket.register_grad_ready(param)
         return unused
 
-    def _all_reduce_used_map(
-        self, unused: dict[nn.Parameter, Tensor]
-    ) -> dict[nn.Parameter, int]:
+    def _all_reduce_used_map(self, unused: Container[Tensor]) -> dict[Tensor, int]:
         """Return how many ranks used each parameter.
 
         Without a gradient here, a parameter gets the mean of the others; without one
         anywhere, it keeps none, so that the optimizer leaves it alone. Every rank
         sends its map, and after all its buckets: elsewhere they may have left already.
         """
-        params = list(chain.from_iterable(bucket.params for bucket in self.buckets))
-        used_map = torch.tensor(
-            [param not in unused for param in params],
-            dtype=torch.int32,
-            device=self.buckets[0].grad_data.device,
-        )
+        used = [param not in unused for param in self.param_to_name]
+        used_map = self.buckets[0].grad_data.new_tensor(used, dtype=torch.int32)
         dist.all_reduce(used_map, group=self.group)
-        return dict(zip(params, used_map.tolist(), strict=True))
+        return dict(zip(self.param_to_name, used_map.tolist(), strict=True))
 
     # --- 5. gradient accumulation ---
 

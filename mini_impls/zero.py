@@ -1,32 +1,31 @@
-"""ZeRO: stop keeping the same optimizer state, gradients and parameters on every rank.
+"""ZeRO: stop keeping the same optimizer state, and the same gradients, on every rank.
 
 Every parameter has an owner. Stage 1: only the owner keeps its optimizer state and
-updates it. Stage 2: only the owner keeps its gradient. Stage 3: only the owner keeps
-the parameter itself, and the others borrow it while a module runs.
+updates it. Stage 2: only the owner keeps its gradient.
+
+    stage 1    backward | reduce all gradients | update mine | broadcast all parameters
+    stage 2    backward, each gradient reduced to its owner | update mine | broadcast
 
 Follows:
 - pytorch/pytorch: torch/distributed/optim/zero_redundancy_optimizer.py (stage 1)
-- ZeRO (arXiv 1910.02054), sections 5 and 7 (stages 2 and 3, and what they send)
+- ZeRO (arXiv 1910.02054), sections 5 and 7 (stage 2, and what both send)
 
 Leaves out:
+- stage 3, in which only the owner keeps the parameter itself: `zero_stage3.py`
 - parameters cut across ranks (here one has one owner): `fsdp.py` cuts, and prefetches
 - parameters that some ranks do not use, or use in another order
-- stage 3: parameters read from outside their module, unless `leaf_modules` names the
-  reader's class; outputs in anything but tuples, lists and dictionaries
 - gradients kept from one step to the next: `zero_grad()` stands between them
 - state dictionaries of the whole optimizer, optimizers that look across parameters
 - mixed precision: all is of one dtype, so that Adam's state is 8 bytes beside 4 of
   parameter and 4 of gradient in fp32, and the paper's 2 + 2 + 12 is nowhere to be seen
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.autograd import Variable
-from torch.utils._pytree import tree_leaves
 
 Params = Iterable[nn.Parameter] | Iterable[dict[str, Any]]
 """What a torch optimizer takes: parameters, or groups of them with options."""
@@ -97,7 +96,7 @@ class ZeroStage1(torch.optim.Optimizer):
         # to the owner alone, both together are the bytes of one all-reduce.
         for param in reversed(self.params):
             if param.grad is not None:
-                param.grad /= self.world_size
+                param.grad /= self.world_size  # whole, in the parameter's own shape
                 if self.gradients == "all_reduce":
                     dist.all_reduce(param.grad, group=self.group)
                 else:
@@ -134,19 +133,6 @@ class ZeroStage1(torch.optim.Optimizer):
             f"rank {self.rank} of {self.world_size} has a part of the optimizer state: "
             "save `optim.state_dict()` on every rank"
         )
-
-    def bytes_held(self) -> dict[str, int]:
-        """Return this rank's bytes of parameters, gradients and optimizer state."""
-        grads = self._grads_held()
-        state = [t for s in self.optim.state.values() for t in s.values()]
-        return {
-            "parameters": sum(p.untyped_storage().nbytes() for p in self.params),
-            "gradients": sum(grad.nbytes for grad in grads),
-            "optimizer state": sum(t.nbytes for t in state if isinstance(t, Tensor)),
-        }
-
-    def _grads_held(self) -> list[Tensor]:
-        return [param.grad for param in self.params if param.grad is not None]
 
     def full_parameters(self) -> dict[nn.Parameter, Tensor]:
         """Return a copy of every parameter; all ranks must call it."""
@@ -206,113 +192,6 @@ class ZeroStage2(ZeroStage1):
         self._finish_reduction()
         self.main_grad = {}
         super().zero_grad()
-
-    def _grads_held(self) -> list[Tensor]:
-        in_flight = [] if self._in_flight is None else [self._in_flight[1]]
-        return super()._grads_held() + list(self.main_grad.values()) + in_flight
-
-
-# --- 3. stage 3: the parameters, borrowed for as long as a module runs ---
-
-
-class ZeroStage3(ZeroStage2):
-    """Stage 2, and only the owner keeps a parameter between two uses of its module."""
-
-    def __init__(
-        self,
-        module: nn.Module,
-        params: Params,
-        optimizer_class: Callable[..., torch.optim.Optimizer],
-        group: dist.ProcessGroup,
-        *,
-        leaf_modules: tuple[type[nn.Module], ...] = (nn.MultiheadAttention,),
-        **defaults: Any,
-    ) -> None:
-        super().__init__(params, optimizer_class, group, **defaults)
-        self.leaf_modules = leaf_modules
-        self.unsharded = set(self.params)
-        self._callback_queued = False
-        for param in self.params:
-            self._reshard(param)
-        inside_leaf = {
-            child
-            for leaf in module.modules()
-            if isinstance(leaf, leaf_modules)
-            for child in leaf.modules()
-            if child is not leaf
-        }
-        for submodule in module.modules():
-            if submodule not in inside_leaf and list(self._params_of(submodule)):
-                submodule.register_forward_pre_hook(self._pre_forward)
-                submodule.register_forward_hook(self._post_forward)
-
-    def _params_of(self, module: nn.Module) -> Iterator[nn.Parameter]:
-        # A leaf borrows what its children hold too: it reads that without running them.
-        return module.parameters(recurse=isinstance(module, self.leaf_modules))
-
-    def _unshard(self, params: Iterable[nn.Parameter]) -> None:
-        handles = []
-        for param in params:
-            if param in self.unsharded or param not in self.param_to_rank:
-                continue
-            owner = self.param_to_rank[param]
-            if owner != self.rank:
-                param.untyped_storage().resize_(param.nbytes)
-            # `.data`: autograd must not take this for a change of what it saved
-            handle = dist.broadcast(
-                param.data, group_src=owner, group=self.group, async_op=True
-            )
-            handles.append(handle)
-            self.unsharded.add(param)
-        for handle in handles:
-            handle.wait()
-
-    def _reshard(self, param: nn.Parameter) -> None:
-        # The tensor stays, its memory goes: what autograd saved in forward refers to
-        # this storage and finds it filled again in backward.
-        if param in self.unsharded:
-            self.unsharded.discard(param)
-            if self.param_to_rank[param] != self.rank:
-                param.untyped_storage().resize_(0)
-
-    def _pre_forward(self, module: nn.Module, *unused: Any) -> None:
-        self._unshard(self._params_of(module))
-
-    def _post_forward(self, module: nn.Module, args: Any, output: Any) -> None:
-        for param in self._params_of(module):
-            self._reshard(param)
-        for leaf in tree_leaves(output):
-            if isinstance(leaf, Tensor) and leaf.requires_grad:
-                # its gradient comes before those of the module's own parameters
-                leaf.register_hook(lambda grad: self._pre_backward(module))
-
-    def _pre_backward(self, module: nn.Module) -> None:
-        if not self._callback_queued:
-            self._callback_queued = True
-            Variable._execution_engine.queue_callback(self._post_backward)
-        self._unshard(self._params_of(module))
-
-    def _reduce_gradient(self, param: Tensor) -> None:
-        super()._reduce_gradient(param)
-        assert isinstance(param, nn.Parameter)
-        self._reshard(param)
-
-    def _post_backward(self) -> None:
-        """Catch what no gradient has resharded: frozen parameters."""
-        self._callback_queued = False
-        for param in list(self.unsharded):
-            self._reshard(param)
-
-    def _sync_params(self) -> None:
-        """Do nothing: whoever needs a parameter next borrows it from its owner."""
-
-    def full_parameters(self) -> dict[nn.Parameter, Tensor]:
-        """Return a copy of every parameter; all ranks must call it."""
-        self._unshard(self.params)
-        copies = super().full_parameters()
-        for param in self.params:
-            self._reshard(param)
-        return copies
 
 
 if __name__ == "__main__":

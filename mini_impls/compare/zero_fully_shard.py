@@ -15,7 +15,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
-from mini_impls import zero
+from mini_impls import zero, zero_stage3
 from mini_impls.compare import fsdp
 from mini_impls.compare.sides import (
     Comparison,
@@ -74,7 +74,7 @@ def build(stage: int, rank: Rank, comparison: Comparison) -> Sides:
     if stage == 2:
         optimizer = zero.ZeroStage2(ours.parameters(), make, group, lr=lr)
     else:
-        optimizer = zero.ZeroStage3(ours, ours.parameters(), make, group, lr=lr)
+        optimizer = zero_stage3.ZeroStage3(ours, ours.parameters(), make, group, lr=lr)
     mini = MiniSide(rank, ours, ours, optimizer)
     owners = optimizer.param_to_rank
     mine = {name for name, p in ours.named_parameters() if owners[p] == rank.rank}

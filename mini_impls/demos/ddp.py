@@ -1,13 +1,32 @@
 """Data parallelism in buckets, beside one process."""
 
 import argparse
+from collections.abc import Callable
 
 import torch
+import torch.distributed as dist
 
 from mini_impls import launch
 from mini_impls.ddp import DistributedDataParallel
 from mini_impls.demos.training import train_alone, train_beside
 from mini_impls.model import GPTConfig, build_model
+
+
+def note_sending(model: DistributedDataParallel) -> list[int]:
+    """Return a list kept up to date: how many gradients were ready at each bucket."""
+    ready = [0] * len(model.buckets)
+    for i, bucket in enumerate(model.buckets):
+
+        def start(
+            group: dist.ProcessGroup,
+            i: int = i,
+            send: Callable[[dist.ProcessGroup], None] = bucket.start_grad_sync,
+        ) -> None:
+            ready[i] = model.num_params_ready
+            send(group)
+
+        bucket.start_grad_sync = start  # type: ignore[method-assign]
+    return ready
 
 
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
@@ -26,13 +45,14 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
         bucket_cap_mb=args.bucket_cap_mb,
         first_bucket_mb=args.bucket_cap_mb / 4,
     )
+    ready = note_sending(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     sent = train_beside(reference, rank, model, optimizer)
     count = sum(len(bucket.params) for bucket in model.buckets)
     for i, bucket in enumerate(model.buckets):
         rank.say(
             f"bucket {i}: {len(bucket.params)} gradients, {bucket.grad_data.nbytes} "
-            f"bytes, sent when {bucket.issued_after} of {count} gradients were ready"
+            f"bytes, sent when {ready[i]} of {count} gradients were ready"
         )
     grad_bytes = sum(bucket.grad_data.nbytes for bucket in model.buckets)
     rank.say_each(

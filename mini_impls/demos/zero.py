@@ -14,7 +14,23 @@ from mini_impls.model import (
     shard_batch,
 )
 from mini_impls.traffic import CollectiveCounter
-from mini_impls.zero import ZeroStage1, ZeroStage2, ZeroStage3
+from mini_impls.zero import ZeroStage1, ZeroStage2
+from mini_impls.zero_stage3 import ZeroStage3
+
+
+def bytes_held(optimizer: ZeroStage1) -> dict[str, int]:
+    """Return this rank's bytes of parameters, gradients and optimizer state."""
+    grads = [param.grad for param in optimizer.params if param.grad is not None]
+    if isinstance(optimizer, ZeroStage2):
+        grads += optimizer.main_grad.values()
+        if optimizer._in_flight is not None:
+            grads.append(optimizer._in_flight[1])
+    state = [t for s in optimizer.optim.state.values() for t in s.values()]
+    return {
+        "parameters": sum(p.untyped_storage().nbytes() for p in optimizer.params),
+        "gradients": sum(grad.nbytes for grad in grads),
+        "optimizer state": sum(t.nbytes for t in state if isinstance(t, torch.Tensor)),
+    }
 
 
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
@@ -60,7 +76,7 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
             f"one process {reference.losses[0]:.4f} -> {reference.losses[-1]:.4f}; "
             f"one step sent {sent.payload_bytes()} bytes"
         )
-        rank.say_each(f"holds {optimizer.bytes_held()} bytes")
+        rank.say_each(f"holds {bytes_held(optimizer)} bytes")
         full = optimizer.full_parameters()
         apart = reference.difference((names[p], full[p]) for p in full)
         rank.say(f"largest difference of a parameter from the one process: {apart:.1e}")

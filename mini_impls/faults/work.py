@@ -30,6 +30,7 @@ from mini_impls import (
 )
 from mini_impls.demos.fsdp_state import train_step
 from mini_impls.demos.inference import generate_alone
+from mini_impls.demos.zero import bytes_held
 from mini_impls.faults.overlap import Overlap
 from mini_impls.faults.symptoms import UNDER_WAY
 from mini_impls.launch import Rank
@@ -191,7 +192,7 @@ def build_zero(rank: Rank, gpt: model.GPT) -> Trainee:
         all_grads(gpt),
         is_sharded=False,
         full=full,
-        held=optimizer.bytes_held,
+        held=lambda: bytes_held(optimizer),
     )
 
 

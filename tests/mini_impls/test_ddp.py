@@ -12,6 +12,7 @@ from mini_impls.ddp import (
     assign_buckets,
     broadcast_params,
 )
+from mini_impls.demos.ddp import note_sending
 from mini_impls.model import (
     GPTConfig,
     build_model,
@@ -60,6 +61,7 @@ def train(rank, config, how, caps=(64 * KB, 16 * KB)):
         wrapped = DistributedDataParallel(
             model, rank.group, bucket_cap_mb=caps[0], first_bucket_mb=caps[1]
         )
+    ready = note_sending(wrapped) if how != "plain" else []
     optimizer, losses = sgd(model), []
     for batch in batches(config, rank.world_size):
         tokens, labels = shard_batch(batch, rank=rank.rank, world_size=rank.world_size)
@@ -74,8 +76,8 @@ def train(rank, config, how, caps=(64 * KB, 16 * KB)):
         dist.all_reduce(total, group=rank.group)
         losses.append(total.item() / rank.world_size)
     buckets = [
-        (len(b.params), b.grad_data.nbytes, b.issued_after)
-        for b in getattr(wrapped, "buckets", [])
+        (len(b.params), b.grad_data.nbytes, n)
+        for b, n in zip(getattr(wrapped, "buckets", []), ready, strict=True)
     ]
     return losses, state_of(model), sent.counts(), sent.payload_bytes(), buckets
 
@@ -267,10 +269,11 @@ def branch(rank):
     ddp = DistributedDataParallel(
         model, rank.group, bucket_cap_mb=0, find_unused_parameters=True
     )
+    ready = note_sending(ddp)
     for _ in range(2):
         model.zero_grad()
         ddp(torch.ones(2, 4), rank.rank > 0).sum().backward()
-    return [p.grad for p in model.parameters()], [b.issued_after for b in ddp.buckets]
+    return [p.grad for p in model.parameters()], ready
 
 
 def test_a_rank_may_send_all_its_buckets_before_another_has_found_what_is_unused(pool):

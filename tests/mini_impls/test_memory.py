@@ -18,7 +18,8 @@ from mini_impls.model import (
     compute_loss,
     make_batch,
 )
-from mini_impls.zero import ZeroStage1, ZeroStage2, ZeroStage3
+from mini_impls.zero import ZeroStage1, ZeroStage2
+from mini_impls.zero_stage3 import ZeroStage3
 
 CONFIG = GPTConfig(hidden_size=32, ffn_hidden_size=64, num_query_groups=4)
 LAYERS = ["layers.0", "layers.1"]

@@ -8,6 +8,7 @@ import torch.distributed as dist
 from ranks import RankFailure
 from torch import nn
 
+from mini_impls.demos.zero import bytes_held
 from mini_impls.model import (
     GPTConfig,
     build_model,
@@ -17,7 +18,8 @@ from mini_impls.model import (
     train_one_process,
 )
 from mini_impls.traffic import CollectiveCounter
-from mini_impls.zero import ZeroStage1, ZeroStage2, ZeroStage3
+from mini_impls.zero import ZeroStage1, ZeroStage2
+from mini_impls.zero_stage3 import ZeroStage3
 
 CONFIG = GPTConfig(num_layers=1, hidden_size=32, ffn_hidden_size=128)
 DEEP = GPTConfig(num_layers=4)
@@ -62,7 +64,7 @@ def train(rank, config, stage, optimizer_class, defaults, groups=False, steps=ST
         total = loss.detach().double()
         dist.all_reduce(total, group=rank.group)
         losses.append(total.item() / rank.world_size)
-    held = optimizer.bytes_held()
+    held = bytes_held(optimizer)
     owned = sum(p.nbytes for p, r in optimizer.param_to_rank.items() if r == rank.rank)
     grads = {
         names[p]: p.grad
@@ -70,7 +72,7 @@ def train(rank, config, stage, optimizer_class, defaults, groups=False, steps=ST
         if p.grad is not None and optimizer.param_to_rank[p] == rank.rank
     }
     full = {names[p]: t for p, t in optimizer.full_parameters().items()}
-    after = optimizer.bytes_held()
+    after = bytes_held(optimizer)
     assert after == held, "full_parameters leaves everything as it was"
     return losses, full, grads, held, owned, sent.counts(), sent.payload_bytes()
 
@@ -304,7 +306,7 @@ def watch(rank, stage):
     most = {"parameters": 0, "gradients": 0}
 
     def look(*_):
-        held = optimizer.bytes_held()
+        held = bytes_held(optimizer)
         for key in most:
             most[key] = max(most[key], held[key])
 
@@ -318,8 +320,8 @@ def watch(rank, stage):
     compute_loss(model(tokens), labels).backward()
     look()
     owned = sum(p.nbytes for p, r in optimizer.param_to_rank.items() if r == rank.rank)
-    after = optimizer.bytes_held()["parameters"]
-    grads = optimizer.bytes_held()["gradients"]
+    after = bytes_held(optimizer)["parameters"]
+    grads = bytes_held(optimizer)["gradients"]
     optimizer.step()
     kept = sum(
         p.grad.nbytes
@@ -361,7 +363,7 @@ def skip_a_batch(rank, stage, drop):
     if drop:
         (model(x).sum() * 100).backward()
         optimizer.zero_grad()
-    held = optimizer.bytes_held()["gradients"]
+    held = bytes_held(optimizer)["gradients"]
     model(x).sum().backward()
     optimizer.step()
     after = optimizer.full_parameters()
@@ -404,7 +406,7 @@ def train_attention(rank, stage):
         model(x * (rank.rank + 1)).backward()
         optimizer.step()
     owned = sum(p.nbytes for p, r in optimizer.param_to_rank.items() if r == rank.rank)
-    held = optimizer.bytes_held()["parameters"]
+    held = bytes_held(optimizer)["parameters"]
     full = optimizer.full_parameters()
     return [full[param] for param in params], held, owned
 
