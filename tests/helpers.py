@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,7 +23,7 @@ from filelock import FileLock
 from readerkit.cli import main
 from readerkit.upstreams import Lock
 from readerkit.upstreams.store import blob_id
-from tests.terminals import READERKIT, Terminal
+from tests.terminals import READERKIT, WAIT_S, Terminal
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -309,7 +310,7 @@ def make_book(
 
 
 @contextmanager
-def serving(book: SampleBook, port: int) -> Iterator[None]:
+def serving(book: SampleBook, port: int = 0) -> Iterator[int]:
     """Serve the site of a book in a process of its own, and interrupt it at the end."""
     command = ["site", "serve", "--port", str(port), "--book", str(book.root)]
     process = subprocess.Popen(
@@ -320,10 +321,11 @@ def serving(book: SampleBook, port: int) -> Iterator[None]:
     )
     try:
         assert process.stdout is not None
-        assert str(port) in process.stdout.readline()
-        yield
+        place = re.search(r":(\d+)/", process.stdout.readline())
+        assert place, "it did not start"
+        yield int(place[1])
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)  # closes the pipes
+        process.communicate(timeout=WAIT_S)  # closes the pipes
         assert process.returncode == 130
     finally:
         process.kill()  # whatever failed: nothing if it has ended

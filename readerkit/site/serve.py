@@ -84,6 +84,8 @@ class Server:
         self.book = book
         self.build_cache = BuildCache()
         self.files: Files = {}
+        self.content = ""
+        """The digest of what they were made of."""
         self.live = b""
         """What makes a page follow: it names the build that the page is of."""
         self.state = ""
@@ -119,7 +121,7 @@ class Server:
             raise fault
         for page in set(self.listeners.values()) & files.keys():
             files[page]()  # is asked for next: what is wrong in it is told there
-        self.files = files
+        self.files, self.content = files, content
         build, looks = str(time.time_ns()), self.inputs.looks_digest()
         self.live = _LIVE.format(build=build, looks=looks).encode()
         self.state = json.dumps({"build": build, "fault": library.left_out})
@@ -133,12 +135,25 @@ class Server:
             warn(said)
             self.state = json.dumps({**json.loads(self.state), "fault": said})
 
+    def catch_up(self) -> None:
+        """Take up what was saved after the first build, before anybody watched."""
+        with contextlib.suppress(ReaderkitError):
+            if self.inputs.content_digest() == self.content:
+                return
+        self.build_again()
+
     async def watch(self) -> None:
         """Build anew after each change, and tell every open page."""
         # The shortest pause that still takes a save by rename as one change.
         folders = self.inputs.watched()
-        async for _ in awatch(*folders, debounce=400, step=20, rust_timeout=1000):
-            await asyncio.to_thread(self.build_again)
+        is_new = True
+        async for changes in awatch(
+            *folders, debounce=400, step=20, rust_timeout=1000, yield_on_timeout=True
+        ):
+            if not changes and not is_new:
+                continue
+            await asyncio.to_thread(self.build_again if changes else self.catch_up)
+            is_new = False
             for listener in list(self.listeners):
                 listener.put_nowait(self.state)
 

@@ -4,42 +4,101 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.helpers import ANNOTATIONS, make_book, serving
-from tests.readerkit.commands.test_site import FILE
+from tests.helpers import ANNOTATIONS, SampleBook, make_book, serving
+from tests.readerkit.commands.test_site import FILE, ask
+from tests.terminals import WAIT_S
 
 SITE = Path(__file__).parents[2] / "site"
 
 
-@pytest.fixture
-def book(tmp_path):
-    book = make_book(tmp_path)
-    for folder in ("templates", "theme"):
-        shutil.copytree(SITE / folder, book.root / "site" / folder)
+@dataclass
+class Live:
+    """One server for many tests, and its files as they were."""
+
+    book: SampleBook
+    port: int
+    data: Path
+    files: dict[Path, bytes]
+    tests: int = 0
+
+    @property
+    def address(self):
+        return f"http://127.0.0.1:{self.port}/{FILE}"
+
+    def begin_afresh(self):
+        """Undo what was written, and wait until the server has taken that up."""
+        self.tests += 1
+        shutil.rmtree(self.data / "book" / "annotations", ignore_errors=True)
+        (self.data / "read.json").unlink(missing_ok=True)
+        for path in files_of(self.book) - self.files.keys():
+            path.unlink()
+        for path, data in self.files.items():
+            if path.read_bytes() != data:
+                path.write_bytes(data)
+        mark = f"Forward, then backward, in test {self.tests}."
+        text = ANNOTATIONS.replace("Forward, then backward.", mark)
+        self.book.path("sample/linear.yaml").write_text(text)
+        deadline = time.monotonic() + WAIT_S
+        while mark not in ask(self.port, f"/{FILE}")[1]:
+            assert time.monotonic() < deadline, "the server does not follow"
+            time.sleep(0.05)
+
+
+def files_of(book):
+    return {path for path in book.root.rglob("*") if path.is_file()}
+
+
+def make_live_book(folder):
+    book = make_book(folder)
+    for name in ("templates", "theme"):
+        shutil.copytree(SITE / name, book.root / "site" / name)
     return book
 
 
+@pytest.fixture(scope="module")
+def live(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("live")
+    book, data = make_live_book(folder), folder / "data"
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("READERKIT_CACHE", str(folder / "cache"))
+            patch.setenv("READERKIT_DATA", str(data))
+            port = stack.enter_context(serving(book))
+        files = {path: path.read_bytes() for path in files_of(book)}
+        yield Live(book, port, data, files)
+
+
 @pytest.fixture
-def page(book, free_port, open_page):
+def book(live, monkeypatch):
+    monkeypatch.setenv("READERKIT_DATA", str(live.data))
+    live.begin_afresh()
+    return live.book
+
+
+@pytest.fixture
+def page(live, book, open_page):
     def is_second_look(answer):
         return answer.url.endswith(FILE) and answer.request.resource_type == "fetch"
 
-    with serving(book, free_port):
-        page = open_page("about:blank", width=1400)
-        # What is written before both have come may be part of what it begins with.
-        with (
-            page.expect_response("**/-/changes*"),
-            page.expect_response(is_second_look) as second_look,
-        ):
-            page.goto(f"http://127.0.0.1:{free_port}/{FILE}")
-        second_look.value.finished()
-        page.evaluate("window.sameDocument = true")
-        yield page
-        page.close()  # it would say that the server is gone
+    page = open_page("about:blank", width=1400)
+    # What is written before both have come may be part of what it begins with.
+    with (
+        page.expect_response("**/-/changes*"),
+        page.expect_response(is_second_look) as second_look,
+    ):
+        page.goto(live.address)
+    second_look.value.finished()
+    page.evaluate("window.sameDocument = true")
+    yield page
+    page.close()
 
 
 def is_same_document(page):
@@ -112,15 +171,14 @@ def test_another_note_is_a_new_page(book, page):
     assert not is_same_document(page)
 
 
-def test_a_page_that_went_comes_back_with_its_notes(book, free_port, browser):
+def test_a_page_that_went_comes_back_with_its_notes(live, book, browser):
     page = browser.new_page()  # it may say that there is none
-    with serving(book, free_port):
-        page.goto(f"http://127.0.0.1:{free_port}/{FILE}")
-        page.get_by_text("One switch picks it.").wait_for()
-        book.path("sample/linear.yaml").write_text("")
-        page.get_by_role("heading", name="There is no such page").wait_for()
-        book.path("sample/linear.yaml").write_text(ANNOTATIONS)
-        page.get_by_text("One switch picks it.").wait_for()
+    page.goto(live.address)
+    page.get_by_text("One switch picks it.").wait_for()
+    book.path("sample/linear.yaml").write_text("")
+    page.get_by_role("heading", name="There is no such page").wait_for()
+    book.path("sample/linear.yaml").write_text(ANNOTATIONS)
+    page.get_by_text("One switch picks it.").wait_for()
     page.close()
 
 
@@ -132,15 +190,16 @@ def test_another_look_is_a_new_page(book, page):
     assert main.evaluate("it => getComputedStyle(it).outlineWidth") == "3px"
 
 
-def test_a_page_follows_a_server_that_was_started_again(book, free_port, browser):
+def test_a_page_follows_a_server_that_was_started_again(tmp_path, browser):
+    book = make_live_book(tmp_path)
     page = browser.new_page()  # it may say that the server is gone
-    with serving(book, free_port):
-        page.goto(f"http://127.0.0.1:{free_port}/{FILE}")
+    with serving(book) as port:
+        page.goto(f"http://127.0.0.1:{port}/{FILE}")
         page.get_by_text("One switch picks it.").wait_for()
     book.path("sample/linear.yaml").write_text(
         ANNOTATIONS.replace("One switch picks it.", "One flag does.")
     )
-    with serving(book, free_port):
+    with serving(book, port):
         page.get_by_text("One flag does.").wait_for()
     page.close()
 

@@ -11,21 +11,26 @@ from playwright.sync_api import expect
 from readerkit.app.quiz_banks import open_history
 from tests.browser.barriers import barriers
 from tests.browser.test_pages import overflow
-from tests.helpers import serving
-from tests.readerkit.commands.test_quiz_served import make_quiz_book, typed_key
+from tests.served_quiz import serving_quiz, typed_key
 
 CHECK = "quiz/35.html"
 
 
-@pytest.fixture
-def book(tmp_path):
-    return make_quiz_book(tmp_path)
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with serving_quiz(tmp_path_factory.mktemp("quiz")) as server:
+        yield server
 
 
 @pytest.fixture
-def served(book, free_port):
-    with serving(book, free_port):
-        yield free_port
+def book(server):
+    return server.book
+
+
+@pytest.fixture
+def served(server):
+    with server.afresh() as port:
+        yield port
 
 
 def test_from_disk_each_question_has_its_solution_behind_a_disclosure(site, open_page):

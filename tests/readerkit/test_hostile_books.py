@@ -12,7 +12,7 @@ import pytest
 from readerkit.errors import ContentError
 from readerkit.evidence.record import Record
 from tests.helpers import ROOT, SampleBook, run, write_files
-from tests.readerkit.commands.test_quiz_served import make_quiz_book
+from tests.served_quiz import make_quiz_book
 
 SECRET = "the-secret-of-this-machine"
 OUTSIDE = [

@@ -16,7 +16,7 @@ from readerkit.app.library import open_library
 from readerkit.site.build import BuildCache, make_site
 from readerkit.site.inputs import find_inputs
 from tests.helpers import SampleBook, write_files
-from tests.readerkit.commands.test_quiz_served import make_quiz_book
+from tests.served_quiz import make_quiz_book
 from tests.snapshots.book import FILES, MINIS, add_upstream, record_of
 
 SAVED = Path(__file__).parent / "pages"

@@ -8,42 +8,29 @@ from urllib.parse import urlencode
 
 import pytest
 
-from readerkit.app.quiz_banks import QuizBanks, open_history
-from tests.helpers import make_book, run_process, serving, write_files
+from readerkit.app.quiz_banks import open_history
 from tests.readerkit.commands.test_site import ask, build
-from tests.readerkit.quiz.sample import BANK, QUESTIONS
+from tests.readerkit.quiz.sample import QUESTIONS
+from tests.served_quiz import make_quiz_book, serving_quiz, typed_key
 
 HOSTILE = "</script><script>alert(1)</script>\u202e`<img src=x onerror=alert(1)>`"
 
 
-def make_quiz_book(folder, questions=QUESTIONS):
-    """Make the sample book with the sample bank, its keys locked."""
-    for before, after in (
-        ("concepts: [c]", "concepts: [collectives]"),
-        ("upstream: minis, file: m.py, symbol: f", "upstream: sample, SYMBOL"),
-        ("upstream: sample, file: a.py, symbol: f", "upstream: sample, SYMBOL"),
-        ("SYMBOL", "file: lib/linear.py, symbol: Linear.forward"),
-        ('"g(...)"', '"y = all_reduce(...)"'),
-    ):
-        assert before in questions
-        questions = questions.replace(before, after)
-    book = make_book(folder)
-    quiz = {"quizzes/7/bank.yaml": BANK, "quizzes/7/all.yaml": questions}
-    write_files(book.root, quiz)
-    made = run_process("quiz", "lint", "7", "--update-lock", "--book", str(book.root))
-    assert (book.root / "quizzes/7/keys.lock").is_file(), made.err
-    return book
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with serving_quiz(tmp_path_factory.mktemp("quiz")) as server:
+        yield server
 
 
 @pytest.fixture
-def book(tmp_path):
-    return make_quiz_book(tmp_path)
+def book(server):
+    return server.book
 
 
 @pytest.fixture
-def served(book, free_port):
-    with serving(book, free_port):
-        yield free_port
+def served(server):
+    with server.afresh() as port:
+        yield port
 
 
 def send(port, headers=(), phase="7", **fields):
@@ -55,14 +42,6 @@ def send(port, headers=(), phase="7", **fields):
 
 def hidden(text, name):
     return re.search(rf'name="{name}" value="([^"]*)"', text)[1]
-
-
-def typed_key(book):
-    """Return the key of the question that the latest quiz asks now."""
-    history = open_history()
-    row = history.sessions()[-1]
-    position = len({answer.position for answer in history.answers(row.id)})
-    return QuizBanks(book.root).bank(7).variant(row.questions[position], row.seed)
 
 
 def test_quiz_is_asked_marked_and_kept_form_by_form(book, served):

@@ -288,9 +288,9 @@ def test_files_of_others_in_a_site_are_not_replaced(capsys, tmp_path, book):
 
 
 @pytest.fixture
-def served(book, free_port):
-    with serving(book, free_port):
-        yield free_port
+def served(book):
+    with serving(book) as port:
+        yield port
 
 
 def ask(port, path, method="GET", body=None, **headers):
@@ -386,6 +386,17 @@ def test_what_is_written_during_a_build_is_in_it(book, half):
     server = site_serve.Server(find_inputs(book.root), book.root)
     server.build(Writes(note, OTHERWISE))
     assert b"Half of them." in server.files[FILE]()
+
+
+def test_what_was_written_before_anybody_watched_is_taken_up(book):
+    server = site_serve.Server(find_inputs(book.root), book.root)
+    server.build()
+    book.path("sample/linear.yaml").write_text(OTHERWISE)
+    server.catch_up()
+    assert b"Half of them." in server.files[FILE]()
+    state = server.state
+    server.catch_up()
+    assert server.state == state
 
 
 def test_a_taken_port_is_said(capsys, book, served):

@@ -1,0 +1,73 @@
+"""The sample bank, and a server that asks its questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from readerkit.app.quiz_banks import QuizBanks, open_history
+from readerkit.quiz.question import Variant
+from tests.helpers import SampleBook, make_book, run_process, serving, write_files
+from tests.readerkit.quiz.sample import BANK, QUESTIONS
+
+
+def make_quiz_book(folder: Path, questions: str = QUESTIONS) -> SampleBook:
+    """Make the sample book with the sample bank, its keys locked."""
+    for before, after in (
+        ("concepts: [c]", "concepts: [collectives]"),
+        ("upstream: minis, file: m.py, symbol: f", "upstream: sample, SYMBOL"),
+        ("upstream: sample, file: a.py, symbol: f", "upstream: sample, SYMBOL"),
+        ("SYMBOL", "file: lib/linear.py, symbol: Linear.forward"),
+        ('"g(...)"', '"y = all_reduce(...)"'),
+    ):
+        assert before in questions
+        questions = questions.replace(before, after)
+    book = make_book(folder)
+    quiz = {"quizzes/7/bank.yaml": BANK, "quizzes/7/all.yaml": questions}
+    write_files(book.root, quiz)
+    made = run_process("quiz", "lint", "7", "--update-lock", "--book", str(book.root))
+    assert (book.root / "quizzes/7/keys.lock").is_file(), made.err
+    return book
+
+
+def typed_key(book: SampleBook) -> Variant:
+    """Return the key of the question that the latest quiz asks now."""
+    history = open_history()
+    row = history.sessions()[-1]
+    position = len({answer.position for answer in history.answers(row.id)})
+    return QuizBanks(book.root).bank(7).variant(row.questions[position], row.seed)
+
+
+@dataclass(frozen=True)
+class QuizServer:
+    """A server for many tests: only the history remembers what was asked."""
+
+    book: SampleBook
+    port: int
+    data: Path
+
+    @contextmanager
+    def afresh(self) -> Iterator[int]:
+        """Give the port of a server that has asked nothing yet."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("READERKIT_DATA", str(self.data))
+            yield self.port
+        for path in self.data.glob("quiz.sqlite3*"):
+            path.unlink()
+
+
+@contextmanager
+def serving_quiz(folder: Path) -> Iterator[QuizServer]:
+    """Serve the sample bank."""
+    data = folder / "data"
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("READERKIT_CACHE", str(folder / "cache"))
+            patch.setenv("READERKIT_DATA", str(data))
+            book = make_quiz_book(folder)
+            port = stack.enter_context(serving(book))
+        yield QuizServer(book, port, data)
