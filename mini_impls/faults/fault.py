@@ -12,10 +12,13 @@ from pathlib import Path
 
 import mini_impls
 from readerkit.anchors import Anchor, SourceFile, Span, resolve
+from readerkit.model.freshness import digest
 from readerkit.wording.meant_name import choose
 
 MINIS_ROOT = Path(mini_impls.__file__).resolve().parent.parent
 
+HARNESS = ("model", "faults/run", "faults/symptoms", "faults/work")
+"""What runs a fault, and tells what it showed."""
 WORLDS = (2, 4)
 """What the models of `work.py` can be cut for."""
 
@@ -59,6 +62,15 @@ class Fault:
     def key(self) -> str:
         """Return the name that no other fault has."""
         return f"{self.mini}/{self.name}"
+
+    def made_from(self) -> dict[str, str]:
+        """Return the parts that decide what a run of it shows."""
+        answers = [choice.symptom for choice in self.choices]
+        itself = repr((self.at, textwrap.dedent(self.wrong), self.work, answers))
+        files = {self.at.file, *(f"mini_impls/{name}.py" for name in HARNESS)}
+        return {f"the fault {self.key}": digest(itself)} | {
+            file: digest((MINIS_ROOT / file).read_bytes()) for file in sorted(files)
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,12 @@ def list_faults(faults: Sequence[Fault]) -> str:
 def faults_to_json(faults: Sequence[Fault]) -> str:
     """Return the same as JSON."""
     rows = [
-        {"mini": fault.mini, "fault": fault.name, "title": fault.title}
+        {
+            "mini": fault.mini,
+            "fault": fault.name,
+            "title": fault.title,
+            "made_from": fault.made_from(),
+        }
         for fault in faults
     ]
     return json.dumps(rows, indent=1)

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Any
 import torch
 
 from readerkit.upstreams.store import blob_id, write_atomically
+
+MODEL = "mini_impls.model"
+"""What every lab trains."""
 
 
 def environment(backend: str) -> dict[str, Any]:
@@ -27,6 +31,13 @@ def environment(backend: str) -> dict[str, Any]:
     }
 
 
+def made_from(module: Any) -> dict[str, str]:
+    """Return the ids of the files that are measured: a mini's own, and its model."""
+    loaded = sorted(n for n in sys.modules if n.startswith((module.__name__, MODEL)))
+    files = (Path(str(sys.modules[name].__file__)) for name in loaded)
+    return {f"mini_impls/{file.name}": blob_id(file.read_bytes()) for file in files}
+
+
 def write(
     path: Path,
     lab: str,
@@ -36,12 +47,11 @@ def write(
     numbers: Mapping[str, Any],
 ) -> None:
     """Write a lab's result beside `path` and move it there in one step."""
-    file = Path(module.__file__)
     result = {
         "lab": lab,
         "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": command,
-        "mini": {"file": f"mini_impls/{file.name}", "blob": blob_id(file.read_bytes())},
+        "made_from": made_from(module),
         "environment": environment(backend),
         **numbers,
     }

@@ -21,6 +21,7 @@ from readerkit.content.book import (
 )
 from readerkit.content.translations import Translation
 from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
+from readerkit.model.freshness import Change, tell
 from readerkit.upstreams import Upstream
 from readerkit.wording.next_command import typed
 from readerkit.wording.nouns import counted
@@ -212,17 +213,25 @@ def _differences(book: Book, sources: Sources, notes: list[Note]) -> dict[str, s
     # What does not resolve at all was told already.
     kept = {name: anchor for name, anchor in locked.anchors.items() if name in lost}
     now = now.with_anchors({**now.anchors, **kept})
-    found = lock_differences(locked, now, sources.upstream.commit)
-    return {name: f"{name}: {what}" if name else what for name, what in found}
+    found = lock_differences(locked, now, sources.upstream)
+    return {
+        name: f"{name}: {each}" if name else str(each) for name, each in found.items()
+    }
 
 
 def _behind(
     english: Iterable[Annotation | Concept],
     translations: Mapping[str, Mapping[str, Translation]],
-) -> list[dict[str, str]]:
+) -> list[dict[str, Any]]:
     """Return the translations that do not say that they are of today's English."""
     return [
-        {"id": each.id, "language": language, "of": said.of, "now": each.stamp}
+        {
+            "id": each.id,
+            "language": language,
+            "of": said.of,
+            "now": each.stamp,
+            "changed": [change._asdict() for change in said.changes(each.stamp)],
+        }
         for each in english
         for language, entries in sorted(translations.items())
         if (said := entries.get(each.id)) and said.of != each.stamp
@@ -273,8 +282,8 @@ def _print_upstream(result: dict[str, Any]) -> None:
         click.echo(f"  {others}: {typed('annotate', name, '--check', '--json')}")
 
 
-def _print_behind(behind: list[dict[str, str]]) -> None:
+def _print_behind(behind: list[dict[str, Any]]) -> None:
     for each in behind:
-        what = "the English changed since" if each["of"] else "of which English?"
+        what = tell([Change(**part) for part in each["changed"]]) or "of which English?"
         mend = f"once it says the same, write of: {each['now']}"
         click.echo(f"  {each['id']} ({each['language']}): {what}: {mend}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,7 @@ def lint_phase(
     faults = lint_bank(bank, known_names(library))
     if faults:
         raise ContentError(faults)
-    if not update and (changed := [*differences(locked, now)]):
+    if not update and (changed := differences(locked, now)):
         rows = "\n".join(f"  {line}" for line in changed)
         keys = counted(len(changed), "key is", "keys are")
         raise LockError(
@@ -103,7 +103,7 @@ def resolve_keys(
     """Return what every anchor and record of a bank says now, and what does not.
 
     What a faulty mini shows takes seconds to see: it is run only with ``run``, and only
-    where the mini is not what it was when ``locked`` was written.
+    where a part of what it was made from is not what it was for ``locked``.
     """
     from readerkit.anchors import Anchor
     from readerkit.errors import ReaderkitError
@@ -170,6 +170,7 @@ def _fact(
     """Return what the source of a prediction says; None for other questions."""
     from readerkit.app.folders import PACKAGE
     from readerkit.evidence.record import Record
+    from readerkit.model.freshness import digest
     from readerkit.quiz.kinds.predict import Predict
     from readerkit.quiz.lock import LockedFact
     from readerkit.quiz.observed_keys import answer_record
@@ -188,38 +189,66 @@ def _fact(
         name = "mini_impls/schedules.py"
         data = _read(PACKAGE.parent / name)
         value = bank.variant(question.id, 0).asked.key  # type: ignore[attr-defined]
-    return LockedFact(value, name, hashlib.sha256(data).hexdigest())
+    return LockedFact(value, {name: digest(data)})
 
 
 def _symptom(
     question: str, query: ObservationQuery, locked: QuizLock, *, run: bool
 ) -> LockedFact:
-    """Return what a faulty mini showed: from the lock while its code is the same.
+    """Return what a faulty mini showed: from the lock while all its parts are the same.
 
     Raises:
-        ReaderkitError: its code is another than when it was run, and ``run`` is off.
+        ReaderkitError: a part is another than when it was run, and ``run`` is off.
     """
-    from readerkit.app.folders import PACKAGE
     from readerkit.errors import ReaderkitError
+    from readerkit.model.freshness import changes, tell
     from readerkit.quiz.lock import LockedFact
 
-    name = f"mini_impls/{query.mini}.py"
-    data = _read(PACKAGE.parent / name)
-    sha256 = hashlib.sha256(data).hexdigest()
+    today = _fault_parts().get(f"{query.mini}/{query.fault}")
+    if today is None:
+        raise ReaderkitError(f"{query.mini} has no fault '{query.fault}'")
     known = locked.facts.get(question)
-    if known and (known.source, known.sha256) == (name, sha256):
+    changed = changes(known.made_from, today) if known else []
+    if known and not changed:
         return known
     if not run:
+        why = tell(changed) or "its key is not in the lock"
         raise ReaderkitError(
-            f"{name} is not what the fault '{query.fault}' was run on: run it anew "
-            f"with {typed('quiz', 'lint', '--update-lock')} (it needs torch)"
+            f"{why}: run the fault '{query.fault}' anew with "
+            f"{typed('quiz', 'lint', '--update-lock')} (it needs torch)"
         )
-    return LockedFact(_run_fault(query), name, sha256)
+    return LockedFact(_run_fault(query), today)
+
+
+@cache
+def _fault_parts() -> dict[str, dict[str, str]]:
+    """Return what the run of each fault is made from: the faults themselves tell."""
+    import json
+
+    rows = json.loads(_ask_faults("--json"))
+    return {f"{row['mini']}/{row['fault']}": row["made_from"] for row in rows}
 
 
 def _run_fault(query: ObservationQuery) -> tuple[str, ...]:
     """Run a mini with and without a fault; return the one symptom that it showed."""
     import json
+
+    from readerkit.errors import ReaderkitError
+
+    mini, fault = str(query.mini), str(query.fault)
+    with Status().waiting(f"running {mini} with the fault {fault}"):
+        shown = json.loads(_ask_faults(mini, fault, "--json"))["symptoms"]
+    symptoms = tuple(each.replace(" ", "-") for each in shown)
+    if len(symptoms) != 1:
+        raise ReaderkitError(
+            f"{typed('break', mini, fault)}: got the symptoms "
+            f"{', '.join(symptoms) or 'none'}, expected one of its answers"
+        )
+    return symptoms
+
+
+def _ask_faults(*words: str) -> bytes:
+    """Return what ``readerkit break`` prints, from a process of its own."""
     import signal
     import subprocess
     from functools import partial
@@ -227,27 +256,16 @@ def _run_fault(query: ObservationQuery) -> tuple[str, ...]:
     from readerkit.errors import ReaderkitError
     from readerkit.system.children import end_with_parent, python
 
-    mini, fault = str(query.mini), str(query.fault)
-    command = python("-m", "mini_impls.faults", mini, fault)
-    with Status().waiting(f"running {mini} with the fault {fault}"):
-        done = subprocess.run(
-            [*command, "--json"],
-            capture_output=True,
-            check=False,
-            preexec_fn=partial(end_with_parent, signal.SIGTERM),
-        )
+    done = subprocess.run(
+        python("-m", "mini_impls.faults", *words),
+        capture_output=True,
+        check=False,
+        preexec_fn=partial(end_with_parent, signal.SIGTERM),
+    )
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()
-        raise ReaderkitError(f"{typed('break', mini, fault)}: {said}")
-    symptoms = tuple(
-        each.replace(" ", "-") for each in json.loads(done.stdout)["symptoms"]
-    )
-    if len(symptoms) != 1:
-        raise ReaderkitError(
-            f"{typed('break', mini, fault)}: got the symptoms "
-            f"{', '.join(symptoms) or 'none'}, expected one of its answers"
-        )
-    return symptoms
+        raise ReaderkitError(f"{typed('break', *words)}: {said}")
+    return done.stdout
 
 
 def _read(path: Path) -> bytes:

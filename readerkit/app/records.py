@@ -11,10 +11,10 @@ from readerkit.app.library import Library, warn
 from readerkit.content.book import MINIS, Sources
 from readerkit.errors import ReaderkitError
 from readerkit.evidence.executed_lines import LitLines, lit
-from readerkit.evidence.record import Record, stale_reasons
+from readerkit.evidence.record import Record, parts_of
 from readerkit.evidence.relevance import Evidence
 from readerkit.model.anchor import Span
-from readerkit.model.git_names import BlobId, CommitId, TreePath
+from readerkit.model.freshness import Change, outdated
 from readerkit.upstreams.store import blob_id
 
 
@@ -42,16 +42,16 @@ def read_evidence(
 
     ``parsed`` keeps records by their text, for whoever asks again and again.
     """
-    pins, blobs = _today(library)
+    today = _today(library)
     return {
-        name: Evidence(record, tuple(stale_reasons(record, pins, blobs)), is_own)
+        name: Evidence(record, tuple(outdated(record.made_from, today)), is_own)
         for name, (record, is_own) in _found(library, "", parsed).items()
     }
 
 
-def find_stale(library: Library, record: Record) -> list[str]:
-    """Return why a record no longer speaks of the code at hand; empty: it does."""
-    return stale_reasons(record, *_today(library))
+def find_stale(library: Library, record: Record) -> list[Change]:
+    """Return what changed since a record was made; empty: it is of the code at hand."""
+    return outdated(record.made_from, _today(library))
 
 
 def lit_in(sources: Sources, span: Span, records: Iterable[Record]) -> list[LitLines]:
@@ -61,17 +61,15 @@ def lit_in(sources: Sources, span: Span, records: Iterable[Record]) -> list[LitL
     return lit(records, upstream.name, span, commit=upstream.commit, blob=blob)
 
 
-def _today(
-    library: Library,
-) -> tuple[dict[str, CommitId], dict[str, dict[TreePath, BlobId]]]:
-    """Return the pins, and the id of every file, by upstream."""
+def _today(library: Library) -> dict[str, str]:
+    """Return the parts that records can be made from, as they are."""
     book = library.book
     pins = {upstream.name: upstream.commit for upstream in library.pinned()}
     blobs = {name: dict(lock.files) for name, lock in book.locks.items()}
     if MINIS in book.upstreams:
         minis = library.sources(book.upstreams[MINIS])
         blobs[MINIS] = {path: blob_id(minis.read(path)) for path in minis.paths}
-    return pins, blobs
+    return parts_of(pins, blobs)
 
 
 def _found(

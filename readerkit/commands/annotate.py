@@ -253,6 +253,7 @@ def _show_one(
     pager: bool,
 ) -> None:
     from readerkit.content.book import resolve_notes
+    from readerkit.model.freshness import tell
     from readerkit.terminal.note_list import plain_notes, print_json
 
     annotation = _find(library, upstream, note_id)
@@ -265,7 +266,8 @@ def _show_one(
             click.echo(f"({none.format(language=lang)})", err=True)
         elif translated.is_outdated(annotation.stamp):
             old = say("the English changed after this {language} text")
-            click.echo(f"({old.format(language=lang)})", err=True)
+            which = tell(translated.changes(annotation.stamp), lang)
+            click.echo(f"({old.format(language=lang)}: {which})", err=True)
         annotation = annotation.with_texts(translated.texts)
     sources = library.sources(library.upstream(annotation.upstream))
     [note] = resolve_notes(library.book, sources, [annotation])

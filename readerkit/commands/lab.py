@@ -226,7 +226,7 @@ def _check_measured(chosen: Lab, path: Path, library: Library) -> list[Checklist
     from readerkit.upstreams.store import blob_id
 
     minis = library.sources(library.upstream(MINIS))
-    blobs = {path: blob_id(minis.file(path).data) for path in minis.paths}
+    today = {str(path): blob_id(minis.read(path)) for path in minis.paths}
     found: Result
     if chosen.id == "01":
         found = results.read_result(results.DdpResult, chosen.id, path)
@@ -237,7 +237,7 @@ def _check_measured(chosen: Lab, path: Path, library: Library) -> list[Checklist
     else:
         found = results.read_result(results.FsdpResult, chosen.id, path)
         items = measured.check_fsdp(found)
-    return [measured.check_origin(found, blobs), *items]
+    return [measured.check_origin(found, today), *items]
 
 
 def _check_budget(chosen: Lab, path: Path) -> list[ChecklistItem]:

@@ -39,17 +39,18 @@ def build(output: Path, book: Path | None) -> None:
         readerkit site build
         readerkit site build --output reading
     """
-    from readerkit.site.inputs import find_inputs, is_up_to_date
+    from readerkit.model.freshness import changes, tell
+    from readerkit.site.inputs import find_inputs, read_built
 
     status = Status()
     status.show("site: looking at what has changed")
     place = output.absolute()
     inputs = find_inputs(book)
-    digest = inputs.digest()
-    count = is_up_to_date(place, digest + inputs.served_digest())
-    if count:
+    built, today = read_built(place), inputs.made_from()
+    changed = changes(built.made_from, today) if built else []
+    if built and built.files and not changed:
         status.clear()
-        click.echo(f"{count} files, nothing changed")
+        click.echo(f"{built.files} files, nothing changed")
     else:
         from readerkit.app.library import open_library
         from readerkit.site.build import (
@@ -65,8 +66,9 @@ def build(output: Path, book: Path | None) -> None:
             made = make_site(open_library(book), inputs, BuildCache(), status=status)
             files = rendered(made, status)
         status.clear()
-        written = publish(place, files, digest + inputs.served_digest())
-        click.echo(f"{len(files)} files, {len(written)} of them written")
+        written = publish(place, files, {**today, **inputs.served()})
+        why = f": {tell(changed)}" if changed else ""
+        click.echo(f"{len(files)} files, {len(written)} of them written{why}")
     click.echo(f"open {place / 'index.html'}")
 
 

@@ -67,7 +67,7 @@ class Annotation(Entry, frozen=True, rename={"anchor": "at"}):
     @property
     def stamp(self) -> str:
         """The name of its texts: what a translation of it is ``of``."""
-        return english_stamp(getattr(self, name) for name in ("title", *TEXT_FIELDS))
+        return english_stamp(self, ("title", *TEXT_FIELDS))
 
     def with_texts(self, texts: Mapping[str, str]) -> Annotation:
         """Return the annotation with translated texts in place of its own."""
@@ -98,7 +98,7 @@ class Concept(Entry, frozen=True):
     @property
     def stamp(self) -> str:
         """The name of its texts: what a translation of it is ``of``."""
-        return english_stamp((self.title, self.summary))
+        return english_stamp(self, ("title", "summary"))
 
 
 class CitedWork(Entry, frozen=True):

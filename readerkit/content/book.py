@@ -7,7 +7,7 @@ here touches a disk. ``reading`` makes the Book.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +16,7 @@ from readerkit.content.mirrors import Difference, Mirror
 from readerkit.content.translations import Translation
 from readerkit.errors import AnchorError, ContentError, ContentFault
 from readerkit.model.anchor import Anchor, Span
+from readerkit.model.freshness import Change, changes
 from readerkit.model.git_names import NO_BLOB, NO_COMMIT, BlobId, TreePath
 from readerkit.upstreams import Lock, LockedAnchor, Upstream
 from readerkit.upstreams.store import blob_id
@@ -264,22 +265,17 @@ def lock_notes(lock: Lock, notes: Iterable[Note], sources: Sources) -> Lock:
     return lock.with_anchors(anchors)
 
 
-def lock_differences(locked: Lock, now: Lock, commit: str) -> Iterator[tuple[str, str]]:
-    """Yield each way in which ``now`` is not what was locked: of which id, and how."""
-    if locked.commit != commit:
-        yield "", f"the lock is of commit {locked.commit}: upstreams.yaml pins {commit}"
-    for name in sorted({*locked.anchors, *now.anchors}):
-        before, after = locked.anchors.get(name), now.anchors.get(name)
-        if before is None:
-            yield name, f"not in the lock, now {after and after.span}"
-        elif after is None:
-            yield name, f"in the lock at {before.span}, but no annotation has this id"
-        elif before.span != after.span:
-            yield name, f"the lock says {before.span}, it resolves to {after.span}"
-        elif before.fingerprint.lines != after.fingerprint.lines:
-            yield name, f"the code at {after.span} is not what was locked"
-        elif before.fingerprint != after.fingerprint:
-            yield name, f"the code around {after.span} is not what was locked"
+def lock_differences(locked: Lock, now: Lock, upstream: Upstream) -> dict[str, Change]:
+    """Return the first part of each anchor that is not what was locked, by id.
+
+    Under the empty id: that the lock is of another commit.
+    """
+    kept = {name: anchor.made_from for name, anchor in locked.anchors.items()}
+    found = {name: anchor.made_from for name, anchor in now.anchors.items()}
+    pin = changes({upstream.name: locked.commit}, {upstream.name: upstream.commit})
+    names = sorted({**kept, **found})
+    by_name = {name: changes(kept.get(name, {}), found.get(name, {})) for name in names}
+    return {name: each[0] for name, each in {"": pin, **by_name}.items() if each}
 
 
 def _state(lock: Lock, name: str, span: Span, sources: Sources) -> State:

@@ -54,7 +54,7 @@ class Diagram:
     @property
     def stamp(self) -> str:
         """The name of its texts: what a translation of it is ``of``."""
-        return english_stamp((self.title, self.alternative, self.mermaid))
+        return english_stamp(self, ("title", "alternative", "mermaid"))
 
 
 def read_diagram(

@@ -29,7 +29,7 @@ class Failure(Entry, frozen=True):
     @property
     def stamp(self) -> str:
         """The name of its texts: what a translation of it is ``of``."""
-        return english_stamp((self.symptom, self.cause))
+        return english_stamp(self, ("symptom", "cause"))
 
 
 class MechanismPair(Entry, frozen=True):
@@ -44,7 +44,7 @@ class MechanismPair(Entry, frozen=True):
     @property
     def stamp(self) -> str:
         """The same."""
-        return english_stamp((self.wire,))
+        return english_stamp(self, ("wire",))
 
 
 class ReadingPaths(Model, frozen=True):

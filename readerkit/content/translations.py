@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from readerkit.content.kind import Kind
 from readerkit.model.base import Id, Model, Text, pattern
+from readerkit.model.freshness import Change, MadeFrom, changes, digest
 
 
-def english_stamp(texts: Iterable[str]) -> str:
-    """Return a short name of English texts, by which a translation says it is theirs.
+def english_stamp(entry: object, fields: Iterable[str]) -> str:
+    """Return which English texts of an entry there are, each by its name and a digest.
 
-    White space does not count. It begins with ``en-``, so that no reader of YAML takes
-    eight digits for a number.
+    A translation says by it of which English it is. White space does not count.
+
+    >>> english_stamp(concept, ["title", "summary"])
+    'title-0f3e8a2b summary-77c1d900'
     """
-    words = "\0".join(" ".join(text.split()) for text in texts)
-    return f"en-{hashlib.sha256(words.encode()).hexdigest()[:8]}"
+    texts = {name: " ".join(getattr(entry, name).split()) for name in fields}
+    marks = (f"{name}-{digest(text)[:8]}" for name, text in texts.items() if text)
+    return " ".join(marks)
+
+
+def _parts(stamp: str) -> MadeFrom:
+    return {name: mark for name, _, mark in (p.rpartition("-") for p in stamp.split())}
 
 
 class Translation(Model, frozen=True):
     """One entry of a sidecar; without texts, where the sidecar has none of it."""
 
-    of: Annotated[str, pattern("^en-[0-9a-f]{8}$")] = ""
+    of: Annotated[str, pattern("^[a-z]+-[0-9a-f]{8}( [a-z]+-[0-9a-f]{8})*$")] = ""
     """The stamp of the English that was translated; empty where it says none."""
 
     @property
@@ -32,9 +39,13 @@ class Translation(Model, frozen=True):
         given = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: text for name, text in given.items() if text and name != "of"}
 
+    def changes(self, stamp: str) -> list[Change]:
+        """Return which of the English texts, of which this is the stamp, changed."""
+        return changes(_parts(self.of), _parts(stamp)) if self.of else []
+
     def is_outdated(self, stamp: str) -> bool:
-        """Tell whether the English, of which this is the stamp, changed since."""
-        return self.of not in ("", stamp)
+        """Tell whether any of them did."""
+        return bool(self.changes(stamp))
 
 
 class TranslatedNote(Translation, frozen=True):

@@ -20,7 +20,8 @@ from readerkit.evidence.record import (
     lines_to_text,
 )
 from readerkit.model.anchor import Span
-from readerkit.model.git_names import BlobId, CommitId, TreePath
+from readerkit.model.freshness import Change, changes, tell
+from readerkit.model.git_names import NO_BLOB, NO_COMMIT, BlobId, CommitId, TreePath
 from readerkit.wording.numbers import format_bytes
 
 MINIS = "minis"
@@ -56,8 +57,8 @@ class LitLines:
     """The one whose events are known."""
     sent: tuple[tuple[Sent, ...], ...]
     """By rank: what was issued while one of the lines was on the stack."""
-    stale: bool
-    """The record is of other code than what is at hand."""
+    stale: tuple[Change, ...]
+    """What of the code that the record is of is another at hand."""
 
     @property
     def step_lines(self) -> frozenset[int]:
@@ -89,7 +90,7 @@ class LitLines:
             "setup_lines": sorted(self.setup_lines),
             "lines_by_step": [sorted(lines) for lines in self.steps],
             "sent": [[asdict(each) for each in rank] for rank in self.sent],
-            "stale": self.stale,
+            "stale": [each._asdict() for each in self.stale],
         }
 
 
@@ -137,7 +138,9 @@ def _lit(
             for those, lines in row.steps.items():
                 for step in line_numbers(those):
                     steps[step].update(line_numbers(lines).intersection(inside))
-    pin, known = record.pins.get(upstream, ""), record.blobs.get(upstream, {})
+    known = record.blobs.get(upstream, {}).get(span.path, NO_BLOB)
+    was = {upstream: record.pins.get(upstream, NO_COMMIT), span.path: known}
+    now = {upstream: commit or NO_COMMIT, span.path: blob if known and blob else known}
     return LitLines(
         record.comparison,
         record.world_size,
@@ -145,8 +148,7 @@ def _lit(
         tuple(map(frozenset, steps)),
         record.traced_step,
         tuple(sent_through(rank, upstream, span) for rank in record.events),
-        stale=commit is not None
-        and (pin != commit or (span.path in known and known[span.path] != blob)),
+        stale=tuple(() if commit is None else changes(was, now)),
     )
 
 
@@ -263,13 +265,14 @@ def say_lit(found: Sequence[LitLines], language: str = "en") -> list[str]:
     for each in elsewhere or idle:
         names.setdefault(say_when(each, language), []).append(each.comparison)
     rows += [f"{when}: {', '.join(those)}" for when, those in names.items()]
-    old = [each.comparison for each in found if each.stale]
-    if old:
-        stale = "the record is of other code, run it again"
-        if language == "es":
-            stale = "el registro es de otro código, ejecútelo de nuevo"
-        rows.append(f"{stale}: {', '.join(old)}")
-    return rows
+    old: dict[str, list[str]] = {}
+    for each in found:
+        if each.stale:
+            old.setdefault(tell(each.stale, language), []).append(each.comparison)
+    stale = "the record is of other code, run it again"
+    if language == "es":
+        stale = "el registro es de otro código, ejecútelo de nuevo"
+    return [*rows, *(f"{stale}: {', '.join(old[why])} ({why})" for why in old)]
 
 
 def say_when(seen: LitLines, language: str = "en") -> str:

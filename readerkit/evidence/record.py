@@ -1,7 +1,7 @@
 """The record of one comparison: what a mini and its upstream did on the same work.
 
 Pure data: no torch, no mini, no disk. ``mini_impls.compare`` makes records; the book
-reads them, joins their events to anchors and mirrors, and asks whether they are stale.
+reads them, joins their events to anchors and mirrors, and asks whether they are fresh.
 """
 
 from __future__ import annotations
@@ -298,6 +298,11 @@ class Record:
     format: int = FORMAT
 
     @property
+    def made_from(self) -> dict[str, str]:
+        """The code that it speaks of: what else it is made from, it holds."""
+        return parts_of(self.pins, self.blobs)
+
+    @property
     def agrees(self) -> bool:
         """Whether all is equal or explained: no line differs, no event is flagged."""
         matches = (match for rank in self.events for match in rank.matches)
@@ -359,31 +364,14 @@ class Record:
         return codec.write(asdict(self)) + "\n"
 
 
-def stale_reasons(
-    record: Record,
-    pins: Mapping[str, CommitId],
-    blobs: Mapping[str, Mapping[TreePath, BlobId]],
-) -> list[str]:
-    """Return why a record no longer speaks of the code at hand; empty: it does.
-
-    ``pins`` are the commits and ``blobs`` the file ids of today, by upstream; those of
-    ``minis`` are computed from the files as they are.
-    """
-    reasons = [
-        f"{name} was pinned at {commit[:12]}, now at {pins.get(name, 'nothing')[:12]}"
-        for name, commit in sorted(record.pins.items())
-        if pins.get(name) != commit
-    ]
-    for name, files in sorted(record.blobs.items()):
-        today = blobs.get(name, {})
-        for path, blob in sorted(files.items()):
-            if path not in today:
-                reasons.append(f"{path} is gone from {name}")
-            elif today[path] != blob:
-                reasons.append(
-                    f"{path} has changed: was {blob[:12]}, is {today[path][:12]}"
-                )
-    return reasons
+def parts_of(
+    pins: Mapping[str, CommitId], blobs: Mapping[str, Mapping[TreePath, BlobId]]
+) -> dict[str, str]:
+    """Return pins and files of upstreams as what a record is made from, or today's."""
+    parts: dict[str, str] = dict(pins)
+    for name, files in blobs.items():
+        parts |= {f"{name}: {path}": blob for path, blob in files.items()}
+    return parts
 
 
 # --- lines as text ---

@@ -11,6 +11,7 @@ from readerkit.content.mirrors import Mirror
 from readerkit.evidence.executed_lines import MINIS, LitLines, lit
 from readerkit.evidence.record import Record
 from readerkit.model.anchor import Span
+from readerkit.model.freshness import Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class Evidence:
     """A record, and why it no longer speaks of the code at hand."""
 
     record: Record
-    stale: tuple[str, ...] = ()
+    stale: tuple[Change, ...] = ()
     is_own: bool = False
     """Made on this machine, in place of the one that ships."""
 

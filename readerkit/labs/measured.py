@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
 
@@ -17,7 +17,7 @@ from readerkit.labs.results import (
     MeasuredGeneration,
     Result,
 )
-from readerkit.model.git_names import BlobId, TreePath
+from readerkit.model.freshness import MadeFrom, outdated, tell
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import format_bytes, format_rate, format_seconds
 
@@ -25,18 +25,17 @@ TOLERANCE = 1e-5
 """Of losses and parameters in fp32 after ten steps, where sums have another order."""
 
 
-def check_origin(result: Result, blobs: Mapping[TreePath, BlobId]) -> ChecklistItem:
+def check_origin(result: Result, today: MadeFrom) -> ChecklistItem:
     """Return whether the mini that was measured is the one at hand."""
-    today = blobs.get(result.mini.file, "nothing")
-    fresh = today == result.mini.blob
+    changed = outdated(result.made_from, today)
     where = result.environment
     evidence = (
-        f"{result.made}, {where.backend} on {where.devices} x {where.device}, "
+        f"{tell(changed)}: run {typed('lab', result.lab, '--run')} again"
+        if changed
+        else f"{result.made}, {where.backend} on {where.devices} x {where.device}, "
         f"torch {where.torch}, load {where.load_average}"
-        if fresh
-        else f"{result.mini.file} has changed since: run "
-        f"{typed('lab', result.lab, '--run')} again"
     )
+    fresh = bool(result.made_from) and not changed
     return ChecklistItem.of(
         "measured with the mini as it is, machine written down", fresh, evidence
     )

@@ -11,17 +11,9 @@ from typing import Any, TypeVar
 
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model.codec import decoder
-from readerkit.model.git_names import BlobId, TreePath
+from readerkit.model.freshness import MadeFrom
 from readerkit.system import json_file
 from readerkit.wording.next_command import typed
-
-
-@dataclass(frozen=True, slots=True)
-class Mini:
-    """The file that was measured, by the git id of its bytes."""
-
-    file: TreePath
-    blob: BlobId
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +76,7 @@ class DdpResult:
     lab: str
     made: str
     command: str
-    mini: Mini
+    made_from: MadeFrom
     environment: Environment
     world_size: int
     rounds: int
@@ -117,7 +109,7 @@ class GenerationResult:
     lab: str
     made: str
     command: str
-    mini: Mini
+    made_from: MadeFrom
     environment: Environment
     world_size: int
     rounds: int
@@ -155,7 +147,7 @@ class FsdpResult:
     lab: str
     made: str
     command: str
-    mini: Mini
+    made_from: MadeFrom
     environment: Environment
     world_size: int
     rounds: int

@@ -7,11 +7,12 @@ hold it against both.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
 from readerkit.errors import ContentError, ContentFault
+from readerkit.model.freshness import Change, MadeFrom, changes, digest
 from readerkit.model.git_names import (
     NO_BLOB,
     parse_blob,
@@ -23,17 +24,16 @@ from readerkit.quiz.variant_context import Fact, Keys, ResolvedPlace, Work
 from readerkit.system import json_file
 from readerkit.wording.next_command import typed
 
-FORMAT = 1
+FORMAT = 2
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class LockedFact:
-    """What a record said, and the SHA-256 of the file that said it."""
+    """What a record, a schedule or a fault said, and what said it."""
 
     value: Fact
-    source: str
-    sha256: str
+    made_from: MadeFrom
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,27 +92,28 @@ class QuizLock:
         )
 
 
-def differences(locked: QuizLock, now: QuizLock) -> Iterator[str]:
-    """Yield one line for each key that is not what was locked.
+def differences(locked: QuizLock, now: QuizLock) -> list[Change]:
+    """Return each key that is not what was locked.
 
-    A source that was made anew and says the same is no difference: its hash tells where
-    the key came from, and each lint asks it again.
+    A source that was made anew and says the same is no difference: it is asked again
+    each time.
     """
-    for slot in sorted({*locked.places, *now.places}):
-        old, new = locked.places.get(slot), now.places.get(slot)
-        if old != new:
-            yield f"{slot}: the lock says {old or 'nothing'}, it is {new or 'nothing'}"
-    for key in sorted({*locked.works, *now.works}):
-        if locked.works.get(key) != now.works.get(key):
-            yield f"reference {key}: the lock has other words for it"
-    for name in sorted({*locked.facts, *now.facts}):
-        before, after = locked.facts.get(name), now.facts.get(name)
-        if before is None:
-            yield f"{name}: its key is not in the lock"
-        elif after is None:
-            yield f"{name}: in the lock, but it asks no record"
-        elif before.value != after.value:
-            yield f"{name}: the lock says {before.value}, {after.source} {after.value}"
+    return changes(_said(locked), _said(now))
+
+
+def _said(lock: QuizLock) -> MadeFrom:
+    """Return what each key says, by its name."""
+    return {
+        **{slot: _said_of(place) for slot, place in sorted(lock.places.items())},
+        **{key: digest(repr(work)) for key, work in sorted(lock.works.items())},
+        **{name: str(fact.value) for name, fact in sorted(lock.facts.items())},
+    }
+
+
+def _said_of(place: ResolvedPlace) -> str:
+    """Return everything that the lock has of a place."""
+    marks = (place.upstream, str(place), place.blob[:12], place.note, place.title)
+    return " ".join(filter(None, marks))
 
 
 def _each(parse: Callable[[Any], _T], rows: Mapping[str, Any]) -> dict[str, _T]:
@@ -156,7 +157,10 @@ def _fact(value: Mapping[str, Any]) -> LockedFact:
     fact: Fact = tuple(map(str, said)) if isinstance(said, list) else said
     if not isinstance(fact, (int, float, tuple)):
         raise ValueError(f"{said!r} as a fact")
-    return LockedFact(fact, value["source"], value["sha256"])
+    made_from = value["made_from"]
+    if not all(isinstance(each, str) for each in (*made_from, *made_from.values())):
+        raise ValueError("made_from: a digest that is no text")
+    return LockedFact(fact, made_from)
 
 
 def _without_blanks(place: ResolvedPlace) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -21,6 +20,7 @@ from readerkit.content.book import Book, Note, Sources, check_mirrors, resolve_n
 from readerkit.errors import ContentError, ContentFault
 from readerkit.evidence.record import Record
 from readerkit.evidence.relevance import homes, ran_lines
+from readerkit.model.freshness import digest_all
 from readerkit.model.git_names import BlobId, TreePath
 from readerkit.render.html import addresses, search
 from readerkit.render.html.chapter import diagram_file
@@ -110,7 +110,7 @@ def make_site(
     show("site: reading the book and its upstreams")
     sources = open_sources(library, build_cache)
     show("site: resolving notes and names")
-    content_id = content_id or inputs.content_digest() + inputs.served_digest()
+    content_id = content_id or digest_all({**inputs.content(), **inputs.served()})
     model = make_site_model(library, sources, build_cache, content_id)
     show("site: reading chapters and diagrams")
     check_texts(model.notes.values(), model.book)
@@ -253,8 +253,9 @@ def make_sheets(
                 todo[path, blob] = each.read(path)
     for key, sheet in _made(todo):
         build_cache.sheets[key] = sheet
-    digest = hashlib.sha256(repr(list(wanted.items())).encode()).hexdigest()
-    return {file: build_cache.sheets[key] for file, key in wanted.items()}, digest
+    files = {f"{name}: {path}": blob for (name, path), (_, blob) in wanted.items()}
+    sheets = {file: build_cache.sheets[key] for file, key in wanted.items()}
+    return sheets, digest_all(files)
 
 
 def _made(

@@ -1,8 +1,7 @@
-"""The files that a site is made of, and a digest of them: nothing changed, no build."""
+"""The files that a site is made from, and their digests: nothing changed, no build."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -17,6 +16,7 @@ from readerkit.app.folders import (
     shipped_book,
 )
 from readerkit.errors import ReaderkitError
+from readerkit.model.freshness import MadeFrom, digest, digest_all
 
 STATE = ".readerkit"
 """In the site: what it was made of, and what was written."""
@@ -55,24 +55,24 @@ class Inputs:
         folders += [self.book / "site"] if self.book / "site" != self.site else []
         return [folder for folder in (*folders, self.own_records) if folder.is_dir()]
 
-    def content_digest(self) -> str:
-        """Return a digest of what people wrote, and of records and minis."""
-        return _digest(self._content())
+    def content(self) -> MadeFrom:
+        """Return what people wrote, and records and minis."""
+        return _parts(self._content())
 
-    def digest(self) -> str:
-        """Return a digest of everything that decides what the site looks like."""
-        ours = PACKAGE.rglob("*")
-        code = sorted(p for p in ours if p.suffix in (".py", ".yaml"))
-        return _digest([*self._content(), *code])
+    def served(self) -> MadeFrom:
+        """Return where bytes came from: a build may have to fetch them."""
+        return _parts(sorted((self.cache / "served").glob("*.json")))
 
-    def looks_digest(self) -> str:
-        """Return a digest of what pages show without holding it: theme, diagrams."""
+    def made_from(self) -> MadeFrom:
+        """Return everything that decides what the site looks like."""
+        code = sorted(p for p in PACKAGE.rglob("*") if p.suffix in (".py", ".yaml"))
+        toolkit = {str(PACKAGE): digest_all(_parts(code))}
+        return {**self.content(), **self.served(), **toolkit}
+
+    def looks(self) -> MadeFrom:
+        """Return what pages show without holding it: theme, diagrams."""
         diagrams = (self.book / "site" / "pages" / "diagrams").glob("*")
-        return _digest([*self.below("theme"), *sorted(diagrams)])
-
-    def served_digest(self) -> str:
-        """Return a digest of where bytes came from: a build may have to fetch them."""
-        return _digest(sorted((self.cache / "served").glob("*.json")))
+        return _parts([*self.below("theme"), *sorted(diagrams)])
 
     def _content(self) -> Iterator[Path]:
         for root in (self.book / "annotations", self.mine / "annotations"):
@@ -105,8 +105,9 @@ def find_inputs(given: Path | None) -> Inputs:
     return Inputs(*places, cache_folder())
 
 
-def _digest(paths: Iterable[Path]) -> str:
-    total = hashlib.sha256()
+def _parts(paths: Iterable[Path]) -> dict[str, str]:
+    """Return each file by its path, and its digest."""
+    parts = {}
     for path in paths:
         try:
             kind = irregular(path)
@@ -119,24 +120,28 @@ def _digest(paths: Iterable[Path]) -> str:
             raise ReaderkitError(
                 f"{path}: cannot be read: got {kind}, expected a regular file"
             )
-        total.update(f"{path}\0{len(data)}\0".encode("utf-8", "surrogateescape"))
-        total.update(data)
-    return total.hexdigest()
+        parts[str(path)] = digest(data)
+    return parts
 
 
-def is_up_to_date(site: Path, digest: str) -> int:
-    """Return how many files a site has if it is whole and of this digest; else 0."""
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A site on disk: what it was made from, and how many files it has."""
+
+    made_from: MadeFrom
+    files: int
+    """None of them, where one is not as it was written."""
+
+
+def read_built(site: Path) -> Built | None:
+    """Return what stands at a place; None where it is no site."""
     try:
         state = json.loads((site / STATE).read_bytes())
-        if state["digest"] != digest:
-            return 0
         files: dict[str, list[int]] = state["files"]
-        for path, mark in files.items():
-            if _mark(os.path.join(site, path)) != mark:  # noqa: PTH118  a thousand times
-                return 0
-        return len(files)
+        marks = (_mark(os.path.join(site, path)) == files[path] for path in files)  # noqa: PTH118  a thousand times
+        return Built(state["made_from"], len(files) if all(marks) else 0)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return 0
+        return None
 
 
 def files_made(site: Path) -> set[str]:
@@ -147,10 +152,10 @@ def files_made(site: Path) -> set[str]:
         return set()
 
 
-def state_of(site: Path, digest: str, files: Iterable[str]) -> bytes:
+def state_of(site: Path, made_from: MadeFrom, files: Iterable[str]) -> bytes:
     """Return what a site remembers of its making."""
     marks = {path: _mark(os.path.join(site, path)) for path in files}  # noqa: PTH118
-    return json.dumps({"digest": digest, "files": marks}).encode()
+    return json.dumps({"made_from": made_from, "files": marks}).encode()
 
 
 def _mark(path: str) -> list[int]:

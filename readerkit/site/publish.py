@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from readerkit.errors import ReaderkitError, StoreError
+from readerkit.model.freshness import MadeFrom
 from readerkit.site.inputs import STATE, files_made, state_of
 
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2, RENAME_SWAP of renamex_np
 _HERE = -100  # AT_FDCWD
 
 
-def publish(site: Path, files: Mapping[str, bytes], digest: str) -> list[str]:
+def publish(site: Path, files: Mapping[str, bytes], made_from: MadeFrom) -> list[str]:
     """Replace a folder by one with ``files``; return the paths that were written.
 
     The new folder is made beside the old one, sharing the files that stay the same, and
@@ -34,7 +35,7 @@ def publish(site: Path, files: Mapping[str, bytes], digest: str) -> list[str]:
         aside = Path(tempfile.mkdtemp(prefix=f".{site.name}-", dir=site.parent))
         try:
             written = _fill(aside, site, files)
-            (aside / STATE).write_bytes(state_of(aside, digest, files))
+            (aside / STATE).write_bytes(state_of(aside, made_from, files))
             aside.chmod(0o755)
             _swap(aside, site)
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -10,6 +9,7 @@ from typing import Any
 
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model.anchor import Fingerprint, Span
+from readerkit.model.freshness import MadeFrom, digest, digest_all
 from readerkit.model.git_names import (
     NO_BLOB,
     NO_COMMIT,
@@ -38,6 +38,18 @@ class LockedAnchor:
     """The code fingerprint that a person last read the note against; empty: never."""
     blob: BlobId = NO_BLOB
     """Of the file it resolved in: while a file is this blob, nothing has changed."""
+
+    @property
+    def made_from(self) -> MadeFrom:
+        """What it is known by: where it stands, its code, and what is around that."""
+        marks = self.fingerprint
+        return {
+            "its place": str(self.span),
+            "its code": digest(",".join(marks.lines)),
+            "the code before it": marks.before,
+            "the code after it": marks.after,
+            "the definition around it": marks.symbol,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +115,7 @@ class Lock:
         ]
         rows = [f'"format": {FORMAT}', f'"commit": {_json(self.commit)}']
         if files:
-            rows.append(f'"files_sha256": {_json(_digest(self.files))}')
+            rows.append(f'"files_sha256": {_json(digest_all(self.files))}')
         rows += [f'"files": {_block(files)}', f'"anchors": {_block(anchors)}']
         return "{\n" + ",\n".join(rows) + "\n}\n"
 
@@ -116,13 +128,7 @@ class Lock:
         return replace(self, anchors=anchors)
 
 
-def _digest(files: Mapping[TreePath, BlobId]) -> str:
-    """Return a digest of the whole list, so that no row of it can go unnoticed."""
-    rows = "".join(f"{blob} {path}\n" for path, blob in sorted(files.items()))
-    return hashlib.sha256(rows.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _files(rows: Mapping[str, Any], digest: str | None) -> dict[TreePath, BlobId]:
+def _files(rows: Mapping[str, Any], sha256: str | None) -> dict[TreePath, BlobId]:
     """Return a list of files that is whole, each named as a tree can name it.
 
     Raises:
@@ -132,9 +138,9 @@ def _files(rows: Mapping[str, Any], digest: str | None) -> dict[TreePath, BlobId
     if not files:
         return files
     listed = f"a list of {counted(len(files), 'file')}"
-    if digest is None:
+    if sha256 is None:
         raise ValueError(f"{listed} without 'files_sha256'")
-    if _digest(files) != digest:
+    if digest_all(files) != sha256:
         raise ValueError(
             f"{listed} whose digest is not the one beside it: "
             "rows were removed, added or changed"

@@ -102,7 +102,8 @@ def test_translation_replaces_only_what_it_translates():
 
 def test_stamp_is_of_the_words_of_a_note_and_of_nothing_else():
     note = notes(NOTES)[0]
-    assert re.fullmatch("en-[0-9a-f]{8}", note.stamp)
+    names = ("title", "decision", "alternative", "why", "cost")
+    assert re.fullmatch(" ".join(f"{n}-[0-9a-f]{{8}}" for n in names), note.stamp)
     assert replace(note, why="Half  the\nbytes.").stamp == note.stamp
     assert replace(note, anchor=Anchor("lib/b.py"), concepts=()).stamp == note.stamp
     changes = [{field: "New."} for field in ("title", *TEXT_FIELDS)]

@@ -264,70 +264,64 @@ def relock(a: str, notes: str = NOTES) -> Lock:
 FEWER = NOTES[NOTES.index("- {id: triple") :]
 MORE = NOTES + FEWER[: FEWER.index("- {id: double")].replace("triple,", "new,")
 DIFFERENCES = {
-    "nothing": (SOURCE, NOTES, COMMIT, []),
+    "nothing": (SOURCE, NOTES, COMMIT, {}),
     "moved lines": (
         MOVED,
         NOTES,
         COMMIT,
-        [
-            "a-first: the lock says lib/a.py:4-7, it resolves to lib/a.py:5-8",
-            "double: the lock says lib/a.py:6-6, it resolves to lib/a.py:7-7",
-            "module: the code around lib/a.py:1-1 is not what was locked",
-            "triple: the lock says lib/a.py:11-11, it resolves to lib/a.py:12-12",
-        ],
+        {
+            "a-first": "its place has changed: was lib/a.py:4-7, is lib/a.py:5-8",
+            "double": "its place has changed: was lib/a.py:6-6, is lib/a.py:7-7",
+            "module": "the code after it",
+            "triple": "its place has changed: was lib/a.py:11-11, is lib/a.py:12-12",
+        },
     ),
     "edited code": (
         EDITED,
         NOTES,
         COMMIT,
-        [
-            "a-first: the code at lib/a.py:4-7 is not what was locked",
-            "double: the code at lib/a.py:6-6 is not what was locked",
-            "module: the code around lib/a.py:1-1 is not what was locked",
-            "triple: the code around lib/a.py:11-11 is not what was locked",
-        ],
+        {
+            "a-first": "its code",
+            "double": "its code",
+            "module": "the code after it",
+            "triple": "the code before it",
+        },
     ),
     "edited elsewhere in the function": (
         SOURCE.replace("triple(x)\n    return y", "triple(x)\n    return x"),
         NOTES,
         COMMIT,
-        [
-            "a-first: the code around lib/a.py:4-7 is not what was locked",
-            "triple: the code around lib/a.py:11-11 is not what was locked",
-        ],
+        {"a-first": "the code after it", "triple": "the code after it"},
     ),
-    "a comment": (COMMENTED, NOTES, COMMIT, []),
+    "a comment": (COMMENTED, NOTES, COMMIT, {}),
     "another pin": (
         SOURCE,
         NOTES,
         OTHER,
-        [f"the lock is of commit {COMMIT}: upstreams.yaml pins {OTHER}"],
+        {"": f"sample has changed: was {COMMIT[:12]}, is {OTHER[:12]}"},
     ),
     "a note less": (
         SOURCE,
         FEWER,
         COMMIT,
-        ["b-second: in the lock at lib/b.py:10-12, but no annotation has this id"],
+        {"b-second": "its place is gone: was lib/b.py:10-12"},
     ),
-    "a note more": (
-        SOURCE,
-        MORE,
-        COMMIT,
-        ["new: not in the lock, now lib/a.py:11-11"],
-    ),
+    "a note more": (SOURCE, MORE, COMMIT, {"new": "its place is new: lib/a.py:11-11"}),
 }
 
 
 @pytest.mark.parametrize(
     ("a", "notes", "commit", "expected"), DIFFERENCES.values(), ids=DIFFERENCES
 )
-def test_every_difference_from_the_lock_is_a_line(a, notes, commit, expected):
-    found = lock_differences(locked(), relock(a, notes), commit)
-    assert [f"{name}: {what}" if name else what for name, what in found] == expected
+def test_every_difference_from_the_lock_names_its_part(a, notes, commit, expected):
+    pinned = Upstream("sample", "Sample", ("lib/*.py",), commit=commit)
+    found = lock_differences(locked(), relock(a, notes), pinned)
+    assert found.keys() == expected.keys()
+    assert all(str(found[name]).startswith(expected[name]) for name in expected)
 
 
 def test_review_alone_is_no_difference():
-    assert list(lock_differences(locked(), locked(reviewed=False), COMMIT)) == []
+    assert lock_differences(locked(), locked(reviewed=False), UPSTREAM) == {}
 
 
 # --- mirrors ---

@@ -20,6 +20,7 @@ from readerkit.evidence.relevance import (
     seen_there,
     worth_saying,
 )
+from readerkit.model.freshness import Change
 from tests.helpers import ROOT
 
 NAME = "tensor_parallel_megatron"
@@ -71,7 +72,7 @@ def test_an_upstream_that_a_record_did_not_watch_is_not_spoken_of(record):
 
 
 def test_a_stale_record_says_nothing(record):
-    evidence = [Evidence(record, stale=("a.py has changed",))]
+    evidence = [Evidence(record, stale=(Change("a.py", "1", "2"),))]
     assert ran_lines(evidence) == {}
     site = record.events[0].upstream[0].site
     span = Span(site.path, site.line, site.line)
@@ -90,7 +91,7 @@ def test_a_file_whose_lines_ran_only_in_setup_ran_no_line_of_the_step(record):
 
 def lines(comparison, step=(), setup=()):
     return LitLines(
-        comparison, 2, frozenset(setup), (frozenset(step),), 0, (), stale=False
+        comparison, 2, frozenset(setup), (frozenset(step),), 0, (), stale=()
     )
 
 

@@ -168,7 +168,13 @@ def test_nothing_is_said_of_code_that_no_record_watched():
 def test_a_record_of_other_code_says_so_and_nothing_else(commit, blob):
     span = Span(PATH, 10, 20)
     found = lit([record()], "sample", span, commit=commit, blob=blob)
-    assert say_lit(found) == ["the record is of other code, run it again: tp_sample"]
+    [said] = say_lit(found)
+    was, now = ("c", "d") if commit[0] == "d" else ("a", "d")
+    part = "sample" if commit[0] == "d" else PATH
+    assert said == (
+        "the record is of other code, run it again: tp_sample "
+        f"({part} has changed: was {was * 12}, is {now * 12})"
+    )
 
 
 def test_a_mini_is_asked_about_its_own_side():

@@ -29,7 +29,7 @@ class StripView:
     agrees: bool
     tally: Text
     is_own: bool
-    stale: tuple[Markup, ...]
+    stale: tuple[Text, ...]
     ranks: tuple[RankView, ...]
     issuers_upstream: Issuers
     issuers_mini: Issuers
@@ -60,7 +60,9 @@ def strip_view(model: SiteModel, evidence: Evidence, address: str) -> StripView:
         agrees=record.agrees,
         tally=record_tables.tally(record),
         is_own=evidence.is_own,
-        stale=tuple(shown(reason) for reason in evidence.stale),
+        stale=tuple(
+            Text(shown(str(each)), shown(each.said("es"))) for each in evidence.stale
+        ),
         ranks=tuple(rank_view(model, evidence, rank) for rank in record.events),
         issuers_upstream=issuers(model, evidence, "upstream", address),
         issuers_mini=issuers(model, evidence, "mini", address),

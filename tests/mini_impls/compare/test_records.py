@@ -24,7 +24,6 @@ from readerkit.evidence.record import (
     Wire,
     lines_from_text,
     lines_to_text,
-    stale_reasons,
 )
 from tests.events import event
 
@@ -132,25 +131,6 @@ def test_what_is_wrong_is_named(path, value, named):
 def test_text_that_is_no_record_is_one_clear_error(text):
     with pytest.raises(ContentError, match=r"a\.json"):
         Record.parse(text, "a.json")
-
-
-def test_a_record_of_the_code_at_hand_is_not_stale():
-    assert stale_reasons(RECORD, RECORD.pins, RECORD.blobs) == []
-
-
-@pytest.mark.parametrize(
-    ("pins", "changed", "said"),
-    [
-        ({"pytorch": "d" * 40}, {}, "pinned"),
-        ({}, {}, "nothing"),
-        (RECORD.pins, {"pytorch": {"torch/a.py": "d" * 40}}, "torch/a.py has changed"),
-        (RECORD.pins, {"minis": {"mini_impls/ddp.py": "d" * 40}}, "ddp.py has changed"),
-        (RECORD.pins, {"minis": {}}, "is gone"),
-    ],
-)
-def test_a_changed_pin_blob_or_mini_makes_a_record_stale(pins, changed, said):
-    (reason,) = stale_reasons(RECORD, pins, {**RECORD.blobs, **changed})
-    assert said in reason
 
 
 def test_a_record_agrees_only_without_differences_and_flags():

@@ -227,7 +227,7 @@ BROKEN = {
     "what a lock says": (
         "annotations/sample.lock",
         ('"close": {', '"clone": {'),
-        "annotations/sample/linear.yaml:1: close: not in the lock",
+        "annotations/sample/linear.yaml:1: close: its place is new",
     ),
     "the note of a path": (
         "site/pages/paths.yaml",

@@ -55,7 +55,7 @@ def test_a_changed_file_makes_a_record_stale():
     assert find_stale(library, record) == []
     path = "mini_impls/ddp.py"
     blobs = {**record.blobs, "minis": {path: "0" * 40}}
-    [reason] = find_stale(library, replace(record, blobs=blobs))
-    assert reason.startswith(f"{path} has changed")
-    [reason] = find_stale(library, replace(record, pins={"megatron": "0" * 40}))
-    assert "was pinned at 000000000000" in reason
+    [change] = find_stale(library, replace(record, blobs=blobs))
+    assert (change.part, change.was) == (f"minis: {path}", "0" * 40)
+    [change] = find_stale(library, replace(record, pins={"megatron": "0" * 40}))
+    assert (change.part, change.was) == ("megatron", "0" * 40)

@@ -115,7 +115,12 @@ def set_in(*keys: Any) -> Callable[[Any], None]:
 
 # lab, what is altered, how, and the line of the checklist that notices
 ALTERED = [
-    ("01", "another mini", set_in("mini", "blob", "0" * 40), "measured with the mini"),
+    (
+        "01",
+        "another mini",
+        set_in("made_from", "mini_impls/ddp.py", "0" * 40),
+        "measured with the mini",
+    ),
     (
         "01",
         "a rank apart",

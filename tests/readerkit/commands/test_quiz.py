@@ -606,7 +606,7 @@ def test_lint_fails_where_the_lock_is_old(book, capsys):
     path.write_text(path.read_text().replace('"first": 1290', '"first": 1288'))
     done = run(capsys, "quiz", "lint", "7", "--book", str(book))
     assert done.code == 1
-    assert "line/key: the lock says" in done.err
+    assert "line/key has changed: was" in done.err
     assert "quiz lint 7 --update-lock" in done.err
 
 
