@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -62,6 +63,16 @@ class Inputs:
     def served(self) -> MadeFrom:
         """Return where bytes came from: a build may have to fetch them."""
         return _parts(sorted((self.cache / "served").glob("*.json")))
+
+    def marks(self) -> dict[str, list[int]]:
+        """Return size and time of each watched file: the same, nothing was saved."""
+        marks = {}
+        for folder in self.watched():
+            for place, _, names in os.walk(folder):
+                for path in (f"{place}/{name}" for name in names):
+                    with contextlib.suppress(OSError):  # it went away meanwhile
+                        marks[path] = _mark(path)
+        return marks
 
     def made_from(self) -> MadeFrom:
         """Return everything that decides what the site looks like."""

@@ -35,7 +35,7 @@ from watchfiles import awatch
 
 from readerkit.app.library import open_library, warn
 from readerkit.errors import ReaderkitError
-from readerkit.model.freshness import MadeFrom, digest_all
+from readerkit.model.freshness import digest_all
 from readerkit.render.html import addresses
 from readerkit.site.build import SERVED_ONLY, BuildCache, Files, make_site
 from readerkit.site.http import (
@@ -85,8 +85,8 @@ class Server:
         self.book = book
         self.build_cache = BuildCache()
         self.files: Files = {}
-        self.content: MadeFrom = {}
-        """The digest of what they were made of."""
+        self.marks: dict[str, list[int]] = {}
+        """Of the files that they were made of."""
         self.live = b""
         """What makes a page follow: it names the build that the page is of."""
         self.state = ""
@@ -106,9 +106,8 @@ class Server:
             ReaderkitError: something in it that does not hold; the old site stays.
         """
         for _ in range(TRIES):
-            content = self.inputs.content()
-            made_of = digest_all({**content, **self.inputs.served()})
-            fault = None
+            marks, fault = self.inputs.marks(), None
+            made_of = digest_all({**self.inputs.content(), **self.inputs.served()})
             try:
                 library = open_library(self.book, quiet=True)
                 files = make_site(
@@ -116,13 +115,13 @@ class Server:
                 )
             except ReaderkitError as error:
                 fault = error
-            if self.inputs.content() == content:
+            if self.inputs.marks() == marks:
                 break
         if fault:
             raise fault
         for page in set(self.listeners.values()) & files.keys():
             files[page]()  # is asked for next: what is wrong in it is told there
-        self.files, self.content = files, content
+        self.files, self.marks = files, marks
         build, looks = str(time.time_ns()), digest_all(self.inputs.looks())
         self.live = _LIVE.format(build=build, looks=looks).encode()
         self.state = json.dumps({"build": build, "fault": library.left_out})
@@ -138,10 +137,8 @@ class Server:
 
     def catch_up(self) -> None:
         """Take up what was saved after the first build, before anybody watched."""
-        with contextlib.suppress(ReaderkitError):
-            if self.inputs.content() == self.content:
-                return
-        self.build_again()
+        if self.inputs.marks() != self.marks:
+            self.build_again()
 
     async def watch(self) -> None:
         """Build anew after each change, and tell every open page."""

@@ -35,13 +35,18 @@ KINDS = {
     "self-check": "quiz/35.html",
 }
 LONG = ("side by side", "concepts", "self-check")
-each_kind = pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, id=kind, marks=pytest.mark.slow if kind in LONG else ())
-        for kind, page in KINDS.items()
-    ],
-)
+LISTS = ("tree", "chapters", "labs", "list of mirrors", "references", "uses")
+"""They are made of what the others show."""
+
+
+def each_kind(*slow):
+    return pytest.mark.parametrize(
+        "page",
+        [
+            pytest.param(page, id=kind, marks=pytest.mark.slow if kind in slow else ())
+            for kind, page in KINDS.items()
+        ],
+    )
 
 
 def overflow(page):
@@ -50,7 +55,7 @@ def overflow(page):
     )
 
 
-@each_kind
+@each_kind(*LONG, *LISTS, "annotated file", "plain file")
 def test_no_barrier_and_nothing_to_scroll_sideways(site, open_page, page):
     opened = open_page(f"file://{site}/{page}")
     assert barriers(opened) == ""
@@ -61,7 +66,7 @@ def test_no_barrier_and_nothing_to_scroll_sideways(site, open_page, page):
         assert overflow(opened) == 0, f"at {width} pixels"
 
 
-@each_kind
+@each_kind(*LONG)
 def test_page_holds_without_javascript(site, open_page, page):
     opened = open_page(f"file://{site}/{page}", java_script_enabled=False)
     expect(opened.locator("h1")).to_be_visible()

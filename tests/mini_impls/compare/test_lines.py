@@ -20,7 +20,7 @@ from readerkit.model.anchor import Span
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT
 
-QUICK = ("fsdp_fully_shard", "pipeline_torch_1f1b")
+QUICK = ("fsdp_fully_shard",)
 NAMES = [
     pytest.param(c.name, marks=() if c.name in QUICK else pytest.mark.slow)
     for c in comparisons()
