@@ -21,7 +21,7 @@ from typing import Any
 
 LEADER = Path(__file__).with_name("session_leader.py")
 READERKIT = (sys.executable, "-m", "readerkit")
-WAIT_S = 60.0
+WAIT_S = 300.0
 """A guard against hangs, which no machine should reach, however crowded."""
 
 
