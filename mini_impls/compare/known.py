@@ -6,11 +6,11 @@ Each is imported when it is asked for: an upstream can take a second to import.
 from importlib import import_module
 
 from mini_impls.compare.sides import Comparison
+from readerkit.app.mini_names import one_of
 from readerkit.wording.meant_name import choose
 
 UPSTREAMS = {"fsdp1": "fsdp1", "fsdp2": "fully_shard"}
 """What people call an upstream."""
-ALIASES = {"tp": "tensor_parallel", "sp": "sequence_parallel", "pp": "pipeline"}
 
 MODULES = {
     "ddp": ("ddp",),
@@ -42,13 +42,9 @@ def of_mini(mini: str) -> tuple[Comparison, ...]:
 def find(mini: str, upstream: str | None = None) -> Comparison:
     """Return the comparison of a mini with an upstream, by default its first.
 
-    Raises ValueError or ReaderkitError where there is none; the message names them.
+    Raises ReaderkitError where there is none; the message names them.
     """
-    name = ALIASES.get(mini, mini)
-    if name not in MODULES:
-        raise ValueError(
-            f"no mini {mini!r} is compared; there are {', '.join(MODULES)}"
-        )
+    name = one_of(list(MODULES), mini)
     found = {each.upstream: each for each in of_mini(name)}
     if upstream is None:
         return next(iter(found.values()))

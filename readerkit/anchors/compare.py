@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from readerkit.anchors.shape import PatternNode
+from readerkit.anchors.pattern_node import PatternNode
 from readerkit.anchors.tree import ungrouped
 
 # Where a gap may stand for any number of nodes.

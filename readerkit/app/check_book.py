@@ -19,7 +19,7 @@ from readerkit.app.pages import (
     read_labs,
 )
 from readerkit.app.quiz_banks import QuizBanks
-from readerkit.app.reading_paths import read_routes
+from readerkit.app.read_paths import read_routes
 from readerkit.app.records import read_records
 from readerkit.content.book import Note, Sources, check_mirrors
 from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError

@@ -158,7 +158,7 @@ def labs(book: Path | None, given: Given) -> Names:
 def paths(book: Path | None, given: Given) -> Names:
     """Yield the reading paths of a book."""
     from readerkit.app.library import open_library
-    from readerkit.app.reading_paths import read_paths
+    from readerkit.app.read_paths import read_paths
 
     for path in read_paths(open_library(book, quiet=True)):
         yield path.id, path.title

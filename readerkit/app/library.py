@@ -32,7 +32,7 @@ from readerkit.system.status import Status
 from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.folder import serve_below
 from readerkit.upstreams.provenance import Provenance, read_provenance
-from readerkit.upstreams.served import is_a_link
+from readerkit.upstreams.source_protocol import is_a_link
 from readerkit.upstreams.store import write_atomically
 from readerkit.wording.meant_name import choose
 from readerkit.wording.next_command import typed

@@ -14,7 +14,7 @@ ALIASES = {
     "fsdp1": "fsdp_flat",
     "fsdp2": "fsdp",
 }
-"""What people call a mini, spelt as ``choosing`` compares names."""
+"""What people call a mini, spelt as ``wording.meant_name`` compares names."""
 SAYS = {
     "collectives": "all-reduce, all-gather, reduce-scatter ... made of sends",
     "ddp": "DDP: whole copies, gradients averaged in buckets",

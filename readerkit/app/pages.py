@@ -13,7 +13,7 @@ from readerkit.app.library import Library
 from readerkit.app.page_estimates import work_out
 from readerkit.app.page_questions import checks, phase_views, read_banks
 from readerkit.app.parse_cache import keep, read_kept
-from readerkit.app.reading_paths import FIRST_STOP, read_routes
+from readerkit.app.read_paths import FIRST_STOP, read_routes
 from readerkit.content.book import Sources
 from readerkit.content.diagrams import DIAGRAM, Diagram, in_spanish, read_diagram
 from readerkit.content.read import read_document

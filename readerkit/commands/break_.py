@@ -6,7 +6,7 @@ import click
 
 from readerkit.app.mini_names import SAYS, one_of
 from readerkit.terminal.completing import names
-from readerkit.terminal.minis import run_module
+from readerkit.terminal.run_mini import run_module
 from readerkit.wording.next_command import typed
 
 

@@ -336,7 +336,7 @@ def _state(entry: Reservation) -> str:
 
 
 def _export(path: Path, entries: Sequence[Any], ceilings: Any, spent: int) -> None:
-    from readerkit.budget.spend_record import as_json_lines, as_markdown
+    from readerkit.budget.ledger_export import as_json_lines, as_markdown
     from readerkit.upstreams.store import write_atomically
 
     if path.is_dir():

@@ -15,7 +15,7 @@ from readerkit.app.mini_names import SAYS, one_of
 from readerkit.commands.options import book_option, own_help_option
 from readerkit.errors import ReaderkitError
 from readerkit.terminal.completing import names
-from readerkit.terminal.minis import named, run_module
+from readerkit.terminal.run_mini import named, run_module
 from readerkit.wording.next_command import written
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from readerkit.wording.next_command import LAB_OF_BOOK, typed
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library
-    from readerkit.labs.item import ChecklistItem
+    from readerkit.labs.checklist_item import ChecklistItem
     from readerkit.labs.lab import Lab
     from readerkit.labs.results import Result
 
@@ -107,7 +107,7 @@ def measure(chosen: Lab, folder: Path, options: tuple[str, ...]) -> None:
     Raises:
         ReaderkitError: a lab with nothing to run, or torch is not installed.
     """
-    from readerkit.terminal.minis import run_module
+    from readerkit.terminal.run_mini import run_module
 
     if not chosen.module:
         raise ReaderkitError(
@@ -202,7 +202,7 @@ def check(chosen: Lab, folder: Path, book: Path | None) -> list[ChecklistItem]:
 
 
 def _handed_in(chosen: Lab, path: Path) -> ChecklistItem:
-    from readerkit.labs.item import ChecklistItem
+    from readerkit.labs.checklist_item import ChecklistItem
 
     if path.is_file():
         evidence = f"{path.stat().st_size:,} bytes"
@@ -213,7 +213,7 @@ def _handed_in(chosen: Lab, path: Path) -> ChecklistItem:
 
 
 def _drawn(path: Path) -> ChecklistItem:
-    from readerkit.labs.item import ChecklistItem
+    from readerkit.labs.checklist_item import ChecklistItem
 
     found = path.is_file() and path.read_bytes().startswith(b"<svg")
     how = f"drawn by {typed('lab', '01', '--run')}"

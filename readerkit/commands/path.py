@@ -15,7 +15,7 @@ from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library
-    from readerkit.content.routes import Route
+    from readerkit.content.reading_order import Route
 
 
 @click.command(short_help="The reading paths: what to read, and what comes next.")
@@ -39,7 +39,7 @@ def path(
         readerkit path silent-hang 1
     """
     from readerkit.app.library import open_library
-    from readerkit.app.reading_paths import read_paths
+    from readerkit.app.read_paths import read_paths
     from readerkit.errors import ReaderkitError
     from readerkit.terminal.note_list import print_json
     from readerkit.terminal.pager import show_paged
@@ -68,7 +68,7 @@ def path(
 
 def _with_stops(paths: dict[str, Route]) -> dict[str, Route]:
     """Return paths and, as short paths, the stops of those that name them."""
-    from readerkit.content.routes import Route
+    from readerkit.content.reading_order import Route
 
     stops = {
         stop.id: Route(stop.id, stop.title, (stop,))

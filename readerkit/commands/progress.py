@@ -18,7 +18,7 @@ from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
-    from readerkit.labs.item import ChecklistItem
+    from readerkit.labs.checklist_item import ChecklistItem
     from readerkit.labs.progress import Findings, Line, Mastery, Spend
 
 PHASE = 35
@@ -93,7 +93,7 @@ def look(folder: Path, book: Path | None) -> Findings:
     """Return everything that the definition of done is held against, seen now."""
     from readerkit.app.quiz_banks import QuizBanks, open_history
     from readerkit.commands.lab import check
-    from readerkit.labs.item import ChecklistItem
+    from readerkit.labs.checklist_item import ChecklistItem
     from readerkit.labs.lab import LABS
     from readerkit.labs.progress import OBJECTIVES, Findings
 
@@ -135,7 +135,7 @@ def look(folder: Path, book: Path | None) -> Findings:
 
 def _exam(bank: Any, history: Any) -> ChecklistItem:
     """Return the best exam that was finished under the bank's rules."""
-    from readerkit.labs.item import ChecklistItem
+    from readerkit.labs.checklist_item import ChecklistItem
     from readerkit.quiz.report import outcomes
 
     what = f"quiz {PHASE} at {bank.rules.pass_mark:.0%} or more"
@@ -180,7 +180,7 @@ def _mastery(bank: Any, history: Any) -> dict[str, Mastery]:
 
 
 def _spend(folder: Path) -> Spend | None:
-    from readerkit.budget.spend_record import as_json_lines, as_markdown
+    from readerkit.budget.ledger_export import as_json_lines, as_markdown
     from readerkit.commands.budget import open_ledger
     from readerkit.labs.progress import Spend
 
@@ -212,7 +212,7 @@ def _diagram(book: Path | None) -> ChecklistItem:
     """Return whether each claim of the block's diagram holds in the pinned source."""
     from readerkit.app.library import open_library
     from readerkit.app.pages import read_writing
-    from readerkit.labs.item import ChecklistItem
+    from readerkit.labs.checklist_item import ChecklistItem
     from readerkit.site.build import BuildCache, open_sources
 
     what = "the tensor-parallel block's diagram, checked against the source"

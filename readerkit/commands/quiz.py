@@ -52,13 +52,13 @@ class _QuizGroup(NamingGroup):
 
 def _what_to_ask(args: list[str], commands: list[str]) -> str:
     """Return how to ask about a word that is neither a phase nor a command."""
-    import difflib
     import re
 
     from readerkit.app.quiz_banks import QuizBanks
+    from readerkit.wording.meant_name import near_names
 
     word = args[0]
-    if near := difflib.get_close_matches(word, commands, n=1):
+    if near := near_names(word, commands):
         return f"got '{word}', expected a phase or a command: did you mean '{near[0]}'?"
     meant = take.make_context("take", ["0", *args[1:]], resilient_parsing=True)
     banks = QuizBanks.at(meant.params["book"])

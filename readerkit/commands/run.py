@@ -7,7 +7,7 @@ import click
 from readerkit.app.mini_names import SAYS, listed_minis, one_of
 from readerkit.commands.options import own_help_option
 from readerkit.terminal.completing import names
-from readerkit.terminal.minis import named, run_module
+from readerkit.terminal.run_mini import named, run_module
 from readerkit.wording.next_command import typed
 
 

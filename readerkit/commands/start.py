@@ -59,7 +59,7 @@ def start(book: Path | None) -> None:
         readerkit start
     """
     from readerkit.app.library import open_library
-    from readerkit.app.reading_paths import FIRST_STOP
+    from readerkit.app.read_paths import FIRST_STOP
     from readerkit.content.book import resolve_notes
     from readerkit.errors import ReaderkitError
     from readerkit.render.fold import fold

@@ -6,7 +6,6 @@ here touches a disk. ``reading`` makes the Book.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -20,6 +19,7 @@ from readerkit.model.freshness import Change, changes
 from readerkit.model.git_names import NO_BLOB, NO_COMMIT, BlobId, TreePath
 from readerkit.upstreams import Lock, LockedAnchor, Upstream
 from readerkit.upstreams.store import blob_id
+from readerkit.wording.meant_name import near_names
 
 if TYPE_CHECKING:  # the parser comes where lines must be found
     from readerkit.anchors import SourceFile
@@ -153,7 +153,7 @@ class Sources:
         """
         if path not in self._parsed:
             if path not in self.paths:
-                near = difflib.get_close_matches(path, self.paths, n=3, cutoff=0.6)
+                near = near_names(path, self.paths)
                 at = f" at {self.upstream.commit[:12]}" if self.upstream.commit else ""
                 raise AnchorError(
                     f"{self.upstream.name}{at} includes no file {path!r}",

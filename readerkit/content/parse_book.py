@@ -6,7 +6,6 @@ references, sections, concepts, cycles. Nothing here touches a disk.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
@@ -37,6 +36,7 @@ from readerkit.content.translations import (
 from readerkit.content.yaml_document import Path
 from readerkit.errors import ContentError, ContentFault
 from readerkit.upstreams import Lock, Upstream
+from readerkit.wording.meant_name import near_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,7 +408,7 @@ class _Names:
 
     def unknown(self, name: str) -> tuple[str, str, str]:
         """Return a fault's what, got and expected for a name that is none of these."""
-        near = difflib.get_close_matches(name, list(self.names), n=1)
+        near = near_names(name, self.names)
         hint = f" (did you mean '{near[0]}'?)" if near else ""
         return f"unknown {self.what}", f"'{name}'{hint}", f"a known {self.what}"
 

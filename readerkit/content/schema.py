@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -14,6 +13,7 @@ from readerkit.content.kind import Kind
 from readerkit.content.yaml_document import Path, YamlFile
 from readerkit.errors import ContentFault
 from readerkit.model.base import ANY_LETTER
+from readerkit.wording.meant_name import near_names
 from readerkit.wording.nouns import counted
 
 Schema = dict[str, Any]
@@ -209,7 +209,7 @@ def _faults(
 def _unknown_key(
     document: YamlFile, path: Path, key: str, known: list[str]
 ) -> ContentFault:
-    near = difflib.get_close_matches(key, known, n=1)
+    near = near_names(key, known)
     expected = f"'{near[0]}', perhaps" if near else "one of " + ", ".join(known)
     mark = document.key_mark((*path, key))
     return ContentFault(document.file, *mark, "unknown key", f"'{key}'", expected)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Sequence
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.quantity import Number, Quantity
+from readerkit.wording.meant_name import near_names
 
 MAX_COUNT = 10**18
 """More than any model has parameters or any cluster bytes; a typing error beyond."""
@@ -101,7 +101,7 @@ def check_choice(name: str, value: str, choices: Iterable[str]) -> str:
 
 def _offer(value: str, known: Sequence[str]) -> str:
     """Return the choices, or only the near ones where they are many."""
-    near = difflib.get_close_matches(str(value).lower(), known, n=3, cutoff=0.5)
+    near = near_names(str(value), known)
     if len(known) > 8 and near:
         return f"perhaps {' or '.join(near)} ({len(known)} are known)"
     hint = f" (did you mean {' or '.join(near)}?)" if near else ""

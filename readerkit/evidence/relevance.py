@@ -1,4 +1,4 @@
-"""Records as a site has them: which are stale, whose lines ran, where they belong."""
+"""Which records concern which mirror and which note, and whose lines ran."""
 
 from __future__ import annotations
 

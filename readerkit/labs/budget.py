@@ -10,7 +10,7 @@ from readerkit.budget import BudgetGuard, Job, Price, show_usd
 from readerkit.budget.money import MAX_AGE_DAYS
 from readerkit.content.yaml_document import YamlFile
 from readerkit.errors import BudgetError, ContentError
-from readerkit.labs.item import ChecklistItem
+from readerkit.labs.checklist_item import ChecklistItem
 
 MIN_VENDORS = 3
 PREFLIGHT = ("ends_by_itself", "set_up_minutes", "data_out", "keys", "smallest_first")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from readerkit.budget import Ceilings, show_usd
-from readerkit.labs.item import ChecklistItem
+from readerkit.labs.checklist_item import ChecklistItem
 from readerkit.wording.next_command import typed
 
 OBJECTIVES = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from readerkit.content.annotations import Annotation
-from readerkit.labs.item import ChecklistItem
+from readerkit.labs.checklist_item import ChecklistItem
 
 TOPIC = "lab-03"
 MIN_CITATIONS = 5

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from typing import NewType
 
-from readerkit.model.unseen import is_unseen
+from readerkit.model.invisible import is_unseen
 
 TreePath = NewType("TreePath", str)
 """Slashes between its parts, from the top of a tree, to a file inside it."""

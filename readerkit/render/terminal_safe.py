@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from readerkit.model.unseen import is_unseen
+from readerkit.model.invisible import is_unseen
 
 # What stands for letters that a terminal cannot show; the next best is their base.
 _IN_ASCII = str.maketrans(

@@ -19,7 +19,7 @@ from readerkit.upstreams.provenance import (
     read_provenance,
     write_provenance,
 )
-from readerkit.upstreams.served import Served, Source, is_a_link
+from readerkit.upstreams.source_protocol import Served, Source, is_a_link
 from readerkit.upstreams.store import BlobStore, blob_id
 from readerkit.upstreams.upstream import Upstream
 from readerkit.wording.next_command import typed

@@ -11,7 +11,12 @@ from pathlib import Path
 
 from readerkit.errors import SourceError
 from readerkit.model.git_names import TreePath, parse_path
-from readerkit.upstreams.served import MAX_MEMBER_BYTES, Served, Source, is_a_link
+from readerkit.upstreams.source_protocol import (
+    MAX_MEMBER_BYTES,
+    Served,
+    Source,
+    is_a_link,
+)
 from readerkit.upstreams.upstream import Upstream
 
 _NOT_OURS = (

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from readerkit.errors import MovedTagError, SourceError
 from readerkit.model.git_names import BlobId, TreePath, parse_path
 from readerkit.upstreams import git
-from readerkit.upstreams.served import Served, is_a_link
+from readerkit.upstreams.source_protocol import Served, is_a_link
 from readerkit.upstreams.store import blob_id
 from readerkit.upstreams.upstream import Upstream
 from readerkit.wording.next_command import typed

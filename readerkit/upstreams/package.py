@@ -21,7 +21,7 @@ from readerkit.errors import SourceError
 from readerkit.model.git_names import TreePath, parse_path
 from readerkit.system.children import end_with_parent, python
 from readerkit.upstreams.archive import Member, sdist_members, wheel_members
-from readerkit.upstreams.served import MAX_MEMBER_BYTES, Served
+from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES, Served
 from readerkit.upstreams.upstream import Package, Upstream, Wheel
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import pytest
 from readerkit.app.check_quiz import known_names, resolve_keys, with_keys
 from readerkit.app.library import open_library
 from readerkit.app.quiz_banks import QuizBanks
-from readerkit.quiz.layout import rank_groups
 from readerkit.quiz.lint import lint_bank
 from readerkit.quiz.lock import QuizLock, differences
+from readerkit.quiz.rank_groups import rank_groups
 from readerkit.quiz.variant_context import ResolvedPlace
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT

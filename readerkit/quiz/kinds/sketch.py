@@ -12,7 +12,7 @@ from msgspec import to_builtins
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import SOME, Formula, Model, Name, Text, at_least
 from readerkit.quiz.kinds.base import Grade, Question, Remark, plain
-from readerkit.quiz.layout import rank_groups
+from readerkit.quiz.rank_groups import rank_groups
 from readerkit.quiz.seeded_random import Draw
 from readerkit.quiz.variant_context import AnswerError, Scene, format_number
 

@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from readerkit.content.annotations import CitedWork, Concept
 from readerkit.content.book import Note
+from readerkit.content.reading_order import by_need
 from readerkit.content.reading_paths import Failure, MechanismPair, ReadingPaths
-from readerkit.content.routes import by_need
 from readerkit.content.translations import Translation
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from readerkit.errors import SourceError
 from readerkit.upstreams import Upstream, archive, package
 from readerkit.upstreams.package import serve_package
-from readerkit.upstreams.served import MAX_MEMBER_BYTES
+from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES
 from readerkit.upstreams.upstream import Licence, Package, Wheel
 from tests.helpers import write_files
 from tests.readerkit.upstreams.archives import (

@@ -7,8 +7,8 @@ from pathlib import Path
 from readerkit.app.library import Library
 from readerkit.content.book import resolve_notes
 from readerkit.content.read import read_document
+from readerkit.content.reading_order import Route, routes
 from readerkit.content.reading_paths import PATHS, ReadingPaths, join_paths
-from readerkit.content.routes import Route, routes
 from readerkit.content.translations import PATH_TRANSLATION
 
 FIRST_STOP = "tp-row-forward"

@@ -1,4 +1,4 @@
-"""What ``run`` and ``compare`` share: the names of minis, and running one."""
+"""Starts a mini, a comparison or a lab as a process of its own."""
 
 from __future__ import annotations
 
