@@ -41,15 +41,11 @@ def update_locks(
 
     Raises:
         ContentError: every anchor that does not resolve; nothing is written then.
-        ReaderkitError: a folder, which has no lock.
+        ReaderkitError: no source could serve an upstream.
     """
     pages: list[Page] = []
     faults: list[ContentFault] = []
     for upstream in chosen:
-        if not upstream.is_pinned:
-            raise ReaderkitError(
-                f"{upstream.name} is a folder of this book: it has no lock"
-            )
         sources = library.sources(upstream)
         notes, wrong = resolve_each(library.book, sources)
         faults += wrong
@@ -58,14 +54,18 @@ def update_locks(
         raise ContentError(faults)
     results = []
     for sources, notes in pages:
-        name = sources.upstream.name
-        lock = lock_notes(library.book.locks[name], notes, sources)
-        paths = [str(path) for path in save_lock(library, name, lock)]
+        name, anchors = sources.upstream.name, counted(len(notes), "anchor")
+        paths = []
+        said = f"{name}: {anchors} found; a folder has no lock"
+        if sources.upstream.is_pinned:
+            lock = lock_notes(library.book.locks[name], notes, sources)
+            paths = [str(path) for path in save_lock(library, name, lock)]
+            said = f"{name}: {anchors} locked"
         results.append({"upstream": name, "anchors": len(notes), "wrote": paths})
         if say:
             for path in paths:
                 click.echo(f"wrote {path}")
-            click.echo(f"{name}: {counted(len(notes), 'anchor')} locked")
+            click.echo(said)
     return results
 
 
@@ -200,6 +200,9 @@ def _check_notes(
         report.unreviewed += [
             a.place.fault(f"{a.id}: {what}: {typed('review', a.id)}") for a in unread
         ]
+        what = "on a folder, which has no lock to be reviewed against"
+        floating = [n.annotation for n in notes if n.state == "floating"]
+        report.unreviewed += [a.place.fault(f"{a.id}: {what}") for a in floating]
     return notes
 
 

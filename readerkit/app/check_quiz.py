@@ -168,7 +168,7 @@ def _fact(
     question: Question, bank: Bank, root: Path, locked: QuizLock, *, run: bool
 ) -> LockedFact | None:
     """Return what the source of a prediction says; None for other questions."""
-    from readerkit.app.folders import PACKAGE
+    from readerkit.app.folders import PACKAGE, read_at_most
     from readerkit.evidence.record import Record
     from readerkit.model.freshness import digest
     from readerkit.quiz.kinds.predict import Predict
@@ -182,12 +182,12 @@ def _fact(
         return _symptom(question.id, query, locked, run=run)
     if query.record:
         name = f"annotations/records/{query.record}.json"
-        data = _read(root / name)
+        data = read_at_most(root / name, root)
         record = Record.parse(data.decode("utf-8", "replace"), name)
         value = answer_record(query, record)
     else:  # computed for each variant; the lock keeps the first one, to be diffed
         name = "mini_impls/schedules.py"
-        data = _read(PACKAGE.parent / name)
+        data = read_at_most(PACKAGE.parent / name, PACKAGE.parent)
         value = bank.variant(question.id, 0).asked.key  # type: ignore[attr-defined]
     return LockedFact(value, {name: digest(data)})
 
@@ -266,12 +266,3 @@ def _ask_faults(*words: str) -> bytes:
         said = done.stderr.decode("utf-8", "replace").strip()
         raise ReaderkitError(f"{typed('break', *words)}: {said}")
     return done.stdout
-
-
-def _read(path: Path) -> bytes:
-    from readerkit.errors import ReaderkitError
-
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None

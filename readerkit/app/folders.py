@@ -54,31 +54,50 @@ def _tighten_once(folder: Path) -> None:
             tighten(folder)
 
 
-def irregular(path: Path) -> str:
-    """Return what a path is if it is no regular file, else nothing.
+def irregular(path: Path, root: Path | None) -> str:
+    """Return what a path is if it is no regular file of the book at root, else nothing.
 
     What is none is never opened: reading from a pipe waits until somebody writes to it.
+    Without a root the file is the reader's own, and so is where its links lead.
 
     Raises:
         OSError: nothing is there, or nothing that may be looked at.
     """
     mode = path.stat().st_mode
+    if root and leads_out(path, root):
+        return "a link that leads out of the book"
     if stat.S_ISREG(mode):
         return ""
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe"}
     return kinds.get(stat.S_IFMT(mode), "a device or socket")
 
 
-def read_at_most(path: Path, limit: int = MAX_BYTES) -> bytes:
+def leads_out(path: Path, root: Path) -> bool:
+    """Tell whether a file below a book is really elsewhere, through a link.
+
+    A folder at the book's top may be a link itself: what is in it stays inside it.
+    """
+    real = os.path.realpath(path)
+    if real == str(path):
+        return False
+    folder, *below = path.relative_to(root).parts
+    tops = (root, root / folder) if below else (root,)
+    return not any(Path(real).is_relative_to(os.path.realpath(top)) for top in tops)
+
+
+def read_at_most(path: Path, root: Path | None) -> bytes:
     """Return a file of a book; of one too large to be any, a little more than that.
 
     Raises:
-        OSError: no such file, or no regular one.
+        ReaderkitError: no such file, no regular one, or one elsewhere.
     """
-    if kind := irregular(path):
-        raise OSError(errno.EINVAL, f"got {kind}, expected a regular file")
-    with path.open("rb") as file:
-        return file.read(limit + 1)
+    try:
+        if kind := irregular(path, root):
+            raise OSError(errno.EINVAL, f"got {kind}, expected a regular file")
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _own_folder(variable: str, kind: str) -> Path:

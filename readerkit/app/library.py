@@ -220,14 +220,14 @@ def writing() -> Iterator[None]:
 def _files(root: Path) -> Iterator[BookFile]:
     for path in _yaml_and_locks(root / "annotations"):
         below = path.relative_to(root).as_posix()
-        data, problem = _read_file(path)
+        data, problem = _read_file(path, root)
         yield BookFile(below, data, problem=problem)
 
 
 def _overlay(mine: Path) -> Iterator[BookFile]:
     for path in _yaml_and_locks(mine / "annotations"):
         below = path.relative_to(mine).as_posix()
-        data, problem = _read_file(path)
+        data, problem = _read_file(path, None)
         yield BookFile(below, data, shown=str(path), mine=True, problem=problem)
 
 
@@ -248,11 +248,11 @@ def _yaml_and_locks(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def _read_file(path: Path) -> tuple[bytes, str]:
+def _read_file(path: Path, root: Path | None) -> tuple[bytes, str]:
     """Return the bytes of a file, and why it cannot be read, if it cannot."""
     try:
-        kind = irregular(path)
-        return (b"", kind) if kind else (read_at_most(path), "")
+        kind = irregular(path, root)
+        return (b"", kind) if kind else (read_at_most(path, root), "")
     except OSError as error:
         return b"", f"{error.strerror}"
 

@@ -9,6 +9,7 @@ from functools import partial
 from importlib import metadata
 from pathlib import Path
 
+from readerkit.app.folders import read_at_most
 from readerkit.app.library import Library
 from readerkit.app.page_estimates import work_out
 from readerkit.app.page_questions import checks, phase_views, read_banks
@@ -82,7 +83,7 @@ def read_labs(root: Path) -> Iterator[LabScript]:
 
 
 def _text(path: Path, root: Path) -> str:
-    return decode(path.read_bytes(), path.relative_to(root).as_posix())
+    return decode(read_at_most(path, root), path.relative_to(root).as_posix())
 
 
 def _diagrams(root: Path, sources: Mapping[str, Sources]) -> Iterator[Diagram]:
@@ -118,12 +119,12 @@ def read_diagram_at(path: Path, root: Path, sources: Mapping[str, Sources]) -> D
             [ContentFault(path.relative_to(root).as_posix(), 1, 1, what)]
         )
     file = claims.relative_to(root).as_posix()
-    document = read_document(claims.read_bytes(), file, DIAGRAM)
+    document = read_document(read_at_most(claims, root), file, DIAGRAM)
     diagram = read_diagram(path.stem, _text(path, root), document, lines_of)
     spanish, texts = path.with_suffix(".es.mmd"), path.with_suffix(".es.yaml")
     if spanish.exists() and texts.exists():
         file = texts.relative_to(root).as_posix()
-        told = read_document(texts.read_bytes(), file, DIAGRAM_TRANSLATION)
+        told = read_document(read_at_most(texts, root), file, DIAGRAM_TRANSLATION)
         drawn = spanish.relative_to(root).as_posix()
         diagram = in_spanish(diagram, _text(spanish, root), drawn, told)
     return diagram

@@ -83,12 +83,9 @@ class QuizBanks:
     def lock(self, phase: int) -> QuizLock:
         """Return the lock of a bank; an empty one where there is none yet."""
         path = self.lock_path(phase)
-        try:
-            text = read_at_most(path).decode("utf-8", "replace")
-        except FileNotFoundError:
+        if not path.exists():
             return QuizLock()
-        except OSError as error:
-            raise _unreadable(path, error) from None
+        text = read_at_most(path, self.root).decode("utf-8", "replace")
         return QuizLock.parse(text, self._shown(path))
 
     def bank(self, phase: int, *, with_lock: bool = True) -> Bank:
@@ -118,10 +115,7 @@ class QuizBanks:
         return bank
 
     def _document(self, path: Path, kind: Kind[E], memo: Memo) -> Document[E]:
-        try:
-            data = read_at_most(path)
-        except OSError as error:
-            raise _unreadable(path, error) from None
+        data = read_at_most(path, self.root)
         return memo.parsed(data, self._shown(path), kind)
 
     def _shown(self, path: Path) -> str:
@@ -167,8 +161,8 @@ class SourceLines:
             return f"{built.as_uri()}#{fragment}"
         if place.blob:
             return self._permalink(place)
-        mini = self._mini_file(place.path)
-        return f"{mini}:{place.first}" if mini else ""
+        top = self._mini_top(place.path)
+        return f"{top / place.path}:{place.first}" if top else ""
 
     def _permalink(self, place: ResolvedPlace) -> str:
         from readerkit.app.library import open_library
@@ -185,8 +179,8 @@ class SourceLines:
 
     def _file(self, place: ResolvedPlace, fetch: bool) -> bytes | None:
         if not place.blob:
-            mini = self._mini_file(place.path)
-            return mini.read_bytes() if mini else None
+            top = self._mini_top(place.path)
+            return read_at_most(top / place.path, top) if top else None
         # Both bring the syntax trees along: not before a question needs them.
         from readerkit.upstreams import BlobStore
 
@@ -199,9 +193,10 @@ class SourceLines:
             data = sources.file(place.path).data
         return data
 
-    def _mini_file(self, path: str) -> Path | None:
-        tops = (self._banks.root, PACKAGE.parent)
-        return next((top / path for top in tops if (top / path).is_file()), None)
+    def _mini_top(self, path: str) -> Path | None:
+        ours = [PACKAGE.parent] if path.startswith("mini_impls/") else []
+        tops = [self._banks.root, *ours]
+        return next((top for top in tops if (top / path).is_file()), None)
 
 
 def with_lines(question: dict[str, Any], lines: SourceLines) -> dict[str, Any]:
@@ -251,7 +246,3 @@ def _split(data: bytes) -> list[str]:
     return [
         line.removesuffix("\r") for line in data.decode("utf-8", "replace").split("\n")
     ]
-
-
-def _unreadable(path: Path, error: OSError) -> ReaderkitError:
-    return ReaderkitError(f"{path}: cannot be read: {error.strerror}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from readerkit.app.folders import read_at_most
 from readerkit.app.library import Library
 from readerkit.content.book import resolve_notes
 from readerkit.content.read import read_document
@@ -24,13 +25,13 @@ def read_routes(library: Library) -> ReadingPaths:
     path = library.root / ROUTES
     if not path.exists():
         return ReadingPaths()
-    document = read_document(path.read_bytes(), ROUTES.as_posix(), PATHS)
+    document = read_document(read_at_most(path, library.root), ROUTES.as_posix(), PATHS)
     known = (library.book.annotations.keys(), library.book.concepts.keys())
     beside = path.with_suffix(".es.yaml")
     if not beside.exists():
         return join_paths(document, *known)
     file = ROUTES.with_suffix(".es.yaml").as_posix()
-    spanish = read_document(beside.read_bytes(), file, PATH_TRANSLATION)
+    spanish = read_document(read_at_most(beside, library.root), file, PATH_TRANSLATION)
     return join_paths(document, *known, spanish)
 
 

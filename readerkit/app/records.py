@@ -79,12 +79,12 @@ def _found(
     shipped = library.root / "annotations" / "records"
     found: dict[str, tuple[Record, bool]] = {}
     for path in sorted(shipped.glob("*.json")):
-        record = _read(path, upstream, parsed)
+        record = _read(path, library.root, upstream, parsed)
         if record is not None:
             found[record.comparison] = record, False
     for path in sorted(records_folder().glob("*.json")):
         try:
-            record = _read(path, upstream, parsed)
+            record = _read(path, None, upstream, parsed)
         except ReaderkitError as error:
             warn(f"a record of yours is left out: {error}")
             continue
@@ -93,11 +93,13 @@ def _found(
     return found
 
 
-def _read(path: Path, upstream: str, parsed: dict[str, Record] | None) -> Record | None:
+def _read(
+    path: Path, root: Path | None, upstream: str, parsed: dict[str, Record] | None
+) -> Record | None:
     """Return a record; None where it has no say about an upstream."""
     try:
-        text = read_at_most(path).decode()
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_at_most(path, root).decode()
+    except UnicodeDecodeError as error:
         raise ReaderkitError(f"{path}: cannot be read: {error}") from None
     # To build a record takes longer than to read it: only where it has a say.
     if upstream not in ("", MINIS) and json.dumps(upstream) not in text:

@@ -49,7 +49,12 @@ KINDS = (
 @click.option("--file", metavar="PATH", help="Only in files so called, or a pattern.")
 @click.option("--grep", "text", metavar="TEXT", help="Only those that say this.")
 @click.option("--check", is_flag=True, help="Fail on anything wrong in the book.")
-@click.option("--strict", is_flag=True, help="With --check: on unreviewed notes too.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="With --check: on notes that nobody reviewed too. On a folder, which has no "
+    "lock, none can be.",
+)
 @click.option("--update-lock", is_flag=True, help="Write what anchors resolve to now.")
 @click.option(
     "--schema",
@@ -185,15 +190,25 @@ def _update_lock(
     library: Library, upstream: str | None, *, is_one: bool, as_json: bool
 ) -> None:
     from readerkit.app.check_locks import update_locks
+    from readerkit.errors import ReaderkitError
     from readerkit.terminal.note_list import print_json
 
     if is_one:
         raise click.UsageError("--update-lock is for a whole upstream")
-    noted = [each for each in library.pinned() if library.book.notes_on(each.name)]
-    chosen = [library.upstream(upstream)] if upstream else noted
+    named = [library.upstream(upstream)] if upstream else []
+    for each in named:
+        if not each.is_pinned:
+            raise ReaderkitError(
+                f"{each.name} is a folder of this book: it has no lock"
+            )
+    upstreams = library.book.upstreams.values()
+    noted = [each for each in upstreams if library.book.notes_on(each.name)]
+    chosen = named or noted
     results = update_locks(library, chosen, say=not as_json)
     if as_json:
         print_json(results)
+    elif not chosen:
+        click.echo("this book has no notes: there is nothing to lock")
 
 
 def _check(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-import shlex
 import sys
 from dataclasses import replace
 from itertools import chain, count
@@ -93,9 +93,9 @@ def note(
     target = _target(library, upstream, topic or "my-notes", into)
 
     def again(file: Path) -> str:
-        options = {"--topic": topic, "--into": into, "--book": book, "--from": file}
+        options = {"--topic": topic, "--into": into, "--from": file}
         words = [str(w) for option in options.items() if option[1] for w in option]
-        return shlex.join(["readerkit", "note", place, *words])
+        return typed("note", place, *words)
 
     if given:
         draft = Draft(given.absolute(), again(given.absolute()))
@@ -118,7 +118,8 @@ def note(
     if sys.stdout.isatty():
         click.echo()
     for each in notes:
-        show_note(fresh, replace(each, state="reviewed"), sources)
+        read = replace(each, state="reviewed") if upstream.is_pinned else each
+        show_note(fresh, read, sources)
 
 
 def _free_id(given: str | None, library: Library, target: Path) -> str:
@@ -169,10 +170,18 @@ def _find(place: str, library: Library) -> tuple[Upstream, Span]:
         )
     path, first = match["path"], int(match["first"])
     last = int(match["last"] or first)
+    files = [
+        (upstream, known)
+        for upstream in library.book.upstreams.values()
+        for known in (
+            library.sources(upstream).paths
+            if upstream.folder
+            else library.lock(upstream).files
+        )
+    ]
     found = [
         (upstream, known)
-        for upstream in library.pinned()
-        for known in library.lock(upstream).files
+        for upstream, known in files
         if known == path or known.endswith("/" + path.lstrip("/"))
     ]
     exact = [(upstream, known) for upstream, known in found if known == path]
@@ -180,9 +189,11 @@ def _find(place: str, library: Library) -> tuple[Upstream, Span]:
         upstream, known = (exact or found)[0]
         return upstream, Span(known, first, last)
     if not found:
+        near = difflib.get_close_matches(path, {known for _, known in files}, n=3)
+        meant = f": did you mean {' or '.join(near)}?" if near else ""
         raise ReaderkitError(
-            f"no upstream includes a file '{path}': expected a path as "
-            + typed("annotate")
+            f"no upstream of this book includes a file '{path}', expected one of "
+            f"{', '.join(library.book.upstreams)}{meant}"
         )
     rows = "\n".join(f"    {known} ({upstream.name})" for upstream, known in found[:8])
     raise ReaderkitError(f"'{path}' fits {len(found)} files, expected one:\n{rows}")
@@ -284,11 +295,12 @@ def _add(
         added = [fresh.book.annotations[name] for name in sorted(new)]
         sources = fresh.sources(upstream)
         notes = resolve_notes(fresh.book, sources, added)
-        lock = fresh.book.locks[upstream.name]
-        locked = lock_notes(lock, notes, sources).anchors
-        # Whoever writes a note reads the lines it stands on.
-        read = {k: replace(a, reviewed=a.fingerprint.code) for k, a in locked.items()}
-        save_lock(fresh, upstream.name, lock.with_anchors({**lock.anchors, **read}))
+        if upstream.is_pinned:
+            lock = fresh.book.locks[upstream.name]
+            locked = lock_notes(lock, notes, sources).anchors.items()
+            # Whoever writes a note reads the lines it stands on.
+            read = {k: replace(a, reviewed=a.fingerprint.code) for k, a in locked}
+            save_lock(fresh, upstream.name, lock.with_anchors({**lock.anchors, **read}))
     except ReaderkitError as error:
         _restore(target, before)
         message = _in_draft(error, target, old, entry)

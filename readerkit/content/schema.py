@@ -197,6 +197,8 @@ def _faults(
         return [document.fault(path, f"wrong type for {name}", _show(value), expected)]
     if rule == "enum":
         expected = "one of " + ", ".join(map(str, limit))
+    elif rule == "pattern" and "patternErrorMessage" in around:
+        expected = around["patternErrorMessage"].removeprefix("expected ")
     elif limit == ANY_LETTER:
         expected = "some text"
     elif rule == "minItems":

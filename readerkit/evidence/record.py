@@ -15,7 +15,7 @@ from typing import Literal
 from readerkit.content.vocabulary import Category, Phase, SideName
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model import codec
-from readerkit.model.git_names import BlobId, CommitId, TreePath
+from readerkit.model.git_names import BlobId, CommitId, TreePath, parse_module
 from readerkit.system import json_file
 from readerkit.wording.next_command import typed
 
@@ -329,6 +329,7 @@ class Record:
                     ]
                 )
             record: Record = codec.decode(cls, data, "record")
+            record._check_names()
             record._check_steps()
             record._check_lines()
             return record
@@ -339,6 +340,14 @@ class Record:
             raise ContentError(
                 [ContentFault(file, line, 1, "not a readable record", got, expected)]
             ) from None
+
+    def _check_names(self) -> None:
+        """Raise ValueError where a name is none: files are called by them."""
+        for field in ("comparison", "mini", "upstream"):
+            try:
+                parse_module(getattr(self, field))
+            except ValueError as error:
+                raise ValueError(f"record.{field}: {error}") from None
 
     def _check_steps(self) -> None:
         """Raise ValueError where lines or events are of a step that nobody watched."""

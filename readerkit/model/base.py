@@ -23,13 +23,15 @@ class Model(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
         return iter(())
 
 
-def pattern(text: str, **more: Any) -> Meta:
-    """Return a pattern that text must fit.
+def pattern(text: str, says: str = "", **more: Any) -> Meta:
+    """Return a pattern that text must fit, and what it asks for in words.
 
     For the schema alone: a regular expression of JSON Schema is not quite Python's, and
     a value out of the cache was held against it when it was put there.
     """
-    return Meta(extra_json_schema={"pattern": text, **more})
+    # As editors know it: a JSON Schema has no words of its own for a misfit.
+    words = {"patternErrorMessage": f"expected {says}"} if says else {}
+    return Meta(extra_json_schema={"pattern": text, **words, **more})
 
 
 def where(key: str, values: Iterable[str], **then: Any) -> dict[str, Any]:

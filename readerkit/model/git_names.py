@@ -31,6 +31,7 @@ _INSIDE = "a path inside the upstream, such as megatron/core/parallel_state.py"
 _DIGITS = "40 digits of 0-9 and a-f"
 _ID = re.compile(r"[0-9a-f]{40}")
 _UPSTREAM = re.compile(r"[a-z][a-z0-9-]{0,59}")
+_MODULE = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _PLAIN = re.compile(r"(?:\w[\w.+-]*/)*\w[\w.+-]*", re.ASCII)
 # What a file system that folds case, shortens names or drops their ends takes for .git.
 _DOT_GIT = re.compile(r"\.git[. ]*(:.*)?|git~[0-9]+[. ]*", re.DOTALL)
@@ -83,6 +84,17 @@ def parse_upstream(value: object) -> str:
         return value
     got = _shown(value)
     raise ValueError(f"upstream {got}: expected a name, such as megatron")
+
+
+def parse_module(value: object) -> str:
+    """Return the name of a module, as a mini and a comparison have it.
+
+    Raises:
+        ValueError: any other value.
+    """
+    if isinstance(value, str) and _MODULE.fullmatch(value):
+        return value
+    raise ValueError(f"{_shown(value)}: expected a name, such as tensor_parallel")
 
 
 def parse_lines(first: object, last: object) -> tuple[int, int]:

@@ -148,7 +148,7 @@ def _place(value: Mapping[str, Any]) -> ResolvedPlace:
         path=parse_path(place.path),
         first=lines[0],
         last=lines[1],
-        blob=parse_blob(place.blob) if place.blob else NO_BLOB,
+        blob=parse_blob(place.blob) if "blob" in value else NO_BLOB,
     )
 
 

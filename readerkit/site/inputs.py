@@ -14,6 +14,7 @@ from readerkit.app.folders import (
     cache_folder,
     data_folder,
     irregular,
+    leads_out,
     shipped_book,
 )
 from readerkit.errors import ReaderkitError
@@ -86,12 +87,22 @@ class Inputs:
         return _parts([*self.below("theme"), *sorted(diagrams)])
 
     def _content(self) -> Iterator[Path]:
-        for root in (self.book / "annotations", self.mine / "annotations"):
-            yield from sorted(root.rglob("*"))
-        for root in (self.book / "site" / "pages", self.book / "quizzes", self.site):
-            yield from sorted(root.rglob("*"))
+        for root, folder, pattern in (
+            (self.book, "annotations", "*"),
+            (self.book, "site/pages", "*"),
+            (self.book, "quizzes", "*"),
+            (self.site.parent, self.site.name, "*"),
+            (self.minis.parent, self.minis.name, "*.py"),
+        ):
+            for path in sorted((root / folder).rglob(pattern)):
+                if path.is_symlink() and leads_out(path, root):
+                    raise ReaderkitError(
+                        f"{path}: cannot be read: got a link that leads out of the "
+                        "book, expected a regular file"
+                    )
+                yield path
+        yield from sorted((self.mine / "annotations").rglob("*"))
         yield from sorted(self.own_records.glob("*.json"))
-        yield from sorted(self.minis.rglob("*.py"))
 
 
 def find_inputs(given: Path | None) -> Inputs:
@@ -121,7 +132,7 @@ def _parts(paths: Iterable[Path]) -> dict[str, str]:
     parts = {}
     for path in paths:
         try:
-            kind = irregular(path)
+            kind = irregular(path, None)
             data = b"" if kind else path.read_bytes()
         except OSError:  # a file that went away meanwhile
             continue

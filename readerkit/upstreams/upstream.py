@@ -21,6 +21,21 @@ from readerkit.model.git_names import NO_COMMIT, CommitId, TreePath, parse_path
 
 # What pip is given: never an option, an address or a folder that it would build.
 PipWord = Annotated[str, pattern("^[A-Za-z0-9][A-Za-z0-9._+!-]*$")]
+# Git is asked for refs/tags/TAG, in which it takes * ? [ for any letters.
+Tag = Annotated[
+    str,
+    pattern(
+        "^[A-Za-z0-9_]([A-Za-z0-9._+/-]{0,198}[A-Za-z0-9_+-])?$",
+        "the name of a tag, such as v1.0",
+    ),
+]
+Folder = Annotated[
+    str,
+    pattern(
+        "^[A-Za-z0-9_-]+$",
+        "the name of a folder beside annotations: letters, digits, - and _",
+    ),
+]
 
 
 class Wheel(Model, frozen=True):
@@ -56,23 +71,29 @@ class Upstream(Model, frozen=True):
     include: Annotated[tuple[Text, ...], SOME]
     """Globs from the repository's root; ``**`` stands for any number of folders."""
     url: Annotated[str, pattern('^(https|ssh|http|git|file)://[^\\s"<>]+$')] = ""
-    tag: Text = ""
-    commit: Annotated[CommitId, pattern("^[0-9a-f]{40}$")] = NO_COMMIT
+    tag: Tag = ""
+    commit: Annotated[
+        CommitId, pattern("^[0-9a-f]{40}$", "40 digits of 0-9 and a-f")
+    ] = NO_COMMIT
     """Full id; empty for a folder, whose files are read as they are."""
     licence: Licence | None = None
     package: Package | None = None
     installed: Annotated[str, pattern("^[A-Za-z_][A-Za-z0-9_]*$")] = ""
     """The import name of a package that carries the same files."""
-    folder: Annotated[str, pattern("^[A-Za-z0-9_-]+$")] = ""
+    folder: Folder = ""
 
     def problems(self) -> Iterator[Problem]:
-        """Yield each glob and licence that could lead out of the upstream."""
+        """Yield each glob and licence that could lead out of the upstream or folder."""
         globs = [re.sub(r"[*?]+", "x", glob) for glob in self.include]
         for path in [*globs, *([self.licence.path] if self.licence else [])]:
             try:
                 parse_path(path)
             except ValueError as error:
                 yield f"{self.name}: {error}", "", ""
+        for glob in self.include if self.folder else ():
+            if not glob.startswith(f"{self.folder}/"):
+                what = f"{self.name}: 'include' leads beside its folder"
+                yield what, repr(glob), repr(f"{self.folder}/{glob.lstrip('/')}")
 
     @property
     def is_pinned(self) -> bool:

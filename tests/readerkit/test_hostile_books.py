@@ -11,7 +11,7 @@ import pytest
 
 from readerkit.errors import ContentError
 from readerkit.evidence.record import Record
-from tests.helpers import ROOT, SampleBook, run, write_files
+from tests.helpers import ROOT, SampleBook, run, run_process, write_files
 from tests.served_quiz import make_quiz_book
 
 SECRET = "the-secret-of-this-machine"
@@ -111,7 +111,7 @@ def test_path_of_a_quiz_key_is_inside(value, blob, stranger):
     assert f"{SLOT}: path " in said
 
 
-@pytest.mark.parametrize("value", [*NO_IDS, 5, True, ["ab" * 20]])
+@pytest.mark.parametrize("value", [*NO_IDS, 5, True, ["ab" * 20], "", None])
 def test_blob_of_a_quiz_key_is_an_id_and_no_file_is_removed_for_it(value, stranger):
     stranger.change(KEYS, "places", SLOT, "blob", to=value)
     said = stranger.refuses("quiz", "7", "--json", file=f"{KEYS}:1:1")
@@ -182,12 +182,14 @@ def test_commit_of_a_lock_is_an_id(value, stranger):
 RECORD = "annotations/records/ddp_torch.json"
 
 
+NO_NAMES = ["../../x", "/x", "", "A", "a/b", "ddp\n", "ddp.py", "-x", "a" * 61]
 IN_RECORDS: list[tuple[tuple[str | int, ...], list[Any]]] = [
     (("lit", 0, "path"), [*OUTSIDE, *ODD]),
     (("events", 0, "stacks", 0, 0, "path"), [*OUTSIDE, *ODD]),
     (("blobs", "minis", "mini_impls/ddp.py"), [*NO_IDS, *ODD, ""]),
     (("blobs", "minis"), [{path: "ab" * 20} for path in OUTSIDE if "{" not in path]),
     (("pins", "pytorch"), [*NO_IDS, *ODD, ""]),
+    *(((key,), [*NO_NAMES, *ODD]) for key in ("comparison", "mini", "upstream")),
 ]
 
 
@@ -214,6 +216,97 @@ def test_paths_of_an_upstream_are_inside(key, value, stranger):
     else:
         stranger.change(path, 0, "licence", "path", to=value)
     stranger.refuses("annotate", "--check", file=f"{path}:1:")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("tag", each) for each in ("--upload-pack=x", "-x", "v*", "v?", "v[1]")),
+        *(("tag", each) for each in ("v1 ", "v\n1", "", "../v1", "v1.", "a" * 300)),
+        *(("tag", each) for each in ("v1^{}", "v1~1", "v1:x", "@", "v1\\x", *ODD)),
+        *(("folder", each) for each in ("../own", "../../../../etc", "/etc", "~", "")),
+        *(("folder", each) for each in (".", "..", "a/b", "lib\0", "lib\n", *ODD)),
+    ],
+)
+def test_tag_and_folder_of_an_upstream_are_names(key, value, stranger):
+    path = "annotations/upstreams.yaml"
+    stranger.change(path, 0, key, to=value)
+    said = stranger.refuses("annotate", "--check", file=f"{path}:1:")
+    assert f"'{key}'" in said and ("^[" not in said)
+
+
+@pytest.mark.parametrize("glob", ["*.py", "lib/*.py", "ours.py", "ours*/x.py"])
+def test_a_folder_includes_what_is_below_it(glob, stranger):
+    path = "annotations/upstreams.yaml"
+    pins = json.loads((stranger.root / path).read_text())
+    ours = {"name": "ours", "title": "Ours", "folder": "ours", "include": [glob]}
+    write_files(stranger.root, {path: json.dumps([*pins, ours])})
+    said = stranger.refuses("annotate", file=f"{path}:1:")
+    assert f"got '{glob}', expected 'ours/{glob}'" in said
+
+
+PAGES = "site/pages/"
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("annotations/upstreams.yaml", "annotate --check"),
+        ("annotations/concepts.yaml", "annotate --check"),
+        ("annotations/sample.lock", "annotate"),
+        ("annotations/sample/linear.yaml", "annotate"),
+        ("annotations/sample/more.es.yaml", "annotate close"),
+        ("annotations/mirrors/m.yaml", "annotate"),
+        ("annotations/records/x.json", "annotate close"),
+        ("quizzes/7/bank.yaml", "quiz 7 --json"),
+        ("quizzes/7/all.yaml", "quiz 7 --json"),
+        ("quizzes/7/keys.lock", "quiz 7 --json"),
+        ("quizzes/7", "quiz 7 --json"),
+        (f"{PAGES}paths.yaml", "annotate --check"),
+        (f"{PAGES}chapters/01-x.md", "annotate --check"),
+        (f"{PAGES}chapters/01-x.md", "site build --output out"),
+        (f"{PAGES}diagrams/x.mmd", "site build --output out"),
+        (f"{PAGES}labs/01.md", "annotate --check"),
+    ],
+)
+def test_no_file_of_a_book_is_a_link_out_of_it(
+    name, command, stranger, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    path = stranger.root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    outside = tmp_path / "outside"
+    if path.is_dir() or path.exists():
+        path.rename(outside)
+    else:
+        outside.write_text(SECRET)
+    path.symlink_to(outside)
+    said = stranger.refuses(*command.split(), file=name)
+    assert "a link that leads out of the book" in said
+
+
+def test_links_inside_a_book_and_a_linked_folder_are_read(stranger, tmp_path):
+    (stranger.root / "annotations").rename(tmp_path / "notes")
+    (stranger.root / "annotations").symlink_to(tmp_path / "notes")
+    notes = tmp_path / "notes" / "sample"
+    (notes / "linear.yaml").rename(tmp_path / "notes" / "kept")
+    (notes / "linear.yaml").symlink_to(tmp_path / "notes" / "kept")
+    done = run(stranger._capsys, "annotate", "--book", str(stranger.root))
+    assert (done.code, done.err) == (0, "")
+
+
+@pytest.mark.parametrize("path", ["~/secret.txt", "-o/secret.txt", "lib/link.py"])
+def test_a_quiz_shows_no_line_from_elsewhere(path, stranger, monkeypatch):
+    monkeypatch.setenv("HOME", str(stranger.secret.parent))
+    (stranger.root / "lib").mkdir()
+    (stranger.root / "lib" / "link.py").symlink_to(stranger.secret)
+    place = {"upstream": "sample", "path": path, "first": 1, "last": 2}
+    data = json.loads((stranger.root / KEYS).read_text())
+    data["places"] = {**dict.fromkeys(data["places"], place)}
+    write_files(stranger.root, {KEYS: json.dumps(data)})
+    command = ("quiz", "7", "--only", "line", "--json", "--book", str(stranger.root))
+    done = run_process(*command)
+    assert SECRET not in done.out + done.err and "Traceback" not in done.err
 
 
 @pytest.mark.parametrize(

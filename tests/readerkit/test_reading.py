@@ -22,7 +22,7 @@ UPSTREAMS = """\
   commit: 0123456789012345678901234567890123456789
   include: ["lib/**/*.py"]
   licence: {spdx: MIT, path: LICENSE, holder: Nobody}
-- {name: minis, title: Minis, include: ["*.py"], folder: minis}
+- {name: minis, title: Minis, include: ["minis/*.py"], folder: minis}
 """
 MIRROR = """\
 id: closing
@@ -33,7 +33,7 @@ sections:
 - title: The sum
   relation: same
   upstream: [close]
-  mini: [{file: tensor.py, symbol: f}]
+  mini: [{file: minis/tensor.py, symbol: f}]
 """
 FILES = {
     "upstreams.yaml": UPSTREAMS,

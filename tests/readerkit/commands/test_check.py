@@ -82,6 +82,7 @@ QUESTIONS = """\
   explanation: By its name.
   notes: [close]
 """
+FLOATS = "on a folder, which has no lock to be reviewed against"
 ONE_OBJECTIVE = BANK.replace("  - {id: two, title: The second, source: Nowhere}\n", "")
 MORE = {
     "ours/bucket.yaml": OUR_NOTE,
@@ -393,8 +394,14 @@ def test_strict_also_refuses_what_nobody_reviewed(whole, capsys):
             f"{whole.root}",
         )
         for name, line in (("close", 1), ("whole-step", 12))
-    ]
+    ] + [("annotations/ours/bucket.yaml", 1, f"our-wait: {FLOATS}")]
     assert run(capsys, "review", "close", "whole-step", *at).code == 0
+    done = run(capsys, "annotate", "--check", "--strict", *at)
+    said = f"readerkit: annotations/ours/bucket.yaml:1:3: our-wait: {FLOATS}\n"
+    assert (done.code, done.err) == (1, said)
+    whole.path("ours/bucket.yaml").write_text("")
+    paths = whole.root / "site" / "pages" / "paths.yaml"
+    paths.write_text(paths.read_text().replace("our-wait", "close"))
     assert run(capsys, "annotate", "--check", "--strict", *at).code == 0
     source = whole.path("sample/linear.yaml")
     assert run(capsys, "annotate", "sample", "--check", "--strict", *at).code == 0
@@ -421,6 +428,47 @@ def test_notes_on_a_folder_are_listed_as_what_they_are(whole, capsys):
     held = run(capsys, "annotate", "ours", "--check", *at)
     assert (held.code, held.err) == (0, "")
     assert held.out.startswith("ours: 1 anchor of notes, 1 anchor of mirrors, each")
+
+
+def test_the_notes_of_a_folder_are_held_where_locks_are_written(whole, capsys):
+    at = ("--book", str(whole.root))
+    whole.path("mirrors/closing.yaml").unlink()
+    whole.path("sample/linear.yaml").write_text("")
+    done = run(capsys, "annotate", "--update-lock", *at)
+    assert (done.code, done.out) == (0, "ours: 1 anchor found; a folder has no lock\n")
+    note = whole.path("ours/bucket.yaml")
+    note.write_text(note.read_text().replace("Bucket.wait", "Bucket.weight"))
+    done = run(capsys, "annotate", "--update-lock", *at)
+    assert (done.code, done.out) == (1, "")
+    assert "annotations/ours/bucket.yaml:1:3: our-wait: ours/bucket.py: no " in done.err
+    note.write_text("")
+    done = run(capsys, "annotate", "--update-lock", *at)
+    assert (done.code, done.out.count("\n")) == (0, 1)
+    assert "has no notes" in done.out
+
+
+@pytest.mark.parametrize("place", ["ours/bucket.py:2", "bucket.py:2"])
+def test_a_note_is_written_on_a_folder(place, whole, capsys, tmp_path):
+    at = ("--book", str(whole.root))
+    entry = tmp_path / "entry.yaml"
+    form = run(capsys, "note", place, "--kind", "note", "--print", *at)
+    assert (form.code, form.err) == (0, "")
+    text = form.out.replace("title:", "title: T").replace("text: >-", "text: T")
+    entry.write_text(text.replace("concepts: []", "concepts: [all-reduce]"))
+    done = run(capsys, "note", place, "--from", str(entry), *at)
+    assert (done.code, done.err) == (0, ""), text
+    assert run(capsys, "annotate", "ours", *at).out.count("floating") == 2
+    assert not whole.path("ours.lock").exists()
+
+
+def test_a_file_that_no_upstream_has_is_answered_from_this_book(whole, capsys):
+    at = ("--book", str(whole.root))
+    done = run(capsys, "note", "ours/buckets.py:2", *at)
+    assert done.code == 1
+    assert done.err == (
+        "readerkit: no upstream of this book includes a file 'ours/buckets.py', "
+        "expected one of sample, ours: did you mean ours/bucket.py?\n"
+    )
 
 
 def test_a_folder_that_mirrors_show_is_not_said_to_have_nothing(whole, capsys):

@@ -12,8 +12,8 @@ import pytest
 from readerkit.cli import cli
 from readerkit.wording.next_command import LAB_OF_BOOK, SHIPPED
 from tests.helpers import ROOT, make_book, run, run_process, write_files
-from tests.readerkit.commands.test_quiz_served import make_quiz_book
 from tests.readerkit.quiz.sample import BANK
+from tests.served_quiz import make_quiz_book
 
 HINT = re.compile(r"(?<!Usage: )readerkit ([a-z]+)\b(?! --help)(.*)")
 BANK35 = BANK.replace("phase: 7", "phase: 35")

@@ -322,7 +322,7 @@ def test_text_that_cannot_be_taken_is_kept_and_its_place_said(
     assert "Traceback" not in done.err
     assert done.err.splitlines()[-2:] == [
         "nothing was written; to go on with your text:",
-        f"    readerkit note linear.py:14-17 --book {desk.book.root} --from {kept}",
+        f"    readerkit note linear.py:14-17 --from {kept} --book {desk.book.root}",
     ]
     places = re.findall(rf"{kept}:(\d+):\d+: ", done.err)
     assert problem in done.err
@@ -537,12 +537,22 @@ def test_full_disk_keeps_the_old_file_and_the_text(desk, editor, drafts):
         pytest.param("linear.py:20-25", "lines within 1 to 24", id="over-the-end"),
         pytest.param("linear.py:12", "holds no code: an anchor names", id="comment"),
         pytest.param("linear.py:19-20", "holds no code: an anchor names", id="blank"),
-        pytest.param("other.py:1", "no upstream includes a file 'other.py'", id="file"),
         pytest.param(
-            "ear.py:1", "no upstream includes a file 'ear.py'", id="half-name"
+            "other.py:1",
+            "includes a file 'other.py'",
+            id="file",
         ),
-        pytest.param("../linear.py:1", "no upstream includes a file", id="parent"),
-        pytest.param("/etc/passwd:1", "no upstream includes a file", id="absolute"),
+        pytest.param(
+            "ear.py:1",
+            "includes a file 'ear.py'",
+            id="half-name",
+        ),
+        pytest.param(
+            "../linear.py:1", "no upstream of this book includes", id="parent"
+        ),
+        pytest.param(
+            "/etc/passwd:1", "no upstream of this book includes", id="absolute"
+        ),
     ],
 )
 def test_a_place_without_code_is_one_message(place, message, desk):

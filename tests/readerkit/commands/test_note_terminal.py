@@ -52,11 +52,11 @@ def test_who_leaves_is_told_how_to_go_on(locked, editor, tmp_path, answer, code)
     with writing(locked, editor) as person:
         person.read_until(QUESTION)
         person.type(answer)
-        said = person.read_until("note.yaml\n")
+        said = person.read_until("/book\n")
         assert person.close() == code
     [kept] = (tmp_path / "data" / "drafts").rglob("note.yaml")
     assert "nothing was written; to go on with your text:" in said
-    assert re.search(rf"readerkit note linear.py:14-17 --book \S+ --from {kept}", said)
+    assert re.search(rf"readerkit note linear.py:14-17 --from {kept} --book \S+", said)
     assert "all-redcue" in kept.read_text()
     assert git_tree(locked.book.root) == before
 
