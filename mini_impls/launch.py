@@ -41,7 +41,7 @@ from mini_impls import failures
 from mini_impls.failures import RankFailedError
 from mini_impls.limits import Options, check_timeout
 from mini_impls.machine import INSIST, check_room
-from mini_impls.supervise import TYPED, die_with_parent, end_once, wait
+from mini_impls.supervise import TYPED, die_with_parent, ending_once, wait
 from readerkit.system.status import Status
 
 GRACE_S = 1.0
@@ -204,8 +204,11 @@ def run(
         logging.getLogger(name).setLevel(logging.CRITICAL)  # `failures` says it once
     env = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
     common = (world_size, backend, timeout_s)
-    handlers = {s: signal.getsignal(s) for s in (*TYPED, signal.SIGTERM)}
-    with tempfile.TemporaryDirectory(prefix="mini-impls-") as name:
+    os.environ["TORCHELASTIC_SIGNALS_TO_HANDLE"] = ""  # see `ending_once`
+    with (
+        tempfile.TemporaryDirectory(prefix="mini-impls-") as name,
+        ending_once() as ranks_are_known,
+    ):
         run_dir = Path(name)
         rest = (run_dir, os.getpid(), fn, args)
         # Ranks inherit the mask: ^C reaches the whole terminal, and only the launcher
@@ -221,17 +224,13 @@ def run(
                 envs={r: env for r in range(world_size)},
                 logs_specs=DefaultLogsSpecs(log_dir=str(run_dir / "logs")),
             )
-            end_once(handlers)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, TYPED)
         try:
+            ranks_are_known()
             return wait(ranks, run_dir, world_size, timeout_s)
-        except SignalException:
+        finally:  # whatever happened: Python does not exit before what it has started
             ranks.close(signal.SIGKILL, timeout=5)
-            raise
-        finally:
-            for signum, handler in handlers.items():
-                signal.signal(signum, handler)
 
 
 def is_under_torchrun() -> bool:

@@ -11,7 +11,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -41,21 +42,42 @@ def die_with_parent(parent_pid: int) -> None:
         os._exit(1)
 
 
-def end_once(handlers: Mapping[signal.Signals, Any]) -> None:
-    """Take over from elastic: what is ignored stays so, and nobody is told twice.
+@contextmanager
+def ending_once() -> Iterator[Callable[[], None]]:
+    """Let a signal that would end this process raise SignalException in it, once.
 
-    Whoever ends a whole group (a shell, a terminal that closes) tells the launcher and
-    those it answers to, who tell it again: that must not cut its end short.
+    What is ignored stays so, and nobody is told twice: whoever ends a whole group (a
+    shell, a terminal that closes) tells the launcher and those it answers to, who tell
+    it again, and that must not cut its end short. Nor is it told, as elastic would,
+    while ranks are started: those that were there already would be nobody's. What came
+    meanwhile is raised by what is yielded. (Blocking signals would not do: a thread of
+    a library takes them.)
     """
-    heeded = [s for s, before in handlers.items() if before is not signal.SIG_IGN]
+    before = {s: signal.getsignal(s) for s in (*TYPED, signal.SIGTERM)}
+    heeded = [s for s, handler in before.items() if handler is not signal.SIG_IGN]
+    told: list[signal.Signals] = []
+    are_known = False
 
     def end(signum: int, frame: object) -> None:
         for each in heeded:
             signal.signal(each, signal.SIG_IGN)
-        raise SignalException("told to end", sigval=signal.Signals(signum))
+        told.append(signal.Signals(signum))
+        if are_known:
+            raise SignalException("told to end", sigval=told[0])
 
-    for each in handlers:
-        signal.signal(each, end if each in heeded else signal.SIG_IGN)
+    def ranks_are_known() -> None:
+        nonlocal are_known
+        are_known = True
+        if told:
+            raise SignalException("told to end", sigval=told[0])
+
+    for each in heeded:
+        signal.signal(each, end)
+    try:
+        yield ranks_are_known
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
 
 
 def wait(

@@ -263,6 +263,35 @@ def test_no_rank_outlives_its_launcher(tmp_path, signum, status):
             assert process.stderr.read() == ""
 
 
+TOLD = """
+import os, signal
+from torch.distributed.elastic.multiprocessing import SignalException
+from mini_impls import launch
+class Telling:
+    pickled = 0
+    def __reduce__(self):
+        Telling.pickled += 1
+        if Telling.pickled == 2:  # the first rank is there, the second is not
+            print("told", flush=True)
+            os.kill(os.getpid(), signal.SIGTERM)
+        return Telling, ()
+def work(rank, telling):
+    raise AssertionError("it was told to end before")
+if __name__ == "__main__":
+    try:
+        launch.run(work, (Telling(),), world_size=2)
+    except SignalException as error:
+        raise SystemExit(128 + error.sigval)
+"""
+
+
+def test_a_launcher_that_is_told_to_end_between_two_ranks_ends_the_first(tmp_path):
+    with started(tmp_path / "told.py", TOLD) as process:
+        assert process.stdout.readline() == "told\n"
+        _, err = process.communicate(timeout=GONE_S)
+    assert (process.returncode, err) == (128 + signal.SIGTERM, "")
+
+
 LATE = """
 import os, time
 from mini_impls import launch, limits, supervise

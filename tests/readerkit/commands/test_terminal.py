@@ -159,6 +159,10 @@ def run(folder: Path) -> Case:
     return working("run", "ddp", "--steps", "100000", ready="step 1")
 
 
+def compare(folder: Path) -> Case:
+    return working("compare", "ddp", "--steps", "100000", ready="step 1")
+
+
 def lab(folder: Path) -> Case:
     """It asks for guesses, and measures then."""
     options = ("--rounds", "100000", "--folder", str(folder))
@@ -186,8 +190,8 @@ def fetch(folder: Path) -> Case:
 
 
 silent: list[socket.socket] = []
-ALL = (*QUICK, fetch, run, lab)
-SLOW = (run, lab)
+ALL = (*QUICK, fetch, run, compare, lab)
+SLOW = (run, compare, lab)
 cases = pytest.mark.parametrize(
     "case",
     [
