@@ -26,6 +26,7 @@ from mini_impls.faults.symptoms import shown
 from mini_impls.limits import Options, check_timeout
 from readerkit.app.library import note_progress, open_library
 from readerkit.errors import ReaderkitError
+from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import remember, typed
 
 
@@ -94,6 +95,12 @@ def break_mini(fault: Fault, args: argparse.Namespace) -> None:
     options = {"world_size": args.world, "timeout_s": args.timeout}
     note_progress(f"running {fault.mini} as it is, on {args.world} ranks")
     right = observe(fault.work, None, **options)
+    if right.failure and right.failure.hung:
+        raise ReaderkitError(
+            f"without the fault, too, a rank waited longer than {args.timeout:g} s: "
+            f"this machine is busy; wait, or give it more: --timeout "
+            f"{4 * args.timeout:g}\n{right.failure.said}"
+        )
     if right.failure:
         raise ReaderkitError(f"the mini failed without the fault: {right.failure}")
     note_progress("running it with the fault")
@@ -121,7 +128,11 @@ def main(argv: list[str] | None = None) -> int:
         faults = [fault for fault in FAULTS if args.mini in (None, fault.mini)]
         if not faults:
             find(FAULTS, args.mini, "")
-        print(faults_to_json(faults) if args.json else list_faults(faults), flush=True)
+        if args.json:
+            print(faults_to_json(faults))
+        else:
+            tell(list_faults(faults))
+        sys.stdout.flush()
     except (ValueError, ReaderkitError) as error:
         print(f"{args.prog}: {error}", file=sys.stderr)
         return 1

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
+from rich.console import Console
 
 from mini_impls.failures import RankFailedError
 from mini_impls.faults.fault import Fault, Guard, Mutant
@@ -19,7 +18,8 @@ from readerkit.anchors import SourceFile, Span
 from readerkit.app.library import Library
 from readerkit.content.book import MINIS
 from readerkit.errors import ReaderkitError
-from readerkit.render.note_view import code_lines, console
+from readerkit.render.note_view import code_lines, console, on_page
+from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
 
 MAX_GUARD_LINES = 12
@@ -94,15 +94,14 @@ def faults_to_json(faults: Sequence[Fault]) -> str:
 def show_question(mutant: Mutant) -> None:
     """Print the lines, right and wrong, and what may come of it."""
     fault = mutant.fault
-    click.secho(f"{fault.mini} {fault.name}: {fault.title}", bold=True)
-    click.echo(click.style(f"{mutant.span}  {fault.at.symbol}", dim=True))
+    tell(click.style(f"{fault.mini} {fault.name}: {fault.title}", bold=True))
+    tell(click.style(f"{mutant.span}  {fault.at.symbol}", dim=True))
     click.echo()
     for line in mutant.diff():
-        colour = {"-": "green", "+": "red"}.get(line[:1])
-        click.echo(click.style(line.rstrip(), fg=colour) if colour else line.rstrip())
-    click.echo("\nWhat will happen?")
+        tell(click.style(line.rstrip(), fg={"-": "green", "+": "red"}.get(line[:1])))
+    tell("\nWhat will happen?")
     for number, choice in enumerate(fault.choices, 1):
-        click.echo(f"  {number}  {choice.text}")
+        tell(f"  {number}  {choice.text}")
 
 
 # --- after them ---
@@ -111,13 +110,12 @@ def show_question(mutant: Mutant) -> None:
 def show_result(result: Result, library: Library) -> None:
     """Print what was measured, what it means, and which lines prevent it."""
     fault = result.mutant.fault
-    click.echo()
-    click.echo(measured(result))
-    click.echo()
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 88
-    width = min(columns, 88)
+    tell(f"\n{measured(result)}\n")
     for index in result.shown:
-        click.secho(f"Shown: {index + 1}  {fault.choices[index].text}", bold=True)
+        shown = f"Shown: {index + 1}  {fault.choices[index].text}"
+        tell(click.style(shown, bold=True))
+    screen = console()
+    width = min(screen.width, 88)
     if result.prediction is not None:
         is_right = result.prediction in result.shown
         verdict = "right" if is_right else "wrong"
@@ -126,18 +124,18 @@ def show_result(result: Result, library: Library) -> None:
         if not is_right:
             click.echo(click.wrap_text(f"Not so: {why_not(result)}.", width))
     click.echo(click.wrap_text(f"Why: {fault.why}", width))
-    click.echo()
-    click.secho("The lines that guard against it", bold=True)
-    screen = console()
-    _show_lines(f"{MINIS}  {fault.at.symbol}", result.mutant.right, result.mutant.span)
+    tell(click.style("\nThe lines that guard against it", bold=True))
+    mini = result.mutant
+    _show_lines(f"{MINIS}  {fault.at.symbol}", mini.right, mini.span, screen)
     guards, missing = resolve_guards(library, fault)
     for lines in guards:
         guard = lines.guard
-        _show_lines(f"{guard.upstream}  {guard.at.symbol}", lines.source, lines.span)
+        heading = f"{guard.upstream}  {guard.at.symbol}"
+        _show_lines(heading, lines.source, lines.span, screen)
         if guard.note:
-            screen.print(f"    {typed('annotate', guard.note)}", style="cyan")
+            tell(click.style(f"    {typed('annotate', guard.note)}", fg="cyan"))
     for line in missing:
-        click.echo(f"  not at hand: {line}")
+        tell(f"  not at hand: {line}")
 
 
 def why_not(result: Result) -> str | None:
@@ -148,33 +146,37 @@ def why_not(result: Result) -> str | None:
     return refutation(result.right, result.wrong, symptom)
 
 
-def _show_lines(heading: str, source: SourceFile, span: Span) -> None:
-    screen = console()
-    screen.print(f"{heading}  {span}", style="dim", soft_wrap=True)
+def _show_lines(heading: str, source: SourceFile, span: Span, screen: Console) -> None:
+    tell(click.style(f"{heading}  {span}", dim=True))
     last = min(span.last, span.first + MAX_GUARD_LINES - 1)
     shown = Span(span.path, span.first, last)
-    screen.print(code_lines(source, shown, screen.width))
+    width = screen.width if screen.is_terminal else None
+    click.echo(on_page(screen, code_lines(source, shown, width)), nl=False)
     if last < span.last:
-        screen.print(f"    … {span.last - last} more lines", style="dim")
+        tell(click.style(f"    … {span.last - last} more lines", dim=True))
 
 
 def measured(result: Result) -> str:
-    """Return a table of both runs, rank by rank; rows that differ are marked."""
+    """Return a table of the right run, rank by rank; the other one where it differs."""
     right, wrong = result.right, result.wrong
     if wrong.failure is not None:
         how = how_it_failed(wrong.failure)
         return f"With the fault the run did not come to its end:\n{how}"
-    rows = []
+    rows = [("measured", [f"rank {i}" for i in range(len(right.ranks))])]
     for name in right.ranks[0]:
-        cells = [
-            "  ".join(f"{show_number(value, name):>10}" for value in run.column(name))
-            for run in (right, wrong)
-        ]
-        mark = "  <-" if right.column(name) != wrong.column(name) else ""
-        rows.append(f"{name:42} {cells[0]}  | {cells[1]}{mark}")
-    ranks = "  ".join(f"{f'rank {i}':>10}" for i in range(len(right.ranks)))
-    head = f"{'measured, right | with the fault':42} {ranks}  | {ranks}"
-    return "\n".join([head, *rows])
+        rows.append((name, _numbers(right, name)))
+        if right.column(name) != wrong.column(name):
+            rows.append(("  with the fault", _numbers(wrong, name)))
+    first = max(len(label) for label, _ in rows)
+    wide = max(len(cell) for _, cells in rows for cell in cells)
+    return "\n".join(
+        "  ".join([f"{label:{first}}", *(f"{cell:>{wide}}" for cell in cells)])
+        for label, cells in rows
+    )
+
+
+def _numbers(run: Outcome, name: str) -> list[str]:
+    return [show_number(value, name) for value in run.column(name)]
 
 
 def how_it_failed(failure: RankFailedError) -> str:
