@@ -270,7 +270,7 @@ def proof(
     ]
 
 
-def on_page(screen: Console, view: Group, rows: Sequence[Text] = ()) -> str:
+def on_page(screen: Console, view: RenderableType, rows: Sequence[Text] = ()) -> str:
     """Return what a screen shows, ``rows`` under a line at its foot.
 
     In a pipe no line of code is folded, and none ends in blanks.

@@ -35,6 +35,7 @@ from readerkit.render.html.site_model import (
     make_sheet,
 )
 from readerkit.site.inputs import OUR_TOPS, Inputs
+from readerkit.system.children import heed_parent_alone
 from readerkit.system.status import Status
 from readerkit.upstreams.store import blob_id
 from readerkit.xref.links import File, Link, Target
@@ -266,7 +267,7 @@ def _made(
     if cores == 1 or sum(map(len, todo.values())) < FEW_BYTES:
         yield from zip(todo, map(make_sheet, paths, todo.values()), strict=True)
         return
-    with ProcessPoolExecutor(cores) as pool:
+    with ProcessPoolExecutor(cores, initializer=heed_parent_alone) as pool:
         sheets = pool.map(make_sheet, paths, todo.values(), chunksize=16)
         yield from zip(todo, sheets, strict=True)
 

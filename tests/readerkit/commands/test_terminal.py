@@ -163,6 +163,11 @@ def compare(folder: Path) -> Case:
     return working("compare", "ddp", "--steps", "100000", ready="step 1")
 
 
+def first_build(folder: Path) -> Case:
+    """Of the whole book: notes are resolved by several processes."""
+    return working("site", "serve", "--port", "0", ready="resolving")
+
+
 def lab(folder: Path) -> Case:
     """It asks for guesses, and measures then."""
     options = ("--rounds", "100000", "--folder", str(folder))
@@ -190,8 +195,8 @@ def fetch(folder: Path) -> Case:
 
 
 silent: list[socket.socket] = []
-ALL = (*QUICK, fetch, run, compare, lab)
-SLOW = (run, compare, lab)
+ALL = (*QUICK, fetch, run, compare, lab, first_build)
+SLOW = (run, compare, lab, first_build)
 cases = pytest.mark.parametrize(
     "case",
     [
