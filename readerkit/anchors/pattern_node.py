@@ -36,7 +36,7 @@ class PatternNode:
         return [PatternNode(part) for part in parts(self.node)]
 
     def parts_of(self, node: Node) -> list[Node]:
-        """Return what is compared with the parts, of a node in source."""
+        """Return the children of a source node that are matched against the parts."""
         return parts(node)
 
     def last_row_of(self, node: Node) -> int:
@@ -77,7 +77,7 @@ class Header(PatternNode):
         ]
 
     def parts_of(self, node: Node) -> list[Node]:
-        """Return what is compared with the parts, of a node in source."""
+        """Return the children of a source node that are matched against the parts."""
         found = parts(node)
         return found if self.kind == "decorated_definition" else header(found)
 

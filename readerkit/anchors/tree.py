@@ -137,7 +137,7 @@ def _chain(node: Node) -> list[Node]:
 
 
 def ungrouped(node: Node) -> Node:
-    """Return what stands in parentheses that only group, or the node itself."""
+    """Return the expression inside grouping parentheses, or the node itself."""
     while node.type == "parenthesized_expression":
         inner = [child for child in node.named_children if child.type != "comment"]
         if len(inner) != 1:

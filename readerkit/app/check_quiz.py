@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def lint_phase(
     banks: QuizBanks, library: Library, phase: int, *, update: bool = False
 ) -> dict[str, Any]:
-    """Return what a bank holds, once all of it holds.
+    """Return the counts of a bank in which every key holds.
 
     Raises:
         ContentError: every fault of the bank.
@@ -100,7 +100,7 @@ def known_names(library: Library) -> Known:
 def resolve_keys(
     bank: Bank, library: Library, locked: QuizLock, *, run: bool = False
 ) -> tuple[QuizLock, list[ContentFault]]:
-    """Return what every anchor and record of a bank says now, and what does not.
+    """Return a bank's lock as of now, and a fault for each key that fails.
 
     What a faulty mini shows takes seconds to see: it is run only with ``run``, and only
     where a part of what it was made from is not what it was for ``locked``.
@@ -167,7 +167,7 @@ def _works(bank: Bank, library: Library) -> dict[str, Work]:
 def _fact(
     question: Question, bank: Bank, root: Path, locked: QuizLock, *, run: bool
 ) -> LockedFact | None:
-    """Return what the source of a prediction says; None for other questions."""
+    """Return the locked fact behind a prediction; None for other questions."""
     from readerkit.app.folders import PACKAGE, read_at_most
     from readerkit.evidence.record import Record
     from readerkit.model.freshness import digest
@@ -195,7 +195,7 @@ def _fact(
 def _symptom(
     question: str, query: ObservationQuery, locked: QuizLock, *, run: bool
 ) -> LockedFact:
-    """Return what a faulty mini showed: from the lock while all its parts are the same.
+    """Return a faulty mini's symptom: from the lock while all its parts are the same.
 
     Raises:
         ReaderkitError: a part is another than when it was run, and ``run`` is off.
@@ -222,7 +222,7 @@ def _symptom(
 
 @cache
 def _fault_parts() -> dict[str, dict[str, str]]:
-    """Return what the run of each fault is made from: the faults themselves tell."""
+    """Return the parts that each fault's run depends on, as the faults list them."""
     import json
 
     rows = json.loads(_ask_faults("--json"))
@@ -248,7 +248,7 @@ def _run_fault(query: ObservationQuery) -> tuple[str, ...]:
 
 
 def _ask_faults(*words: str) -> bytes:
-    """Return what ``readerkit break`` prints, from a process of its own."""
+    """Return the output of ``readerkit break``, from a process of its own."""
     import signal
     import subprocess
     from functools import partial

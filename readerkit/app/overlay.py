@@ -44,7 +44,7 @@ def for_this_book(
 
 
 def _upstream(file: BookFile) -> str:
-    """Return what a file of the overlay is on; empty where it is on all of them."""
+    """Return the upstream of an overlay's file; empty where it is on all of them."""
     _, *folders, name = file.path.split("/")
     if name.endswith(".lock"):
         return name.removesuffix(".lock")

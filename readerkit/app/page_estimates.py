@@ -167,7 +167,7 @@ def _ring() -> EstimateGroup:
 
 
 def _best(ranked: Ranked) -> EstimateGroup:
-    """Return what the first layout of a plan holds and sends, item by item."""
+    """Return memory and traffic of a plan's first layout, item by item."""
     usual = asdict(_layout({}))
     values = {
         name: value

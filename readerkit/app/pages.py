@@ -158,7 +158,7 @@ def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:
 
 
 def _mermaid_fault(diagram: Diagram, said: str) -> ContentFault:
-    """Return what Mermaid says, at its line: it counts one more before the text."""
+    """Return Mermaid's message at its line: it counts one more before the text."""
     found = re.search(r"error on line (\d+)", said, re.I)
     last = len(diagram.mermaid.splitlines())
     line = min(max(1, int(found[1]) - 1), last) if found else 1

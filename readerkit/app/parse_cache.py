@@ -115,7 +115,7 @@ class FoundPlaces:
 
 
 def _made_by() -> str:
-    """Return what finds a place: the code of ``anchors``, and the parser under it."""
+    """Return the digest of the resolver: the code of ``anchors``, and its parser."""
     digest = hashlib.sha256(__version__.encode())
     for path in sorted((PACKAGE / "anchors").glob("*.py")):
         digest.update(path.read_bytes())
@@ -134,7 +134,7 @@ def _file(cache: Path, book: Path, ending: str) -> Path:
 
 
 def read_kept(path: Path) -> bytes | None:
-    """Return what ``keep`` wrote; None where it is not there, or not whole."""
+    """Return the bytes that ``keep`` wrote; None where missing or not whole."""
     try:
         digest, _, body = path.read_bytes().partition(b"\n")
     except OSError:

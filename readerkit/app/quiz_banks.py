@@ -209,7 +209,7 @@ def with_lines(question: dict[str, Any], lines: SourceLines) -> dict[str, Any]:
 
 
 def kept(session: Session, say: Say = ENGLISH) -> str:
-    """Return what is kept of a quiz that is left, and how to go on with it."""
+    """Return how much of an unfinished quiz is kept, and how to resume it."""
     row = session.row
     if not session.answered:
         return say("Nothing was answered, so there is nothing to go on with.")

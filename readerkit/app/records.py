@@ -50,12 +50,12 @@ def read_evidence(
 
 
 def find_stale(library: Library, record: Record) -> list[Change]:
-    """Return what changed since a record was made; empty: it is of the code at hand."""
+    """Return the changes since a record was made; empty: it is of the code at hand."""
     return outdated(record.made_from, _today(library))
 
 
 def lit_in(sources: Sources, span: Span, records: Iterable[Record]) -> list[LitLines]:
-    """Return what records show of lines of an upstream as it is at hand."""
+    """Return the evidence of records for lines of an upstream as it is at hand."""
     upstream = sources.upstream
     blob = blob_id(sources.read(span.path))
     return lit(records, upstream.name, span, commit=upstream.commit, blob=blob)

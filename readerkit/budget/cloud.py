@@ -39,7 +39,7 @@ class Launch:
 
 
 def read_launch(command: Sequence[str]) -> Launch | None:
-    """Return what a ``sky launch`` starts; None for any command but ``sky``.
+    """Return the launch that a ``sky`` command asks for; None for any other command.
 
     Raises:
         BudgetError: a command to ``sky`` of which it cannot be said what it rents.

@@ -225,7 +225,7 @@ class Ledger:
     # --- reading ---
 
     def ceilings(self) -> Ceilings:
-        """Return what may be spent.
+        """Return the spending ceilings.
 
         Raises:
             BudgetError: a ledger that cannot be read.
@@ -244,7 +244,7 @@ class Ledger:
         return [Reservation(*row) for row in rows]
 
     def rooms(self, lab: str | None) -> list[Room]:
-        """Return what the ceilings leave, the tighter one first.
+        """Return the room under each ceiling, the tighter one first.
 
         Raises:
             BudgetError: a ledger that cannot be read.

@@ -191,11 +191,11 @@ class Job:
         return int(self.hours * 3600)
 
     def cents_for(self, seconds: float) -> int:
-        """Return what a run of so many seconds costs, rounded up to a cent."""
+        """Return the price of so many seconds, rounded up to a cent."""
         return ceil(self.cents_per_hour * Fraction(max(0.0, seconds)) / 3600)
 
     def sentence(self) -> str:
-        """Return what will be spent, as one sentence."""
+        """Return the planned spending as one sentence."""
         each = self.price.usd_per_hour
         setup = f" (set-up: {float(self.setup_hours):g} h)" if self.setup_hours else ""
         return (

@@ -142,7 +142,7 @@ def _refuse_mixed(
 
 
 def _named(name: str, library: Library) -> tuple[str | None, str | None, Group | None]:
-    """Return what one name stands for: an upstream, a note, or a group of notes.
+    """Return the upstream, the note, or the group of notes that a name stands for.
 
     The whole name of anything goes before the beginning of an id.
     """

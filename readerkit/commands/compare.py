@@ -74,7 +74,7 @@ def compare(
 
 
 def listed(comparisons: Iterable[ComparisonName], width: int | None = None) -> str:
-    """Return what to type for each comparison, and what it holds side by side.
+    """Return the command of each comparison, and its two sides.
 
     With a width, that of a terminal: mini by mini, each with what it is.
     """

@@ -131,7 +131,7 @@ def _file_name(chosen: Lab, *, on_gpus: bool) -> str:
 
 
 def _ask_for_guesses() -> list[float | None]:
-    """Return what a person at a terminal says will be measured."""
+    """Return the guesses of a person at a terminal."""
     from readerkit.labs.answers import QUESTIONS
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -177,7 +177,7 @@ def _show_steps(path: Path, guesses: Sequence[float | None]) -> None:
 
 
 def check(chosen: Lab, folder: Path, book: Path | None) -> list[ChecklistItem]:
-    """Return what a lab asks for, each with its evidence, verified now.
+    """Return the checklist of a lab, each line with its evidence, verified now.
 
     Raises:
         ContentError: a hand-in that cannot be read.

@@ -236,7 +236,7 @@ def _form(
 
 
 def _said_nearby(library: Library, upstream: Upstream, path: str) -> list[str]:
-    """Return what other notes on the file cite and name, to choose from."""
+    """Return the references and concepts of other notes on the file, to choose from."""
     near = library.book.notes_on(upstream.name)
     near = [note for note in near if note.anchor.file == path]
     cited = [f"{c.key} {c.section}".strip() for note in near for c in note.references]

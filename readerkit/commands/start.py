@@ -90,7 +90,7 @@ def start(book: Path | None) -> None:
 
 
 def _where_to_go(library: Library) -> str:
-    """Return what to type next, in this book."""
+    """Return the next commands to type, in this book."""
     from readerkit.app.quiz_banks import QuizBanks
 
     if NEXT_STOP in library.book.annotations:

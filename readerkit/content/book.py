@@ -62,7 +62,7 @@ class Book:
         return [a for a in self.annotations.values() if a.upstream == upstream]
 
     def translated(self, entry: Annotation | Concept, language: str) -> Translation:
-        """Return what there is of an entry in a language: nothing, perhaps."""
+        """Return the translation of an entry; an empty one where there is none."""
         is_note = isinstance(entry, Annotation)
         by_language = self.translations if is_note else self.concept_translations
         return by_language.get(language, {}).get(entry.id, Translation())

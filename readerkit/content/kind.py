@@ -73,7 +73,7 @@ class Kind(Generic[E]):
         return {(key,): entry for key, entry in (whole or {}).items()}
 
     def together(self, entries: Mapping[Path, E]) -> Any:
-        """Return what ``entries`` takes apart."""
+        """Return the file's value from its entries, the inverse of ``entries``."""
         if self.form == "mapping":
             return {path[0]: entry for path, entry in entries.items()}
         return [*entries.values()] if self.form == "list" else entries[()]

@@ -28,7 +28,7 @@ BY_NAME: dict[str, Kind[Any]] = {
 
 
 def kind_of(path: str) -> Kind[Any] | None:
-    """Return what a file is from where it stands; None: nobody reads it."""
+    """Return the kind of a file by its path; None: nobody reads it."""
     _, *folders, name = path.split("/")
     if len(folders) == 1 and name.endswith(".yaml"):
         if name.count(".") > 1:

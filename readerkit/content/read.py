@@ -48,7 +48,7 @@ def read_document(data: bytes, file: str, kind: Kind[E]) -> Document[E]:
 def _part(
     plain: dict[str, Any], stand_in: Any, path: Path, wrong: Set[Path]
 ) -> tuple[dict[str, Any], set[Path]]:
-    """Return what fits of an entry, and the keys that a stand-in gives instead."""
+    """Return the valid part of an entry, and the keys that a stand-in gives instead."""
     misfit = {place[len(path)] for place in wrong if len(place) > len(path)}
     known = stand_in.__struct_encode_fields__
     fits = {key: plain[key] for key in known if key in plain and key not in misfit}
@@ -106,7 +106,7 @@ def _place(yaml: YamlFile, path: Path, *below: str | int) -> Place:
 
 
 def _names(entry: Any) -> set[str]:
-    """Return what an entry with faults is called, as far as it says so."""
+    """Return the ids of an entry with faults, as far as it has them."""
     given = entry if isinstance(entry, dict) else {}
     names = (given.get(key) for key in ("id", "key", "name"))
     return {name for name in names if isinstance(name, str)}

@@ -77,7 +77,7 @@ def compressed_bytes(
     columns: int = 0,
     rank: int = 1,
 ) -> Number:
-    """Return what one rank sends to average gradients compressed in this way.
+    """Return the bytes that one rank sends to average gradients compressed in this way.
 
     Casts to 16 bits and PowerSGD's factors can be summed on the way: a ring
     all-reduce. Integers with a scale, and sparse values, cannot: an all-gather of

@@ -209,7 +209,7 @@ def mean_hours_between_failures(*, failures: int, days: Number) -> Number:
 
 
 def cost_usd(*, gpus: int, hours: Number, usd_per_gpu_hour: Number) -> Number:
-    """Return what GPUs cost for some hours, in dollars."""
+    """Return the price of GPU hours, in dollars."""
     return (
         check_count("gpus", gpus)
         * check_amount("hours", hours)

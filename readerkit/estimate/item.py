@@ -139,5 +139,5 @@ class Worksheet:
         return sum(named(by_name[name], name) for name in names)
 
     def estimate(self) -> Estimate:
-        """Return what was worked out."""
+        """Return the finished estimate."""
         return Estimate(self.title, tuple(self.items), tuple(self.notes))

@@ -208,7 +208,7 @@ def gathered_bytes(shape: Shape, layout: Layout, kept: Precision, rank: int) -> 
 def rank_layer_bytes(
     shape: Shape, layout: Layout, recompute: str, *, moe: bool, element_bytes: int = 2
 ) -> Number:
-    """Return what one layer keeps of one microbatch on one rank."""
+    """Return the activation bytes one layer keeps of one microbatch on one rank."""
     kind = LayerKind(
         layout.rank_sequence,
         layout.micro_batch,
@@ -223,7 +223,7 @@ def rank_layer_bytes(
 
 
 def layer_name(*, moe: bool, whole: bool = False) -> str:
-    """Return what the activations of one layer are called in an estimate."""
+    """Return the name of one layer's activations in an estimate."""
     kind = "an expert layer" if moe else "a layer"
     return f"{kind} without recompute" if whole else f"kept by {kind}"
 
@@ -241,7 +241,7 @@ class ActivationPieces:
     logits: Number
 
     def held(self, pipeline: Pipeline) -> Number:
-        """Return what the rank holds for the backward passes to come, at its peak."""
+        """Return the activation bytes that the rank holds at its peak."""
         layers = self.one_pass * pipeline.chunks_in_flight(self.rank)
         if pipeline.virtual_stages > 1:
             layers = divide(layers, pipeline.virtual_stages)
@@ -259,7 +259,7 @@ def activation_pieces(
     vocab_multiple: int = 1,
     element_bytes: int = 2,
 ) -> list[ActivationPieces]:
-    """Return what one microbatch leaves on each of some ranks, piece by piece."""
+    """Return one microbatch's activations on each of some ranks, piece by piece."""
     kinds = (bool(shape.plain_layers), False), (bool(shape.moe_layers), True)
     layers = [
         _one_layer(shape, layout, moe, element_bytes) if there else (0, 0)
@@ -291,7 +291,7 @@ def activation_pieces(
 def _one_layer(
     shape: Shape, layout: Layout, moe: bool, element_bytes: int
 ) -> tuple[Number, Number]:
-    """Return what a layer keeps of one microbatch, and what recompute drops of it."""
+    """Return the bytes a layer keeps of a microbatch, and those recompute drops."""
     kept, whole = (
         rank_layer_bytes(shape, layout, kind, moe=moe, element_bytes=element_bytes)
         for kind in (layout.recompute, "none")

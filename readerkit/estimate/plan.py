@@ -176,7 +176,7 @@ def _reasons(question: PlanRequest, layout: Layout, time: StepTime) -> Iterator[
 
 
 def loss(layout: Layout, time: StepTime) -> tuple[str, float]:
-    """Return what costs a layout most beside its own compute, and its share."""
+    """Return the largest loss of a layout beside its own compute, and its share."""
     parts = {f"communication of {axis}": took for axis, took in time.exposed.items()}
     parts["bubble"] = time.bubble
     if layout.recompute == "full":

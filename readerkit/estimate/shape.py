@@ -361,7 +361,7 @@ def estimate_parameters(shape: Shape, *, vocab_multiple: int = 1) -> Estimate:
 
 
 def _parts(shape: Shape, vocab: Number) -> dict[str, Number]:
-    """Return what a model consists of; nothing where it has none."""
+    """Return the parameters of each part of a model; none where it has no such part."""
     h, norm = shape.hidden, norm_parameters(shape)
     dense, moe = shape.plain_layers, shape.moe_layers
     norms = shape.norms_per_layer * shape.layers

@@ -73,7 +73,7 @@ def dp_volume_bytes(
     microbatches: int = 1,
     no_sync: bool = True,
 ) -> Number:
-    """Return what a rank sends in a step under a ZeRO stage; 0 is DDP.
+    """Return the bytes that a rank sends in a step under a ZeRO stage; 0 is DDP.
 
     DDP and stages 1 and 2 send the same where weights and gradients have the same
     width; stage 3 half as much again, since weights are gathered in the backward pass
@@ -142,7 +142,7 @@ def tp_volume_bytes(
     recompute: str = "none",
     element_bytes: int = 2,
 ) -> Number:
-    """Return what a rank sends for the layers' tensor parallelism in one step.
+    """Return the bytes a rank sends in one step for the layers' tensor parallelism.
 
     Two all-reduces forward and two backward a layer (and two more where the forward is
     run again). With sequence parallelism each becomes a reduce-scatter and an
@@ -229,7 +229,7 @@ def pp_volume_bytes(
     shards: int = 1,
     element_bytes: int = 2,
 ) -> Number:
-    """Return what a rank in the middle of a pipeline sends in one step.
+    """Return the bytes that a rank in the middle of a pipeline sends in one step.
 
     One activation on and one gradient back, for each microbatch and chunk; ``shards``
     is tensor parallel where each of its ranks sends its own part.
@@ -256,7 +256,7 @@ def ep_volume_bytes(
     shards: int = 1,
     element_bytes: int = 2,
 ) -> Number:
-    """Return what a rank sends to other ranks' experts in one step, when balanced.
+    """Return the bytes that a rank sends to other ranks' experts in one balanced step.
 
     Dispatch and combine, forward and backward: four all-to-alls a layer, each of every
     token's copies to its experts.
@@ -312,7 +312,7 @@ def dp_step_traffic(
     vocab_multiple: int = 1,
     no_sync: bool = True,
 ) -> list[Traffic]:
-    """Return what data parallelism sends; experts have replicas of their own."""
+    """Return the traffic of data parallelism; experts have replicas of their own."""
     dense, expert = named_weights(
         *rank_weights(shape, layout, 0, vocab_multiple=vocab_multiple)
     )
@@ -345,7 +345,7 @@ def model_step_traffic(
     vocab_multiple: int = 1,
     rank: int | None = None,
 ) -> list[Traffic]:
-    """Return what tensor, pipeline, expert and context parallelism send.
+    """Return the traffic of tensor, pipeline, expert and context parallelism.
 
     ``rank`` is as in ``traffic_of_step``.
     """

@@ -102,7 +102,7 @@ def lit(
     commit: CommitId | None = None,
     blob: BlobId | None = None,
 ) -> list[LitLines]:
-    """Return what every record that watched these lines shows of them.
+    """Return the evidence of every record that watched these lines.
 
     ``commit`` and ``blob`` are those of today: the pin of the upstream, which a folder
     such as the minis does not have (empty), and the id of the file. Without them no
@@ -153,7 +153,7 @@ def _lit(
 
 
 def sent_through(rank: RankEvents, upstream: str, span: Span) -> tuple[Sent, ...]:
-    """Return what a rank issued while one of some lines was on the stack."""
+    """Return the calls a rank issued while one of some lines was on the stack."""
     through = {
         number
         for number, stack in enumerate(rank.stacks)
@@ -189,7 +189,7 @@ class LitSection:
 
 
 def lit_section(records: Iterable[Record], section: MirrorSection) -> list[LitSection]:
-    """Return what both sides sent of the events that belong to a section."""
+    """Return the traffic of both sides in the events of a section."""
     found = []
     for record in records:
         named = [e for e in section.events if record.comparison in e.comparisons]
@@ -250,7 +250,7 @@ def unseen_events(
 
 
 def say_lit(found: Sequence[LitLines], language: str = "en") -> list[str]:
-    """Return what is to be said of some lines; empty where no record watched them."""
+    """Return the evidence about lines in words; empty where no record watched them."""
     ran = "se ejecutó en" if language == "es" else "ran in"
     rows = [
         f"{ran} {each.comparison} ({each.world_size} ranks): "
@@ -304,7 +304,7 @@ def _say_steps(steps: Iterable[int], language: str) -> str:
 
 
 def say_section(found: Sequence[LitSection], language: str = "en") -> list[str]:
-    """Return what both sides sent of a section's events, in each comparison."""
+    """Return the traffic of a section's events in words, for each comparison."""
     inside, both_, one, other = (
         ("en", "ambos lados", "versión mínima", "original")
         if language == "es"
@@ -323,7 +323,7 @@ def say_section(found: Sequence[LitSection], language: str = "en") -> list[str]:
 
 
 def say_sent(sent: Sequence[Sequence[Sent]], language: str = "en") -> str:
-    """Return what ranks sent: ``4 all-gathers, 1.2 MB a rank``."""
+    """Return the traffic of ranks in words: ``4 all-gathers, 1.2 MB a rank``."""
     a_rank, none, nothing = (
         ("por rank", "no envió nada", "nada")
         if language == "es"
@@ -352,5 +352,5 @@ def say_calls(op: str, calls: int) -> str:
 
 
 def op_name(op: str) -> str:
-    """Return what an operation is called: ``all-gather``."""
+    """Return the name of an operation: ``all-gather``."""
     return _NAMES.get(op, op)

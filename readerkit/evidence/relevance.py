@@ -49,7 +49,7 @@ def ran_lines(
 def seen_there(
     upstream: str, span: Span, evidence: Mapping[str, Evidence]
 ) -> list[LitLines]:
-    """Return what each record of the code at hand shows of some lines."""
+    """Return the evidence of each fresh record for some lines."""
     fresh = (each.record for each in evidence.values() if not each.stale)
     return lit(fresh, upstream, span)
 

@@ -29,7 +29,7 @@ class Answer:
 
 
 def answers(result: DdpResult, guesses: Sequence[float | None]) -> list[Answer]:
-    """Return what was measured of each question; a width that is not there is left out.
+    """Return the measured answer to each question; widths that were not run are out.
 
     `guesses` are in the order of the questions, or empty.
     """

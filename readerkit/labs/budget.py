@@ -43,7 +43,7 @@ def read_hand_in(document: YamlFile) -> Mapping[str, Any]:
 def check_budget(
     hand_in: Mapping[str, Any], guard: BudgetGuard, today: date
 ) -> list[ChecklistItem]:
-    """Return what lab 00 asks of a hand-in; the guard itself is asked."""
+    """Return the checklist of lab 00 for a hand-in; the guard itself is asked."""
     return [
         _vendors(hand_in["vendors"], today),
         _plan(hand_in["plan"], hand_in["vendors"], guard, today),

@@ -45,7 +45,7 @@ def check_origin(result: Result, today: MadeFrom) -> ChecklistItem:
 
 
 def check_ddp(result: DdpResult) -> list[ChecklistItem]:
-    """Return what lab 01 asks of its result."""
+    """Return the checklist of lab 01 for a result."""
     training = result.training
     apart = max(
         (
@@ -132,7 +132,7 @@ def _scaling(one: DdpStep, many: DdpStep) -> str:
 
 
 def check_generation(result: GenerationResult) -> list[ChecklistItem]:
-    """Return what lab 02 asks of its result."""
+    """Return the checklist of lab 02 for a result."""
     rows = result.curve
     weights = sum(len(each) for row in rows for each in row.arrived)
     whole = bool(rows) and all(
@@ -202,7 +202,7 @@ def _verdict(ratios: list[float]) -> str:
 
 
 def check_fsdp(result: FsdpResult) -> list[ChecklistItem]:
-    """Return what lab 04 asks of its result."""
+    """Return the checklist of lab 04 for a result."""
     worlds = sorted({step.world_size for step in result.steps})
     complete = (
         worlds == list(range(1, result.world_size + 1)) and result.world_size >= 2

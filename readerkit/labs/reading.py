@@ -41,7 +41,7 @@ def belongs(annotation: Annotation) -> bool:
 def check_reading(
     reading: Reading, annotations: Sequence[Annotation], faults: Mapping[str, str]
 ) -> list[ChecklistItem]:
-    """Return what the lab asks of one reading.
+    """Return the checklist of one reading.
 
     ``annotations`` are the learner's of this lab; ``faults`` says of each whose anchor
     does not resolve why not, by id.

@@ -110,7 +110,7 @@ FUNCTIONS: Mapping[str, Callable[..., Exact]] = {
 
 
 def finite(value: object) -> Exact:
-    """Return what is a number that can be printed.
+    """Return the value if it is a finite number.
 
     Raises:
         ExpressionError: anything else, infinity among it.
@@ -192,7 +192,7 @@ def _is_word(node: ast.AST) -> bool:
 
 
 def _problem(node: ast.AST) -> str:
-    """Return what keeps a node out of the language; empty: it belongs."""
+    """Return the reason why a node is outside the language; empty: it belongs."""
     if isinstance(node, ast.Constant):
         is_number = type(node.value) in (int, float)
         return "" if is_number else f"got {node.value!r}, expected a number"

@@ -45,7 +45,7 @@ class QuizLock:
     works: Mapping[str, Work] = field(default_factory=dict)
 
     def keys(self) -> Keys:
-        """Return what variants are made with."""
+        """Return the keys that variants are made with."""
         facts = {question: locked.value for question, locked in self.facts.items()}
         return Keys(self.places, facts, self.works)
 
@@ -102,7 +102,7 @@ def differences(locked: QuizLock, now: QuizLock) -> list[Change]:
 
 
 def _said(lock: QuizLock) -> MadeFrom:
-    """Return what each key says, by its name."""
+    """Return the digest of each key's value, by its name."""
     return {
         **{slot: _said_of(place) for slot, place in sorted(lock.places.items())},
         **{key: digest(repr(work)) for key, work in sorted(lock.works.items())},

@@ -107,7 +107,7 @@ class ObservationQuery(Model, frozen=True):
 
 
 def answer_record(query: ObservationQuery, record: Record) -> Fact:
-    """Return what a record says.
+    """Return the fact that a query finds in a record.
 
     Raises:
         ReaderkitError: a rank or a category that it does not have.
@@ -149,7 +149,7 @@ def _fits(event: Event, query: ObservationQuery) -> bool:
 
 
 def answer_schedule(query: ObservationQuery, scene: Scene) -> Fact:
-    """Return what a schedule of the minis says for the variant's sizes.
+    """Return the fact that a schedule of the minis gives for the variant's sizes.
 
     Raises:
         ReaderkitError: sizes that the schedule does not take.

@@ -25,7 +25,7 @@ class Variant:
     """What its references stand for."""
 
     def grade(self, answer: str) -> Grade:
-        """Return what an answer earns; a pure function of variant and answer.
+        """Return the grade of an answer, a pure function of variant and answer.
 
         Raises:
             AnswerError: an answer that cannot be read as one.

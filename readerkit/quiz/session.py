@@ -316,7 +316,7 @@ class Session:
         }
 
     def standing(self) -> dict[str, Any]:
-        """Return what one who leaves is told: no verdict, and of an exam no points."""
+        """Return an unfinished quiz's standing: no verdict, no points of an exam."""
         told = {
             "session": self.row.id,
             "seed": self.row.seed,
@@ -360,7 +360,7 @@ class Session:
 
 
 def asked(bank: Bank, variant: Variant) -> dict[str, Any]:
-    """Return what a reader sees of a question, as JSON values; no key."""
+    """Return the reader's view of a question, as JSON values; no key."""
     written = variant.question
     return {
         "id": written.id,
@@ -375,7 +375,7 @@ def asked(bank: Bank, variant: Variant) -> dict[str, Any]:
 
 
 def explained(variant: Variant) -> dict[str, Any]:
-    """Return what is told once a question is done: key, reason, where to read."""
+    """Return the solution of a question: key, reason, where to read."""
     return {
         "solution": variant.asked.solution(),
         "explanation": variant.explanation,

@@ -168,7 +168,7 @@ def find_unit(text: str) -> str:
 
 
 def _small_b(text: str) -> str:
-    """Return what a unit with a small b can mean: a bit by rule, often a byte."""
+    """Return the units that a small b can mean: a bit by rule, often a byte."""
     match = _SMALL_B.fullmatch(text)
     if match is None or "b" not in text:
         return ""
@@ -182,7 +182,7 @@ def _small_b(text: str) -> str:
 
 
 def dimension(unit: str) -> str:
-    """Return what a unit of the table measures."""
+    """Return the dimension of a unit of the table."""
     return UNITS[unit][0]
 
 

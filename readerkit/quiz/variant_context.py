@@ -118,7 +118,7 @@ class Scene:
         return self.keys.works[key]
 
     def fact(self) -> Fact:
-        """Return what a record said for this question.
+        """Return the locked fact of this question.
 
         Raises:
             KeyMissingError: the lock has none.

@@ -49,7 +49,7 @@ def plan_table(plan: Plan) -> str:
 
 
 def assumed(plan: Plan) -> str:
-    """Return what the ranking stands on, in one paragraph."""
+    """Return the assumptions of a ranking, in one paragraph."""
     question = plan.question
     gpu, assumed = question.cluster.gpu, question.assumptions
     efficiency = assumed.kernel_efficiency or gpu.kernel_efficiency

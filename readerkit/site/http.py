@@ -16,7 +16,7 @@ MAX_BODY_BYTES = 1_000_000
 
 
 def names_of(port: int) -> frozenset[str]:
-    """Return what a browser on this machine calls a server; the port is part of it."""
+    """Return the host names of a server on this machine; the port is part of each."""
     ends = (f":{port}", "") if port == 80 else (f":{port}",)
     return frozenset(name + end for name in (HOST, "localhost") for end in ends)
 
@@ -48,7 +48,7 @@ class OwnNameOnly:
 
 
 async def own_body(request: Request) -> bytes:
-    """Return what one of this site's own pages sends; others may not write."""
+    """Return the body of a request from a page of this site; others may not write."""
     own = f"http://{request.headers['host'].lower()}"
     if request.headers.getlist("origin") != [own]:
         raise HTTPException(403, "only this site's own pages may write")

@@ -58,7 +58,7 @@ class Inputs:
         return [folder for folder in (*folders, self.own_records) if folder.is_dir()]
 
     def content(self) -> MadeFrom:
-        """Return what people wrote, and records and minis."""
+        """Return the digests of texts, records and minis."""
         return _parts(self._content())
 
     def served(self) -> MadeFrom:
@@ -82,7 +82,7 @@ class Inputs:
         return {**self.content(), **self.served(), **toolkit}
 
     def looks(self) -> MadeFrom:
-        """Return what pages show without holding it: theme, diagrams."""
+        """Return the digests of what pages link to: theme, diagrams."""
         diagrams = (self.book / "site" / "pages" / "diagrams").glob("*")
         return _parts([*self.below("theme"), *sorted(diagrams)])
 
@@ -156,7 +156,7 @@ class Built:
 
 
 def read_built(site: Path) -> Built | None:
-    """Return what stands at a place; None where it is no site."""
+    """Return the state of a built site; None where there is none."""
     try:
         state = json.loads((site / STATE).read_bytes())
         files: dict[str, list[int]] = state["files"]
@@ -175,7 +175,7 @@ def files_made(site: Path) -> set[str]:
 
 
 def state_of(site: Path, made_from: MadeFrom, files: Iterable[str]) -> bytes:
-    """Return what a site remembers of its making."""
+    """Return a site's own file of what it was made from."""
     marks = {path: _mark(os.path.join(site, path)) for path in files}  # noqa: PTH118
     return json.dumps({"made_from": made_from, "files": marks}).encode()
 

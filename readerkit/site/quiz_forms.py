@@ -48,7 +48,7 @@ class QuizDesk:
         self._shown: Shown = {}
 
     def turn(self, phase: int, form: Form, model: SiteModel) -> Turn:
-        """Return what the page of a phase shows after a form.
+        """Return the next turn on the page of a phase.
 
         It may be called from any thread: a connection to the history serves one call.
         """
@@ -79,7 +79,7 @@ class Visit:
         return addresses.quiz_page(self.bank.rules.phase)
 
     def turn(self, form: Form) -> Turn:
-        """Return what follows a form.
+        """Return the turn after a form.
 
         Raises:
             ReaderkitError: a form that asks for what cannot be done.
@@ -97,7 +97,7 @@ class Visit:
         raise ReaderkitError(f"got '{do}', expected open, begin, next, answer or skip")
 
     def offer(self, notice: str = "") -> Turn:
-        """Return what may be begun, and the quiz that was left."""
+        """Return the choice of quizzes, and the quiz that was left."""
         bank, left = self.bank, self.history.unfinished(self.bank.rules.phase)
         minutes = f", {bank.rules.exam.minutes} min" if bank.rules.exam.minutes else ""
         known = history_values(self.history, now=timestamp(now()))["topics"]

@@ -266,7 +266,7 @@ def _fault(path: str, title: str, said: str) -> bytes:
 
 
 def _said(error: Exception) -> str:
-    """Return what is told of an error; of one of ours that nobody foresaw, its name."""
+    """Return an error's message; of one that nobody foresaw, its name."""
     if isinstance(error, ReaderkitError):
         return str(error)
     traceback.print_exception(error)
@@ -281,7 +281,7 @@ def _is_id(value: Any) -> bool:
 
 
 def application(server: Server, port: int) -> Starlette:
-    """Return what answers requests: under this server's own names only."""
+    """Return the web application, which answers under this server's own names only."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

@@ -19,7 +19,7 @@ Named = Iterable[tuple[str, str]]
 
 
 def names(what: str) -> Complete:
-    """Return what completes names of a kind; a key of ``finding.KINDS``."""
+    """Return the completer of a kind of names, a key of ``known_names.KINDS``."""
 
     def complete(
         context: click.Context, parameter: click.Parameter, incomplete: str

@@ -69,7 +69,7 @@ def note_page(
 
 
 def note_above(note: Note, sources: Sources) -> str:
-    """Return what a note is on, without a word of what it says."""
+    """Return a note's place and lines, without a word of its text."""
     screen = console()
     width = screen.width if screen.is_terminal else None
     return on_page(screen, note_lines(note, sources.file(note.span.path), width=width))
@@ -82,7 +82,7 @@ def _ran(
     evidence: Mapping[str, Evidence],
     language: str,
 ) -> list[str]:
-    """Return what records show of a note's lines, in words."""
+    """Return the sentences of records about a note's lines."""
     file = ran_lines(evidence.values()).get((sources.upstream.name, note.span.path), {})
     mirrors = library.book.mirrors.values()
     meant = expected_to_run(note.annotation, file, mirrors, evidence)
@@ -96,7 +96,7 @@ def _say(
     expected: Set[str],
     language: str,
 ) -> list[str]:
-    """Return what is worth saying of some lines, and which records are stale."""
+    """Return the evidence about some lines, and which records are stale."""
     found = lit_in(sources, span, (each.record for each in evidence.values()))
     fresh = [each for each in found if not each.stale]
     stale = [each for each in found if each.stale]

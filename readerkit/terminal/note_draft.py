@@ -58,7 +58,7 @@ class Draft:
         return cls(file, again(file), text)
 
     def until_taken(self, take: Callable[[DraftEntry], Taken]) -> Taken:
-        """Return what ``take`` makes of the entry; on a terminal, edited until it does.
+        """Return ``take`` of the entry; on a terminal, edited until it succeeds.
 
         Raises:
             ReaderkitError: no editor, nothing typed, or faults that are left; what was
@@ -97,7 +97,7 @@ class Draft:
             ) from None
 
     def _entry(self) -> DraftEntry:
-        """Return what was typed, from the first line that begins an entry."""
+        """Return the typed text, from the first line that begins an entry."""
         try:
             saved = self.file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
         except FileNotFoundError:

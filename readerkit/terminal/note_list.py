@@ -47,7 +47,7 @@ class Group:
 
     @classmethod
     def of(cls, word: str, book: Book) -> Group:
-        """Return what a word names; perhaps nothing."""
+        """Return the topics, concepts and minis that a word names; perhaps none."""
         meant = {plain(word), plain(WORDS.get(plain(word), word))}
         meant_minis = {plain(ALIASES.get(plain(word), word))}
         topics = dict.fromkeys(note.topic for note in book.annotations.values())
@@ -66,7 +66,7 @@ class Group:
         return bool(self.topics or self.concepts or self.minis)
 
     def __str__(self) -> str:
-        """Return what the word names, and what each mini is."""
+        """Return the names as one line, each mini with its description."""
         kinds = {"topic": self.topics, "concept": self.concepts}
         named = [f"{kind} {', '.join(names)}" for kind, names in kinds.items() if names]
         named += [f"mini {name} = {SAYS.get(name, name)}" for name in self.minis]
@@ -89,7 +89,7 @@ class Wanted:
 
     @classmethod
     def parse(cls, given: Mapping[str, str | None], book: Book) -> Wanted:
-        """Return what options ask for, every name of them as the book has it.
+        """Return the filters that options ask for, each name as the book has it.
 
         Raises:
             ReaderkitError: a concept, topic or mini that no note has.

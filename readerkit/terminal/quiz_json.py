@@ -50,7 +50,7 @@ def lead(session: Session, lines: SourceLines) -> dict[str, Any]:
 
 
 def _next_result(session: Session, *, columns: int) -> dict[str, Any] | None:
-    """Return what the next line that can be read earns; None where it ends the quiz."""
+    """Return the result of the next readable line; None where it ends the quiz."""
     while line := sys.stdin.readline(MAX_LINE):
         if not line.strip():
             continue

@@ -234,7 +234,7 @@ class Tree:
 
 
 def tree(repository: Path, commit: CommitId) -> Tree:
-    """Return what a commit holds.
+    """Return the tree of a commit.
 
     Its trees were checked: what is in them is a path inside it.
     """

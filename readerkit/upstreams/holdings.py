@@ -30,7 +30,7 @@ class Holding:
 
 
 def holding(lock: Lock, store: BlobStore) -> Holding:
-    """Return what is there of a lock's files, by name and size; no byte is verified."""
+    """Return the cached files of a lock, by name and size; no byte is verified."""
     sizes = [
         file.stat().st_size
         for file in map(store.path, lock.files.values())

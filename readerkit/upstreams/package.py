@@ -174,7 +174,7 @@ def _download_sdist(package: Package, folder: Path) -> Path:
 
 
 def _pip_options() -> dict[str, str]:
-    """Return what pip is configured with of that which concerns an index."""
+    """Return pip's own options that choose an index."""
     names = ("index-url", "extra-index-url", "no-index", "cert", "client-cert", "proxy")
     options = dict.fromkeys(names, "")
     for line in _pip(python("-m", "pip", "config", "list")).splitlines():

@@ -32,7 +32,7 @@ class Provenance:
 
 
 def read_provenance(upstream: Upstream, store: BlobStore) -> Provenance | None:
-    """Return what was noted, or None where nothing readable was."""
+    """Return the provenance of an upstream, or None where none is readable."""
     try:
         kept = Provenance(**json.loads(_path(upstream, store).read_text("utf-8")))
     except (OSError, ValueError, TypeError, RecursionError):

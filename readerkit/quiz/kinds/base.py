@@ -134,10 +134,10 @@ class Asked(Protocol):
         """How many answers there are to guess among; None where nobody can guess."""
 
     def shown(self) -> dict[str, Any]:
-        """Return what the reader sees beside the prompt, as JSON values; no key."""
+        """Return the reader's view beside the prompt, as JSON values; no key."""
 
     def grade(self, answer: str) -> Grade:
-        """Return what an answer earns; AnswerError where it cannot be read."""
+        """Return the grade of an answer; AnswerError where it cannot be read."""
 
     def typed_key(self) -> str:
         """Return the key as a reader would type it; ``grade`` gives it all credit."""

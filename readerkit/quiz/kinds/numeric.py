@@ -123,7 +123,7 @@ class Numeric(Question, frozen=True, tag="numeric"):
         return [str(self.answer.value), *wrong]
 
     def texts(self) -> list[str]:
-        """Return what is said about mistakes."""
+        """Return the remarks on mistakes."""
         return [wrong.says for wrong in self.misconceptions]
 
     def ask(self, scene: Scene, draw: Draw) -> AskedNumber:
