@@ -1,22 +1,25 @@
 """The first FSDP: all parameters of a module in one flat tensor, cut without regard.
 
-The flat parameter is what the optimizer sees: of the shard's size between steps, of the
-whole size while its module runs, when the module's weights are views of it. Autograd
-then fills one flat gradient, and one reduce-scatter sends it.
+What `fsdp_flat_param.py` flattens, cuts and gathers is here gathered and freed around
+each module, its gradient reduced behind backward:
+
+    forward    gather | run | free
+    backward   gather | run, gather of the module before | free, reduce-scatter
+
+Autograd fills one flat gradient, and one reduce-scatter sends it.
 
 Follows:
-- pytorch/pytorch: torch/distributed/fsdp/_flat_param.py
 - pytorch/pytorch: torch/distributed/fsdp/_runtime_utils.py
 
 Leaves out:
-- `use_orig_params`, mixed precision, other sharding strategies, forward prefetch
+- sharding strategies other than this one, forward prefetch
 - streams of its own: a collective is started early and waited for late instead
-- modules that return anything but one tensor; frozen beside trained parameters in one
+- modules that return anything but one tensor
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -24,110 +27,33 @@ from torch import Tensor, nn
 from torch.autograd import Variable
 from torch.autograd.graph import register_multi_grad_hook
 
+from mini_impls.fsdp_flat_param import (
+    FlatParamHandle,
+    ParamInfo,
+    check_names,
+    find_param_infos,
+)
+
 # Letters: W world size, N elements of a module's parameters, P = N padded to W.
 
-
-class ParamInfo(NamedTuple):
-    """Where an original parameter was; `place` counts those of the flat one."""
-
-    module: nn.Module
-    attribute: str
-    fqn: str
-    place: int
+# --- 1. gather, run, free, scatter ---
 
 
-# --- 1. flatten and shard ---
-
-
-class FlatParamHandle:
-    """Owns the flat parameter of one module."""
+class FlatModule(FlatParamHandle):
+    """One module, its flat parameter, and what happens before and after it runs."""
 
     def __init__(
         self, module: nn.Module, infos: list[ParamInfo], state: "FlatState"
     ) -> None:
-        params: list[nn.Parameter] = []
-        for info in infos:
-            if info.place == len(params):  # not one that is tied to an earlier one
-                params.append(info.module._parameters[info.attribute])  # type: ignore[arg-type]
-        for kinds in ({p.dtype for p in params}, {p.requires_grad for p in params}):
-            if len(kinds) != 1:
-                raise ValueError(f"one flat parameter cannot be {len(kinds)}: {kinds}")
-        self.param_infos = infos
+        super().__init__(infos, state.group)
         self.state = state
-        self.shapes = [param.shape for param in params]
-        self.numels = [param.numel() for param in params]
-        world_size, rank = state.group.size(), state.group.rank()
-        self.unpadded_size = sum(self.numels)
-        self.sharded_size = -(-self.unpadded_size // world_size)
-        self._full_param_padded = params[0].new_empty(
-            self.sharded_size * world_size, requires_grad=False
-        )
-        flat = torch.cat([param.detach().reshape(-1) for param in params])
-        padded = flat.new_zeros(self.sharded_size * world_size)
-        padded[: len(flat)] = flat
-        self._local_shard = padded.view(world_size, -1)[rank].clone()
-        self.flat_param = nn.Parameter(self._local_shard, params[0].requires_grad)
-        # The originals leave the module: what stands in their place are views.
-        for info in infos:
-            del info.module._parameters[info.attribute]
         module.register_parameter("_flat_param", self.flat_param)
         if self.flat_param.requires_grad:
             self.flat_param.register_post_accumulate_grad_hook(self.post_backward)
-        self._saved_grad_shard: Tensor | None = None
-        self._all_gather: dist.Work | None = None
-        self._post_forward_index: int | None = None
-        self._needs_pre_backward_unshard = False
+        module.register_forward_pre_hook(self.pre_forward)
+        module.register_forward_hook(self.post_forward)
         self._in_backward = False
-        self.is_unsharded = False
-        self.reshard()
-
-    # --- 2. unshard and reshard ---
-
-    def unshard(self) -> None:
-        """Start the all-gather, unless it is under way or done."""
-        if self.is_unsharded or self._all_gather is not None:
-            return
-        self._full_param_padded.untyped_storage().resize_(
-            self._full_param_padded.nbytes
-        )
-        self._all_gather = dist.all_gather_single(
-            self._full_param_padded,
-            self._local_shard,
-            group=self.state.group,
-            async_op=True,
-        )
-
-    def wait_for_unshard(self) -> None:
-        """Wait, and let the flat parameter be the whole one, (P) less the padding."""
-        if self._all_gather is None:
-            return
-        self._all_gather.wait()
-        self._all_gather = None
-        self.is_unsharded = True
-        self.flat_param.data = self._full_param_padded[: self.unpadded_size]
-
-    def use_unsharded_views(self) -> None:
-        """Set each weight to a view that autograd follows to the flat parameter."""
-        views = self.get_unflat_views(self.flat_param)
-        for info in self.param_infos:
-            setattr(info.module, info.attribute, views[info.place])
-
-    def get_unflat_views(self, flat: Tensor) -> list[Tensor]:
-        """Cut a flat tensor, (N), into the shapes of the parameters."""
-        pieces = flat.split(self.numels)
-        return [p.view(shape) for p, shape in zip(pieces, self.shapes, strict=True)]
-
-    def reshard(self) -> None:
-        """Let the flat parameter be the shard, (P/W), and free the whole one.
-
-        Its memory alone goes: what autograd saved in forward refers to it, and finds
-        it filled again in backward.
-        """
-        self.flat_param.data = self._local_shard
-        self._full_param_padded.untyped_storage().resize_(0)
-        self.is_unsharded = False
-
-    # --- 3. around forward and backward ---
+        self.forget_order()
 
     def pre_forward(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         """Gather, and give the module its weights."""
@@ -149,23 +75,17 @@ class FlatParamHandle:
         if self is not self.state.root or not torch.is_grad_enabled():
             self.reshard()
         if output.requires_grad:
-            self._post_forward_index = len(self.state.exec_order)
-            self.state.exec_order.append(self)
-            self._needs_pre_backward_unshard = True
+            self.note_order()
             output.register_hook(self.pre_backward)
 
     def pre_backward(self, grad: Tensor) -> None:
-        """Gather again, and start on the handle that ran before this one."""
+        """Gather again, and start on the module that ran before this one."""
         self.state.queue_post_backward_final_callback()
         self._in_backward = True
         self.unshard()
         self.wait_for_unshard()
         self.prepare_gradient_for_backward()
-        self._needs_pre_backward_unshard = False
-        if self._post_forward_index:
-            target = self.state.exec_order[self._post_forward_index - 1]
-            if target._needs_pre_backward_unshard:
-                target.unshard()
+        self.prefetch()
 
     def post_backward(self, flat_param: Tensor) -> None:
         """Take the whole gradient, (N), free the parameter, start to reduce."""
@@ -178,29 +98,29 @@ class FlatParamHandle:
         self.state.finish_reduce_grad()
         self.state.start_reduce_grad(self, unsharded_grad)
 
-    def accumulate_sharded_grad(self, sharded_grad: Tensor) -> None:
-        """Keep the mean gradient of the shard until backward is over."""
-        if self._saved_grad_shard is not None:
-            sharded_grad += self._saved_grad_shard
-        self._saved_grad_shard = sharded_grad
+    # --- 2. in backward, each gather ahead of time ---
 
-    def prepare_gradient_for_backward(self) -> None:
-        """Put what earlier microbatches have sent by: it has the size of a shard.
+    def forget_order(self) -> None:
+        """Be ready for the next forward."""
+        self._post_forward_index: int | None = None
+        self._needs_pre_backward_unshard = False
 
-        What `no_sync` has kept is whole, and autograd adds to it where it is.
-        """
-        grad = self.flat_param.grad
-        if grad is not None and len(grad) != self.unpadded_size:
-            self._saved_grad_shard, self.flat_param.grad = grad, None
+    def note_order(self) -> None:
+        """Note when this module ran, and that backward will need it."""
+        self._post_forward_index = len(self.state.exec_order)
+        self.state.exec_order.append(self)
+        self._needs_pre_backward_unshard = True
 
-    def prepare_gradient_for_optim(self) -> None:
-        """Hand the shard's gradient to the optimizer."""
-        if self._saved_grad_shard is not None:
-            self.flat_param.grad = self._saved_grad_shard
-            self._saved_grad_shard = None
+    def prefetch(self) -> None:
+        """Start to gather what ran before this one, unless backward was there."""
+        self._needs_pre_backward_unshard = False
+        if self._post_forward_index:
+            target = self.state.exec_order[self._post_forward_index - 1]
+            if target._needs_pre_backward_unshard:
+                target.unshard()
 
 
-# --- 4. the whole model ---
+# --- 3. what the modules share ---
 
 
 class FlatState:
@@ -208,9 +128,9 @@ class FlatState:
 
     def __init__(self, group: dist.ProcessGroup) -> None:
         self.group = group
-        self.handles: dict[str, FlatParamHandle] = {}
-        self.root: FlatParamHandle | None = None
-        self.exec_order: list[FlatParamHandle] = []
+        self.handles: dict[str, FlatModule] = {}
+        self.root: FlatModule | None = None
+        self.exec_order: list[FlatModule] = []
         self._reduce: tuple[FlatParamHandle, Tensor, Tensor, dist.Work] | None = None
         self._post_backward_callback_queued = False
         self.sync_gradients = True
@@ -226,11 +146,9 @@ class FlatState:
         self, handle: FlatParamHandle, unsharded_grad: Tensor
     ) -> None:
         """Pad the gradient to (P) and send each rank its (P/W)."""
-        padded_size = handle.sharded_size * self.group.size()
-        padded = unsharded_grad.new_zeros(padded_size)
-        padded[: len(unsharded_grad)] = unsharded_grad
+        padded = handle.pad(unsharded_grad)  # (P)
         padded /= self.gradient_predivide_factor
-        new_sharded_grad = padded.new_empty(handle.sharded_size)
+        new_sharded_grad = padded.new_empty(handle.sharded_size)  # (P/W)
         work = dist.reduce_scatter_single(
             new_sharded_grad, padded, group=self.group, async_op=True
         )
@@ -272,8 +190,7 @@ class FlatState:
             handle.reshard()
             if self.sync_gradients:
                 handle.prepare_gradient_for_optim()
-            handle._post_forward_index = None
-            handle._needs_pre_backward_unshard = False
+            handle.forget_order()
             handle._in_backward = False
 
     @contextmanager
@@ -290,15 +207,13 @@ class FlatState:
 
     def full_parameters(self) -> dict[str, Tensor]:
         """Return every parameter whole, by its original name, on every rank."""
-        full = {}
+        full: dict[str, Tensor] = {}
         for handle in self.handles.values():
-            flat = handle._local_shard.new_empty(
-                handle.sharded_size * self.group.size()
-            )
-            dist.all_gather_single(flat, handle._local_shard, group=self.group)
-            views = handle.get_unflat_views(flat[: handle.unpadded_size])
-            full.update({info.fqn: views[info.place] for info in handle.param_infos})
+            full |= handle.full_parameters()
         return full
+
+
+# --- 4. a whole model ---
 
 
 def fully_shard_flat(
@@ -309,39 +224,10 @@ def fully_shard_flat(
     Optimize `model.parameters()` after it. Ranks must start with equal parameters.
     """
     by_name = dict(model.named_modules())
-    if unknown := [name for name in modules if name not in by_name]:
-        raise ValueError(f"{len(unknown)} of {len(modules)} modules unknown: {unknown}")
-    # A container is never called, so nothing would gather what it holds.
-    kinds = {name: type(by_name[name]) for name in modules}
-    if containers := [
-        f"{name!r} is a {kind.__name__}"
-        for name, kind in kinds.items()
-        if kind.forward is nn.Module.forward
-    ]:
-        raise ValueError(
-            f"{len(containers)} of {len(kinds)} modules have no forward to gather "
-            f"before: {', '.join(containers)}; name the modules inside"
-        )
+    check_names(by_name, modules)
     state = FlatState(group)
-    taken: dict[nn.Parameter, tuple[str, int]] = {}
-    # The innermost module comes first, and leaves the rest to those around it. All
-    # ranks need one order: a set of names has another in every process.
-    for name in sorted(dict.fromkeys(["", *modules]), key=len, reverse=True):
-        infos: list[ParamInfo] = []
-        for prefix, submodule in by_name[name].named_modules(prefix=name):
-            for attribute, param in submodule._parameters.items():
-                if param is None or attribute == "_flat_param":
-                    continue
-                fqn = f"{prefix}.{attribute}".removeprefix(".")
-                place = len({info.place for info in infos})
-                home, place = taken.setdefault(param, (name, place))
-                if home != name:
-                    raise ValueError(f"{fqn} is tied to one of {home!r}: 2 handles")
-                infos.append(ParamInfo(submodule, attribute, fqn, place))
-        if infos:
-            state.handles[name] = FlatParamHandle(by_name[name], infos, state)
-            by_name[name].register_forward_pre_hook(state.handles[name].pre_forward)
-            by_name[name].register_forward_hook(state.handles[name].post_forward)
+    for name, infos in find_param_infos(by_name, modules):
+        state.handles[name] = FlatModule(by_name[name], infos, state)
     state.root = state.handles.get("")
     return state
 

@@ -1,92 +1,38 @@
 """Pipeline parallelism: each rank holds some layers and hands activations on.
 
 One executor runs any schedule: `schedules.py` says in which order a rank takes its
-forwards and backwards and where it sends and receives; here these steps are carried
-out. Between two steps all transfers are posted together, an activation is freed as soon
-as it is sent, and gradients add up over the microbatches in the order of one process.
+forwards and backwards, `timeline.py` where it sends and receives; here these steps are
+carried out. Between two steps all transfers are posted together, an activation is freed
+as soon as it is sent, and gradients add up over the microbatches in the order of one
+process.
 
 Follows:
 - NVIDIA/Megatron-LM: megatron/core/pipeline_parallel/schedules.py
 - NVIDIA/Megatron-LM: megatron/core/pipeline_parallel/p2p_communication.py
-- NVIDIA/Megatron-LM: megatron/core/distributed/finalize_model_grads.py
 
 Leaves out:
+- how a model is cut into stages: `pipeline_stages.py`
 - dropout (its streams would have to follow the microbatches), forward-only runs
 - tensors whose shape changes from one microbatch to the next
 - data parallelism around it: holding back the gradients' all-reduce until the end
 - schedules that split the backward (ZB-H1): autograd runs both halves in one call
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor
 
 from mini_impls import model
-from mini_impls.launch import Rank
-from mini_impls.model import GPT, Batch, GPTConfig
-from mini_impls.schedules import Exchange, Step, Transfer
+from mini_impls.model import Batch
+from mini_impls.pipeline_stages import PipelineStage, allreduce_word_embedding_grads
+from mini_impls.schedules import Step
+from mini_impls.timeline import Exchange, Transfer
 
 # Dimension letters: B sequences of a microbatch, T tokens, D hidden, V vocabulary.
-# p ranks, v model chunks a rank, m microbatches, as in `schedules.py`.
 
-# --- 1. the stages of a model ---
-
-
-class PipelineStage(nn.Module):
-    """Some consecutive layers; the first stage has the embedding, the last the head."""
-
-    def __init__(self, gpt: GPT, stage: int, num_stages: int) -> None:
-        super().__init__()
-        self.pre_process, self.post_process = stage == 0, stage == num_stages - 1
-        per_stage = len(gpt.layers) // num_stages
-        first = stage * per_stage
-        # A ModuleDict keeps the names that the layers have in the full model.
-        self.layers = nn.ModuleDict(
-            {str(i): gpt.layers[i] for i in range(first, first + per_stage)}
-        )
-        if self.pre_process:
-            self.embedding = gpt.embedding
-        if self.post_process:
-            self.final_layernorm = gpt.final_layernorm
-            self.output_layer = gpt.output_layer
-
-    def forward(self, input_tensor: Tensor) -> Tensor:
-        """Map tokens (B, T) or hidden states (B, T, D) to hidden states or logits."""
-        hidden = self.embedding(input_tensor) if self.pre_process else input_tensor
-        for layer in self.layers.values():
-            hidden = layer(hidden)
-        if self.post_process:
-            hidden = self.output_layer(self.final_layernorm(hidden))
-        output: Tensor = hidden
-        return output
-
-
-def split_model(
-    gpt: GPT, rank: int, world_size: int, num_model_chunks: int = 1
-) -> dict[int, PipelineStage]:
-    """Return the stages of one rank: rank, p + rank, 2p + rank, ..."""
-    num_stages = world_size * num_model_chunks
-    check_sizes(gpt.config, num_stages)
-    return {
-        stage: PipelineStage(gpt, stage, num_stages)
-        for stage in range(rank, num_stages, world_size)
-    }
-
-
-def check_sizes(config: GPTConfig, num_stages: int) -> None:
-    """Raise ValueError where the model cannot be cut into that many stages."""
-    if config.num_layers % num_stages:
-        raise ValueError(
-            f"{config.num_layers} layers cannot be cut into {num_stages} equal stages"
-        )
-    if config.hidden_dropout:
-        raise ValueError(f"hidden_dropout must be 0 here, not {config.hidden_dropout}")
-
-
-# --- 2. activations, freed once sent ---
+# --- 1. activations, freed once sent ---
 
 
 def deallocate_output_tensor(out: Tensor) -> None:
@@ -113,7 +59,15 @@ def custom_backward(output: Tensor, grad_output: Tensor) -> None:
     )
 
 
-# --- 3. one executor for every schedule ---
+# --- 2. one executor for every schedule ---
+#
+#   A tensor's life, by the step that made it: F forward, B backward, of stage s.
+#
+#   receive -> received[F s-1] -> input_tensors[F s] ---|
+#   F s     -> output_tensors[F s], the graph ----------|-> B s
+#           -> made[F s], the data -> send              |
+#   receive -> received[B s+1] -------------------------|
+#   B s     -> made[B s] -> send
 
 
 class PipelineExecutor:
@@ -164,11 +118,11 @@ class PipelineExecutor:
         stage = self.stages[step.stage]
         tokens, labels = batches[step.microbatch_id]
         if stage.pre_process:
-            input_tensor = tokens
+            input_tensor = tokens  # (B, T)
         else:
             input_tensor = self.take(Step("F", step.microbatch_id, step.stage - 1))
             input_tensor.requires_grad_()  # a leaf, whose gradient is what goes back
-        output_tensor = stage(input_tensor)
+        output_tensor = stage(input_tensor)  # (B, T, D), or logits (B, T, V)
         if stage.post_process:
             loss = model.compute_loss(output_tensor, labels)
             losses.append(loss.detach())
@@ -196,7 +150,7 @@ class PipelineExecutor:
             assert input_tensor.grad is not None
             self.hand_over(step, input_tensor.grad)
 
-    # --- 4. sends and receives ---
+    # --- 3. sends and receives ---
 
     def hand_over(self, step: Step, tensor: Tensor) -> None:
         """Keep what a step made for its exchange, or for a next stage on this rank."""
@@ -267,25 +221,7 @@ class PipelineExecutor:
         self.send_reqs.clear()
 
 
-# --- 5. training ---
-
-
-def allreduce_word_embedding_grads(
-    stages: Mapping[int, PipelineStage], embd_group: dist.ProcessGroup
-) -> None:
-    """Add up the gradients of the weight that first and last stage have a copy of.
-
-    For the group of these two ranks alone; equal gradients keep the copies equal.
-    """
-    for stage in stages.values():
-        weight = None
-        if stage.pre_process:
-            weight = stage.embedding.word_embeddings.weight
-        elif stage.post_process:
-            weight = stage.output_layer.weight
-        if weight is not None:
-            assert weight.grad is not None
-            dist.all_reduce(weight.grad, group=embd_group)
+# --- 4. training ---
 
 
 def train(
@@ -311,19 +247,6 @@ def train(
         if parts:
             losses.append(sum(parts) / num_microbatches)
     return losses
-
-
-def get_traffic(
-    tensor_shape: tuple[int, int, int], num_microbatches: int, rank: Rank, chunks: int
-) -> dict[str, int]:
-    """Payload bytes of each operation in one step of one rank, in fp32."""
-    if rank.world_size == 1:
-        return {}
-    # Each chunk sends a microbatch on and a gradient back; the ends have one neighbour.
-    ends = (rank.rank == 0) + (rank.rank == rank.world_size - 1)
-    messages = num_microbatches * (2 * chunks - ends)
-    payload_bytes = messages * 4 * math.prod(tensor_shape)
-    return {"send": payload_bytes, "recv": payload_bytes}
 
 
 if __name__ == "__main__":

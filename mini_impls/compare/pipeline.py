@@ -29,9 +29,12 @@ from mini_impls.compare.sides import (
     optimizer_state,
 )
 from mini_impls.compare.steps import StepLog
+from mini_impls.demos.formulas import get_pipeline_traffic
 from mini_impls.launch import Rank
 from mini_impls.model import Batch, GPTConfig, build_model, shard_batch
-from mini_impls.schedules import Step, Transfer
+from mini_impls.pipeline_stages import PipelineStage, split_model
+from mini_impls.schedules import Step
+from mini_impls.timeline import Transfer, add_send_recv
 from readerkit.content.vocabulary import Category, SideName
 from readerkit.evidence.record import Limit
 
@@ -142,7 +145,7 @@ class MiniSide(PipelineSide):
         orders = schedules.get_orders(
             schedule.name, self.rank.world_size, schedule.microbatches, schedule.chunks
         )
-        self.plan = schedules.add_send_recv(orders)[self.rank.rank]
+        self.plan = add_send_recv(orders)[self.rank.rank]
         self.microbatches = schedule.microbatches
         stages: Any = self.stages
         self.executor = LoggedExecutor(
@@ -211,9 +214,9 @@ def build(name: str, rank: Rank, comparison: Comparison) -> Sides:
     if comparison.upstream.startswith("megatron"):
         groups |= pipeline_megatron.start(rank, chunks)
 
-    def stages() -> dict[int, pipeline.PipelineStage]:
+    def stages() -> dict[int, PipelineStage]:
         gpt = build_model(config).to(rank.device)
-        return pipeline.split_model(gpt, rank.rank, rank.world_size, chunks)
+        return split_model(gpt, rank.rank, rank.world_size, chunks)
 
     logs = [StepLog("mini", rank.rank), StepLog("upstream", rank.rank)]
     lr = comparison.learning_rate
@@ -237,7 +240,7 @@ def build(name: str, rank: Rank, comparison: Comparison) -> Sides:
 
 def formulas(side: PipelineSide, shape: Shape, schedule: Schedule) -> Formulas:
     """Return one activation and one gradient a boundary and microbatch."""
-    traffic = pipeline.get_traffic(
+    traffic = get_pipeline_traffic(
         shape, schedule.microbatches, side.rank, schedule.chunks
     )
     text = f"{schedule.microbatches} microbatches x neighbours of each stage x {shape}"

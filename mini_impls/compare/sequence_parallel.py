@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mini_impls import sequence_parallel
+from mini_impls import sequence_parallel, sequence_parallel_model
 from mini_impls.compare import megatron
 from mini_impls.compare.sides import (
     Comparison,
@@ -25,6 +25,7 @@ from mini_impls.compare.sides import (
     all_bytes,
 )
 from mini_impls.compare.tensor_parallel import MegatronLayers, TensorParallelSide
+from mini_impls.demos.formulas import get_sequence_parallel_traffic
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, GPTConfig, build_model, compute_loss
 from readerkit.content.vocabulary import Category, SideName
@@ -41,7 +42,7 @@ class MiniSide(TensorParallelSide):
 
     def finish_gradients(self) -> None:
         """Add up what saw only this rank's tokens."""
-        sequence_parallel.allreduce_non_tensor_model_parallel_grads(
+        sequence_parallel_model.allreduce_non_tensor_model_parallel_grads(
             self.partial, self.group
         )
 
@@ -103,8 +104,10 @@ def cut(rank: Rank, config: GPTConfig) -> tuple[GPT, list[nn.Parameter]]:
     generator = torch.default_generator
     if rank.device.type == "cuda":
         generator = torch.cuda.default_generators[rank.device.index]
-    tracker = sequence_parallel.model_parallel_manual_seed(0, rank.rank, generator)
-    return gpt, sequence_parallel.sequence_parallel(gpt, rank.group, tracker)
+    tracker = sequence_parallel_model.model_parallel_manual_seed(
+        0, rank.rank, generator
+    )
+    return gpt, sequence_parallel_model.sequence_parallel(gpt, rank.group, tracker)
 
 
 def build(rank: Rank, comparison: Comparison) -> Sides:
@@ -141,9 +144,9 @@ def replace_layers(
                 part = layers.column(child, world_size)
             elif isinstance(child, sequence_parallel.RowParallelLinear):
                 part = layers.row(child, world_size)
-            elif isinstance(child, sequence_parallel.SequenceParallelEntry):
+            elif isinstance(child, sequence_parallel_model.SequenceParallelEntry):
                 part = MegatronEntry(mappings, child.dropout)
-            elif isinstance(child, sequence_parallel.SequenceParallelOutput):
+            elif isinstance(child, sequence_parallel_model.SequenceParallelOutput):
                 part = MegatronOutput(mappings, child.weight)
             if part is not None:
                 setattr(module, name, part)
@@ -153,7 +156,7 @@ def formulas(comparison: Comparison, gpt: GPT, rank: Rank) -> Formulas:
     """Return what a step sends, and slices of everything."""
     config = comparison.config
     tokens = comparison.rows_per_rank * config.max_sequence_length
-    traffic = sequence_parallel.get_traffic(config, tokens, rank.world_size)
+    traffic = get_sequence_parallel_traffic(config, tokens, rank.world_size)
     layers, hidden = config.num_layers, f"4 B x {tokens * config.hidden_size:,}"
     texts = {
         "all_gather": f"({6 * layers} + 2 activations) x {hidden}",
@@ -179,7 +182,7 @@ def tolerance(world_size: int) -> Tolerance:
 
 def check(world_size: int) -> None:
     """Raise ValueError where the model cannot be cut so."""
-    sequence_parallel.check_sizes(CONFIG, world_size)
+    sequence_parallel_model.check_sizes(CONFIG, world_size)
 
 
 COMPARISONS = (

@@ -9,7 +9,8 @@ from typing import get_args
 from mini_impls.compare.match import align, excuses
 from mini_impls.compare.watch import SIDES, RankResult, SideResult
 from mini_impls.compare.wire import INSIDE, gloo_bytes, ring_bytes
-from mini_impls.schedules import Step, get_bubble, get_timeline
+from mini_impls.schedules import Step
+from mini_impls.timeline import get_bubble, get_timeline
 from readerkit.content.mirrors import Difference
 from readerkit.content.vocabulary import Category, SideName
 from readerkit.evidence.record import (

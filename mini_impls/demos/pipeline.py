@@ -6,23 +6,14 @@ import torch
 from torch import nn
 
 from mini_impls import launch, model
+from mini_impls.demos.formulas import get_pipeline_traffic
 from mini_impls.demos.training import ALONE, counted
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
-from mini_impls.pipeline import (
-    PipelineExecutor,
-    check_sizes,
-    get_traffic,
-    split_model,
-    train,
-)
-from mini_impls.schedules import (
-    add_send_recv,
-    draw,
-    get_orders,
-    get_peak_in_flight,
-    get_timeline,
-)
+from mini_impls.pipeline import PipelineExecutor, train
+from mini_impls.pipeline_stages import check_sizes, split_model
+from mini_impls.schedules import get_orders
+from mini_impls.timeline import add_send_recv, draw, get_peak_in_flight, get_timeline
 from mini_impls.traffic import CollectiveCounter
 
 
@@ -54,7 +45,7 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     optimizer = torch.optim.AdamW(params.parameters(), lr=1e-3)
     with CollectiveCounter() as sent:
         losses = train(executor, plan, optimizer, batches[:1], args.microbatches)
-    formula = get_traffic(tensor_shape, args.microbatches, rank, args.chunks)
+    formula = get_pipeline_traffic(tensor_shape, args.microbatches, rank, args.chunks)
     counts, payload = sent.counts(), sent.payload_bytes()
     traffic = [
         f"{counts[op]} {op}, {payload[op]:,} bytes (formula {formula.get(op, 0):,})"

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Sequence
 
 from mini_impls.limits import Options
-from mini_impls.schedules import (
-    SCHEDULES,
+from mini_impls.schedules import SCHEDULES, get_orders
+from mini_impls.timeline import (
     draw,
     get_bubble,
     get_closed_bubble,
-    get_orders,
     get_peak_in_flight,
     get_timeline,
 )

@@ -5,12 +5,12 @@ import argparse
 import torch
 
 from mini_impls import launch, model
+from mini_impls.demos.formulas import get_sequence_parallel_traffic
 from mini_impls.demos.training import ALONE, counted
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig, TransformerLayer
-from mini_impls.sequence_parallel import (
+from mini_impls.sequence_parallel_model import (
     check_sizes,
-    get_traffic,
     model_parallel_manual_seed,
     sequence_parallel,
     train,
@@ -44,7 +44,9 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
         losses = train(gpt, optimizer, batches[:1], partial, rank.group)
     norm, fc1 = shapes
     rank.say_each(f"layer 0 makes (T, B, channels): norm {norm}, linear_fc1 {fc1}")
-    formula = get_traffic(config, batches[0][0].numel(), rank.world_size)
+    formula = get_sequence_parallel_traffic(
+        config, batches[0][0].numel(), rank.world_size
+    )
     for op, payload_bytes in sent.payload_bytes().items():
         rank.say(
             f"one step: {sent.counts()[op]} {op}, {payload_bytes:,} bytes "

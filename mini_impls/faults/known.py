@@ -232,6 +232,7 @@ ZERO = parse_path("mini_impls/zero.py")
 FSDP = parse_path("mini_impls/fsdp.py")
 FSDP_PARAM = parse_path("mini_impls/fsdp_param.py")
 FLAT = parse_path("mini_impls/fsdp_flat.py")
+FLAT_PARAM = parse_path("mini_impls/fsdp_flat_param.py")
 STATE = PredictedSymptom(
     "memory", "Losses stay right, but each rank holds the whole of it."
 )
@@ -465,7 +466,7 @@ SHARDED_FAULTS = (
         name="stale-shard",
         title="after the step the old shard is put back in place",
         at=Anchor(
-            FLAT,
+            FLAT_PARAM,
             "FlatParamHandle.reshard",
             code="self.flat_param.data = self._local_shard",
         ),
@@ -492,7 +493,7 @@ SHARDED_FAULTS = (
 # --- tensor and sequence parallelism ---
 
 TP = parse_path("mini_impls/tensor_parallel.py")
-SP = parse_path("mini_impls/sequence_parallel.py")
+SP_MODEL = parse_path("mini_impls/sequence_parallel_model.py")
 
 TENSOR_FAULTS = (
     Fault(
@@ -598,7 +599,7 @@ TENSOR_FAULTS = (
         mini="sequence_parallel",
         name="wrong-random-stream",
         title="a shard of tokens is dropped with the stream that all ranks share",
-        at=Anchor(SP, "SequenceParallelDropout.forward", code="with ...: ..."),
+        at=Anchor(SP_MODEL, "SequenceParallelDropout.forward", code="with ...: ..."),
         wrong="return super().forward(input)",
         work="sequence_parallel",
         choices=(
@@ -628,7 +629,9 @@ TENSOR_FAULTS = (
         mini="sequence_parallel",
         name="no-sync",
         title="gradients of the norms stay those of a rank's own tokens",
-        at=Anchor(SP, "train", code="allreduce_non_tensor_model_parallel_grads(...)"),
+        at=Anchor(
+            SP_MODEL, "train", code="allreduce_non_tensor_model_parallel_grads(...)"
+        ),
         wrong="# the norms are whole on every rank: nothing to do?",
         work="sequence_parallel",
         choices=(

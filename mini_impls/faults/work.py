@@ -24,7 +24,7 @@ from mini_impls import (
     model,
     pipeline,
     schedules,
-    sequence_parallel,
+    sequence_parallel_model,
     tensor_parallel,
     zero,
 )
@@ -35,6 +35,13 @@ from mini_impls.faults.overlap import Overlap
 from mini_impls.faults.symptoms import UNDER_WAY
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig, build_model, compute_loss, shard_batch
+from mini_impls.pipeline_stages import split_model
+from mini_impls.timeline import (
+    add_send_recv,
+    get_bubble,
+    get_peak_in_flight,
+    get_timeline,
+)
 
 CONFIG = GPTConfig(hidden_size=32, ffn_hidden_size=64)
 STEPS = 8
@@ -327,17 +334,17 @@ def train_sequence_parallel(rank: Rank) -> dict[str, float]:
         hidden_size=32, ffn_hidden_size=64, num_query_groups=4, hidden_dropout=0.2
     )
     gpt = build_model(config)
-    tracker = sequence_parallel.model_parallel_manual_seed(
+    tracker = sequence_parallel_model.model_parallel_manual_seed(
         11, rank.rank, torch.default_generator
     )
-    partial = sequence_parallel.sequence_parallel(gpt, rank.group, tracker)
+    partial = sequence_parallel_model.sequence_parallel(gpt, rank.group, tracker)
     masks: list[Tensor] = []
     gpt.layers[0].get_submodule("hidden_dropout").register_forward_hook(
         lambda module, args, out: masks.append((out == 0).to(torch.uint8))
     )
     optimizer = torch.optim.AdamW(gpt.parameters(), 3e-3)
     batches = [model.make_batch(config, step=i, batch_size=4) for i in range(STEPS)]
-    losses = sequence_parallel.train(gpt, optimizer, batches, partial, rank.group)
+    losses = sequence_parallel_model.train(gpt, optimizer, batches, partial, rank.group)
     return {
         "first loss": mean_over_ranks(losses[0], rank.group),
         "last loss": mean_over_ranks(losses[-1], rank.group),
@@ -355,9 +362,9 @@ def train_pipeline(rank: Rank) -> dict[str, float]:
     """Train the stages of a model by 1F1B."""
     config = GPTConfig(num_layers=4, hidden_size=32, ffn_hidden_size=64)
     orders = schedules.get_orders("1f1b", rank.world_size, MICROBATCHES)
-    plan = schedules.add_send_recv(orders)[rank.rank]
+    plan = add_send_recv(orders)[rank.rank]
     gpt, alone = build_model(config), build_model(config)
-    stages = pipeline.split_model(gpt, rank.rank, rank.world_size)
+    stages = split_model(gpt, rank.rank, rank.world_size)
     shape = (1, config.max_sequence_length, config.hidden_size)
     executor = pipeline.PipelineExecutor(stages, shape, rank.group)
     params = nn.ModuleList(stages.values())
@@ -378,8 +385,7 @@ def train_pipeline(rank: Rank) -> dict[str, float]:
         for stage in stages.values()
         for name, param in stage.named_parameters()
     )
-    timeline = schedules.get_timeline(orders)
-    ideal, _ = schedules.get_bubble(timeline, rank.world_size)
+    ideal, _ = get_bubble(get_timeline(orders), rank.world_size)
     return {
         "microbatches in flight": float(executor.peak_in_flight),
         "apart from one process": apart,
@@ -398,8 +404,8 @@ def ring_all_reduce(rank: Rank) -> dict[str, float]:
 def run_zb_h1(rank: Rank) -> dict[str, float]:
     """Lay out a schedule that splits the backward; nothing is sent, time is counted."""
     orders = schedules.get_orders("zb-h1", rank.world_size, MICROBATCHES)
-    ideal, _ = schedules.get_bubble(schedules.get_timeline(orders), rank.world_size)
-    in_flight = schedules.get_peak_in_flight(orders[rank.rank])
+    ideal, _ = get_bubble(get_timeline(orders), rank.world_size)
+    in_flight = get_peak_in_flight(orders[rank.rank])
     return {
         "microbatches in flight": float(in_flight),
         "bubble over ideal time": float(ideal),

@@ -181,15 +181,16 @@ def _fact(
     if query.fault:
         return _symptom(question.id, query, locked, run=run)
     if query.record:
-        name = f"annotations/records/{query.record}.json"
+        names = [name := f"annotations/records/{query.record}.json"]
         data = read_at_most(root / name, root)
         record = Record.parse(data.decode("utf-8", "replace"), name)
         value = answer_record(query, record)
     else:  # computed for each variant; the lock keeps the first one, to be diffed
-        name = "mini_impls/schedules.py"
-        data = read_at_most(PACKAGE.parent / name, PACKAGE.parent)
         value = bank.variant(question.id, 0).asked.key  # type: ignore[attr-defined]
-    return LockedFact(value, {name: digest(data)})
+        root = PACKAGE.parent
+        names = ["mini_impls/schedules.py", "mini_impls/timeline.py"]
+    parts = {name: digest(read_at_most(root / name, root)) for name in names}
+    return LockedFact(value, parts)
 
 
 def _symptom(

@@ -11,14 +11,8 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal
 
-from mini_impls.schedules import (
-    SCHEDULES,
-    Timeline,
-    draw,
-    get_bubble,
-    get_orders,
-    get_timeline,
-)
+from mini_impls.schedules import SCHEDULES, get_orders
+from mini_impls.timeline import Timeline, draw, get_bubble, get_timeline
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import (
     MAX_RANKS,

@@ -155,11 +155,12 @@ def answer_schedule(query: ObservationQuery, scene: Scene) -> Fact:
         ReaderkitError: sizes that the schedule does not take.
     """
     # A quiz may have no such question.
-    import mini_impls.schedules as schedules
+    from mini_impls.schedules import get_orders
+    from mini_impls.timeline import draw, get_bubble, get_peak_in_flight, get_timeline
 
     ranks, microbatches, chunks, rank = map(scene.whole, query.sizes())
     try:
-        orders = schedules.get_orders(query.schedule or "", ranks, microbatches, chunks)
+        orders = get_orders(query.schedule or "", ranks, microbatches, chunks)
     except ValueError as error:
         raise ReaderkitError(str(error)) from None
     if not 0 <= rank < ranks:
@@ -167,15 +168,15 @@ def answer_schedule(query: ObservationQuery, scene: Scene) -> Fact:
     order = orders[rank]
     number: Number
     if query.give in ("bubble_ideal", "bubble_total"):
-        ideal, total = schedules.get_bubble(schedules.get_timeline(orders), ranks)
+        ideal, total = get_bubble(get_timeline(orders), ranks)
         number = float(ideal if query.give == "bubble_ideal" else total)
         return number * 100
     if query.give == "lead":
         return [step.kind for step in order].index("B")
     if query.give == "in_flight":
-        return schedules.get_peak_in_flight(order)
+        return get_peak_in_flight(order)
     if query.give == "timeline":
-        drawn = schedules.draw(schedules.get_timeline(orders), ranks).splitlines()[rank]
+        drawn = draw(get_timeline(orders), ranks).splitlines()[rank]
         cells = drawn.partition("|")[2].split()
     else:
         cells = [_cell(step, ranks, chunks) for step in order]

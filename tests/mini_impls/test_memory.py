@@ -8,7 +8,7 @@ import torch
 from test_fsdp import Odd
 from test_pipeline import make_optimizer, make_pipeline
 
-from mini_impls import pipeline, sequence_parallel, tensor_parallel
+from mini_impls import pipeline, sequence_parallel_model, tensor_parallel
 from mini_impls.ddp import DistributedDataParallel
 from mini_impls.fsdp_flat import fully_shard_flat
 from mini_impls.fsdp_options import fully_shard
@@ -81,12 +81,12 @@ def make_step(rank, mini):
         optimizer = torch.optim.AdamW(gpt.parameters())
         return lambda batch: tensor_parallel.train(gpt, optimizer, [batch], rank.group)
     elif mini == "sequence_parallel":
-        streams = sequence_parallel.model_parallel_manual_seed(
+        streams = sequence_parallel_model.model_parallel_manual_seed(
             1, rank.rank, torch.default_generator
         )
-        partial = sequence_parallel.sequence_parallel(gpt, rank.group, streams)
+        partial = sequence_parallel_model.sequence_parallel(gpt, rank.group, streams)
         optimizer = torch.optim.AdamW(gpt.parameters())
-        return lambda batch: sequence_parallel.train(
+        return lambda batch: sequence_parallel_model.train(
             gpt, optimizer, [batch], partial, rank.group
         )
     else:

@@ -11,18 +11,18 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from mini_impls import model, pipeline
+from mini_impls.demos.formulas import get_pipeline_traffic
 from mini_impls.demos.pipeline import check
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.pipeline import (
     PipelineExecutor,
-    PipelineStage,
     custom_backward,
     deallocate_output_tensor,
-    get_traffic,
-    split_model,
 )
-from mini_impls.schedules import Step, add_send_recv, get_orders, get_peak_in_flight
+from mini_impls.pipeline_stages import PipelineStage, split_model
+from mini_impls.schedules import Step, get_orders
+from mini_impls.timeline import add_send_recv, get_peak_in_flight
 from mini_impls.traffic import CollectiveCounter
 
 CONFIG = GPTConfig(num_layers=8, hidden_size=32, ffn_hidden_size=64)
@@ -204,7 +204,7 @@ def run_traffic(rank: Rank, config, schedule, chunks, overlap):
     optimizer = make_optimizer(executor.stages)
     with CollectiveCounter() as sent:
         pipeline.train(executor, plan, optimizer, [batch], MICROBATCHES, embd_group)
-    formula = get_traffic(executor.tensor_shape, MICROBATCHES, rank, chunks)
+    formula = get_pipeline_traffic(executor.tensor_shape, MICROBATCHES, rank, chunks)
     peaks = executor.peak_in_flight, get_peak_in_flight(order)
     return sent.counts(), sent.payload_bytes(), formula, peaks
 

@@ -10,18 +10,20 @@ from itertools import product
 import pytest
 from torch.distributed.pipelining import schedules as torch_schedules
 
-from mini_impls import schedules
+from mini_impls import schedules, timeline
 from mini_impls.demos import schedules as demo
 from mini_impls.schedules import (
     Step,
+    get_orders,
+    get_pp_rank_microbatches,
+    get_schedule_table,
+)
+from mini_impls.timeline import (
     Transfer,
     add_send_recv,
     draw,
     get_bubble,
-    get_orders,
     get_peak_in_flight,
-    get_pp_rank_microbatches,
-    get_schedule_table,
     get_timeline,
 )
 
@@ -399,7 +401,7 @@ def test_inputs_arrive_before_the_step_and_results_leave_after_it():
                     assert (transfer.action == "recv") == (transfer.made_by not in seen)
                     seen.add(transfer.made_by)
                 if isinstance(item, Step):
-                    assert seen.issuperset(schedules.get_inputs(item, num_stages))
+                    assert seen.issuperset(timeline.get_inputs(item, num_stages))
                     seen.add(item)
 
 
@@ -449,7 +451,7 @@ def test_sizes_that_do_not_fit_are_named(args, message):
 
 
 def test_torch_is_not_imported():
-    code = "import sys, mini_impls.schedules; sys.exit('torch' in sys.modules)"
+    code = "import sys, mini_impls.timeline; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
@@ -494,7 +496,7 @@ def test_a_step_takes_time(costs):
 def test_the_formula_beside_a_bubble_is_the_bubble(costs):
     for case in SIZES:
         bubble, _ = get_bubble(get_timeline(get_orders(*case), *costs), case[1])
-        assert schedules.get_closed_bubble(*case, *costs)[0] == bubble, case
+        assert timeline.get_closed_bubble(*case, *costs)[0] == bubble, case
 
 
 def test_a_split_backward_holds_as_much_on_every_rank_as_1f1b_on_the_first():

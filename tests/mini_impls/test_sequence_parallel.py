@@ -6,18 +6,20 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mini_impls import model, sequence_parallel
+from mini_impls import model, sequence_parallel_model
+from mini_impls.demos.formulas import get_sequence_parallel_traffic
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.sequence_parallel import (
     ColumnParallelLinear,
-    RNGStatesTracker,
     RowParallelLinear,
     gather_from_sequence_parallel_region,
-    get_traffic,
-    model_parallel_manual_seed,
     reduce_scatter_to_sequence_parallel_region,
     scatter_to_sequence_parallel_region,
+)
+from mini_impls.sequence_parallel_model import (
+    RNGStatesTracker,
+    model_parallel_manual_seed,
 )
 from mini_impls.traffic import CollectiveCounter
 
@@ -238,7 +240,7 @@ def test_fork_draws_elsewhere_and_comes_back():
 
 def run_masks(rank: Rank):
     tracker = model_parallel_manual_seed(5, rank.rank, torch.default_generator)
-    dropout = sequence_parallel.SequenceParallelDropout(0.5, tracker)
+    dropout = sequence_parallel_model.SequenceParallelDropout(0.5, tracker)
     return dropout(torch.ones(64)), torch.rand(4)
 
 
@@ -293,13 +295,13 @@ def run_training(rank: Rank, config, regather):
             target.copy_(source.grad)
 
     tracker = model_parallel_manual_seed(11, rank.rank, torch.default_generator)
-    partial = sequence_parallel.sequence_parallel(
+    partial = sequence_parallel_model.sequence_parallel(
         gpt, rank.group, tracker, regather=regather
     )
     sgd = torch.optim.SGD(gpt.parameters(), lr=0.1, momentum=0.9)
-    losses = sequence_parallel.train(gpt, sgd, batches, partial, rank.group)
+    losses = sequence_parallel_model.train(gpt, sgd, batches, partial, rank.group)
     for full in (reference, grads):
-        sequence_parallel.sequence_parallel(full, rank.group, tracker)
+        sequence_parallel_model.sequence_parallel(full, rank.group, tracker)
     return {
         "losses": losses,
         "loss": max(abs(a - b) for a, b in zip(losses, expected, strict=True)),
@@ -339,7 +341,7 @@ def test_ten_steps_equal_one_process(pool, config, regather):
 def run_slices_alone(rank: Rank):
     gpt = model.build_model(CONFIG)
     tracker = model_parallel_manual_seed(1, rank.rank, torch.default_generator)
-    sequence_parallel.sequence_parallel(gpt, rank.group, tracker)
+    sequence_parallel_model.sequence_parallel(gpt, rank.group, tracker)
     return [p.untyped_storage().nbytes() == p.nbytes for p in gpt.parameters()]
 
 
@@ -351,11 +353,13 @@ def test_slices_keep_nothing_of_the_whole_weight(pool2):
 def run_partial(rank: Rank):
     gpt = model.build_model(CONFIG)
     tracker = model_parallel_manual_seed(0, rank.rank, torch.default_generator)
-    partial = sequence_parallel.sequence_parallel(gpt, rank.group, tracker)
+    partial = sequence_parallel_model.sequence_parallel(gpt, rank.group, tracker)
     tokens, labels = model.make_batch(CONFIG, step=0, batch_size=4)
     model.compute_loss(gpt(tokens), labels).backward()
     before = [param.grad.clone() for param in partial]
-    sequence_parallel.allreduce_non_tensor_model_parallel_grads(partial, rank.group)
+    sequence_parallel_model.allreduce_non_tensor_model_parallel_grads(
+        partial, rank.group
+    )
     names = {param: name for name, param in gpt.named_parameters()}
     return [names[p] for p in partial], before, [p.grad for p in partial]
 
@@ -387,9 +391,9 @@ def run_frozen(rank: Rank):
         full.layers.requires_grad_(False)
         full.final_layernorm.requires_grad_(False)
     tracker = model_parallel_manual_seed(0, rank.rank, torch.default_generator)
-    partial = sequence_parallel.sequence_parallel(gpt, rank.group, tracker)
+    partial = sequence_parallel_model.sequence_parallel(gpt, rank.group, tracker)
     sgd = torch.optim.SGD(gpt.parameters(), lr=0.1)
-    sequence_parallel.train(gpt, sgd, batches, partial, rank.group)
+    sequence_parallel_model.train(gpt, sgd, batches, partial, rank.group)
     sgd = torch.optim.SGD(reference.parameters(), lr=0.1)
     model.train_one_process(reference, sgd, batches)
     trained = {n: p.detach() for n, p in gpt.named_parameters() if p.requires_grad}
@@ -408,13 +412,13 @@ def test_frozen_weights_stay_frozen(pool2):
 def run_traffic(rank: Rank, regather):
     gpt = model.build_model(CONFIG)
     tracker = model_parallel_manual_seed(0, rank.rank, torch.default_generator)
-    partial = sequence_parallel.sequence_parallel(
+    partial = sequence_parallel_model.sequence_parallel(
         gpt, rank.group, tracker, regather=regather
     )
     optimizer = torch.optim.AdamW(gpt.parameters())
     batch = model.make_batch(CONFIG, step=0, batch_size=4)
     with CollectiveCounter() as sent:
-        sequence_parallel.train(gpt, optimizer, [batch], partial, rank.group)
+        sequence_parallel_model.train(gpt, optimizer, [batch], partial, rank.group)
     return sent.counts(), sent.payload_bytes(), batch[0].numel()
 
 
@@ -434,7 +438,7 @@ def test_counts_and_bytes_equal_the_formula(pool, regather):
             "reduce_scatter": 4 * layers * hidden,
             "all_reduce": (6 * layers + 2) * hidden_size * 4,
         }
-        assert payload == get_traffic(
+        assert payload == get_sequence_parallel_traffic(
             CONFIG, num_tokens, pool.world_size, regather=regather
         )
 
@@ -449,13 +453,13 @@ def test_counts_and_bytes_equal_the_formula(pool, regather):
 )
 def test_sizes_that_do_not_fit_are_named(config, world_size, message):
     with pytest.raises(ValueError, match=message):
-        sequence_parallel.check_sizes(config, world_size)
+        sequence_parallel_model.check_sizes(config, world_size)
 
 
 def run_short_batch(rank: Rank):
     gpt = model.build_model(CONFIG)
     tracker = model_parallel_manual_seed(0, rank.rank, torch.default_generator)
-    sequence_parallel.sequence_parallel(gpt, rank.group, tracker)
+    sequence_parallel_model.sequence_parallel(gpt, rank.group, tracker)
     with pytest.raises(ValueError, match="31 tokens are not divisible by 2"):
         gpt(torch.zeros(1, 31, dtype=torch.long))
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from mini_impls.schedules import get_bubble, get_orders, get_timeline
+from mini_impls.schedules import get_orders
+from mini_impls.timeline import get_bubble, get_timeline
 from readerkit.render.html.charts import Cell, gantt
 from readerkit.render.html.escape import shown
 from readerkit.render.html.words import Text

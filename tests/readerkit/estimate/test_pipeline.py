@@ -5,7 +5,8 @@ from itertools import product
 
 import pytest
 
-from mini_impls.schedules import get_orders, get_peak_in_flight
+from mini_impls.schedules import get_orders
+from mini_impls.timeline import get_peak_in_flight
 from readerkit.errors import EstimateError
 from readerkit.estimate.pipeline import (
     Pipeline,
