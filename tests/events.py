@@ -1,7 +1,8 @@
 """Events for tests, with one line each."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from readerkit.evidence.record import Event
 

@@ -7,13 +7,14 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from msgspec.structs import replace
 
 from mini_impls import launch
 from mini_impls.compare import shims, upstream_files

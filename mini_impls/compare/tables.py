@@ -3,8 +3,10 @@
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import get_args
+
+from msgspec.structs import replace
 
 from mini_impls.compare.match import align, excuses
 from mini_impls.compare.watch import SIDES, RankResult, SideResult

@@ -1,7 +1,8 @@
 """What a rank sends for a call: by the textbook, and by gloo's own algorithms."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from readerkit.evidence.record import Event
 

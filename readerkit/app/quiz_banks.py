@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
+
+from msgspec import structs
 
 from readerkit.app.folders import (
     PACKAGE,
@@ -155,7 +157,7 @@ class SourceLines:
 
         A mini is a file here, and has no other address.
         """
-        page, _, fragment = page_of(asdict(place)).partition("#")
+        page, _, fragment = page_of(structs.asdict(place)).partition("#")
         built = BUILT_SITE.absolute() / unquote(page)
         if built.is_file():
             return f"{built.as_uri()}#{fragment}"

@@ -6,17 +6,20 @@ reads them, joins their events to anchors and mirrors, and asks whether they are
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Annotated, Literal
 
 from readerkit.content.vocabulary import Category, Phase, SideName
-from readerkit.errors import ContentError, ContentFault
-from readerkit.model import codec
-from readerkit.model.git_names import BlobId, CommitId, TreePath, parse_module
-from readerkit.system import json_file
+from readerkit.model import stored
+from readerkit.model.git_names import (
+    BlobId,
+    CommitId,
+    TreePath,
+    parse_module,
+    parse_path,
+)
+from readerkit.model.stored import HEX_ID, Real, Stored
 from readerkit.wording.next_command import typed
 
 MAX_LINES = 1_000_000
@@ -29,8 +32,7 @@ State = Literal["matched", "explained", "flagged"]
 Number = int | float
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutedLine:
+class ExecutedLine(Stored, frozen=True):
     """A line that ran."""
 
     upstream: str
@@ -39,9 +41,12 @@ class ExecutedLine:
     line: int
     function: str
 
+    def __post_init__(self) -> None:
+        """Refuse a path that leaves its upstream."""
+        parse_path(self.path)
 
-@dataclass(frozen=True, slots=True)
-class Event:
+
+class Event(Stored, frozen=True):
     """One collective or point-to-point call of one rank in one step."""
 
     phase: Phase
@@ -73,8 +78,7 @@ class Event:
     """The same at its wait; None where nobody saw it either."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventMatch:
+class EventMatch(Stored, frozen=True):
     """One event of the mini beside one of upstream; one of them may be missing."""
 
     mini: int | None
@@ -90,8 +94,7 @@ class EventMatch:
     """The mirror that gives this reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankEvents:
+class RankEvents(Stored, frozen=True):
     """The step of one rank, both sides aligned."""
 
     rank: int
@@ -104,17 +107,16 @@ class RankEvents:
     """Lines of upstream or mini that stood on the stack, the innermost first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Stored, frozen=True):
     """One line that says agree or differ, and by how much."""
 
     what: str
     rank: int | None
     """None where it is about all of them."""
-    mini: Number
-    upstream: Number
-    difference: float
-    tolerance: float
+    mini: Real
+    upstream: Real
+    difference: Real
+    tolerance: Real
     state: Outcome
     reason: str
     """Why this tolerance, or why they differ."""
@@ -122,8 +124,7 @@ class Verdict:
     """The mirror that says why they differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Stored, frozen=True):
     """Something that the verdict of a comparison does not say."""
 
     kind: Literal["unseen", "uncovered", "counted"]
@@ -132,8 +133,7 @@ class Limit:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
+class Total(Stored, frozen=True):
     """All calls of one operation in the step of one rank."""
 
     rank: int
@@ -148,8 +148,7 @@ class Total:
     """What this rank sends by the textbook: rings, and a tree for a broadcast."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(Stored, frozen=True):
     """What the process of one rank wrote to its sockets in one step."""
 
     rank: int
@@ -161,8 +160,7 @@ class Wire:
     formula: str
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Stored, frozen=True):
     """Bytes that one rank keeps between steps."""
 
     rank: int
@@ -173,8 +171,7 @@ class Held:
     formula: str
 
 
-@dataclass(frozen=True, slots=True)
-class Peak:
+class Peak(Stored, frozen=True):
     """Live tensor bytes of one rank at the worst moment of a step."""
 
     rank: int
@@ -185,8 +182,7 @@ class Peak:
     categories: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
+class Times(Stored, frozen=True):
     """Seconds of each measured step of one rank."""
 
     rank: int
@@ -194,8 +190,7 @@ class Times:
     upstream: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Lit:
+class Lit(Stored, frozen=True):
     """Lines of a file that ran, as ``3-7,9``; what an import runs is not among them."""
 
     upstream: str
@@ -204,6 +199,10 @@ class Lit:
     """While model and optimizer were built."""
     steps: Mapping[str, str]
     """By the watched steps in which they ran, written likewise: ``0``, ``1-4``."""
+
+    def __post_init__(self) -> None:
+        """Refuse a path that leaves its upstream."""
+        parse_path(self.path)
 
     def in_step(self, step: int) -> frozenset[int]:
         """Return the lines that ran in one step."""
@@ -215,8 +214,7 @@ class Lit:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineBar:
+class TimelineBar(Stored, frozen=True):
     """One forward or backward of one microbatch: a bar of a Gantt chart."""
 
     rank: int
@@ -228,8 +226,7 @@ class TimelineBar:
     end_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineRecord:
+class PipelineRecord(Stored, frozen=True):
     """What only pipelines have."""
 
     schedule: str
@@ -245,16 +242,14 @@ class PipelineRecord:
     """More ranks than cores: the chart shows the order, not the time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shim:
+class Shim(Stored, frozen=True):
     """What upstream was told so that it runs here, and why."""
 
     name: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Stored, frozen=True):
     """Everything that one comparison saw."""
 
     comparison: str
@@ -271,9 +266,9 @@ class Record:
     traced_step: int
     watched_steps: int
     """So many, from the first on, had their lines noted; times are of later ones."""
-    pins: Mapping[str, CommitId]
+    pins: Mapping[str, Annotated[CommitId, HEX_ID]]
     """Upstream to full commit id."""
-    blobs: Mapping[str, Mapping[TreePath, BlobId]]
+    blobs: Mapping[str, Mapping[TreePath, Annotated[BlobId, HEX_ID]]]
     """Upstream to path to git blob id, of every file that ran; ``minis`` is one."""
     versions: Mapping[str, str]
     environment: Mapping[str, str]
@@ -282,7 +277,7 @@ class Record:
     sizes: Mapping[str, int]
     """What the counts of known differences depend on: ``world``, ``layers``, ..."""
     shims: tuple[Shim, ...]
-    losses: Mapping[SideName, tuple[tuple[float, ...], ...]]
+    losses: Mapping[SideName, tuple[tuple[Real, ...], ...]]
     """By rank, then by step; a rank that computes no loss has none."""
     verdicts: tuple[Verdict, ...]
     limits: tuple[Limit, ...]
@@ -317,29 +312,18 @@ class Record:
         Raises:
             ContentError: text that is not such a record.
         """
-        try:
-            data = json_file.load(text)
-            if data["format"] != FORMAT:
-                got = f"format {data['format']}"
-                raise ContentError(
-                    [
-                        ContentFault(
-                            file, 1, 1, "a record of another version", got, f"{FORMAT}"
-                        )
-                    ]
-                )
-            record: Record = codec.decode(cls, data, "record")
-            record._check_names()
-            record._check_steps()
-            record._check_lines()
-            return record
-        except (ValueError, KeyError, TypeError) as error:
-            line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
-            got = f"{type(error).__name__}: {error}"
-            expected = f"what {typed('compare', 'MINI', '--save')} writes: run it again"
-            raise ContentError(
-                [ContentFault(file, line, 1, "not a readable record", got, expected)]
-            ) from None
+        expected = f"what {typed('compare', 'MINI', '--save')} writes: run it again"
+        return stored.parse(
+            text, cls, file, what="record", expected=expected, version=FORMAT
+        )
+
+    def __post_init__(self) -> None:
+        """Refuse names that are none, steps that nobody watched, lines of no code."""
+        self._check_names()
+        self._check_steps()
+        self._check_lines()
+        for path in (path for files in self.blobs.values() for path in files):
+            parse_path(path)
 
     def _check_names(self) -> None:
         """Raise ValueError where a name is none: files are called by them."""
@@ -370,7 +354,7 @@ class Record:
 
     def to_text(self) -> str:
         """Return JSON: an event, a total, a file on a line each, made to be diffed."""
-        return codec.write(asdict(self)) + "\n"
+        return stored.write(self)
 
 
 def parts_of(

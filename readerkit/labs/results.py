@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, TypeVar
+
+from msgspec import Meta
 
 from readerkit.errors import ContentError, ContentFault
-from readerkit.model.codec import decoder
 from readerkit.model.freshness import MadeFrom
-from readerkit.system import json_file
+from readerkit.model.stored import MEASURED, Stored, parse
 from readerkit.wording.next_command import typed
 
+Measure = Annotated[float, MEASURED]
+Count = Annotated[int, Meta(ge=0)]
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+
+class Environment(Stored, frozen=True):
     """The machine that a time was taken on."""
 
     python: str
@@ -25,43 +26,40 @@ class Environment:
     platform: str
     backend: str
     device: str
-    devices: int
-    load_average: float
+    devices: Count
+    load_average: Measure
 
 
-@dataclass(frozen=True, slots=True)
-class Training:
+class Training(Stored, frozen=True):
     """A few steps on all ranks beside one process."""
 
-    losses: tuple[float, ...]
-    one_process: tuple[float, ...]
-    parameter_difference: float
+    losses: tuple[Measure, ...]
+    one_process: tuple[Measure, ...]
+    parameter_difference: Measure
     """Largest absolute difference of any parameter on any rank."""
     digests: tuple[str, ...]
     """Of all trained parameters, by rank."""
 
 
-@dataclass(frozen=True, slots=True)
-class AllReduce:
+class AllReduce(Stored, frozen=True):
     """All-reduces of one size."""
 
-    bytes: int
-    median_s: float
-    min_s: float
+    bytes: Count
+    median_s: Measure
+    min_s: Measure
 
 
-@dataclass(frozen=True, slots=True)
-class DdpStep:
+class DdpStep(Stored, frozen=True):
     """A step at one width on so many ranks, in its three parts."""
 
-    hidden_size: int
-    gradient_bytes: int
-    world_size: int
-    sequences: int
+    hidden_size: Count
+    gradient_bytes: Count
+    world_size: Count
+    sequences: Count
     """Of all ranks together."""
-    compute_s: float
-    all_reduce_s: float
-    update_s: float
+    compute_s: Measure
+    all_reduce_s: Measure
+    update_s: Measure
 
     @property
     def step_s(self) -> float:
@@ -69,8 +67,7 @@ class DdpStep:
         return self.compute_s + self.all_reduce_s + self.update_s
 
 
-@dataclass(frozen=True, slots=True)
-class DdpResult:
+class DdpResult(Stored, frozen=True):
     """Lab 01."""
 
     lab: str
@@ -78,32 +75,30 @@ class DdpResult:
     command: str
     made_from: MadeFrom
     environment: Environment
-    world_size: int
-    rounds: int
+    world_size: Count
+    rounds: Count
     training: Training
     all_reduce: tuple[AllReduce, ...]
     steps: tuple[DdpStep, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredGeneration:
+class MeasuredGeneration(Stored, frozen=True):
     """Generation at one width on so many ranks."""
 
-    hidden_size: int
-    world_size: int
-    prefill_s: float
-    token_s: float
-    all_reduces_s: float
+    hidden_size: Count
+    world_size: Count
+    prefill_s: Measure
+    token_s: Measure
+    all_reduces_s: Measure
     """The all-reduces of one token, with nothing between them."""
-    weight_bytes: int
-    cache_bytes: int
-    tokens: tuple[int, ...]
+    weight_bytes: Count
+    cache_bytes: Count
+    tokens: tuple[Count, ...]
     arrived: tuple[Mapping[str, str], ...]
     """Digest of each weight, as each rank read it."""
 
 
-@dataclass(frozen=True, slots=True)
-class GenerationResult:
+class GenerationResult(Stored, frozen=True):
     """Lab 02."""
 
     lab: str
@@ -111,28 +106,27 @@ class GenerationResult:
     command: str
     made_from: MadeFrom
     environment: Environment
-    world_size: int
-    rounds: int
+    world_size: Count
+    rounds: Count
     sent: Mapping[str, Mapping[str, str]]
     """Digest of each weight as it was written, by width."""
     curve: tuple[MeasuredGeneration, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FsdpStep:
+class FsdpStep(Stored, frozen=True):
     """A training step on so many ranks under one wrapping policy."""
 
     policy: str
-    world_size: int
-    groups: int
-    tokens: int
+    world_size: Count
+    groups: Count
+    tokens: Count
     """Of all ranks together."""
-    step_s: float
-    quickest_step_s: float
-    shard_bytes: int
-    largest_group_bytes: int
-    collectives: Mapping[str, int]
-    payload_bytes: Mapping[str, int]
+    step_s: Measure
+    quickest_step_s: Measure
+    shard_bytes: Count
+    largest_group_bytes: Count
+    collectives: Mapping[str, Count]
+    payload_bytes: Mapping[str, Count]
 
     @property
     def tokens_per_s(self) -> float:
@@ -140,8 +134,7 @@ class FsdpStep:
         return self.tokens / self.step_s
 
 
-@dataclass(frozen=True, slots=True)
-class FsdpResult:
+class FsdpResult(Stored, frozen=True):
     """Lab 04."""
 
     lab: str
@@ -149,8 +142,8 @@ class FsdpResult:
     command: str
     made_from: MadeFrom
     environment: Environment
-    world_size: int
-    rounds: int
+    world_size: Count
+    rounds: Count
     steps: tuple[FsdpStep, ...]
 
 
@@ -165,33 +158,12 @@ def read_result(kind: type[_R], lab: str, path: Path) -> _R:
         ContentError: it is not such a result.
     """
     expected = f"what {typed('lab', lab, '--run')} writes"
+    fault = partial(ContentFault, str(path), 1, 1, "not a readable result")
     try:
-        data = json_file.load(path.read_text())
-        build: Any = kind  # a class is hashable, which mypy cannot see here
-        result: _R = decoder(build)(data, "result")
-        if result.lab != lab:
-            raise ValueError(f"the result of lab {result.lab}")
-        for name, number in _numbers(result, "result"):
-            if not math.isfinite(number) or number < 0:
-                raise ValueError(f"{name} is {number}")
+        text = path.read_text()
     except (OSError, ValueError) as error:
-        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
-        raise ContentError(
-            [
-                ContentFault(
-                    str(path), line, 1, "not a readable result", str(error), expected
-                )
-            ]
-        ) from None
+        raise ContentError([fault(str(error), expected)]) from None
+    result = parse(text, kind, str(path), what="result", expected=expected)
+    if result.lab != lab:
+        raise ContentError([fault(f"the result of lab {result.lab}", expected)])
     return result
-
-
-def _numbers(value: Any, where: str) -> Iterator[tuple[str, float]]:
-    if is_dataclass(value):
-        for field in fields(value):
-            yield from _numbers(getattr(value, field.name), f"{where}.{field.name}")
-    elif isinstance(value, tuple):
-        for i, item in enumerate(value):
-            yield from _numbers(item, f"{where}[{i}]")
-    elif isinstance(value, int | float):
-        yield where, value

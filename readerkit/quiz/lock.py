@@ -6,43 +6,31 @@ hold it against both.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypeVar
+from collections.abc import Mapping
 
-from readerkit.errors import ContentError, ContentFault
+from readerkit.model import stored
 from readerkit.model.freshness import Change, MadeFrom, changes, digest
-from readerkit.model.git_names import (
-    NO_BLOB,
-    parse_blob,
-    parse_lines,
-    parse_path,
-    parse_upstream,
-)
+from readerkit.model.stored import Stored
 from readerkit.quiz.variant_context import Fact, Keys, ResolvedPlace, Work
-from readerkit.system import json_file
 from readerkit.wording.next_command import typed
 
 FORMAT = 2
-_T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class LockedFact:
+class LockedFact(Stored, frozen=True):
     """What a record, a schedule or a fault said, and what said it."""
 
     value: Fact
     made_from: MadeFrom
 
 
-@dataclass(frozen=True, slots=True)
-class QuizLock:
+class QuizLock(Stored, frozen=True):
     """Every resolved key of a bank."""
 
-    places: Mapping[str, ResolvedPlace] = field(default_factory=dict)
-    facts: Mapping[str, LockedFact] = field(default_factory=dict)
-    works: Mapping[str, Work] = field(default_factory=dict)
+    places: Mapping[str, ResolvedPlace] = {}
+    facts: Mapping[str, LockedFact] = {}
+    works: Mapping[str, Work] = {}
+    format: int = FORMAT
 
     def keys(self) -> Keys:
         """Return the keys that variants are made with."""
@@ -56,40 +44,20 @@ class QuizLock:
         Raises:
             ContentError: text that is not such a lock.
         """
-        try:
-            data = json_file.load(text)
-            if data["format"] != FORMAT:
-                raise ValueError(f"format {data['format']}, not {FORMAT}")
-            places = _each(_place, data["places"])
-            facts = _each(_fact, data["facts"])
-            works = _each(_work, data["works"])
-            return cls(places, facts, works)
-        except (ValueError, KeyError, TypeError, AttributeError) as e:
-            line = e.lineno if isinstance(e, json.JSONDecodeError) else 1
-            expected = f"what {typed('quiz', 'lint', '--update-lock')} writes: run it"
-            got = f"{type(e).__name__}: {e}"
-            raise ContentError(
-                [ContentFault(file, line, 1, "not a readable lock", got, expected)]
-            ) from None
+        expected = f"what {typed('quiz', 'lint', '--update-lock')} writes: run it"
+        return stored.parse(
+            text, cls, file, what="lock", expected=expected, version=FORMAT
+        )
 
     def to_text(self) -> str:
         """Return JSON, sorted, a key on a line: made to be diffed."""
-        places = [
-            f"{json.dumps(slot)}: {json.dumps(_without_blanks(place))}"
-            for slot, place in sorted(self.places.items())
-        ]
-        facts = [
-            f"{json.dumps(name)}: {json.dumps(asdict(fact))}"
-            for name, fact in sorted(self.facts.items())
-        ]
-        works = [
-            f"{json.dumps(key)}: {json.dumps(asdict(work))}"
-            for key, work in sorted(self.works.items())
-        ]
-        return (
-            f'{{\n"format": {FORMAT},\n"places": {_block(places)},\n'
-            f'"facts": {_block(facts)},\n"works": {_block(works)}\n}}\n'
+        places, facts, works = map(sorted, (self.places, self.facts, self.works))
+        in_order = QuizLock(
+            {name: self.places[name] for name in places},
+            {name: self.facts[name] for name in facts},
+            {name: self.works[name] for name in works},
         )
+        return stored.write(in_order, width=1)
 
 
 def differences(locked: QuizLock, now: QuizLock) -> list[Change]:
@@ -114,58 +82,3 @@ def _said_of(place: ResolvedPlace) -> str:
     """Return everything that the lock has of a place."""
     marks = (place.upstream, str(place), place.blob[:12], place.note, place.title)
     return " ".join(filter(None, marks))
-
-
-def _each(parse: Callable[[Any], _T], rows: Mapping[str, Any]) -> dict[str, _T]:
-    """Return each row of a table; what is wrong in one is told with its name."""
-    parsed = {}
-    for name, value in rows.items():
-        try:
-            parsed[name] = parse(value)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-    return parsed
-
-
-def _work(value: Mapping[str, Any]) -> Work:
-    work = Work(**value)
-    texts = (work.title, work.authors, work.url)
-    if not all(isinstance(each, str) for each in texts) or type(work.year) is not int:
-        raise ValueError("a reference of another shape")
-    if not work.url.startswith("https://"):
-        raise ValueError(f"url {work.url!r}: expected https://")
-    return work
-
-
-def _place(value: Mapping[str, Any]) -> ResolvedPlace:
-    place = ResolvedPlace(**value)
-    lines = parse_lines(place.first, place.last)
-    if not all(isinstance(each, str) for each in (place.note, place.title)):
-        raise ValueError("a note or a title that is no text")
-    return replace(
-        place,
-        upstream=parse_upstream(place.upstream),
-        path=parse_path(place.path),
-        first=lines[0],
-        last=lines[1],
-        blob=parse_blob(place.blob) if "blob" in value else NO_BLOB,
-    )
-
-
-def _fact(value: Mapping[str, Any]) -> LockedFact:
-    said = value["value"]
-    fact: Fact = tuple(map(str, said)) if isinstance(said, list) else said
-    if not isinstance(fact, (int, float, tuple)):
-        raise ValueError(f"{said!r} as a fact")
-    made_from = value["made_from"]
-    if not all(isinstance(each, str) for each in (*made_from, *made_from.values())):
-        raise ValueError("made_from: a digest that is no text")
-    return LockedFact(fact, made_from)
-
-
-def _without_blanks(place: ResolvedPlace) -> dict[str, Any]:
-    return {key: value for key, value in asdict(place).items() if value != ""}
-
-
-def _block(rows: list[str]) -> str:
-    return "{\n" + ",\n".join(rows) + "\n}" if rows else "{}"

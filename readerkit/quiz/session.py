@@ -12,6 +12,8 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
+from msgspec import structs
+
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import AnswerRow, History, SessionRow, new_id, timestamp
@@ -381,7 +383,7 @@ def explained(variant: Variant) -> dict[str, Any]:
         "explanation": variant.explanation,
         "links": [place_values(place) for place in variant.links],
         "references": [
-            {**asdict(variant.works[key]), "key": key, "section": section}
+            {**structs.asdict(variant.works[key]), "key": key, "section": section}
             for key, section in variant.question.sections()
         ],
     }
@@ -389,4 +391,4 @@ def explained(variant: Variant) -> dict[str, Any]:
 
 def place_values(place: ResolvedPlace) -> dict[str, Any]:
     """Return a place as JSON values."""
-    return {**asdict(place), "text": str(place)}
+    return {**structs.asdict(place), "text": str(place)}

@@ -5,10 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from msgspec import Meta
 
 from readerkit.errors import ReaderkitError
 from readerkit.model.expression import Functions, Number, evaluate
-from readerkit.model.git_names import NO_BLOB, BlobId, TreePath
+from readerkit.model.git_names import (
+    NO_BLOB,
+    BlobId,
+    TreePath,
+    parse_lines,
+    parse_path,
+    parse_upstream,
+)
+from readerkit.model.stored import HEX_ID, Stored
 from readerkit.wording.next_command import typed
 
 _SLOT = re.compile(r"\{([^{}]+)\}")
@@ -25,20 +36,25 @@ class KeyMissingError(ReaderkitError):
     """A key that the bank's lock does not hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedPlace:
+class ResolvedPlace(Stored, frozen=True, omit_defaults=True):
     """Resolved lines of an upstream or a mini, as the lock has them."""
 
     upstream: str
     path: TreePath
     first: int
     last: int
-    blob: BlobId = NO_BLOB
+    blob: Annotated[BlobId, HEX_ID] = NO_BLOB
     """Git's id of the file's bytes; empty for a mini, which is read as it stands."""
     note: str = ""
     """The annotation that these lines belong to."""
     title: str = ""
     """Of that annotation."""
+
+    def __post_init__(self) -> None:
+        """Refuse lines that are none, and names that lead elsewhere."""
+        parse_lines(self.first, self.last)
+        parse_upstream(self.upstream)
+        parse_path(self.path)
 
     def __str__(self) -> str:
         """Return ``path:first-last``."""
@@ -46,14 +62,13 @@ class ResolvedPlace:
         return f"{self.path}:{lines}"
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Stored, frozen=True):
     """A paper or page that questions point to."""
 
     title: str
     authors: str
     year: int
-    url: str
+    url: Annotated[str, Meta(pattern="^https://")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,10 @@ def load(text: str) -> Any:
     if len(text) > MAX_BYTES:
         raise ValueError(f"a file of more than {MAX_BYTES:,} bytes")
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_refuse)
     except RecursionError:
         raise ValueError("a file that is nested too deep") from None
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant}, which is no JSON")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from dataclasses import replace
 from functools import cache
 from itertools import product
 
 import pytest
+from msgspec.structs import replace
 
 from readerkit.app.check_quiz import known_names, resolve_keys, with_keys
 from readerkit.app.library import open_library

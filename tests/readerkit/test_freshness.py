@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from mini_impls.labs.result import environment
 from readerkit.app.library import open_library
@@ -49,7 +50,7 @@ def record(tmp_path):
     known = next(r for r in read_records(library) if r.comparison == "ddp_torch")
     path = "mini_impls/ddp.py"
     minis = {**known.blobs["minis"], path: OLD}
-    other = replace(known, blobs={**known.blobs, "minis": minis})
+    other = structs.replace(known, blobs={**known.blobs, "minis": minis})
     assert find_stale(library, known) == []
     return find_stale(library, other), f"minis: {path}"
 

@@ -33,7 +33,7 @@ BELOW: dict[str, set[str]] = {
     "errors": set(),
     "system": set(),
     "wording": {"errors"},
-    "model": {"errors"},
+    "model": {"errors", "system"},
     "anchors": {"errors", "model"},
     "xref": {"anchors", "model"},
     "upstreams": {"errors", "model", "system", "wording"},

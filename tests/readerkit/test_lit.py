@@ -1,8 +1,9 @@
 """What records show of lines: seen, counted, and never guessed."""
 
-from dataclasses import replace
+import dataclasses
 
 import pytest
+from msgspec.structs import replace
 
 from readerkit.anchors import Span
 from readerkit.content.kind import Place
@@ -214,7 +215,7 @@ def test_a_section_has_the_events_that_it_names():
         "in tp_sample (2 ranks): mini sent nothing; "
         "upstream 1 all-reduce, 600 kB a rank"
     ]
-    alike = replace(found, mini=found.upstream)
+    alike = dataclasses.replace(found, mini=found.upstream)
     assert say_section([alike]) == [
         "in tp_sample (2 ranks): both 1 all-reduce, 600 kB a rank"
     ]

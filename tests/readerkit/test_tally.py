@@ -1,8 +1,7 @@
 """How events stand, counted once for each pair, in words of both languages."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from readerkit.evidence.record import EventMatch, RankEvents
 from readerkit.evidence.tally import Tally, say_tally

@@ -1,9 +1,9 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from readerkit.errors import ContentError
 from readerkit.evidence.record import (

@@ -1,8 +1,7 @@
 """What compare prints: the verdict first and last, each thing once, in 80 columns."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from test_records import RECORD
 
 from mini_impls.compare.show import render

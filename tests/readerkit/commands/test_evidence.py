@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from readerkit.app.library import open_library
 from readerkit.app.records import find_stale, read_records, records_folder

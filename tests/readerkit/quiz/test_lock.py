@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from readerkit.errors import ContentError
 from readerkit.quiz.lock import LockedFact, QuizLock, differences

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from mini_impls.compare.ops import OPS
 from readerkit.evidence.record import EventMatch, ExecutedLine, Lit, Record
