@@ -85,7 +85,7 @@ def _with_value(said: str, data: Any) -> str:
             data = data[name or int(index)]
     except (KeyError, IndexError, TypeError):
         return said
-    return f"{said}: {data!r:.80}"
+    return said if isinstance(data, dict | list) else f"{said}: {data!r:.80}"
 
 
 def _lines(value: Any, width: int) -> str:
