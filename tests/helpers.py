@@ -187,7 +187,7 @@ def git_daemon(parent: Path, port: int) -> Iterator[str]:
         yield f"git://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(WAIT_S)
 
 
 SAMPLE = '''\

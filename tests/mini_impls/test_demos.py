@@ -157,6 +157,7 @@ def test_a_demo_that_fails_leaves_no_files(pool2, tmp_path):
     assert pool2.run(fail_in_a_step, tmp_path)[0] == []
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_failure():
     with subprocess.Popen(
         [sys.executable, "-m", "mini_impls.tensor_parallel", "--steps", "1"],

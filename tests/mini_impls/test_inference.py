@@ -1,6 +1,8 @@
 """Generation on two and four ranks against one process without a cache."""
 
 import argparse
+import contextlib
+import io
 import re
 
 import pytest
@@ -159,9 +161,14 @@ def test_demo_refuses_more_tokens_than_the_cache_holds(steps):
         demo.check(argparse.Namespace(world=2, steps=steps))
 
 
-def test_demo_says_what_it_held_and_sent(capfd):
-    assert demo.main(["--world", "2", "--steps", "6"]) == 0
-    out = capfd.readouterr().out
+def run_demo(rank: Rank):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        demo.demo(rank, argparse.Namespace(world=2, backend="gloo", steps=6))
+    return out.getvalue()
+
+
+def test_demo_says_what_it_held_and_sent(pool2):
+    out = "".join(pool2.run(run_demo))
     assert "holds 65,536 bytes of keys and values (formula 65,536)" in out
     assert re.search(r"6 tokens: 24 all_reduce, (\S+) bytes \(formula \1\)", out)
     assert out.count("the tokens of one process without a cache: True") == 2

@@ -53,8 +53,16 @@ def misbehave(rank, how, clock):
     ("how", "message"),
     [
         ("raise", r"rank 1 failed first: ValueError: 9 heads are not divisible by 2"),
-        ("kill", r"rank 1 failed first: it ended by SIGKILL before it was done"),
-        ("exit", r"rank 1 failed first: it ended by exit status 0 before it was done"),
+        pytest.param(
+            "kill",
+            r"rank 1 failed first: it ended by SIGKILL before it was done",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "exit",
+            r"rank 1 failed first: it ended by exit status 0 before it was done",
+            marks=pytest.mark.slow,
+        ),
         (
             "hang",
             r"(?s)rank 0 failed first: .*[Tt]imed out.*"
@@ -76,6 +84,7 @@ def hang_in_a_group(rank):
     dist.all_reduce(torch.ones(1), group=group)
 
 
+@pytest.mark.slow
 def test_the_timeout_holds_in_groups_that_are_made_later():
     message = (
         r"(?s)rank 0 failed first: .*[Tt]imed out.*"
@@ -90,6 +99,7 @@ def return_early(rank):
         dist.all_reduce(torch.ones(1), group=rank.group)
 
 
+@pytest.mark.slow
 def test_a_rank_that_returned_early_is_missing():
     message = r"(?s)rank 0 failed first: .*rank 1 is missing: it had already returned"
     with pytest.raises(RankFailedError, match=message):
@@ -102,6 +112,7 @@ def leave_a_thread(rank, clock):
     clock.with_suffix(f".{rank.rank}").write_text(str(time.monotonic()))
 
 
+@pytest.mark.slow
 def test_a_rank_that_returned_and_does_not_end_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(supervise, "END_S", 1.0)
     clock = tmp_path / "clock"
@@ -156,11 +167,22 @@ def wait_for_one_another(rank, own_words, slow, seconds):
 @pytest.mark.parametrize(
     ("own_words", "slow", "seconds", "message"),
     [
-        (False, 1, 0.3, r"(?s)rank 0 failed first: .*[Tt]imed out"),
-        (False, 0, launch.GRACE_S + 0.5, r"(?s)rank 0 failed first: .*[Tt]imed out"),
-        (True, 0, 0.3, "rank 0 failed first: ValueError: no message came"),
+        pytest.param(
+            *(False, 1, 0.3, r"(?s)rank 0 failed first: .*[Tt]imed out"),
+            id="timeout said first",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *(False, 0, launch.GRACE_S + 0.5),
+            r"(?s)rank 0 failed first: .*[Tt]imed out",
+            id="timeout said last",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *(True, 0, 0.3, "rank 0 failed first: ValueError: no message came"),
+            id="own error said last",
+        ),
     ],
-    ids=["timeout said first", "timeout said last", "own error said last"],
 )
 def test_a_lost_neighbour_is_no_cause_whoever_says_so_first(
     own_words, slow, seconds, message
@@ -176,6 +198,7 @@ def come_late(rank):
     dist.all_reduce(torch.ones(1), group=rank.group)  # what rank 1 comes late to
 
 
+@pytest.mark.slow
 def test_a_rank_that_came_too_late_is_shown_where_it_came_to():
     message = r"rank 1 failed as well, at .*in come_late: .*# what rank 1 comes late to"
     with pytest.raises(RankFailedError, match=message) as caught:
@@ -212,7 +235,7 @@ def started(script, text, **how):
     )
 
 
-@pytest.mark.parametrize("killed", [0, 1])
+@pytest.mark.parametrize("killed", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_killed_rank_is_named_though_its_neighbour_ended_before_the_launcher_looked(
     tmp_path, killed
 ):
@@ -243,7 +266,11 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(
-    ("signum", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)]
+    ("signum", "status"),
+    [
+        (signal.SIGKILL, -9),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
+    ],
 )
 def test_no_rank_outlives_its_launcher(tmp_path, signum, status):
     with started(tmp_path / "sleeper.py", SCRIPT, start_new_session=True) as process:
@@ -324,6 +351,7 @@ def test_timeout_is_for_collectives_and_not_for_a_rank_that_starts_late(tmp_path
     assert done.stdout == "[rank 0] is there\n[rank 1] is there\n"
 
 
+@pytest.mark.slow
 def test_the_longest_timeout_does_not_overflow():
     values = launch.run(sum_of_ranks, (10,), world_size=2, timeout_s=limits.LONGEST_S)
     assert [value[1] for value in values] == [21, 21]

@@ -10,14 +10,19 @@ from mini_impls import machine
 from tests.helpers import run_process
 
 COMMANDS = [
-    ("run", "ddp"),
-    ("run", "pipeline", "--layers", "1000"),
-    ("compare", "ddp"),
-    ("lab", "01", "--run"),
+    pytest.param(("run", "ddp"), id="run ddp"),
+    *(
+        pytest.param(command, id=" ".join(command), marks=pytest.mark.slow)
+        for command in (
+            ("run", "pipeline", "--layers", "1000"),
+            ("compare", "ddp"),
+            ("lab", "01", "--run"),
+        )
+    ),
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_more_ranks_than_the_machine_holds_are_refused_at_once(command, real_cache):
     done = run_process(*command, "--world", "1000")
     assert (done.code, done.out) == (1, "")
@@ -53,6 +58,7 @@ def test_machine_is_asked():
     assert free is None or free > 10_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_rank_takes_what_is_counted_for_it():
     program = (

@@ -61,7 +61,18 @@ def as_it_is(pool2):
     return cache(lambda comparison: judged(pool2, comparison))
 
 
-@pytest.mark.parametrize("comparison", TORCH_ONLY, ids=lambda c: c.name)
+def beside_torch(*slow):
+    """Each comparison with torch, some of them marked slow."""
+    return pytest.mark.parametrize(
+        "comparison",
+        [
+            pytest.param(c, id=c.name, marks=pytest.mark.slow if c.name in slow else ())
+            for c in TORCH_ONLY
+        ],
+    )
+
+
+@beside_torch("fsdp_state_fully_shard")  # saving is traced for half a minute
 def test_a_mini_agrees_with_its_upstream(as_it_is, comparison):
     lines, events = as_it_is(comparison)
     assert [v for v in lines if v.state == "differ"] == []

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -12,7 +11,14 @@ import pytest
 
 from readerkit.budget import BudgetGuard
 from readerkit.errors import BudgetError
-from tests.readerkit.budget.jobs import job, new_ledger
+from tests.readerkit.budget.jobs import (
+    has_ended,
+    job,
+    lasting,
+    new_ledger,
+    wait_until,
+)
+from tests.terminals import WAIT_S
 
 TASK = "resources:\n  accelerators: RTX4090:2\n  use_spot: true\n"
 
@@ -124,24 +130,14 @@ def test_a_launch_that_cannot_be_checked_never_starts(
     assert ledger.entries() == []
 
 
-def beats(alive):
-    return f"while :; do date > {alive}; sleep 0.1; done"
-
-
-def is_silent(alive):
-    alive.unlink(missing_ok=True)
-    time.sleep(0.5)
-    return not alive.exists()
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux adopts orphans")
 @pytest.mark.parametrize("stays", ["sleep 0.3", "sleep 60"])
 def test_children_in_sessions_of_their_own_end_too(stays, ledger, tmp_path):
-    alive = tmp_path / "alive"
-    left = f"setsid sh -c '{beats(alive)}' & {stays}"
+    pid = tmp_path / "pid"
+    left = f"setsid {lasting(pid)} & {stays}"
     guard = BudgetGuard(ledger, grace_seconds=0.2)
     guard.run(job(100, "02", "0.00056"), ["sh", "-c", left])  # 2 s
-    assert is_silent(alive)
+    wait_until(lambda: has_ended(pid))
 
 
 GUARDED = """
@@ -157,19 +153,17 @@ print(receipt.note, receipt.exit_code)
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_guard_that_is_told_to_end_ends_its_job_and_says_so(number, ledger, tmp_path):
-    alive = tmp_path / "alive"
+    pid = tmp_path / "pid"
     process = subprocess.Popen(
-        [sys.executable, "-c", GUARDED, str(ledger.path), beats(alive)],
+        [sys.executable, "-c", GUARDED, str(ledger.path), lasting(pid)],
         stdout=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 20
-    while not alive.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(pid.exists)
     os.kill(process.pid, number)
-    said, _ = process.communicate(timeout=20)
+    said, _ = process.communicate(timeout=WAIT_S)
     name = f"ended by {number.name}"
     assert said == f"{name} 143\n"
-    assert is_silent(alive)
+    wait_until(lambda: has_ended(pid))
     [entry] = ledger.entries()
     assert (entry.actual_cents, entry.note) == (1, name)

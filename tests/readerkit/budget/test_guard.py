@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -12,7 +12,14 @@ import pytest
 
 from readerkit.budget import BudgetGuard
 from readerkit.errors import BudgetError
-from tests.readerkit.budget.jobs import job, new_ledger
+from tests.readerkit.budget.jobs import (
+    has_ended,
+    job,
+    lasting,
+    new_ledger,
+    wait_until,
+)
+from tests.terminals import WAIT_S
 
 STEPS = ["checked", "reserved", "started", "ended", "settled"]
 
@@ -47,27 +54,22 @@ def test_a_run_is_reserved_before_it_starts_and_settled_after(ledger, tmp_path):
 
 
 def test_a_command_and_its_children_end_when_the_time_is_over(ledger, tmp_path):
-    alive = tmp_path / "alive"
-    child = f"trap '' TERM; while :; do date > {alive}; sleep 0.1; done"
+    pid = tmp_path / "pid"
     guard = BudgetGuard(ledger, grace_seconds=0.3)
-    started = time.monotonic()
     # 2 s; the child ignores being asked.
-    receipt = guard.run(lasts("0.00056"), ["sh", "-c", f"({child}) & wait"])
-    assert time.monotonic() - started < 8
+    command = f"(trap '' TERM; {lasting(pid)}) & wait"
+    receipt = guard.run(lasts("0.00056"), ["sh", "-c", command])
     assert (receipt.exit_code, receipt.timed_out) == (124, True)
     assert ledger.entries()[0].note == "ended at its time limit"
-    alive.unlink()
-    time.sleep(0.4)
-    assert not alive.exists()
+    wait_until(lambda: has_ended(pid))
 
 
 def test_children_left_behind_are_ended_with_the_command(ledger, tmp_path):
-    alive = tmp_path / "alive"
-    child = f"while :; do date > {alive}; sleep 0.1; done"
-    BudgetGuard(ledger).run(lasts("1"), ["sh", "-c", f"({child}) & sleep 0.3"])
-    alive.unlink()
-    time.sleep(0.4)
-    assert not alive.exists()
+    pid = tmp_path / "pid"
+    begun = f"until test -e {pid}; do sleep 0.05; done"
+    BudgetGuard(ledger).run(lasts("1"), ["sh", "-c", f"{lasting(pid)} & {begun}"])
+    assert pid.exists()
+    wait_until(lambda: has_ended(pid))
 
 
 KILLED = """
@@ -94,6 +96,14 @@ def run_and_kill(ledger, step, command="true", hours="1"):
     assert done.returncode == -signal.SIGKILL
 
 
+def is_settled(ledger, entry, cents):
+    """Settle, unless the watchdog of a killed guard takes a moment more to end."""
+    with suppress(BudgetError):
+        ledger.settle(entry, cents)
+        return True
+    return False
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_a_kill_between_any_two_steps_never_frees_what_may_be_spent(step, ledger):
     run_and_kill(ledger, step)
@@ -105,50 +115,31 @@ def test_a_kill_between_any_two_steps_never_frees_what_may_be_spent(step, ledger
     else:
         assert [entry.actual_cents for entry in entries] == [None]
         assert ledger.rooms(None)[0].counted_cents == 100
-        deadline = time.monotonic() + 20
-        while True:  # the watchdog of a killed guard takes a moment to end
-            try:
-                ledger.settle(entries[0].id, 40)
-                break
-            except BudgetError:
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+        wait_until(lambda: is_settled(ledger, entries[0].id, 40))
         assert ledger.rooms(None)[0].counted_cents == 40
 
 
 def test_the_limit_holds_when_the_guard_is_killed(ledger, tmp_path):
-    alive = tmp_path / "alive"
-    command = f"while :; do date > {alive}; sleep 0.1; done"
-    run_and_kill(ledger, "started", command, "0.00056")  # 2 s
+    pid = tmp_path / "pid"
+    run_and_kill(ledger, "started", lasting(pid), "0.00056")  # 2 s
     with pytest.raises(BudgetError, match="entry 1: got a run that is still going"):
         ledger.settle(1, 0)
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        time.sleep(0.5)
-        alive.unlink(missing_ok=True)
-        time.sleep(0.5)
-        if not alive.exists():
-            break
-    assert not alive.exists()
+    wait_until(pid.exists)
+    wait_until(lambda: has_ended(pid))
     assert ledger.entries()[0].actual_cents is None
-    ledger.settle(1, 90)
+    wait_until(lambda: is_settled(ledger, 1, 90))
 
 
 def test_an_interrupted_run_ends_its_command_and_is_settled(ledger, tmp_path):
-    alive = tmp_path / "alive"
-    command = f"while :; do date > {alive}; sleep 0.1; done"
+    pid = tmp_path / "pid"
     process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(ledger.path), "never", command, "1"],
+        [sys.executable, "-c", KILLED, str(ledger.path), "never", lasting(pid), "1"],
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 20
-    while not alive.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(pid.exists)
     os.kill(process.pid, signal.SIGINT)
-    process.wait(20)
-    alive.unlink(missing_ok=True)
-    time.sleep(0.4)
-    assert not alive.exists()
+    process.wait(WAIT_S)
+    wait_until(lambda: has_ended(pid))
     [entry] = ledger.entries()
     assert (entry.actual_cents, entry.note) == (1, "interrupted")
 

@@ -314,7 +314,7 @@ def test_pipe_among_the_notes_is_not_waited_for(where, name, desk, overlay):
     (annotations / "sample").mkdir(parents=True, exist_ok=True)
     (annotations / name).unlink(missing_ok=True)
     os.mkfifo(annotations / name)
-    done = run_process("annotate", "--book", str(desk.book.root), timeout=20)
+    done = run_process("annotate", "--book", str(desk.book.root), timeout=60)
     assert done.code == (0 if where == "overlay" else 1)
     assert f"{name}:1:1: cannot be read: got a named pipe, expected" in done.err
 

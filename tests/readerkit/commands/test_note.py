@@ -179,7 +179,7 @@ def test_proposal_in_code_nested_50000_deep_ends(code, tmp_path):
     lines = code.count("\n") + 1
     for place in (f"1-{lines}", "300", f"{lines + 1}"):
         done = run_process(
-            "note", f"deep.py:{place}", "--print", "--book", str(book.root), timeout=20
+            "note", f"deep.py:{place}", "--print", "--book", str(book.root), timeout=60
         )
         assert done.code == (1 if place == "300" else 0)
         assert "Traceback" not in done.err

@@ -264,12 +264,20 @@ def test_interrupt_ends_it_in_one_line(case, tmp_path):
 @pytest.mark.parametrize(
     ("act", "signum"),
     [
-        (Terminal.hang_up, signal.SIGHUP),
-        (Terminal.quit, signal.SIGQUIT),
-        (lambda terminal: os.kill(terminal.pid, signal.SIGTERM), signal.SIGTERM),
-        (lambda terminal: os.kill(terminal.pid, signal.SIGKILL), signal.SIGKILL),
+        pytest.param(Terminal.hang_up, signal.SIGHUP, id="hung up"),
+        pytest.param(
+            lambda terminal: os.kill(terminal.pid, signal.SIGKILL),
+            signal.SIGKILL,
+            id="killed",
+        ),
+        pytest.param(Terminal.quit, signal.SIGQUIT, id="quit", marks=pytest.mark.slow),
+        pytest.param(
+            lambda terminal: os.kill(terminal.pid, signal.SIGTERM),
+            signal.SIGTERM,
+            id="told to end",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["hung up", "quit", "told to end", "killed"],
 )
 def test_nothing_is_left_behind(case, act, signum, tmp_path):
     made = case(tmp_path)

@@ -87,7 +87,7 @@ class GitServer:
             for end in (client, ours):
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
-        daemon.wait(10)
+        daemon.wait(60)
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:

@@ -436,12 +436,12 @@ def test_killed_fetch_looks_unfinished_and_the_next_one_succeeds(
         arguments = ("fetch", "sample", "--book", str(book))
         store = BlobStore(tmp_path / "cache")
         with start(*arguments) as reader:
-            assert server.stalled.wait(30)
+            assert server.stalled.wait(60)
             children = children_of(reader.pid)
             assert children
             for process in [reader.pid, *(children if "git" in killed else [])]:
                 os.kill(process, signal.SIGKILL)
-            out, err = reader.communicate(timeout=10)
+            out, err = reader.communicate(timeout=60)
         assert reader.returncode == -signal.SIGKILL
         assert "files from" not in out
         assert err == ""
@@ -468,10 +468,10 @@ def test_interrupted_fetch_says_so_and_takes_git_with_it(tmp_path):
     with git_server(tmp_path / "served", {2: 300}, hold=True) as server:
         book = served_book(tmp_path, server)
         with start("fetch", "sample", "--book", str(book)) as reader:
-            assert server.stalled.wait(30)
+            assert server.stalled.wait(60)
             children = children_of(reader.pid)
             reader.send_signal(signal.SIGINT)
-            _, err = reader.communicate(timeout=10)
+            _, err = reader.communicate(timeout=60)
     assert reader.returncode == 130
     assert err.strip() == "readerkit: interrupted"
     assert children
@@ -519,7 +519,7 @@ def test_two_fetches_at_once_fetch_once(tmp_path, monkeypatch):
         book = served_book(tmp_path, server)
         arguments = ("fetch", "sample", "--book", str(book))
         first = start(*arguments)
-        assert server.stalled.wait(30)
+        assert server.stalled.wait(60)
         # While the first one fetches, nobody else gets in.
         monkeypatch.setattr(store_module, "LOCK_WAIT_SECONDS", 0)
         store = BlobStore(tmp_path / "cache")

@@ -220,7 +220,7 @@ def test_lock_keeps_a_second_process_out_until_the_first_ends(end, store, monkey
             os.kill(holder.pid, signal.SIGKILL)
         else:
             holder.stdin.close()
-        holder.wait(10)
+        holder.wait(60)
     with store.locked():
         pass
 
