@@ -26,7 +26,7 @@ from mini_impls.faults.symptoms import shown
 from mini_impls.limits import Options, check_timeout
 from readerkit.app.library import note_progress, open_library
 from readerkit.errors import ReaderkitError
-from readerkit.render.fold import tell
+from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import remember, typed
 
 

@@ -192,7 +192,7 @@ def _remove(library: Library, chosen: list[Upstream], as_json: bool) -> None:
 
 
 def _say(text: str, indent: int = 0) -> None:
-    from readerkit.render.fold import tell
     from readerkit.render.terminal_safe import visible
+    from readerkit.terminal.folded import tell
 
     tell(" " * indent + visible(text))

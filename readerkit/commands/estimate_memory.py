@@ -20,7 +20,7 @@ from readerkit.commands.estimate_options import (
     take_shape,
 )
 from readerkit.commands.options import json_option
-from readerkit.render.fold import tell
+from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from readerkit.render.fold import tell
 from readerkit.terminal.completing import names
+from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from readerkit.commands.estimate_options import (
     take_layouts,
 )
 from readerkit.commands.options import json_option
-from readerkit.render.fold import tell
 from readerkit.terminal.completing import names
+from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:
     from readerkit.estimate.hardware import Cluster

@@ -14,7 +14,7 @@ import click
 from readerkit.commands.lab import EXPERIMENTS
 from readerkit.commands.options import book_option, json_option
 from readerkit.errors import ReaderkitError
-from readerkit.render.fold import tell
+from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:

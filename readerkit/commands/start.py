@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from readerkit.commands.options import book_option
-from readerkit.render.fold import tell
+from readerkit.terminal.folded import tell
 from readerkit.terminal.pager import LESS, show_paged
 from readerkit.wording.next_command import typed
 

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
-import sys
 from collections.abc import Iterator
 
 import click
 
 LEAST_COLUMNS = 20
-
-
-def tell(text: str) -> None:
-    """Print text; on a terminal that is narrower than its lines they are folded."""
-    if sys.stdout.isatty():
-        text = fold(text, shutil.get_terminal_size().columns)
-    click.echo(text)
 
 
 def fold(text: str, columns: int) -> str:

@@ -138,6 +138,7 @@ BELOW: dict[str, set[str]] = {
         "minis",
         "model",
         "render",
+        "terminal",
         "wording",
     },
 }
