@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,10 +13,9 @@ from readerkit.app.library import open_library
 from readerkit.site.build import BuildCache, make_site
 from readerkit.site.inputs import find_inputs
 from readerkit.site.publish import publish
+from tests.browser.which import NO_BROWSER, find_browser
 from tests.conftest import REAL_CACHE
 from tests.helpers import made_once, make_book
-
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 SPANISH = """\
 close:
@@ -32,12 +30,11 @@ all-reduce: {title: Suma entre todos, summary: Todos reciben la suma.}
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The system's Chromium; without one these tests are skipped, and say so."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
+    found = find_browser()
     if found is None:
-        message = f"no browser: none of {', '.join(NAMES)} is installed"
         if os.environ.get("READERKIT_BROWSER") == "required":
-            pytest.fail(message)
-        pytest.skip(message)
+            pytest.fail(NO_BROWSER)
+        pytest.skip(NO_BROWSER)
     expect.set_options(timeout=30_000)  # as long as an action may take
     with sync_playwright() as playwright:
         # Nobody else's pages are opened, and a container's root has no sandbox.
