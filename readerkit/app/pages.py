@@ -22,6 +22,7 @@ from readerkit.content.strict_yaml import decode
 from readerkit.content.translations import DIAGRAM_TRANSLATION
 from readerkit.errors import AnchorError, ContentError, ContentFault
 from readerkit.model.anchor import Anchor
+from readerkit.model.language import SPANISH
 from readerkit.render.html.chapter import Script
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing
@@ -54,12 +55,12 @@ def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
 def read_chapters(root: Path) -> Iterator[Script]:
     """Yield the chapters of a book in their order."""
     for path in sorted((root / CHAPTERS).glob("*.md")):
-        if not path.name.endswith(".es.md"):
+        if not path.name.endswith(f".{SPANISH}.md"):
             yield _script(path, path.stem.partition("-")[2] or path.stem, root)
 
 
 def _script(path: Path, name: str, root: Path) -> Script:
-    spanish = path.with_suffix(".es.md")
+    spanish = path.with_suffix(f".{SPANISH}.md")
     return Script(
         name=name,
         file=path.relative_to(root).as_posix(),
@@ -94,7 +95,7 @@ def _diagrams(root: Path, sources: Mapping[str, Sources]) -> Iterator[Diagram]:
 def diagram_files(root: Path) -> list[Path]:
     """Return the English drawings of a book."""
     found = sorted((root / DIAGRAMS).glob("*.mmd"))
-    return [path for path in found if not path.name.endswith(".es.mmd")]
+    return [path for path in found if not path.name.endswith(f".{SPANISH}.mmd")]
 
 
 def read_diagram_at(path: Path, root: Path, sources: Mapping[str, Sources]) -> Diagram:
@@ -121,7 +122,8 @@ def read_diagram_at(path: Path, root: Path, sources: Mapping[str, Sources]) -> D
     file = claims.relative_to(root).as_posix()
     document = read_document(read_at_most(claims, root), file, DIAGRAM)
     diagram = read_diagram(path.stem, _text(path, root), document, lines_of)
-    spanish, texts = path.with_suffix(".es.mmd"), path.with_suffix(".es.yaml")
+    spanish = path.with_suffix(f".{SPANISH}.mmd")
+    texts = spanish.with_suffix(".yaml")
     if spanish.exists() and texts.exists():
         file = texts.relative_to(root).as_posix()
         told = read_document(read_at_most(texts, root), file, DIAGRAM_TRANSLATION)

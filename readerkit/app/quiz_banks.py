@@ -21,6 +21,7 @@ from readerkit.app.parse_cache import Memo
 from readerkit.content.kind import Document, E, Kind
 from readerkit.errors import ReaderkitError
 from readerkit.model.expression import Functions
+from readerkit.model.language import Say, english
 from readerkit.quiz.bank import BANK, BANK_FILE, Bank, parse_bank
 from readerkit.quiz.history import History
 from readerkit.quiz.kinds import QUESTIONS
@@ -28,7 +29,6 @@ from readerkit.quiz.lock import QuizLock
 from readerkit.quiz.session import Session
 from readerkit.quiz.variant_context import ResolvedPlace
 from readerkit.render.html import addresses
-from readerkit.render.language import ENGLISH, Say
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def with_lines(question: dict[str, Any], lines: SourceLines) -> dict[str, Any]:
     return {**question, "search": {**search, "lines": text}}
 
 
-def kept(session: Session, say: Say = ENGLISH) -> str:
+def kept(session: Session, say: Say = english) -> str:
     """Return how much of an unfinished quiz is kept, and how to resume it."""
     row = session.row
     if not session.answered:

@@ -11,6 +11,7 @@ from readerkit.content.read import read_document
 from readerkit.content.reading_order import Route, routes
 from readerkit.content.reading_paths import PATHS, ReadingPaths, join_paths
 from readerkit.content.translations import PATH_TRANSLATION
+from readerkit.model.language import SPANISH
 
 FIRST_STOP = "tp-row-forward"
 ROUTES = Path("site", "pages", "paths.yaml")
@@ -27,10 +28,10 @@ def read_routes(library: Library) -> ReadingPaths:
         return ReadingPaths()
     document = read_document(read_at_most(path, library.root), ROUTES.as_posix(), PATHS)
     known = (library.book.annotations.keys(), library.book.concepts.keys())
-    beside = path.with_suffix(".es.yaml")
+    beside = path.with_suffix(f".{SPANISH}.yaml")
     if not beside.exists():
         return join_paths(document, *known)
-    file = ROUTES.with_suffix(".es.yaml").as_posix()
+    file = ROUTES.with_suffix(f".{SPANISH}.yaml").as_posix()
     spanish = read_document(read_at_most(beside, library.root), file, PATH_TRANSLATION)
     return join_paths(document, *known, spanish)
 

@@ -273,15 +273,15 @@ def _show_one(
 
     annotation = _find(library, upstream, note_id)
     if lang:
-        from readerkit.render.language import tongue
+        from readerkit.app.interface_words import say_in
 
-        say, translated = tongue(lang), library.book.translated(annotation, lang)
+        say, translated = say_in(lang), library.book.translated(annotation, lang)
         if not translated.texts:
             none = say("no {language} text yet: this is the English one")
             click.echo(f"({none.format(language=lang)})", err=True)
         elif translated.is_outdated(annotation.stamp):
             old = say("the English changed after this {language} text")
-            which = tell(translated.changes(annotation.stamp), lang)
+            which = tell(translated.changes(annotation.stamp), say)
             click.echo(f"({old.format(language=lang)}: {which})", err=True)
         annotation = annotation.with_texts(translated.texts)
     sources = library.sources(library.upstream(annotation.upstream))

@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 from readerkit.commands.options import book_option, json_option
 from readerkit.commands.quiz_history import delete, export, stats
 from readerkit.commands.quiz_lint import lint
+from readerkit.model.language import LANGUAGES
 from readerkit.terminal.completing import names
 from readerkit.terminal.group import NamingGroup
 from readerkit.wording.next_command import typed
@@ -126,7 +127,7 @@ def quiz() -> None:
 )
 @click.option(
     "--lang",
-    type=click.Choice(["en", "es"]),
+    type=click.Choice(LANGUAGES),
     default="en",
     help="What is said about answers; the questions are in English.",
 )
@@ -188,7 +189,7 @@ def take(
     shell_complete=names("phases"),
 )
 @click.option("--count", type=click.IntRange(1, 500), help="How many at most.")
-@click.option("--lang", type=click.Choice(["en", "es"]), default="en", help="As there.")
+@click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="As there.")
 @json_option
 @book_option
 @click.pass_context

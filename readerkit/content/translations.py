@@ -93,6 +93,22 @@ class TranslatedDiagram(Translation, frozen=True, kw_only=True):
     alternative: Text
 
 
+class InterfaceWords(Model, frozen=True):
+    """What site and terminal say around the content in another language.
+
+    By the English words, as templates and code have them.
+    """
+
+    scripts: Mapping[Text, Text]
+    """Said by the scripts of the theme: every page hands these over."""
+    phrases: Mapping[Text, Text]
+
+    @property
+    def all(self) -> Mapping[str, str]:
+        """Every word, wherever it is said."""
+        return {**self.scripts, **self.phrases}
+
+
 NOTE_TRANSLATION: Kind[TranslatedNote] = Kind("translation", TranslatedNote, "mapping")
 CONCEPT_TRANSLATION: Kind[TranslatedConcept] = Kind(
     "concept-translation", TranslatedConcept, "mapping"
@@ -103,3 +119,4 @@ PATH_TRANSLATION: Kind[TranslatedPaths] = Kind(
 DIAGRAM_TRANSLATION: Kind[TranslatedDiagram] = Kind(
     "diagram-translation", TranslatedDiagram, "one"
 )
+INTERFACE: Kind[InterfaceWords] = Kind("interface-translation", InterfaceWords, "one")

@@ -22,6 +22,7 @@ from readerkit.evidence.record import (
 from readerkit.model.anchor import Span
 from readerkit.model.freshness import Change, changes, tell
 from readerkit.model.git_names import NO_BLOB, NO_COMMIT, BlobId, CommitId, TreePath
+from readerkit.model.language import Say, english
 from readerkit.wording.numbers import format_bytes
 
 MINIS = "minis"
@@ -249,12 +250,15 @@ def unseen_events(
 # --- in words ---
 
 
-def say_lit(found: Sequence[LitLines], language: str = "en") -> list[str]:
+def say_lit(found: Sequence[LitLines], say: Say = english) -> list[str]:
     """Return the evidence about lines in words; empty where no record watched them."""
-    ran = "se ejecutó en" if language == "es" else "ran in"
+    ran = say("ran in {record} ({ranks} ranks): {sent}")
     rows = [
-        f"{ran} {each.comparison} ({each.world_size} ranks): "
-        f"{say_sent(each.sent, language)}"
+        ran.format(
+            record=each.comparison,
+            ranks=each.world_size,
+            sent=say_sent(each.sent, say),
+        )
         for each in found
         if each.ran and not each.stale
     ]
@@ -263,78 +267,67 @@ def say_lit(found: Sequence[LitLines], language: str = "en") -> list[str]:
     idle = [] if rows or elsewhere else fresh
     names: dict[str, list[str]] = {}
     for each in elsewhere or idle:
-        names.setdefault(say_when(each, language), []).append(each.comparison)
+        names.setdefault(say_when(each, say), []).append(each.comparison)
     rows += [f"{when}: {', '.join(those)}" for when, those in names.items()]
     old: dict[str, list[str]] = {}
     for each in found:
         if each.stale:
-            old.setdefault(tell(each.stale, language), []).append(each.comparison)
-    stale = "the record is of other code, run it again"
-    if language == "es":
-        stale = "el registro es de otro código, ejecútelo de nuevo"
+            old.setdefault(tell(each.stale, say), []).append(each.comparison)
+    stale = say("the record is of other code, run it again")
     return [*rows, *(f"{stale}: {', '.join(old[why])} ({why})" for why in old)]
 
 
-def say_when(seen: LitLines, language: str = "en") -> str:
+def say_when(seen: LitLines, say: Say = english) -> str:
     """Return when lines ran that the traced step did not run, and what was watched."""
     ran = [step for step, lines in enumerate(seen.steps) if lines]
-    steps, watched = (
-        _say_steps(each, language) for each in (ran, range(len(seen.steps)))
-    )
-    if language == "es":
-        times = ["al prepararlo"] * bool(seen.setup_lines) + [f"en {steps}"] * bool(ran)
-        watch = f"observado: preparación y {watched}"
-        if not times:
-            return f"no se ejecutó ({watch}, sin las importaciones)"
-        return f"se ejecutó solo {' y '.join(times)} ({watch})"
-    times = ["set-up"] * bool(seen.setup_lines) + [steps] * bool(ran)
-    watch = f"watched: set-up and {watched}"
-    if not times:
-        return f"not run ({watch}, imports aside)"
-    return f"ran in {' and '.join(times)} only ({watch})"
+    if ran and seen.setup_lines:
+        told = say("ran in set-up and {steps} only ({watched})")
+    elif ran:
+        told = say("ran in {steps} only ({watched})")
+    elif seen.setup_lines:
+        told = say("ran in set-up only ({watched})")
+    else:
+        told = say("not run ({watched}, imports aside)")
+    every = _say_steps(range(len(seen.steps)), say)
+    watched = say("watched: set-up and {steps}").format(steps=every)
+    return told.format(steps=_say_steps(ran, say), watched=watched)
 
 
-def _say_steps(steps: Iterable[int], language: str) -> str:
+def _say_steps(steps: Iterable[int], say: Say) -> str:
     """Return steps by their numbers: ``step 0``, ``steps 0 to 2, 4``."""
-    text = lines_to_text(steps).replace(",", ", ")
-    one, several, to = (
-        ("el paso", "los pasos", "a") if language == "es" else ("step", "steps", "to")
+    runs = lines_to_text(steps).split(",")
+    several = say("{first} to {last}")
+    numbers = ", ".join(
+        several.format(first=first, last=last) if last else first
+        for first, _, last in (run.partition("-") for run in runs)
     )
-    return f"{one if text.isdecimal() else several} {text.replace('-', f' {to} ')}"
+    one = say("step {numbers}") if numbers.isdecimal() else say("steps {numbers}")
+    return one.format(numbers=numbers)
 
 
-def say_section(found: Sequence[LitSection], language: str = "en") -> list[str]:
+def say_section(found: Sequence[LitSection], say: Say = english) -> list[str]:
     """Return the traffic of a section's events in words, for each comparison."""
-    inside, both_, one, other = (
-        ("en", "ambos lados", "versión mínima", "original")
-        if language == "es"
-        else ("in", "both", "mini", "upstream")
-    )
+    row = say("in {record} ({ranks} ranks): {sent}")
     rows = []
     for each in found:
-        mini, upstream = (
-            say_sent(side, language) for side in (each.mini, each.upstream)
-        )
-        said = f"{one} {mini}; {other} {upstream}"
+        mini, upstream = (say_sent(side, say) for side in (each.mini, each.upstream))
+        sent = say("mini {mini}; upstream {upstream}")
         if mini == upstream:
-            said = f"{both_} {mini}"
-        rows.append(f"{inside} {each.comparison} ({each.world_size} ranks): {said}")
+            sent = say("both {sent}")
+        sent = sent.format(mini=mini, upstream=upstream, sent=mini)
+        where = {"record": each.comparison, "ranks": each.world_size}
+        rows.append(row.format(**where, sent=sent))
     return rows
 
 
-def say_sent(sent: Sequence[Sequence[Sent]], language: str = "en") -> str:
+def say_sent(sent: Sequence[Sequence[Sent]], say: Say = english) -> str:
     """Return the traffic of ranks in words: ``4 all-gathers, 1.2 MB a rank``."""
-    a_rank, none, nothing = (
-        ("por rank", "no envió nada", "nada")
-        if language == "es"
-        else ("a rank", "sent nothing", "nothing")
-    )
     texts = [_say_rank(rank) for rank in sent]
     if len(set(texts)) <= 1:
         text = texts[0] if texts else ""
-        return f"{text} {a_rank}" if text else none
+        return say("{sent} a rank").format(sent=text) if text else say("sent nothing")
     return "; ".join(
-        f"rank {rank} {text or nothing}" for rank, text in enumerate(texts)
+        f"rank {rank} {text or say('nothing')}" for rank, text in enumerate(texts)
     )
 
 

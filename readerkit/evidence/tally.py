@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from readerkit.evidence.record import RankEvents
+from readerkit.model.language import Say, english
 
 _KINDS = {
-    "mini-waits-longer": ("waited for longer by the mini", "el mini espera más"),
-    "upstream-waits-longer": ("waited for longer upstream", "el original espera más"),
-    "payload": ("with another payload", "con otra carga"),
+    "mini-waits-longer": "waited for longer by the mini",
+    "upstream-waits-longer": "waited for longer upstream",
+    "payload": "with another payload",
 }
 
 
@@ -60,27 +61,24 @@ def _unseen(rank: RankEvents) -> int:
     )
 
 
-def say_tally(tally: Tally, language: str = "en") -> str:
+def say_tally(tally: Tally, say: Say = english) -> str:
     """Return ``8 of 16 events identical; 6 explained: ...; 2 on one side only``."""
-    spanish = language == "es"
-    kinds = ", ".join(f"{n} {_KINDS[kind][spanish]}" for kind, n in tally.explained)
-    count = sum(n for _, n in tally.explained)
-    if spanish:
-        parts = [
-            f"{tally.identical} de {tally.events} eventos idénticos"
-            + f" ({tally.unseen} con esperas no observadas)" * bool(tally.unseen),
-            f"{count} explicados" + (f": {kinds}" if kinds else ""),
-            f"{tally.alone} en un solo lado"
-            + (f" ({tally.alone_unexplained} sin razón)" if tally.alone else ""),
-        ]
-        parts += [f"{tally.flagged} difieren sin razón"] * bool(tally.flagged)
-        return "; ".join(parts)
     parts = [
-        f"{tally.identical} of {tally.events} events identical"
-        + f" ({tally.unseen} with waits unseen)" * bool(tally.unseen),
-        f"{count} explained" + (f": {kinds}" if kinds else ""),
-        f"{tally.alone} on one side only"
-        + (f" ({tally.alone_unexplained} without a reason)" if tally.alone else ""),
+        say("{same} of {events} events identical").format(
+            same=tally.identical, events=tally.events
+        ),
+        say("{count} explained").format(count=sum(n for _, n in tally.explained)),
+        say("{count} on one side only").format(count=tally.alone),
     ]
-    parts += [f"{tally.flagged} differ without a reason"] * bool(tally.flagged)
+    if tally.unseen:
+        parts[0] += f" ({say('{count} with waits unseen').format(count=tally.unseen)})"
+    if tally.explained:
+        kinds = ", ".join(f"{n} {say(_KINDS[kind])}" for kind, n in tally.explained)
+        parts[1] += f": {kinds}"
+    if tally.alone:
+        without = say("{count} without a reason").format(count=tally.alone_unexplained)
+        parts[2] += f" ({without})"
+    if tally.flagged:
+        flagged = say("{count} differ without a reason")
+        parts.append(flagged.format(count=tally.flagged))
     return "; ".join(parts)

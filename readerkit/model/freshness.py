@@ -11,15 +11,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from readerkit.model.language import Say, english
+
 _Name = TypeVar("_Name", bound=str)
 MadeFrom = Mapping[str, str]
 """By name: the digest of each part; of one that is short, itself. Empty is nothing."""
 SHOWN_DIGITS = 12
 MAX_TOLD = 3
-_WORDS = {
-    "en": ("is new: {1}", "is gone: was {0}", "has changed: was {0}, is {1}"),
-    "es": ("es nuevo: {1}", "ya no está: era {0}", "cambió: era {0}, es {1}"),
-}
 
 
 class Change(NamedTuple):
@@ -29,11 +27,14 @@ class Change(NamedTuple):
     was: str
     now: str
 
-    def said(self, language: str = "en") -> str:
+    def said(self, say: Say = english) -> str:
         """Return which part it is and how it changed, the same words for everything."""
-        new, gone, changed = _WORDS[language]
-        words = changed if self.was and self.now else new if self.now else gone
-        return f"{self.part} {words.format(_short(self.was), _short(self.now))}"
+        told = say("{part} has changed: was {was}, is {now}")
+        if not self.was:
+            told = say("{part} is new: {now}")
+        elif not self.now:
+            told = say("{part} is gone: was {was}")
+        return told.format(part=self.part, was=_short(self.was), now=_short(self.now))
 
     def __str__(self) -> str:
         """Return the same in English."""
@@ -66,10 +67,10 @@ def outdated(was: MadeFrom, today: MadeFrom) -> list[Change]:
     return changes(was, {name: today.get(name, "") for name in was})
 
 
-def tell(found: Sequence[Change], language: str = "en") -> str:
+def tell(found: Sequence[Change], say: Say = english) -> str:
     """Return the first changes in one line, and how many there are beside them."""
     more = f"; + {len(found) - MAX_TOLD}" if len(found) > MAX_TOLD else ""
-    return "; ".join(each.said(language) for each in found[:MAX_TOLD]) + more
+    return "; ".join(each.said(say) for each in found[:MAX_TOLD]) + more
 
 
 def _short(mark: str) -> str:

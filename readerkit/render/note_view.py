@@ -17,7 +17,7 @@ from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.highlight import Mark, highlight
 from readerkit.content.annotations import Annotation, Citation, CitedWork
 from readerkit.content.book import Note
-from readerkit.render.language import ENGLISH, Say
+from readerkit.model.language import Say, english
 from readerkit.render.terminal_safe import visible, visible_line
 from readerkit.upstreams import Upstream
 from readerkit.wording.next_command import typed
@@ -116,7 +116,7 @@ def _folded(line: Text, width: int) -> Text:
 
 
 def note_lines(
-    note: Note, source: SourceFile, *, width: int | None, say: Say = ENGLISH
+    note: Note, source: SourceFile, *, width: int | None, say: Say = english
 ) -> Group:
     """Return what a note is on: its title, its place, and the real lines."""
     return Group(*_heading(note, say), code_lines(source, note.span, width))
@@ -144,7 +144,7 @@ def note_view(
     ran: Sequence[str] = (),
     folds: bool = True,
     below: bool = False,
-    say: Say = ENGLISH,
+    say: Say = english,
 ) -> Group:
     """Return the page of one note.
 
@@ -218,7 +218,7 @@ def prose(text: str) -> Text:
 
 
 def cite(
-    citation: Citation, references: Mapping[str, CitedWork], say: Say = ENGLISH
+    citation: Citation, references: Mapping[str, CitedWork], say: Say = english
 ) -> str:
     """Return a citation in words: authors, year, title, section, address."""
     work = references[citation.key]
@@ -226,7 +226,8 @@ def cite(
     if citation.section:
         heading = work.sections.get(citation.section, "")
         number = citation.section
-        name = f"{say('section')} {number}" if number[:1].isdigit() else number
+        named = say("section {number}").format(number=number)
+        name = named if number[:1].isdigit() else number
         section = f", {name}" + (f" “{heading}”" if heading else "")
     return visible(f"{work.authors} {work.year}, {work.title}{section}. {work.url}")
 
@@ -241,7 +242,7 @@ _STATES = {
 
 
 def proof(
-    note: Note, upstream: Upstream, *, blob: str, came_from: str, say: Say = ENGLISH
+    note: Note, upstream: Upstream, *, blob: str, came_from: str, say: Say = english
 ) -> list[Text]:
     """Return what a reader can check the page by: link, pin, blob, review."""
     mend = {

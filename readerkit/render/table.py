@@ -12,7 +12,7 @@ from itertools import groupby, zip_longest
 import click
 
 from readerkit.content.book import Note
-from readerkit.render.language import ENGLISH, Say
+from readerkit.model.language import Say, english
 from readerkit.render.terminal_safe import visible_line
 from readerkit.wording.next_command import typed
 
@@ -45,7 +45,7 @@ class _Row:
     color: str | None = None
 
     @classmethod
-    def of(cls, note: Note, say: Say = ENGLISH) -> _Row:
+    def of(cls, note: Note, say: Say = english) -> _Row:
         return cls(
             _MARKS[note.state],
             note.annotation.id,
@@ -71,7 +71,7 @@ def note_rows(notes: Iterable[Note]) -> Iterator[str]:
         yield "\t".join(fields)
 
 
-def note_table(notes: Sequence[Note], width: int, say: Say = ENGLISH) -> str:
+def note_table(notes: Sequence[Note], width: int, say: Say = english) -> str:
     """Return the notes grouped by file, for a terminal.
 
     The file is named once, above its notes: in columns, folded where ``width`` asks for
@@ -204,7 +204,7 @@ def _stacked(rows: Sequence[_Row], width: int) -> Iterator[str]:
         yield "\n".join([head.rstrip(), *(f"    {line}" for line in more)])
 
 
-def legend(notes: Iterable[Note], say: Say = ENGLISH) -> list[str]:
+def legend(notes: Iterable[Note], say: Say = english) -> list[str]:
     """Return a line for each mark that the table shows."""
     review = typed("review", "ID")
     changed = say("its code changed since its review: read it, then {command}")

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from readerkit.anchors import Span
+from readerkit.app.interface_words import read_words
 from readerkit.app.library import Library
 from readerkit.app.page_questions import questions_by_note, read_banks
 from readerkit.app.pages import draw_diagram, read_writing
@@ -34,6 +35,7 @@ from readerkit.render.html.site_model import (
     join_names,
     make_sheet,
 )
+from readerkit.render.html.words import Words
 from readerkit.site.inputs import OUR_TOPS, Inputs
 from readerkit.system.children import heed_parent_alone
 from readerkit.system.status import Status
@@ -119,7 +121,7 @@ def make_site(
     build_cache.model = model
     files: Files = {
         page.address: partial(build_cache.rendered_page, page)
-        for page in pages(model, _templates(inputs, build_cache), writing)
+        for page in pages(model, _templates(inputs, build_cache, model.words), writing)
     }
     files[search.FILE] = partial(search.search_index, model, writing)
     drawn = [each for d in writing.diagrams.values() for each in (d, d.spanish)]
@@ -150,12 +152,13 @@ def rendered(files: Files, status: Status) -> dict[str, bytes]:
     return made
 
 
-def _templates(inputs: Inputs, build_cache: BuildCache) -> Templates:
+def _templates(inputs: Inputs, build_cache: BuildCache, words: Words) -> Templates:
     texts = {path.name: path.read_text("utf-8") for path in inputs.below("templates")}
-    if build_cache.templates is None or build_cache.templates.texts != texts:
+    known = build_cache.templates
+    if known is None or (known.texts, known.words) != (texts, words):
         are_ours = inputs.site.resolve() in (top.resolve() / "site" for top in OUR_TOPS)
-        build_cache.templates = Templates(texts, are_ours=are_ours)
-    return build_cache.templates
+        known = build_cache.templates = Templates(texts, words, are_ours=are_ours)
+    return known
 
 
 def open_sources(library: Library, build_cache: BuildCache) -> dict[str, Sources]:
@@ -195,6 +198,7 @@ def make_site_model(
         build_cache.joined = (links_id, join_names(sheets))
     links, uses = build_cache.joined[1]
     evidence = read_evidence(library, build_cache.records)
+    spanish = read_words()
     return SiteModel(
         book=book,
         sheets=sheets,
@@ -210,6 +214,7 @@ def make_site_model(
         },
         origins={name: _origin(library, each) for name, each in sources.items()},
         asked=questions_by_note(read_banks(library.root)),
+        words=Words(spanish.all, spanish.scripts),
         links_id=links_id,
         content_id=content_id,
     )

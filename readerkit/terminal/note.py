@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
 from readerkit.app.records import lit_in, read_records
 from readerkit.content.book import Note, Sources
@@ -19,7 +20,7 @@ from readerkit.evidence.relevance import (
     worth_saying,
 )
 from readerkit.model.anchor import Span
-from readerkit.render.language import tongue
+from readerkit.model.language import Say, english
 from readerkit.render.note_view import (
     console,
     note_lines,
@@ -50,14 +51,14 @@ def note_page(
     """
     evidence = {each.comparison: Evidence(each) for each in read_records(library)}
     upstream, screen = sources.upstream, console()
-    came_from, width, say = library.came_from(upstream), screen.width, tongue(language)
+    came_from, width, say = library.came_from(upstream), screen.width, say_in(language)
     view = note_view(
         note,
         sources.file(note.span.path),
         library.book.references,
         width=width,
-        beside=_beside(library, note, evidence, language),
-        ran=_ran(library, note, sources, evidence, language),
+        beside=_beside(library, note, evidence, say),
+        ran=_ran(library, note, sources, evidence, say),
         folds=screen.is_terminal,
         below=below,
         say=say,
@@ -80,13 +81,13 @@ def _ran(
     note: Note,
     sources: Sources,
     evidence: Mapping[str, Evidence],
-    language: str,
+    say: Say,
 ) -> list[str]:
     """Return the sentences of records about a note's lines."""
     file = ran_lines(evidence.values()).get((sources.upstream.name, note.span.path), {})
     mirrors = library.book.mirrors.values()
     meant = expected_to_run(note.annotation, file, mirrors, evidence)
-    return _say(sources, note.span, evidence, meant, language)
+    return _say(sources, note.span, evidence, meant, say)
 
 
 def _say(
@@ -94,7 +95,7 @@ def _say(
     span: Span,
     evidence: Mapping[str, Evidence],
     expected: Set[str],
-    language: str,
+    say: Say,
 ) -> list[str]:
     """Return the evidence about some lines, and which records are stale."""
     found = lit_in(sources, span, (each.record for each in evidence.values()))
@@ -102,13 +103,12 @@ def _say(
     stale = [each for each in found if each.stale]
     told = worth_saying(fresh, expected)
     if fresh and not told:
-        none = tongue(language)("no record runs this code")
-        return [none, *say_lit(stale, language)]
-    return say_lit([*told, *stale], language)
+        return [say("no record runs this code"), *say_lit(stale, say)]
+    return say_lit([*told, *stale], say)
 
 
 def _beside(
-    library: Library, note: Note, evidence: Mapping[str, Evidence], language: str
+    library: Library, note: Note, evidence: Mapping[str, Evidence], say: Say
 ) -> list[Any]:
     """Return the mini lines that mirrors put beside a note, and what ran of them."""
     sections = [
@@ -119,17 +119,17 @@ def _beside(
     ]
     if not sections:
         return []
-    folders, say = library.folders(), tongue(language)
+    folders = library.folders()
     records = [each.record for each in evidence.values()]
     found = []
     for mirror, section in sections:
-        title = section.title if language == "en" else f"[en] {section.title}"
+        title = section.title if say is english else f"[en] {section.title}"
         heading = f"{say('the mini')} ({say(section.relation)}): {title}"
         for anchor in section.mini:
             minis = folders[library.book.home_of(anchor.file)]
             span = minis.resolve(anchor)
             idea = of_the_idea(mirror, evidence)
-            ran = _say(minis, span, evidence, idea, language)
+            ran = _say(minis, span, evidence, idea, say)
             found.append((heading, minis.file(anchor.file), span, ran))
-        found[-1][-1].extend(say_section(lit_section(records, section), language))
+        found[-1][-1].extend(say_section(lit_section(records, section), say))
     return found

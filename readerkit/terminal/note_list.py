@@ -13,12 +13,13 @@ from typing import Any
 
 import click
 
+from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
 from readerkit.app.mini_names import ALIASES, SAYS
 from readerkit.content.annotations import TEXT_FIELDS, Annotation
 from readerkit.content.book import Book, Note, Sources, check_mirrors, resolve_each
 from readerkit.errors import ContentError, ContentFault, ReaderkitError
-from readerkit.render.language import Say, tongue
+from readerkit.model.language import Say
 from readerkit.render.table import legend, note_rows, note_table
 from readerkit.render.terminal_safe import visible_line
 from readerkit.terminal.pager import show_paged
@@ -164,7 +165,7 @@ def list_notes(
         if as_json:
             found += plain_notes(library, sources, notes)
         elif notes or not wrong:
-            tables.append(_table(library, sources, notes, tongue(language)))
+            tables.append(_table(library, sources, notes, say_in(language)))
     if as_json:
         print_json(found)
     elif tables:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from readerkit.app.interface_words import say_in
 from readerkit.app.quiz_banks import (
     SourceLines,
     kept,
@@ -17,10 +18,10 @@ from readerkit.app.quiz_banks import (
     with_lines,
 )
 from readerkit.errors import ReaderkitError
+from readerkit.model.language import Say
 from readerkit.quiz.kinds.words import MARKS
 from readerkit.quiz.session import Session
 from readerkit.quiz.variant_context import AnswerError, ResolvedPlace
-from readerkit.render.language import Say, tongue
 from readerkit.render.terminal_safe import visible
 from readerkit.wording.next_command import typed
 from readerkit.wording.nouns import counted
@@ -48,7 +49,7 @@ def lead(session: Session, lines: SourceLines, language: str = "en") -> dict[str
 
     Questions are in English: in another language what is said of them is not.
     """
-    row, desk = session.row, _Desk(lines, tongue(language))
+    row, desk = session.row, _Desk(lines, say_in(language))
     say = desk.say
     count = desk.counted(len(row.questions))
     head = f"{session.bank.rules.title} · {count} · seed {row.seed}"

@@ -8,12 +8,6 @@
   // A note leads to a question there.
   selfCheck.hidden = !selfCheck.contains(document.getElementById(location.hash.slice(1)));
 
-  const FAILED = {
-    en: { lost: "The server cannot be reached. Nothing here is lost: try again.",
-      refused: "The server could not take this. Nothing here is lost: try again. Its word: " },
-    es: { lost: "No se alcanza el servidor. Aquí no se pierde nada: inténtelo de nuevo.",
-      refused: "El servidor no pudo aceptarlo. Aquí no se pierde nada: inténtelo de nuevo. Dijo: " },
-  };
   const failed = document.createElement("p");
   failed.className = "warning";
   failed.setAttribute("role", "alert");
@@ -35,8 +29,8 @@
       });
   }
   function tell(refused) {
-    const said = FAILED[document.documentElement.lang];
-    failed.textContent = refused ? said.refused + refused : said.lost;
+    const said = document.getElementById(refused ? "quiz-refused" : "quiz-lost").content;
+    failed.replaceChildren(said.cloneNode(true), refused);
     if (!box.querySelector("form")) selfCheck.hidden = false; // it needs no server
     box.append(failed);
   }

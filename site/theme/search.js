@@ -6,8 +6,7 @@
   const root = document.body.dataset.root;
   const LIMIT = 40, WRITTEN = 12, BEGIN = "(?:^|[^a-z0-9])";
   const APART = /[\s_:(),\u2010-\u2015-]+/g; // spaces, joints of names, what a call has, any dash
-  const SPANISH = { citation: "decisión", note: "nota", pitfall: "trampa", concept: "concepto", chapter: "capítulo",
-    lab: "lab", quiz: "quiz", reference: "obra", symptom: "síntoma", page: "página", estimate: "cálculo", beside: "al lado", file: "archivo", name: "nombre" };
+  const say = window.readerkit.say;
   let entries = null, asked = false, chosen = -1;
 
   // The index is a script, because a page that is opened as a file may not fetch.
@@ -123,7 +122,7 @@
       link.setAttribute("role", "option");
       link.setAttribute("aria-selected", "false");
       link.tabIndex = -1;
-      link.append(part("what", spanish ? SPANISH[entry.kind] : entry.kind),
+      link.append(part("what", say(entry.kind)),
         part("name", spanish && entry.spanish || entry.name), part("where", entry.where));
       box.append(link);
     });
@@ -131,7 +130,7 @@
       const none = document.createElement("p");
       none.setAttribute("role", "option");
       none.setAttribute("aria-disabled", "true");
-      none.textContent = spanish ? "Nada encontrado" : "Nothing found";
+      none.textContent = say("Nothing found");
       box.append(none);
     }
     open(input.value.trim() !== "");

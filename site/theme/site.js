@@ -13,16 +13,16 @@
 
   // --- theme ---
   const button = document.getElementById("theme");
-  const themes = {
-    en: { auto: "Theme: as the system says", light: "Theme: light", dark: "Theme: dark" },
-    es: { auto: "Tema: el del sistema", light: "Tema: claro", dark: "Tema: oscuro" },
-  };
+  const say = window.readerkit.say;
+  function nameOf(theme) {
+    if (theme === "auto") return say("Theme: as the system says");
+    return theme === "light" ? say("Theme: light") : say("Theme: dark");
+  }
   function showTheme(name) {
     if (name === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = name;
-    const said = themes[document.documentElement.lang][name];
-    button.setAttribute("aria-label", said);
-    button.title = said;
+    button.title = nameOf(name);
+    button.setAttribute("aria-label", button.title);
   }
   let theme = document.documentElement.dataset.theme || "auto";
   showTheme(theme);
@@ -210,7 +210,7 @@
     showProgress();
   });
   showProgress();
-  window.readerkit = { root: root, served: served, read: function () { return Array.from(read); } };
+  Object.assign(window.readerkit, { root: root, served: served, read: function () { return Array.from(read); } });
 
   // --- what an address names is not folded away ---
   function unfold() {

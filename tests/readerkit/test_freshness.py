@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 
 from mini_impls.labs.result import environment
+from readerkit.app.interface_words import say_in
 from readerkit.app.library import open_library
 from readerkit.app.records import find_stale, read_records
 from readerkit.content.book import lock_differences
@@ -39,7 +40,7 @@ def test_only_the_first_changes_are_told_and_digests_are_cut():
     five = changes({}, {f"part{n}": OLD for n in range(5)})
     assert tell(five).count(f"is new: {OLD[:12]}") == 3
     assert tell(five).endswith("; + 2")
-    assert tell(five[:1], "es") == f"part0 es nuevo: {OLD[:12]}"
+    assert tell(five[:1], say_in("es")) == f"part0 es nuevo: {OLD[:12]}"
 
 
 # --- each of the six, with one part of it changed ---

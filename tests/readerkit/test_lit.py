@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from readerkit.anchors import Span
+from readerkit.app.interface_words import say_in
 from readerkit.content.kind import Place
 from readerkit.content.mirrors import Mirror, MirroredEvent, MirrorSection
 from readerkit.evidence.executed_lines import (
@@ -142,8 +143,8 @@ def test_what_is_said_names_what_was_watched(setup, steps, english, spanish):
     [found] = look(7, 8, [record(lit=(Lit("sample", PATH, setup, steps),))])
     assert english in say_when(found)
     assert "watched: set-up and steps 0 to 4" in say_when(found)
-    assert spanish in say_when(found, "es")
-    assert "observado: preparación y los pasos 0 a 4" in say_when(found, "es")
+    assert spanish in say_when(found, say_in("es"))
+    assert "observado: preparación y los pasos 0 a 4" in say_when(found, say_in("es"))
 
 
 def test_a_file_that_never_ran_was_watched_all_the_same():

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from readerkit.app.interface_words import say_in
 from readerkit.evidence.record import EventMatch, RankEvents
 from readerkit.evidence.tally import Tally, say_tally
 from tests.events import event
@@ -22,7 +23,7 @@ def ranks(*matches, unseen=0):
 def test_identical_says_where_no_wait_was_seen():
     tally = Tally.of(ranks(SAME, replace(SAME, mini=1, upstream=1), unseen=1))
     assert "4 of 4 events identical (2 with waits unseen); " in say_tally(tally)
-    assert "(2 con esperas no observadas)" in say_tally(tally, "es")
+    assert "(2 con esperas no observadas)" in say_tally(tally, say_in("es"))
 
 
 @pytest.mark.parametrize(
@@ -53,4 +54,4 @@ def test_every_event_is_in_one_count(matches, english, spanish):
     tally = Tally.of(ranks(*matches))
     assert tally.events == 2 * len(matches)
     assert say_tally(tally) == english
-    assert say_tally(tally, "es") == spanish
+    assert say_tally(tally, say_in("es")) == spanish

@@ -75,6 +75,7 @@ def test_wheel_holds_the_code_the_minis_and_the_book(wheel):
         "readerkit/catalog/prices.yaml",
         "readerkit/data/annotations/megatron/tensor_parallel.yaml",
         "readerkit/data/quizzes/35/keys.lock",
+        "readerkit/data/site/words.es.yaml",
         "mini_impls/__init__.py",
     ):
         assert name in names
@@ -113,9 +114,10 @@ def test_version_runs_from_any_directory(installed, elsewhere):
     [
         (["annotate", "megatron"], "tp-row-forward"),
         (["annotate", "--check"], "megatron: "),
+        (["annotate", "tp-row-forward", "--lang", "es"], "En lugar de"),
         (["start"], "Which collective closes the layer?"),
     ],
-    ids=["annotate", "check", "start"],
+    ids=["annotate", "check", "spanish", "start"],
 )
 def test_book_that_ships_is_read(arguments, words, installed, elsewhere, real_cache):
     done = run_installed(installed, elsewhere, *arguments)

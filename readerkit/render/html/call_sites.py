@@ -13,7 +13,6 @@ from readerkit.evidence.relevance import Evidence
 from readerkit.render.html.event import unplaced
 from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.site_model import SiteModel
-from readerkit.render.html.words import Text
 
 AROUND = 2
 """Lines shown on each side of a line that issues something."""
@@ -26,7 +25,7 @@ class Unplaced:
     """Operations that no line can be shown for, and why."""
 
     names: str
-    why: Text
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ def issuers(
         for rank in evidence.record.events
         for event in (rank.mini if side == "mini" else rank.upstream)
     ]
-    reasons: dict[Text, dict[str, None]] = {}
+    reasons: dict[str, dict[str, None]] = {}
     sites: dict[tuple[str, str, int], ExecutedLine] = {}
     for event in events:
         why = unplaced(evidence, event)

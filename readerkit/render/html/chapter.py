@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from readerkit.content.diagrams import Diagram
 from readerkit.errors import ContentError, ContentFault
+from readerkit.model.language import SPANISH
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
@@ -25,7 +26,7 @@ from readerkit.render.html.markdown import FormulaError, line, prose, title
 from readerkit.render.html.notes import NoteView
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.site_model import SiteModel
-from readerkit.render.html.words import Text
+from readerkit.render.html.words import Text, Words
 from readerkit.wording.numbers import format_bytes, format_number
 
 _FENCE = re.compile(
@@ -94,7 +95,7 @@ class Script:
     @property
     def spanish_file(self) -> str:
         """Where the Spanish text stands."""
-        return self.file.removesuffix(".md") + ".es.md"
+        return self.file.removesuffix("md") + f"{SPANISH}.md"
 
 
 def chapter_page(
@@ -224,7 +225,7 @@ def _check(part: _Part, notes: Container[str], diagrams: Container[str]) -> None
     elif part.kind == "diagram":
         _check_known(part, diagrams)
     elif part.kind == "schedule":
-        _schedule(part)
+        _schedule(Words(), part)
     elif part.kind:
         for row in part.body.splitlines():
             _reckoned(part, row)
@@ -262,7 +263,7 @@ class _ChapterWriter:
             _check_known(part, self.diagrams)
             return Piece(drawing=drawing(self.diagrams[name]))
         if part.kind == "schedule":
-            return Piece(chart=_schedule(part))
+            return Piece(chart=_schedule(self.model.words, part))
         rows = part.body.splitlines()
         others = other.body.splitlines() if other else [None] * len(rows)
         return Piece(
@@ -280,14 +281,14 @@ def _prose(part: _Part) -> Markup:
         raise ContentError([where]) from None
 
 
-def _schedule(part: _Part) -> Chart:
+def _schedule(words: Words, part: _Part) -> Chart:
     name, *sizes = part.name.split() or [""]
     if len(sizes) not in (2, 3) or not all(map(str.isdecimal, sizes)):
         expected = "a schedule, ranks, microbatches and perhaps chunks"
         raise part.fault("not a schedule", f"'{part.name}'", expected)
     try:
         ranks, microbatches, chunks = (*map(int, sizes), 1)[:3]
-        return schedule_chart(name, ranks, microbatches, chunks)
+        return schedule_chart(words, name, ranks, microbatches, chunks)
     except ValueError as error:
         raise part.fault(f"schedule: {error}", part.name) from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import traceback
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from jinja2 import (
@@ -19,8 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from readerkit.errors import ContentError, ContentFault
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
-from readerkit.render.html.words import both, counted, label
-from readerkit.render.spanish import SPANISH
+from readerkit.render.html.words import Words, both
 
 
 class Templates:
@@ -30,9 +30,12 @@ class Templates:
     is given. Those of the package are code like the rest of it, and made quicker.
     """
 
-    def __init__(self, texts: Mapping[str, str], *, are_ours: bool = False) -> None:
-        self.texts = dict(texts)
-        self.digest = hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()
+    def __init__(
+        self, texts: Mapping[str, str], words: Words, *, are_ours: bool = False
+    ) -> None:
+        self.texts, self.words = dict(texts), words
+        made_of = repr((sorted(texts.items()), words)).encode()
+        self.digest = hashlib.sha256(made_of).hexdigest()
         kind = Environment if are_ours else ImmutableSandboxedEnvironment
         self._environment = kind(
             loader=FunctionLoader(self._source),
@@ -43,11 +46,10 @@ class Templates:
         )
         self._environment.filters.update(
             both=both,
-            counted=counted,
+            counted=words.counted,
             shown=shown,
             href=addresses.href,
-            say=lambda text: both(label(text)),
-            spanish=SPANISH.__getitem__,  # for attributes, which hold one text
+            say=lru_cache(1 << 12)(words.say),
         )
 
     def render(self, template: str, address: str, page: Any, **site: Any) -> str:

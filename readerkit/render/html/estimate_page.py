@@ -14,7 +14,6 @@ from readerkit.render.estimate_table import format_value
 from readerkit.render.html import addresses
 from readerkit.render.html.charts import Cell, MemoryStack, gantt, stack_chart
 from readerkit.render.html.escape import shown
-from readerkit.render.html.words import Text, label
 from readerkit.render.plan_table import HEAD, assumed, layout_cells
 
 SECTIONS = {
@@ -136,7 +135,7 @@ class Case:
     command: Markup = field(default=Markup(""))
     charts: tuple[tuple[Markup, Markup], ...] = ()
     """Each with what stands below it."""
-    notes: tuple[tuple[Text, tuple[Markup, ...]], ...] = ()
+    notes: tuple[tuple[str, tuple[Markup, ...]], ...] = ()
     """Sentences under a heading."""
     sums: tuple[Sum, ...] = ()
 
@@ -146,8 +145,8 @@ class Section:
     """A part of the page."""
 
     id: str
-    title: Text
-    about: Text
+    title: str
+    about: str
     cases: tuple[Case, ...]
 
 
@@ -156,13 +155,13 @@ class EstimatePage:
     """All estimates."""
 
     address: str
-    title: Text
+    title: str
     sections: tuple[Section, ...]
 
 
-def headings() -> tuple[tuple[str, Text], ...]:
+def headings() -> tuple[tuple[str, str], ...]:
     """Return each section's name with its heading, without computing anything."""
-    return tuple((name, label(title)) for name, (title, _) in SECTIONS.items())
+    return tuple((name, title) for name, (title, _) in SECTIONS.items())
 
 
 def estimate_page(examples: Examples) -> EstimatePage:
@@ -177,10 +176,10 @@ def estimate_page(examples: Examples) -> EstimatePage:
         "plan": (_plan_case(examples),),
     }
     sections = tuple(
-        Section(name, label(title), label(about), cases[name])
+        Section(name, title, about, cases[name])
         for name, (title, about) in SECTIONS.items()
     )
-    return EstimatePage(addresses.ESTIMATES, label("Estimates"), sections)
+    return EstimatePage(addresses.ESTIMATES, "Estimates", sections)
 
 
 def _memory_case(number: int, group: EstimateGroup) -> Case:
@@ -270,8 +269,8 @@ def _plan_case(examples: Examples) -> Case:
     )
 
 
-def _said(heading: str, sentences: Sequence[str]) -> tuple[Text, tuple[Markup, ...]]:
-    return label(heading), _shown(sentences)
+def _said(heading: str, sentences: Sequence[str]) -> tuple[str, tuple[Markup, ...]]:
+    return heading, _shown(sentences)
 
 
 def _grid(group: EstimateGroup, names: Sequence[str]) -> Grid:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby, takewhile
 
 from markupsafe import Markup
@@ -12,10 +13,11 @@ from readerkit.content.book import MINIS
 from readerkit.evidence.executed_lines import op_name
 from readerkit.evidence.record import Event, EventMatch, ExecutedLine, RankEvents
 from readerkit.evidence.relevance import Evidence
+from readerkit.model.language import Say, english
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.site_model import SiteModel
-from readerkit.render.html.words import Text, label
+from readerkit.render.html.words import Text
 from readerkit.wording.numbers import format_bytes
 
 LAUNCHER = (MINIS, "mini_impls/launch.py")
@@ -91,8 +93,8 @@ class EventCell:
     """Where the line that issued it stands; empty where there is none."""
     stack: str
     """The id of the way to it; empty where there is none."""
-    unplaced: Text | None
-    """Why no line issued it."""
+    unplaced: str
+    """Why no line can be shown; empty where one can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +133,19 @@ def rank_view(model: SiteModel, evidence: Evidence, events: RankEvents) -> RankV
         CallStack(f"w-{name}-{number}", tuple(_frames(model, way)))
         for number, way in enumerate(ways(evidence, events))
     )
-    texts = dict.fromkeys(map(_account, (*events.upstream, *events.mini)))
-    accounts = tuple(Account(f"a-{name}-{n}", text) for n, text in enumerate(texts))
-    writer = _Writer(evidence, stacks, {each.text: each.id for each in accounts})
+    texts: dict[str, Account] = {}
+    for event in (*events.upstream, *events.mini):
+        text = model.words.text(partial(_account, event))
+        account = Account(f"a-{name}-{len(texts)}", text)
+        texts.setdefault(_account(event, english), account)
+    writer = _Writer(evidence, stacks, texts)
     columns = [writer.column(match, events) for match in events.matches]
     phases = tuple(
         PhaseView(phase, tuple(column for _, column in group))
         for phase, group in groupby(columns, key=lambda pair: pair[0])
     )
     led = tuple(stack for stack in stacks if stack.frames)
-    return RankView(events.rank, phases, led, accounts)
+    return RankView(events.rank, phases, led, tuple(texts.values()))
 
 
 def ways(evidence: Evidence, events: RankEvents) -> list[tuple[ExecutedLine, ...]]:
@@ -154,20 +159,21 @@ def _is_of_a_side(site: ExecutedLine) -> bool:
     return (site.upstream, site.path) != LAUNCHER
 
 
-def unplaced(evidence: Evidence, event: Event) -> Text | None:
-    """Return why no line can be shown that issued an event; None where one can."""
+def unplaced(evidence: Evidence, event: Event) -> str:
+    """Return why no line can be shown that issued an event; empty where one can."""
     if event.site is None:
-        return label(IN_CPP)
+        return IN_CPP
     if not _is_of_a_side(event.site):
-        return label(BY_HARNESS)
-    return label(STALE) if evidence.stale else None
+        return BY_HARNESS
+    return STALE if evidence.stale else ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
     evidence: Evidence
     stacks: Sequence[CallStack]
-    accounts: Mapping[Text, str]
+    accounts: Mapping[str, Account]
+    """By what they say in English."""
 
     def column(self, match: EventMatch, events: RankEvents) -> tuple[str, Column]:
         """Return the phase of a moment, and the moment."""
@@ -190,40 +196,36 @@ class _Writer:
         return EventCell(
             operation=Operation(event.op, short, op_name(event.op)),
             bytes=format_bytes(event.payload_bytes),
-            account=self.accounts[_account(event)],
+            account=self.accounts[_account(event, english)].id,
             page=stack.frames[0].page if stack.frames and not missing else "",
             stack=stack.id if stack.frames else "",
             unplaced=missing,
         )
 
 
-def _account(event: Event) -> Text:
-    english, spanish = zip(*_told(event), strict=True)
-    one, other = ("; ".join(told) + "." for told in (english, spanish))
-    return Text(shown(one[0].upper() + one[1:]), shown(other[0].upper() + other[1:]))
+def _account(event: Event, say: Say) -> str:
+    """Return all that is known of an event, in a sentence."""
+    told = "; ".join(_told(event, say)) + "."
+    return told[0].upper() + told[1:]
 
 
-def _told(event: Event) -> Iterator[tuple[str, str]]:
-    """Yield what is known of an event, in English and in Spanish."""
-    what, dtype = op_name(event.op), event.dtype
-    count = format_bytes(event.payload_bytes)
-    yield f"{what} of {count} {dtype}", f"{what} de {count} {dtype}"
-    peer = "" if event.peer is None else f", with rank {event.peer}"
-    other = "" if event.peer is None else f", con el rank {event.peer}"
-    yield f"group {event.group}{peer}", f"grupo {event.group}{other}"
+def _told(event: Event, say: Say) -> Iterator[str]:
+    yield say("{op} of {bytes} {dtype}").format(
+        op=op_name(event.op),
+        bytes=format_bytes(event.payload_bytes),
+        dtype=event.dtype,
+    )
+    peer = event.peer
+    told = say("group {group}" if peer is None else "group {group}, with rank {rank}")
+    yield told.format(group=event.group, rank=peer)
     hidden, ready = event.products_hidden, event.gradients_ready
     if event.wait is None:
-        yield "waited for in C++", "esperado en C++"
+        yield say("waited for in C++")
     elif hidden is not None:
-        yield (
-            f"{hidden} matrix products between issue and wait",
-            f"{hidden} productos de matrices entre la emisión y la espera",
-        )
+        between = say("{count} matrix products between issue and wait")
+        yield between.format(count=hidden)
     if ready is not None:
-        yield (
-            f"issued when {ready} gradients were ready",
-            f"emitido con {ready} gradientes listos",
-        )
+        yield say("issued when {count} gradients were ready").format(count=ready)
 
 
 def _frames(model: SiteModel, way: Sequence[ExecutedLine]) -> Iterator[Frame]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 from markupsafe import Markup
@@ -13,13 +14,13 @@ from readerkit.content.book import Note
 from readerkit.evidence.executed_lines import LitLines, Sent, say_calls, say_when
 from readerkit.evidence.relevance import expected_to_run, seen_there, worth_saying
 from readerkit.model.git_names import TreePath
+from readerkit.model.language import Say
 from readerkit.render.html import addresses
 from readerkit.render.html.code import link, numbered
 from readerkit.render.html.escape import shown
 from readerkit.render.html.note_gutter import bracketed
 from readerkit.render.html.notes import NoteView, SectionBeside, Seen, note_view
 from readerkit.render.html.site_model import SiteModel
-from readerkit.render.html.words import Text, label
 from readerkit.upstreams import Upstream
 from readerkit.wording.numbers import format_bytes
 from readerkit.xref.links import File, Target
@@ -101,6 +102,7 @@ def view(model: SiteModel, annotation: str) -> NoteView:
         model.views[annotation] = note_view(
             model.notes[annotation],
             model.book,
+            model.words,
             beside=tuple(_beside(model, annotation)),
             seen=tuple(_seen(model, model.notes[annotation])),
             asked=model.asked.get(annotation, ()),
@@ -121,7 +123,7 @@ def _beside(model: SiteModel, annotation: str) -> Iterator[SectionBeside]:
         spans = dict.fromkeys(model.mirrored[mirror, index])
         if spans:
             yield SectionBeside(
-                relation=label(section.relation),
+                relation=section.relation,
                 title=shown(section.title),
                 page=f"{addresses.mirror_page(mirror)}#s{index + 1}",
                 lines=tuple(
@@ -187,13 +189,13 @@ def _seen(model: SiteModel, note: Note) -> Iterator[Seen]:
     meant = expected_to_run(note.annotation, file, mirrors, model.evidence)
     told = worth_saying(found, meant)
     if found and not told:
-        yield Seen(label("no record runs this code"), False, ())
+        yield Seen(model.words.text(_none), False, ())
     for _, group in groupby(sorted(told, key=_alike), _alike):
         same = list(group)
         records = tuple(
             (e.comparison, model.strips.get(e.comparison, "")) for e in same
         )
-        yield Seen(ran_text(same[0]), same[0].ran, records)
+        yield Seen(model.words.text(partial(say_ran, same[0])), same[0].ran, records)
 
 
 def _alike(seen: LitLines) -> tuple[tuple[Sent, ...], str]:
@@ -201,19 +203,21 @@ def _alike(seen: LitLines) -> tuple[tuple[Sent, ...], str]:
     return seen.first_rank, "" if seen.ran else say_when(seen)
 
 
-def ran_text(seen: LitLines) -> Text:
+def _none(say: Say) -> str:
+    return say("no record runs this code")
+
+
+def say_ran(seen: LitLines, say: Say) -> str:
     """Return ``ran here: 4 all-gathers, 1.2 MB``, or when else it ran, if at all."""
     if not seen.ran:
-        return Text(shown(say_when(seen)), shown(say_when(seen, "es")))
+        return say_when(seen, say)
     if not seen.first_rank:
-        return label("ran here and sent nothing")
+        return say("ran here and sent nothing")
     sent = [
         f"{say_calls(each.op, each.calls)}, {format_bytes(each.payload_bytes)}"
         for each in seen.first_rank
     ]
-    ran = label("ran here")
-    said = shown("; ".join(sent))
-    return Text(ran.en + ": " + said, (ran.es or ran.en) + ": " + said)
+    return f"{say('ran here')}: {'; '.join(sent)}"
 
 
 def _classes(notes: Sequence[Note], lit: Set[int]) -> dict[int, str]:

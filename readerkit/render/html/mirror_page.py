@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from markupsafe import Markup
 
@@ -15,14 +16,14 @@ from readerkit.evidence.relevance import main_mini, related, seen_there
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
-from readerkit.render.html.file_page import Rights, ran_text, rights, view
+from readerkit.render.html.file_page import Rights, rights, say_ran, view
 from readerkit.render.html.markdown import line, prose
 from readerkit.render.html.notes import Card, NoteView, Seen, card
 from readerkit.render.html.record_tables import bars
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.strip import StripView, strip_view
-from readerkit.render.html.words import Text, label
+from readerkit.render.html.words import Words
 
 SCHEDULE_FILE = "mini_impls/schedules.py"
 DRAWN_RANKS, DRAWN_MICROBATCHES = 4, 8
@@ -51,7 +52,6 @@ class SectionView:
     number: int
     title: Markup
     relation: str
-    relation_label: Text
     upstream: tuple[UpstreamSide, ...]
     mini: tuple[MiniLines, ...]
     why: Markup
@@ -142,18 +142,18 @@ def mirror_page(model: SiteModel, mirror: Mirror) -> MirrorPage:
             _section(model, mirror, index, section, address)
             for index, section in enumerate(mirror.sections)
         ),
-        charts=tuple(_schedules()) if main_mini(mirror) == SCHEDULE_FILE else (),
+        charts=tuple(_schedules(model.words, mirror)),
         strips=tuple(strip_view(model, model.evidence[name], address) for name in own),
         guests=tuple(_guest(model, name, ran) for name, ran in guests.items()),
         rights=tuple(rights(model, model.book.upstreams[name]) for name in upstreams),
     )
 
 
-def _schedules() -> Iterator[Chart]:
-    """Yield every schedule that the minis know, for the same work."""
-    for name in SCHEDULES:
+def _schedules(words: Words, mirror: Mirror) -> Iterator[Chart]:
+    """Yield every schedule that the minis know, for the same work, where it is read."""
+    for name in SCHEDULES if main_mini(mirror) == SCHEDULE_FILE else ():
         chunks = 2 if name == "interleaved" else 1
-        yield schedule_chart(name, DRAWN_RANKS, DRAWN_MICROBATCHES, chunks)
+        yield schedule_chart(words, name, DRAWN_RANKS, DRAWN_MICROBATCHES, chunks)
 
 
 def _records(
@@ -224,7 +224,6 @@ def _section(
         number=index + 1,
         title=line(section.title),
         relation=section.relation,
-        relation_label=label(section.relation),
         upstream=tuple(
             UpstreamSide(
                 view(model, name),
@@ -259,7 +258,8 @@ def _seen(model: SiteModel, span: Span) -> Iterator[Seen]:
     for each in seen_there(MINIS, span, model.evidence):
         if each.first_rank:
             page = model.strips.get(each.comparison, "")
-            yield Seen(ran_text(each), True, ((each.comparison, page),))
+            said = model.words.text(partial(say_ran, each))
+            yield Seen(said, True, ((each.comparison, page),))
 
 
 def mirror_index(model: SiteModel) -> MirrorIndex:

@@ -12,11 +12,12 @@ from readerkit.content.annotations import TEXT_FIELDS, Annotation, Citation, Cit
 from readerkit.content.book import Book, Note
 from readerkit.content.translations import Translation
 from readerkit.errors import ContentError, ContentFault
+from readerkit.model.language import SPANISH, Say
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.markdown import FormulaError, line, prose, title
 from readerkit.render.html.quiz_page import TopicQuestions
-from readerkit.render.html.words import Text, label
+from readerkit.render.html.words import Text, Words
 
 LABELS = {
     "decision": "Decided",
@@ -32,14 +33,13 @@ STATES = {
     "unlocked": "these lines are not in the lock",
     "floating": "in a folder, read where it stands",
 }
-SPANISH = "es"
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
     """A labelled part of a note."""
 
-    label: Text | None
+    label: str
     text: Text
 
 
@@ -69,7 +69,7 @@ class Card:
 class SectionBeside:
     """The section of a mirror that puts mini lines next to a note."""
 
-    relation: Text
+    relation: str
     title: Markup
     page: str
     """The section on the side-by-side page."""
@@ -96,7 +96,6 @@ class NoteView:
 
     id: str
     kind: str
-    kind_label: Text
     title: Text
     page: str
     """Where it stands: the page of its file, at the note."""
@@ -111,7 +110,7 @@ class NoteView:
     seen: tuple[Seen, ...]
     asked: tuple[TopicQuestions, ...]
     """Quiz questions that lead here."""
-    state: Text
+    state: str
     is_sound: bool
     """Whether it was reviewed against the lines it stands at."""
     permalink: str
@@ -126,6 +125,7 @@ class NoteView:
 def note_view(
     note: Note,
     book: Book,
+    words: Words,
     *,
     beside: tuple[SectionBeside, ...] = (),
     seen: tuple[Seen, ...] = (),
@@ -144,7 +144,6 @@ def note_view(
     return NoteView(
         id=annotation.id,
         kind=annotation.kind,
-        kind_label=label(annotation.kind),
         title=texts.title,
         page=f"{page}#{annotation.id}",
         path=shown(note.span.path),
@@ -152,12 +151,12 @@ def note_view(
         last=note.span.last,
         symbol=shown(note.symbol),
         paragraphs=texts.paragraphs,
-        cites=tuple(cite(citation, book) for citation in annotation.references),
+        cites=tuple(cite(citation, book, words) for citation in annotation.references),
         cards=tuple(card(name, book) for name in annotation.concepts),
         beside=beside,
         seen=seen,
         asked=asked,
-        state=label(STATES[note.state]),
+        state=STATES[note.state],
         is_sound=note.state in ("reviewed", "floating"),
         permalink=upstream.permalink(note.span),
         commit=upstream.commit,
@@ -213,8 +212,7 @@ def _paragraphs(annotation: Annotation, spanish: Translation) -> Iterator[Paragr
     for name in LABELS:
         text: str = getattr(annotation, name)
         if text and name in TEXT_FIELDS:
-            heading = label(LABELS[name]) if LABELS[name] else None
-            yield Paragraph(heading, _text(text, spanish.texts.get(name), prose))
+            yield Paragraph(LABELS[name], _text(text, spanish.texts.get(name), prose))
 
 
 def _text(english: str, spanish: str | None, render: Callable[[str], Markup]) -> Text:
@@ -225,24 +223,25 @@ def _text(english: str, spanish: str | None, render: Callable[[str], Markup]) ->
         raise FormulaError(f"in its translation ({SPANISH}): {error}") from None
 
 
-def cite(citation: Citation, book: Book) -> Cite:
+def cite(citation: Citation, book: Book, words: Words) -> Cite:
     """Return a citation in words, with the address of the work."""
     work = book.references[citation.key]
     url = work.url if work.url.startswith(("https://", "http://")) else ""
     return Cite(
         citation.key,
         shown(f"{work.authors} {work.year}, {work.title}"),
-        Text(_section(citation, work, "section"), _section(citation, work, "sección")),
+        words.text(partial(_section, citation, work)),
         url,
     )
 
 
-def _section(citation: Citation, work: CitedWork, word: str) -> Markup:
+def _section(citation: Citation, work: CitedWork, say: Say) -> str:
     """Return the section of a work, with its title; empty where none is cited."""
     title = work.sections.get(citation.section, "")
     number = citation.section
-    named = f"{word} {number}" if number[:1].isdigit() else number
-    return shown(f"{named}, “{title}”" if title and title != number else named)
+    section = say("section {number}").format(number=number)
+    named = section if number[:1].isdigit() else number
+    return f"{named}, “{title}”" if title and title != number else named
 
 
 def concept_title(name: str, book: Book) -> Text:

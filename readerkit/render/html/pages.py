@@ -38,8 +38,6 @@ from readerkit.render.html.study import (
 )
 from readerkit.render.html.tree_page import tree_page, upstreams_shown
 from readerkit.render.html.uses_page import uses_page
-from readerkit.render.html.words import Text, label
-from readerkit.render.spanish import SPANISH
 from readerkit.xref.links import File
 
 _CUT = "\x00"  # no note holds it: it would be spelt out
@@ -49,7 +47,7 @@ _CUT = "\x00"  # no note holds it: it would be spelt out
 class MenuItem:
     """An entry of the bar at the top."""
 
-    label: Text
+    label: str
     page: str
     folder: str = ""
     """Pages below it belong to the entry too."""
@@ -60,8 +58,9 @@ class Site:
     """What every page shows."""
 
     menu: tuple[MenuItem, ...]
-    untranslated: str = SPANISH["Not translated yet: the English text."]
-    outdated: str = SPANISH["The English text changed after this one."]
+    untranslated: str
+    outdated: str
+    script_words: Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,12 @@ class Page:
 
 def pages(model: SiteModel, templates: Templates, writing: Writing) -> Iterator[Page]:
     """Yield every page of the site, none of them rendered yet."""
-    site = Site(tuple(menu(model, writing)))
+    site = Site(
+        tuple(menu(model, writing)),
+        model.words.in_spanish("Not translated yet: the English text."),
+        model.words.in_spanish("The English text changed after this one."),
+        model.words.for_scripts(),
+    )
 
     def page(
         address: str, made_of: Any, template: str, values: Callable[[], Any]
@@ -192,23 +196,23 @@ def _in_turn(lines: Sequence[ChapterLine]) -> Iterator[tuple[str, tuple[str, str
 
 def menu(model: SiteModel, writing: Writing) -> Iterator[MenuItem]:
     """Yield the entries of the bar at the top."""
-    yield MenuItem(label("Start"), addresses.START)
+    yield MenuItem("Start", addresses.START)
     if writing.scripts:
-        yield MenuItem(label("Chapters"), addresses.CHAPTERS, "chapters/")
-    yield MenuItem(label("Paths"), addresses.PATHS)
-    yield MenuItem(label("Side by side"), addresses.BESIDE, "beside/")
-    yield MenuItem(label("Concepts"), addresses.CONCEPTS)
+        yield MenuItem("Chapters", addresses.CHAPTERS, "chapters/")
+    yield MenuItem("Paths", addresses.PATHS)
+    yield MenuItem("Side by side", addresses.BESIDE, "beside/")
+    yield MenuItem("Concepts", addresses.CONCEPTS)
     if writing.phases:
-        yield MenuItem(label("Quiz"), addresses.QUIZ, "quiz/")
+        yield MenuItem("Quiz", addresses.QUIZ, "quiz/")
     if writing.labs:
-        yield MenuItem(label("Labs"), addresses.LABS, "labs/")
+        yield MenuItem("Labs", addresses.LABS, "labs/")
     if writing.examples:
-        yield MenuItem(label("Estimates"), addresses.ESTIMATES)
-    yield MenuItem(label("References"), addresses.REFERENCES)
+        yield MenuItem("Estimates", addresses.ESTIMATES)
+    yield MenuItem("References", addresses.REFERENCES)
     for upstream in upstreams_shown(model):
         tree = addresses.tree_page(upstream)
-        named = label("Minis") if upstream == MINIS else None
-        title = named or Text(shown(model.book.upstreams[upstream].title))
+        title = model.book.upstreams[upstream].title
+        title = "Minis" if upstream == MINIS else title
         yield MenuItem(title, tree, tree.removesuffix("index.html"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from markupsafe import Markup
 
@@ -12,7 +13,7 @@ from readerkit.evidence.record import Record, Verdict
 from readerkit.evidence.tally import Tally, say_tally
 from readerkit.render.html.charts import Cell, gantt, loss_chart, memory_chart
 from readerkit.render.html.escape import shown
-from readerkit.render.html.words import Text, label
+from readerkit.render.html.words import Text, Words
 from readerkit.wording.numbers import format_number
 
 
@@ -112,7 +113,7 @@ _LIMITS = {
 }
 
 
-def limits(record: Record) -> Iterator[tuple[Text, Markup]]:
+def limits(record: Record) -> Iterator[tuple[str, Markup]]:
     """Yield what the verdict does not say, by why it does not."""
     for kind, name in _LIMITS.items():
         told = "; ".join(
@@ -121,13 +122,12 @@ def limits(record: Record) -> Iterator[tuple[Text, Markup]]:
             if each.kind == kind
         )
         if told:
-            yield label(name), shown(told)
+            yield name, shown(told)
 
 
-def tally(record: Record) -> Text:
+def tally(record: Record, words: Words) -> Text:
     """Return how many events are identical, explained, or on one side only."""
-    found = Tally.of(record.events)
-    return Text(shown(say_tally(found)), shown(say_tally(found, "es")))
+    return words.text(partial(say_tally, Tally.of(record.events)))
 
 
 def facts(record: Record) -> Iterator[tuple[str, Markup]]:

@@ -8,9 +8,9 @@ from markupsafe import Markup
 
 from mini_impls.schedules import get_orders
 from mini_impls.timeline import get_bubble, get_timeline
+from readerkit.model.language import Say, english
 from readerkit.render.html.charts import Cell, gantt
-from readerkit.render.html.escape import shown
-from readerkit.render.html.words import Text
+from readerkit.render.html.words import Text, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,9 @@ class Chart:
     caption: Text
 
 
-def schedule_chart(name: str, ranks: int, microbatches: int, chunks: int = 1) -> Chart:
+def schedule_chart(
+    words: Words, name: str, ranks: int, microbatches: int, chunks: int = 1
+) -> Chart:
     """Return a schedule as a Gantt chart, with its bubble.
 
     Raises:
@@ -35,18 +37,23 @@ def schedule_chart(name: str, ranks: int, microbatches: int, chunks: int = 1) ->
         text = f"{step.kind}{step.microbatch_id}"
         cells.append(Cell(rank, start, end, text, step.kind, chunk))
     ideal, total = (float(share) for share in get_bubble(timeline, ranks))
-    title = (
-        f"{name}: {ranks} ranks, {microbatches} microbatches, "
-        f"{f'{chunks} chunks' if chunks > 1 else 'one chunk'} a rank; "
-        f"bubble {ideal:.2%} of ideal, {total:.2%} of total"
-    )
-    spanish = (
-        f"{name}: {ranks} ranks, {microbatches} microbatches, "
-        f"{f'{chunks} chunks' if chunks > 1 else 'un chunk'} por rank; "
-        f"burbuja: {ideal:.2%} del ideal, {total:.2%} del total"
-    )
+
+    def caption(say: Say) -> str:
+        told = say(
+            "{name}: {ranks} ranks, {microbatches} microbatches, {chunks} a rank; "
+            "bubble {ideal} of ideal, {total} of total"
+        )
+        each = say("one chunk") if chunks == 1 else say("{count} chunks")
+        return told.format(
+            name=name,
+            ranks=ranks,
+            microbatches=microbatches,
+            chunks=each.format(count=chunks),
+            ideal=f"{ideal:.2%}",
+            total=f"{total:.2%}",
+        )
+
     rows = [f"rank {rank}" for rank in range(ranks)]
-    chart = gantt(
-        f"schedule-{name}-{ranks}-{microbatches}-{chunks}", title, rows, cells
-    )
-    return Chart(chart, Text(shown(title), shown(spanish)))
+    sizes = f"schedule-{name}-{ranks}-{microbatches}-{chunks}"
+    chart = gantt(sizes, caption(english), rows, cells)
+    return Chart(chart, words.text(caption))

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from readerkit.content.annotations import TEXT_FIELDS
 from readerkit.content.reading_paths import ReadingPaths
+from readerkit.model.language import SPANISH
 from readerkit.render.html import addresses
 from readerkit.render.html.chapter import Script
 from readerkit.render.html.estimate_page import SECTIONS
 from readerkit.render.html.lab_page import LabScript
-from readerkit.render.html.notes import SPANISH
 from readerkit.render.html.pages import Writing, menu
 from readerkit.render.html.quiz_page import BankView
 from readerkit.render.html.site_model import SiteModel
@@ -122,9 +122,9 @@ def _works(model: SiteModel) -> Iterator[list[str]]:
 
 def _pages(model: SiteModel, writing: Writing) -> Iterator[list[str]]:
     for item in menu(model, writing):
-        spanish = item.label.es.unescape() if item.label.es else ""
+        spanish = model.words.phrases.get(item.label, "")
         page = addresses.href(item.page)
-        yield ["page", item.label.en.unescape(), item.page, page, "", spanish]
+        yield ["page", visible(item.label), item.page, page, "", spanish]
 
 
 def _text(kind: str, script: Script, page: str) -> list[str]:

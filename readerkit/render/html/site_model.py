@@ -14,6 +14,7 @@ from readerkit.model.git_names import TreePath
 from readerkit.render.html.code import Drawn, draw, draw_plain
 from readerkit.render.html.notes import NoteView
 from readerkit.render.html.quiz_page import TopicQuestions
+from readerkit.render.html.words import Words
 from readerkit.xref.links import File, Link, Links, Target, rivals
 from readerkit.xref.names import Names, collect_names
 from readerkit.xref.scan import scan
@@ -67,6 +68,7 @@ class SiteModel:
     origins: Mapping[str, Origin]
     asked: Mapping[str, tuple[TopicQuestions, ...]] = field(default_factory=dict)
     """By annotation id, the quiz questions that lead to it."""
+    words: Words = Words()  # noqa: RUF009  a frozen value
     links_id: str = ""
     """Of the bytes of all files: what their lines and links depend on."""
     content_id: str = ""

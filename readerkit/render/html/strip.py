@@ -40,7 +40,7 @@ class StripView:
     verdicts: tuple[Row, ...]
     differences: tuple[Row, ...]
     shims: tuple[Row, ...]
-    limits: tuple[tuple[Text, Markup], ...]
+    limits: tuple[tuple[str, Markup], ...]
     facts: tuple[tuple[str, Markup], ...]
     raw: str
     operations: tuple[Operation, ...] = OPERATIONS
@@ -58,11 +58,9 @@ def strip_view(model: SiteModel, evidence: Evidence, address: str) -> StripView:
         command=shown(record.command),
         upstream=shown(record.upstream),
         agrees=record.agrees,
-        tally=record_tables.tally(record),
+        tally=record_tables.tally(record, model.words),
         is_own=evidence.is_own,
-        stale=tuple(
-            Text(shown(str(each)), shown(each.said("es"))) for each in evidence.stale
-        ),
+        stale=tuple(model.words.text(each.said) for each in evidence.stale),
         ranks=tuple(rank_view(model, evidence, rank) for rank in record.events),
         issuers_upstream=issuers(model, evidence, "upstream", address),
         issuers_mini=issuers(model, evidence, "mini", address),

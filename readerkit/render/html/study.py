@@ -20,7 +20,7 @@ from readerkit.render.html.markdown import prose
 from readerkit.render.html.mirror_page import MirrorLine, mirror_index
 from readerkit.render.html.notes import Card, Cite, NoteView, card, cite, concept_title
 from readerkit.render.html.site_model import SiteModel
-from readerkit.render.html.words import Text, label
+from readerkit.render.html.words import Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ConceptView:
 
     card: Card
     pressure: str
-    layer: Text
+    layer: str
     requires: tuple[tuple[str, Text], ...]
     recurs: tuple[tuple[str, Text], ...]
     cites: tuple[Cite, ...]
@@ -146,7 +146,7 @@ class StartPage:
     mirror: str
     chapters: tuple[ChapterLine, ...]
     labs: tuple[ChapterLine, ...]
-    estimates: tuple[tuple[str, Text], ...]
+    estimates: tuple[tuple[str, str], ...]
     mirrors: tuple[MirrorLine, ...]
     upstreams: tuple[tuple[Markup, str, tuple[FileLine, ...]], ...]
     counts: tuple[tuple[str, int], ...]
@@ -176,10 +176,12 @@ def _concept(model: SiteModel, concept: Concept) -> ConceptView:
     return ConceptView(
         card=card(concept.id, book, render=prose),
         pressure=concept.pressure,
-        layer=label(concept.layer),
+        layer=concept.layer,
         requires=_titles(model, concept.requires),
         recurs=_titles(model, concept.recurs),
-        cites=tuple(cite(citation, book) for citation in concept.references),
+        cites=tuple(
+            cite(citation, book, model.words) for citation in concept.references
+        ),
         notes=tuple(
             note_line(model, name)
             for name, note in model.notes.items()
@@ -279,7 +281,7 @@ def start_page(
     first_stop: str,
     chapters: Sequence[ChapterLine],
     labs: Sequence[ChapterLine],
-    estimates: Sequence[tuple[str, Text]],
+    estimates: Sequence[tuple[str, str]],
 ) -> StartPage:
     """Return the start page, with one stop on it to begin with."""
     stop = model.notes.get(first_stop)

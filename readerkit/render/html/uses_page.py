@@ -13,7 +13,6 @@ from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import Crumb, crumbs
 from readerkit.render.html.site_model import SiteModel
-from readerkit.render.html.words import both, label
 from readerkit.xref.links import File, Target
 
 
@@ -85,17 +84,18 @@ def _definitions(model: SiteModel, file: File) -> Iterator[Definition]:
                 shown(name),
                 len(lines) == 1,
                 _links(source, lines),
-                tuple(_files(others, root)),
-                tuple(_files(places, root)),
+                tuple(_files(others, root, model)),
+                tuple(_files(places, root, model)),
                 len(places),
             )
 
 
-def _files(places: set[Target], root: str) -> Iterator[UsedIn]:
+def _files(places: set[Target], root: str, model: SiteModel) -> Iterator[UsedIn]:
     ordered = sorted(places, key=lambda place: (place.upstream, place.path, place.line))
     for (upstream, path), group in groupby(ordered, lambda p: (p.upstream, p.path)):
         if not upstream:
-            yield UsedIn(shown(path), both(label("imported, and not defined here")))
+            elsewhere = model.words.say("imported, and not defined here")
+            yield UsedIn(shown(path), elsewhere)
             continue
         page = escape(root + addresses.href(addresses.source_page(upstream, path)))
         yield UsedIn(shown(path), _links(page, (each.line for each in group)))

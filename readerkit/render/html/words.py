@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from markupsafe import Markup
 
+from readerkit.model.language import Say, english
 from readerkit.render.html.escape import shown
-from readerkit.render.spanish import SPANISH
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,19 +22,6 @@ class Text:
 
 
 @lru_cache(1 << 12)
-def label(english: str) -> Text:
-    """Return one of the site's own words in both languages."""
-    spanish = SPANISH.get(english)
-    return Text(shown(english), shown(spanish) if spanish else None)
-
-
-def counted(number: int, one: str, several: str) -> Markup:
-    """Return a number with the word for one or for several, in both languages."""
-    word = both(label(one if number == 1 else several))
-    return Markup("{:,} {}").format(number, word)
-
-
-@lru_cache(1 << 12)
 def both(text: Text, tag: str = "span") -> Markup:
     """Return a text in both languages, of which a page shows one at a time."""
     if text.es is None:
@@ -40,3 +29,36 @@ def both(text: Text, tag: str = "span") -> Markup:
     one = '<{0} class="b" lang="en">{1}</{0}>'
     other = '<{0} class="b" lang="es">{2}</{0}>'
     return Markup(one + other).format(tag, text.en, text.es)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the site itself says, in Spanish, by the English words."""
+
+    phrases: Mapping[str, str] = field(default_factory=dict)
+    scripts: Mapping[str, str] = field(default_factory=dict)
+    """Those among them that scripts say."""
+
+    def in_spanish(self, phrase: str) -> str:
+        """Return a phrase in Spanish; the English one where there is no other."""
+        return self.phrases.get(phrase, phrase)
+
+    def text(self, tell: Callable[[Say], str]) -> Text:
+        """Return what is told with phrases, in both languages."""
+        own, other = tell(english), tell(self.in_spanish)
+        return Text(shown(own), shown(other) if other != own else None)
+
+    def say(self, phrase: str) -> Markup:
+        """Return a phrase in both languages."""
+        spanish = self.phrases.get(phrase)
+        return both(Text(shown(phrase), shown(spanish) if spanish else None))
+
+    def counted(self, number: int, one: str, several: str) -> Markup:
+        """Return a number with the word for one or for several, in both languages."""
+        word = self.say(one if number == 1 else several)
+        return Markup("{:,} {}").format(number, word)
+
+    def for_scripts(self) -> Markup:
+        """Return as JSON what scripts say; nothing in it ends the element it is in."""
+        packed = json.dumps(self.scripts, ensure_ascii=False, separators=(",", ":"))
+        return Markup(packed.replace("<", "\\u003c"))

@@ -2,58 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-
-import pytest
-
-from readerkit.render import language as module
-from readerkit.render.language import tongue
-from readerkit.render.spanish import SPANISH
-from tests.helpers import ROOT, make_book, run, run_on_terminal, run_process
-
-SPEAKING = (
-    "commands/annotate.py",
-    "terminal/note_list.py",
-    "app/quiz_banks.py",
-    "terminal/quiz.py",
-    "terminal/note.py",
-    "render/note_view.py",
-    "render/table.py",
-)
-KNOWN = SPANISH | module._SPANISH
-
-
-def said(path: str) -> list[str]:
-    """Return the phrases that a module hands to what says them."""
-    tree = ast.parse((ROOT / "readerkit" / path).read_text())
-    return [
-        node.args[0].value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and ast.unparse(node.func) in ("say", "desk.say", "self.say")
-        and isinstance(node.args[0], ast.Constant)
-    ]
-
-
-@pytest.mark.parametrize("path", SPEAKING)
-def test_every_phrase_has_a_spanish_one(path):
-    phrases = said(path)
-    assert phrases
-    assert [phrase for phrase in phrases if phrase not in KNOWN] == []
-
-
-def test_a_phrase_keeps_its_blanks_to_fill_in():
-    for english, spanish in module._SPANISH.items():
-        assert blanks(english) == blanks(spanish), english
-
-
-def blanks(phrase: str) -> set[str]:
-    return {part.partition("}")[0] for part in phrase.split("{")[1:]}
+from readerkit.app.interface_words import say_in
+from tests.helpers import make_book, run, run_on_terminal, run_process
 
 
 def test_english_is_said_as_it_is():
-    assert tongue("en")("Why") == tongue(None)("Why") == "Why"
-    assert tongue("es")("Why") == "Por qué"
+    assert say_in("en")("Why") == say_in(None)("Why") == "Why"
+    assert say_in("es")("Why") == "Por qué"
 
 
 ENGLISH_LABELS = ("Decided", "Instead of", "Why  ", "Cost  ", "Source", "Concepts")

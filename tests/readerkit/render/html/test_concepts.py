@@ -7,13 +7,13 @@ import re
 
 import pytest
 
-from readerkit.render.spanish import SPANISH as WORDS
+from readerkit.app.interface_words import say_in
 from tests.helpers import CONCEPTS, make_book, run
 
 SPANISH = """\
 all-reduce: {title: Suma entre todos, summary: "Todos reciben la *suma*, $x^2$."}
 """
-OUTDATED = WORDS["The English text changed after this one."]
+OUTDATED = say_in("es")("The English text changed after this one.")
 MARK = '<{0} class="only-es" lang="es">'
 
 

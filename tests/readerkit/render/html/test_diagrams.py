@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from readerkit.render.spanish import SPANISH as WORDS
+from readerkit.app.interface_words import say_in
 from tests.helpers import make_book, run, write_files
 
 DRAWN = 'flowchart LR\n  a["a sum"] --> b["its half"]\n'
@@ -19,8 +19,8 @@ SPANISH = {
     "diagrams/d.es.mmd": 'flowchart LR\n  a["una suma"] --> b["su mitad"]\n',
     "diagrams/d.es.yaml": "title: Una suma\nalternative: Va una suma.\n",
 }
-MISSING = WORDS["Not translated yet: the English text."]
-OUTDATED = WORDS["The English text changed after this one."]
+MISSING = say_in("es")("Not translated yet: the English text.")
+OUTDATED = say_in("es")("The English text changed after this one.")
 
 
 def built(capsys, tmp_path, pages):

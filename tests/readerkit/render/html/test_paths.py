@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from readerkit.render.spanish import SPANISH as WORDS
+from readerkit.app.interface_words import say_in
 from tests.helpers import make_book, run, write_files
 
 PATHS = """\
@@ -23,8 +23,8 @@ failures:
 pairs:
   halves: {of: en-00000000, wire: En dos mitades.}
 """
-MISSING = WORDS["Not translated yet: the English text."]
-OUTDATED = WORDS["The English text changed after this one."]
+MISSING = say_in("es")("Not translated yet: the English text.")
+OUTDATED = say_in("es")("The English text changed after this one.")
 
 
 def built(capsys, tmp_path, english=PATHS, spanish=SPANISH):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from readerkit.render.spanish import SPANISH
+from readerkit.app.interface_words import say_in
 from tests.helpers import make_book, run
 
-MISSING = SPANISH["Not translated yet: the English text."]
-OUTDATED = SPANISH["The English text changed after this one."]
+MISSING = say_in("es")("Not translated yet: the English text.")
+OUTDATED = say_in("es")("The English text changed after this one.")
 
 
 def marks(tmp_path, capsys, sidecar: str) -> dict[str, list[str]]:

@@ -1,0 +1,182 @@
+"""The Spanish words of the interface: none is missing, changed, or no longer said.
+
+What is said is read from the templates, the scripts and the code, each phrase with its
+file and line.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import get_args
+
+import pytest
+from jinja2 import Environment, nodes
+
+from readerkit.app import interface_words
+from readerkit.app.interface_words import FILE, read_words
+from readerkit.content.read import read_document
+from readerkit.content.translations import INTERFACE
+from readerkit.content.vocabulary import LAYERS, PRESSURES, AnnotationKind, Relation
+from readerkit.errors import ContentError
+from readerkit.evidence import tally
+from readerkit.render import note_view
+from readerkit.render.html import estimate_page, event, notes, record_tables
+from tests.helpers import ROOT
+
+Said = dict[str, str]
+"""A phrase, and where it is said."""
+TEMPLATES, THEME = ROOT / "site" / "templates", ROOT / "site" / "theme"
+# What is said by way of a table.
+TABLES = {
+    "content/vocabulary.py": (
+        *(*PRESSURES, *LAYERS, *get_args(AnnotationKind), *get_args(Relation)),
+    ),
+    "evidence/tally.py": tally._KINDS.values(),
+    "render/html/estimate_page.py": sum(estimate_page.SECTIONS.values(), ()),
+    "render/html/event.py": (event.IN_CPP, event.BY_HARNESS, event.STALE),
+    "render/html/notes.py": filter(
+        None, (*notes.STATES.values(), *notes.LABELS.values())
+    ),
+    "render/html/record_tables.py": record_tables._LIMITS.values(),
+    "render/note_view.py": note_view._STATES.values(),
+}
+
+
+def in_templates() -> Iterator[tuple[str, str, bool]]:
+    """Yield each text of a template with its place, and whether it is surely said."""
+    for path in sorted(TEMPLATES.glob("*.html")):
+        tree = Environment().parse(path.read_text("utf-8"))
+        said = {
+            id(text)
+            for node in tree.find_all((nodes.Filter, nodes.List))
+            if isinstance(node, nodes.List) or node.name in ("say", "counted")
+            for text in node.find_all(nodes.Const)
+        }
+        for text in tree.find_all(nodes.Const):
+            if isinstance(text.value, str):
+                where = f"{path.relative_to(ROOT)}:{text.lineno}"
+                yield text.value, where, id(text) in said
+
+
+def in_scripts() -> Iterator[tuple[str, str, bool]]:
+    for path in sorted(THEME.glob("*.js")):
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+            for say, text in re.findall(r'(\bsay\()?"([^"]*)"', line):
+                yield text, f"{path.relative_to(ROOT)}:{number}", bool(say)
+
+
+def in_code() -> Iterator[tuple[str, str, bool]]:
+    for path in sorted((ROOT / "readerkit").rglob("*.py")):
+        tree = ast.parse(path.read_bytes())
+        said = {
+            id(text)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and node.args
+            if re.fullmatch(r"(.*\.)?(say|MenuItem)", ast.unparse(node.func))
+            for text in ast.walk(node.args[0])
+        } - {
+            id(node.slice) for node in ast.walk(tree) if isinstance(node, ast.Subscript)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                where = f"{path.relative_to(ROOT)}:{node.lineno}"
+                yield node.value, where, id(node) in said
+
+
+def test_every_phrase_has_a_spanish_one():
+    said = {
+        text: where
+        for texts in (in_templates(), in_scripts(), in_code())
+        for text, where, is_said in texts
+        if is_said
+    }
+    for file, table in TABLES.items():
+        said |= dict.fromkeys(table, f"readerkit/{file}")
+    known = read_words().all
+    assert len(said) > 250
+    assert [f"{said[text]}: '{text}'" for text in said if text not in known] == []
+
+
+def test_scripts_say_what_pages_hand_over():
+    said = {text: where for text, where, is_said in in_scripts() if is_said}
+    said |= dict.fromkeys(("file", "name"), "site/theme/search.js")
+    said |= dict(kinds_of_results())
+    known = read_words().scripts
+    assert [f"{said[text]}: '{text}'" for text in said if text not in known] == []
+
+
+def kinds_of_results() -> Iterator[tuple[str, str]]:
+    """Yield what the index begins its entries with."""
+    path = ROOT / "readerkit" / "render" / "html" / "search.py"
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Yield) and isinstance(node.value, ast.List | ast.Call):
+            parts = getattr(node.value, "elts", None) or node.value.args
+            if isinstance(parts[0], ast.Constant):
+                yield parts[0].value, f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
+def test_every_spanish_one_is_said_somewhere_and_keeps_its_blanks():
+    data = (ROOT / FILE).read_bytes()
+    document = read_document(data, str(FILE), INTERFACE)
+    texts = {
+        text for each in (in_templates(), in_scripts(), in_code()) for text, *_ in each
+    }
+    faults = []
+    for part in ("scripts", "phrases"):
+        for english, spanish in getattr(document.value, part).items():
+            at = (part, english)
+            if english not in texts:
+                faults.append(document.key_fault(at, "nobody says it", english, ""))
+            if blanks(english) != blanks(spanish):
+                faults.append(document.fault(at, "other blanks", spanish, english))
+    twice = document.value.scripts.keys() & document.value.phrases.keys()
+    assert list(map(str, faults)) == []
+    assert twice == set()
+
+
+def blanks(phrase: str) -> set[str]:
+    return set(re.findall(r"{(\w+)}", phrase))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        ("scripts: {}\nphrases:\n  Why: 3\n", 3, 8),
+        ("scripts: {}\nphrases: {Why: a, Why: b}\n", 2, 19),
+        ("scripts: {}\nphrases: {Why: ' '}\n", 2, 16),
+        ("scripts: {}\n", 1, 1),
+        ("scripts: {}\nphrases: {}\nmore: {}\n", 3, 1),
+    ],
+)
+def test_a_broken_file_names_its_line(text, line, column, tmp_path, monkeypatch):
+    monkeypatch.setattr(interface_words, "shipped_book", lambda: tmp_path)
+    (tmp_path / "site").mkdir()
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(ContentError) as caught:
+        read_words()
+    [fault] = caught.value.faults
+    assert (fault.file, fault.line, fault.column) == (
+        str(tmp_path / FILE),
+        line,
+        column,
+    )
+
+
+@pytest.mark.parametrize(("language", "reads"), [("en", False), ("es", True)])
+def test_it_is_read_only_for_who_asks(language, reads, real_cache):
+    code = (
+        "import sys; opened = []\n"
+        "sys.addaudithook(lambda event, args: opened.append(str(args[0]))"
+        " if event == 'open' else None)\n"
+        "from readerkit.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n"
+        f"    print(any({FILE.name!r} in name for name in opened), file=sys.stderr)\n"
+    )
+    more = ("--lang", language) if reads else ()
+    command = [sys.executable, "-c", code, "annotate", "tp-row-forward", *more]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stderr.endswith(f"{reads}\n")
