@@ -172,13 +172,12 @@ def _step(given: dict[str, Any]) -> list[Estimate]:
     shape = take_shape(given)
     if shape is None:
         return []
-    convention, multiple = given.pop("precision"), given.pop("vocab_multiple")
+    convention = given.pop("precision")
     return [
         estimate_step_traffic(
             shape,
             layout,
             convention=convention,
-            vocab_multiple=multiple,
             no_sync=given["no_sync"],
         )
         for layout in take_layouts(given, shape)

@@ -75,7 +75,7 @@ def memory(
     from readerkit.estimate.timeline import timeline
 
     gpu_bytes, reserve = take_gpu_bytes(given), given.pop("reserve")
-    convention, multiple = given.pop("precision"), given.pop("vocab_multiple")
+    convention = given.pop("precision")
     shown: dict[str, Any] = {"as_json": as_json, "brief": brief}
     if params is not None:
         if take_shape(given) is not None:
@@ -97,7 +97,7 @@ def memory(
         return
     shape = need_shape(given)
     layouts = take_layouts(given, shape)
-    parameters = estimate_parameters(shape, vocab_multiple=multiple)
+    parameters = estimate_parameters(shape)
     if inference:
         run = estimate_inference(
             shape,
@@ -117,7 +117,6 @@ def memory(
             shape,
             layout,
             convention=convention,
-            vocab_multiple=multiple,
             gpu_bytes=gpu_bytes,
             reserve=reserve,
         )
@@ -125,11 +124,7 @@ def memory(
     ]
     moments = [
         {"moment": moment.name, "allocates": moment.what, "held": moment.held_bytes}
-        for moment in timeline(
-            most_loaded(
-                shape, layouts[-1], precision(convention), vocab_multiple=multiple
-            )
-        )
+        for moment in timeline(most_loaded(shape, layouts[-1], precision(convention)))
     ]
     show([parameters, *estimates], timeline=moments, **shown)
     if not as_json and not brief:

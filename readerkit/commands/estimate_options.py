@@ -158,6 +158,7 @@ def take_shape(given: dict[str, Any]) -> Shape | None:
     name, bias = given.pop("model"), given.pop("bias")
     sizes = {key: given.pop(key) for key in (*_SIZES, *_FLAGS, "norm")}
     sizes = {key: value for key, value in sizes.items() if value is not None}
+    multiple = given.pop("vocab_multiple", 1)
     if bias is not None:
         for key in ("qkv_bias", "attention_output_bias", "mlp_bias"):
             sizes.setdefault(key, bias)
@@ -171,7 +172,7 @@ def take_shape(given: dict[str, Any]) -> Shape | None:
         if "hidden" in sizes or "heads" in sizes:
             # What followed from the old size follows from the new one.
             known = {key: known[key] for key in known if key != "head_dim"}
-    return Shape.parse(known | sizes)
+    return Shape.parse(known | sizes | {"vocab_multiple": multiple})
 
 
 def need_shape(given: dict[str, Any]) -> Shape:

@@ -130,7 +130,6 @@ def plan(as_json: bool, **given: Any) -> None:
         global_batch=given["global_batch"],
         sequence=fit_sequence(shape, given["sequence"], 4096),
         convention=given["precision"],
-        vocab_multiple=given["vocab_multiple"],
         reserve=given["reserve"],
         flash=given["flash"],
         assumptions=assumptions,
@@ -207,7 +206,7 @@ def lint(as_json: bool, **given: Any) -> None:
 
     shape = need_shape(given)
     cluster, assumptions = take_cluster(given)
-    convention, multiple = given.pop("precision"), given.pop("vocab_multiple")
+    convention = given.pop("precision")
     findings: list[Finding] = []
     batch, dp = given["global_batch"], given["dp"]
     if batch is not None and dp is not None and 0 < batch < dp:
@@ -222,7 +221,6 @@ def lint(as_json: bool, **given: Any) -> None:
             cluster=cluster,
             assumptions=assumptions,
             convention=convention,
-            vocab_multiple=multiple,
             reserve=given["reserve"],
             no_sync=given["no_sync"],
         )

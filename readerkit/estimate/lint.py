@@ -48,7 +48,6 @@ class Setting:
     cluster: Cluster
     assumptions: Assumptions
     convention: str = "mixed-18"
-    vocab_multiple: int = 1
     reserve: float = 0.1
     no_sync: bool = True
 
@@ -60,14 +59,13 @@ class Setting:
             self.cluster,
             self.assumptions,
             convention=self.convention,
-            vocab_multiple=self.vocab_multiple,
             no_sync=self.no_sync,
         )
 
     def held(self, layout: Layout) -> float:
         """Return the bytes of the most loaded GPU with another layout."""
         kept = precision(self.convention)
-        most = most_loaded(self.shape, layout, kept, vocab_multiple=self.vocab_multiple)
+        most = most_loaded(self.shape, layout, kept)
         return float(most.total)
 
     def sent(self, layout: Layout) -> float:
@@ -76,7 +74,6 @@ class Setting:
             self.shape,
             layout,
             precision(self.convention),
-            vocab_multiple=self.vocab_multiple,
             no_sync=self.no_sync,
         )
         return float(sum(traffic.sent_bytes for traffic in traffics))
@@ -119,7 +116,6 @@ def _memory(setting: Setting) -> Iterator[Finding]:
         setting.shape,
         setting.layout,
         precision(setting.convention),
-        vocab_multiple=setting.vocab_multiple,
     )
     failure = first_failure(
         most,

@@ -22,7 +22,6 @@ from readerkit.estimate.shape import (
     embedding_parameters,
     head_parameters,
     layer_parameters,
-    padded_vocab,
 )
 from readerkit.estimate.states import Precision
 
@@ -65,13 +64,11 @@ def _count_layers(
     return dense, counts[rank] - dense
 
 
-def rank_weights(
-    shape: Shape, layout: Layout, rank: int, *, vocab_multiple: int = 1
-) -> tuple[Number, Number]:
+def rank_weights(shape: Shape, layout: Layout, rank: int) -> tuple[Number, Number]:
     """Return the parameters on one rank of a pipeline stage: dense, and of experts."""
     layers = layers_of_rank(shape, layout, rank)
     ends = rank == 0, rank == layout.pp - 1
-    held = _stage_weights(shape, layers, ends, layout.tp, vocab_multiple)
+    held = _stage_weights(shape, layers, ends, layout.tp)
     return (
         divide(held.split, layout.tp) + held.whole,
         divide(held.expert, layout.tp * layout.ep),
@@ -90,10 +87,9 @@ def _stage_weights(
     layers: tuple[int, int],
     ends: tuple[bool, bool],
     tp: int,
-    vocab_multiple: int,
 ) -> Weights:
     (dense, moe), (first, last) = layers, ends
-    vocab = padded_vocab(vocab=shape.vocab, multiple=vocab_multiple, tensor_parallel=tp)
+    vocab = shape.padded_vocab(tp)
     held = Weights()
     if dense:
         held += layer_parameters(shape, moe=False, tensor_parallel=tp).times(dense)
@@ -150,17 +146,14 @@ class RankMemory:
         )
 
 
-def rank_memory(
-    shape: Shape, layout: Layout, kept: Precision, rank: int, *, vocab_multiple: int = 1
-) -> RankMemory:
+def rank_memory(shape: Shape, layout: Layout, kept: Precision, rank: int) -> RankMemory:
     """Return the bytes on one GPU of a pipeline rank."""
-    dense, expert = rank_weights(shape, layout, rank, vocab_multiple=vocab_multiple)
+    dense, expert = rank_weights(shape, layout, rank)
     states = state_bytes(*named_weights(dense, expert), layout, kept)
     (pieces,) = activation_pieces(
         shape,
         layout,
         [rank],
-        vocab_multiple=vocab_multiple,
         element_bytes=kept.activation,
     )
     return RankMemory(
@@ -256,7 +249,6 @@ def activation_pieces(
     layout: Layout,
     ranks: Iterable[int],
     *,
-    vocab_multiple: int = 1,
     element_bytes: int = 2,
 ) -> list[ActivationPieces]:
     """Return one microbatch's activations on each of some ranks, piece by piece."""
@@ -269,7 +261,7 @@ def activation_pieces(
     if shape.dropout:
         tokens = layout.rank_sequence * layout.micro_batch
         mask = divide(tokens * shape.hidden, layout.sequence_shard)
-    logits = _logits(shape, layout, vocab_multiple, element_bytes)
+    logits = _logits(shape, layout, element_bytes)
     found = []
     for rank in ranks:
         one_pass: Number = 0
@@ -302,14 +294,10 @@ def _one_layer(
     return kept, named(whole, layer_name(moe=moe, whole=True)) - kept
 
 
-def _logits(
-    shape: Shape, layout: Layout, vocab_multiple: int, element_bytes: int
-) -> Number:
+def _logits(shape: Shape, layout: Layout, element_bytes: int) -> Number:
     """Return s b (2 w h + 4 V) / t: last norm, output matrix, fp32 logits."""
     tokens = layout.rank_sequence * layout.micro_batch
-    vocab = padded_vocab(
-        vocab=shape.vocab, multiple=vocab_multiple, tensor_parallel=layout.tp
-    )
+    vocab = shape.padded_vocab(layout.tp)
     inputs = divide(2 * element_bytes * tokens * shape.hidden, layout.sequence_shard)
     return inputs + divide(4 * tokens * vocab, layout.tp)
 
@@ -328,12 +316,10 @@ def _telling(pp: int, layers_differ: bool) -> tuple[int, ...]:
     return tuple(range(pp) if layers_differ else sorted({0, min(1, pp - 1), pp - 1}))
 
 
-def most_loaded(
-    shape: Shape, layout: Layout, kept: Precision, *, vocab_multiple: int = 1
-) -> RankMemory:
+def most_loaded(shape: Shape, layout: Layout, kept: Precision) -> RankMemory:
     """Return the pipeline rank whose GPU holds most."""
     each = (
-        rank_memory(shape, layout, kept, rank, vocab_multiple=vocab_multiple)
+        rank_memory(shape, layout, kept, rank)
         for rank in telling_ranks(shape, layout.pp)
     )
     return max(each, key=lambda memory: memory.total)

@@ -56,7 +56,6 @@ def estimate_training(
     layout: Layout,
     *,
     convention: str = "mixed-18",
-    vocab_multiple: int = 1,
     gpu_bytes: Number | None = None,
     reserve: Number = 0,
 ) -> Estimate:
@@ -67,13 +66,10 @@ def estimate_training(
     """
     check_fit(shape, layout)
     kept = precision(convention)
-    most = most_loaded(shape, layout, kept, vocab_multiple=vocab_multiple)
+    most = most_loaded(shape, layout, kept)
     sheet = Worksheet("memory of the most loaded GPU")
     one, cut = shape.named(), layout.named()
-    multiple = vocab_multiple
-    if multiple > 1:
-        multiple = Quantity.given("M", multiple, "vocabulary padded to a multiple")
-    held = rank_memory(one, cut, kept.named(), most.rank, vocab_multiple=multiple)
+    held = rank_memory(one, cut, kept.named(), most.rank)
     sheet.add("parameters", parameter_count(one), "parameters", SOURCE, "all of them")
     add_parameters(sheet, held.dense, held.expert, layout, most.rank)
     _states(sheet, held, layout, kept, convention)
@@ -81,7 +77,7 @@ def estimate_training(
     known = {item.name for item in sheet.items}
     total = sheet.total([name for name in HELD if name in known])
     sheet.add("total", total, "bytes", SOURCE, "all that is held at the peak of a step")
-    sheet.notes.append(_other_conventions(shape, layout, convention, vocab_multiple))
+    sheet.notes.append(_other_conventions(shape, layout, convention))
     if gpu_bytes is not None:
         _room(sheet, gpu_bytes, reserve)
         sheet.notes.insert(0, first_failure(most, kept, gpu_bytes, reserve))
@@ -89,14 +85,12 @@ def estimate_training(
     return sheet.estimate()
 
 
-def _other_conventions(
-    shape: Shape, layout: Layout, convention: str, vocab_multiple: int
-) -> str:
+def _other_conventions(shape: Shape, layout: Layout, convention: str) -> str:
     """Return the total by every other custom of counting bytes per parameter."""
     totals = (
         (
             name,
-            most_loaded(shape, layout, kept, vocab_multiple=vocab_multiple).total,
+            most_loaded(shape, layout, kept).total,
         )
         for name, kept in PRECISIONS.items()
         if name != convention

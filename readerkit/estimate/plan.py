@@ -120,7 +120,6 @@ def rank_layout(question: PlanRequest, layout: Layout) -> Ranked:
         question.shape,
         layout,
         precision(question.convention),
-        vocab_multiple=question.vocab_multiple,
     )
     time = _time(question, layout)
     return Ranked(layout, memory, time, tuple(_reasons(question, layout, time)))
@@ -133,7 +132,6 @@ def _time(question: PlanRequest, layout: Layout) -> StepTime:
         question.cluster,
         question.assumptions,
         convention=question.convention,
-        vocab_multiple=question.vocab_multiple,
     )
 
 

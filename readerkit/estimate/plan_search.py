@@ -54,7 +54,6 @@ class PlanRequest:
     global_batch: int
     sequence: int = 4096
     convention: str = "mixed-18"
-    vocab_multiple: int = 1
     reserve: float = 0.1
     flash: bool = True
     assumptions: Assumptions = field(default_factory=Assumptions)
@@ -274,7 +273,6 @@ class Search:
             question.shape,
             base,
             telling_ranks(question.shape, base.pp),
-            vocab_multiple=question.vocab_multiple,
             element_bytes=self.kept.activation,
         )
 
@@ -283,9 +281,9 @@ class Search:
 
         All stages cut the same weights.
         """
-        shape, multiple = self.question.shape, self.question.vocab_multiple
+        shape = self.question.shape
         weights = [
-            (rank, *rank_weights(shape, cut, rank, vocab_multiple=multiple))
+            (rank, *rank_weights(shape, cut, rank))
             for rank in telling_ranks(shape, cut.pp)
         ]
         return [
@@ -309,9 +307,7 @@ class Search:
 
     def _dp_seconds(self, stage: Layout) -> float:
         question = self.question
-        traffics = dp_step_traffic(
-            question.shape, stage, self.kept, vocab_multiple=question.vocab_multiple
-        )
+        traffics = dp_step_traffic(question.shape, stage, self.kept)
         efficiency = question.assumptions.link_efficiency
         seconds = axis_seconds(traffics, stage, question.cluster, efficiency)
         return sum(seconds.values())
@@ -325,7 +321,6 @@ class Search:
             question.shape,
             base,
             self.kept,
-            vocab_multiple=question.vocab_multiple,
         ):
             key = "send" if traffic.operation == "send-recv" else traffic.axis
             stride = distance[traffic.axis]

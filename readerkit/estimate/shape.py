@@ -18,6 +18,7 @@ from readerkit.estimate.quantity import Number, Quantity, ceil_divide, divide
 MAX_LAYERS = 100_000
 MAX_SIZE = 10**9
 NORMS = ("layernorm", "rmsnorm")
+POSITIVE = ("layers", "hidden", "heads", "vocab", "vocab_multiple")
 SOURCE = "a count of the tensors' shapes"
 
 
@@ -33,6 +34,8 @@ class Shape:
     hidden: int
     heads: int
     vocab: int
+    vocab_multiple: int = 1
+    """Padding of the vocabulary: to a multiple of this times tensor parallel."""
     kv_heads: int = 0
     """Key and value heads (grouped-query attention); 0: as many as heads."""
     head_dim: int = 0
@@ -84,7 +87,7 @@ class Shape:
                 raise EstimateError(f"a model needs its {name}: got none")
         for name, value in given.items():
             if known[name].type == "int":
-                least = 1 if name in ("layers", "hidden", "heads", "vocab") else 0
+                least = 1 if name in POSITIVE else 0
                 most = MAX_LAYERS if name.endswith("layers") else MAX_SIZE
                 given[name] = check_count(name, value, least=least, most=most)
             elif known[name].type == "bool" and not isinstance(value, bool):
@@ -103,13 +106,22 @@ class Shape:
         """
         sizes = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, (symbol, means) in SYMBOLS.items():
-            if sizes[name]:  # what a model has none of is in no formula
+            # What a model has none of, or does not pad, is in no formula.
+            if sizes[name] > (name == "vocab_multiple"):
                 sizes[name] = Quantity.given(symbol, sizes[name], means)
         return NamedShape(**sizes)
 
     def call(self, symbol: str, value: int, means: str) -> int:
         """Return a number that belongs to it: under this symbol where it has names."""
         return value
+
+    def padded_vocab(self, tensor_parallel: int = 1) -> Number:
+        """Return the vocabulary with the rows that make it divide evenly."""
+        return padded_vocab(
+            vocab=self.vocab,
+            multiple=self.vocab_multiple,
+            tensor_parallel=tensor_parallel,
+        )
 
     @property
     def moe_layers(self) -> int:
@@ -137,6 +149,7 @@ SYMBOLS = {
     "hidden": ("h", "hidden size"),
     "heads": ("a", "attention heads"),
     "vocab": ("V", "vocabulary"),
+    "vocab_multiple": ("M", "vocabulary padded to a multiple"),
     "kv_heads": ("k", "key-value heads"),
     "head_dim": ("d", "size of a head"),
     "ffn": ("f", "inner size of the feed-forward"),
@@ -335,10 +348,10 @@ def active_parameter_count(shape: Shape, count: Number | None = None) -> Number:
     )
 
 
-def estimate_parameters(shape: Shape, *, vocab_multiple: int = 1) -> Estimate:
+def estimate_parameters(shape: Shape) -> Estimate:
     """Return the parameters of a model, part by part."""
     sheet = Worksheet("parameters")
-    vocab = padded_vocab(vocab=shape.vocab, multiple=vocab_multiple)
+    vocab = shape.padded_vocab()
     if vocab != shape.vocab:
         sheet.notes.append(f"vocabulary padded from {shape.vocab} to {vocab}")
     if shape.tied_embeddings:
@@ -346,8 +359,7 @@ def estimate_parameters(shape: Shape, *, vocab_multiple: int = 1) -> Estimate:
             "tied: the token table is the output matrix too, counted once"
         )
     shape = shape.named()
-    multiple = shape.call("M", vocab_multiple, "vocabulary padded to a multiple")
-    vocab = padded_vocab(vocab=shape.vocab, multiple=multiple)
+    vocab = shape.padded_vocab()
     for name, parameters in _parts(shape, vocab).items():
         if parameters:
             sheet.add(name, parameters, "parameters", SOURCE, "of the whole model")

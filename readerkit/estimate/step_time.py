@@ -271,7 +271,6 @@ def step_time(
     assumptions: Assumptions,
     *,
     convention: str = "mixed-18",
-    vocab_multiple: int = 1,
     no_sync: bool = True,
 ) -> StepTime:
     """Return where the time of a step goes.
@@ -283,7 +282,6 @@ def step_time(
         shape,
         layout,
         convention=convention,
-        vocab_multiple=vocab_multiple,
         no_sync=no_sync,
     )
     axes = axis_seconds(traffics, layout, cluster, assumptions.link_efficiency)

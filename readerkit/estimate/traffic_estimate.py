@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout, check_fit
 from readerkit.estimate.memory import rank_weights
 from readerkit.estimate.memory_estimates import add_parameters
-from readerkit.estimate.quantity import Quantity, divide
+from readerkit.estimate.quantity import divide
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import Precision, precision
 from readerkit.estimate.volumes import ZERO, dp_step_traffic, model_step_traffic
@@ -20,7 +19,6 @@ def estimate_step_traffic(
     layout: Layout,
     *,
     convention: str = "mixed-18",
-    vocab_multiple: int = 1,
     no_sync: bool = True,
 ) -> Estimate:
     """Return the volumes of a step as an estimate, with a sum for each axis.
@@ -31,18 +29,13 @@ def estimate_step_traffic(
     check_fit(shape, layout)
     sheet, kept = Worksheet("traffic of a step"), precision(convention)
     one, cut, width = shape.named(), layout.named(), kept.named()
-    multiple: Any = vocab_multiple
-    if vocab_multiple > 1:
-        means = "vocabulary padded to a multiple"
-        multiple = Quantity.given("M", vocab_multiple, means)
-    options: dict[str, Any] = {"vocab_multiple": multiple, "no_sync": no_sync}
     found = [
-        *dp_step_traffic(one, cut, width, **options),
-        *model_step_traffic(one, cut, width, vocab_multiple=multiple, rank=0),
+        *dp_step_traffic(one, cut, width, no_sync=no_sync),
+        *model_step_traffic(one, cut, width, rank=0),
     ]
     by_axis: dict[str, list[str]] = {}
     if any(each.axis == "dp" for each in found):
-        held = rank_weights(one, cut, 0, vocab_multiple=multiple)
+        held = rank_weights(one, cut, 0)
         add_parameters(sheet, *held, layout, 0)
     for each in found:
         custom = f"sent by one rank in one step: {each.why}"
@@ -57,7 +50,7 @@ def estimate_step_traffic(
     if layout.pp > 1:
         sheet.notes.append(_on_first_rank(layout))
     if "dp" in by_axis:
-        _times_ddp(sheet, one, cut, width, convention, options)
+        _times_ddp(sheet, one, cut, width, convention, no_sync)
         if kept.gradient != kept.weight:
             sheet.notes.append(
                 f"{convention} sums gradients of {kept.gradient} B and gathers weights "
@@ -81,7 +74,7 @@ def _times_ddp(
     layout: Layout,
     kept: Precision,
     convention: str,
-    options: dict[str, Any],
+    no_sync: bool,
 ) -> None:
     """Write down what data parallelism sends over what DDP would, by two widths."""
     for name, widths, source, custom in (
@@ -96,7 +89,7 @@ def _times_ddp(
         now, ddp = (
             sum(
                 each.sent_bytes
-                for each in dp_step_traffic(shape, one, widths, **options)
+                for each in dp_step_traffic(shape, one, widths, no_sync=no_sync)
             )
             for one in (layout, replace(layout, zero=0))
         )

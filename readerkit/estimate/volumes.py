@@ -17,7 +17,7 @@ from readerkit.estimate.memory import (
     rank_weights,
 )
 from readerkit.estimate.quantity import Number, divide
-from readerkit.estimate.shape import Shape, padded_vocab
+from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import STAGES, Precision, precision
 
 ZERO = "Rajbhandari et al. 1910.02054, section 7"
@@ -280,7 +280,6 @@ def traffic_of_step(
     layout: Layout,
     *,
     convention: str = "mixed-18",
-    vocab_multiple: int = 1,
     no_sync: bool = True,
     rank: int | None = None,
 ) -> list[Traffic]:
@@ -295,12 +294,8 @@ def traffic_of_step(
     check_fit(shape, layout)
     kept = precision(convention)
     return [
-        *dp_step_traffic(
-            shape, layout, kept, vocab_multiple=vocab_multiple, no_sync=no_sync
-        ),
-        *model_step_traffic(
-            shape, layout, kept, vocab_multiple=vocab_multiple, rank=rank
-        ),
+        *dp_step_traffic(shape, layout, kept, no_sync=no_sync),
+        *model_step_traffic(shape, layout, kept, rank=rank),
     ]
 
 
@@ -309,13 +304,10 @@ def dp_step_traffic(
     layout: Layout,
     kept: Precision,
     *,
-    vocab_multiple: int = 1,
     no_sync: bool = True,
 ) -> list[Traffic]:
     """Return the traffic of data parallelism; experts have replicas of their own."""
-    dense, expert = named_weights(
-        *rank_weights(shape, layout, 0, vocab_multiple=vocab_multiple)
-    )
+    dense, expert = named_weights(*rank_weights(shape, layout, 0))
     groups = (
         (dense, layout.replicas, ""),
         (expert, layout.expert_replicas, "experts"),
@@ -342,7 +334,6 @@ def model_step_traffic(
     layout: Layout,
     kept: Precision,
     *,
-    vocab_multiple: int = 1,
     rank: int | None = None,
 ) -> list[Traffic]:
     """Return the traffic of tensor, pipeline, expert and context parallelism.
@@ -361,7 +352,7 @@ def model_step_traffic(
         ends = rank in (None, 0), rank in (None, layout.pp - 1)
         found += _tp_ends(layout, size, tokens, ends)
     if layout.pp > 1:
-        found += _pp_traffic(shape, layout, kept, part, vocab_multiple, rank)
+        found += _pp_traffic(shape, layout, kept, part, rank)
     if layout.ep > 1 and moe:
         copies = part * shape.experts_per_token
         why = "dispatch and combine, forward and backward, each layer"
@@ -377,7 +368,6 @@ def _pp_traffic(
     layout: Layout,
     kept: Precision,
     size: Number,
-    vocab_multiple: int,
     rank: int | None,
 ) -> list[Traffic]:
     """Return the messages of a pipeline, and the sum of a table at both its ends."""
@@ -389,9 +379,7 @@ def _pp_traffic(
         why += ", but for the model's end"
     found = [Traffic("pp", "send-recv", calls, size, 2, why, NARAYANAN)]
     if shape.tied_embeddings:
-        table = padded_vocab(
-            vocab=shape.vocab, multiple=vocab_multiple, tensor_parallel=layout.tp
-        )
+        table = shape.padded_vocab(layout.tp)
         copy = divide(table * shape.hidden * kept.gradient, layout.tp)
         why = "gradient of the tied table, first and last stage"
         found.append(Traffic("pp", "all-reduce", 1, copy, 2, why, MEGATRON, "table"))
