@@ -43,7 +43,7 @@ def list_known(as_json: bool) -> None:
         readerkit estimate list
     """
     from readerkit.app.catalog import load_clusters, load_gpus, load_models
-    from readerkit.estimate.shape import parameter_count
+    from readerkit.estimate.parameters import parameter_count
     from readerkit.wording.numbers import format_bytes, format_flop_rate, format_rate
 
     models = {

@@ -70,7 +70,7 @@ def memory(
         estimate_states,
         estimate_training,
     )
-    from readerkit.estimate.shape import estimate_parameters
+    from readerkit.estimate.parameters import estimate_parameters
     from readerkit.estimate.states import precision
     from readerkit.estimate.timeline import timeline
 

@@ -18,8 +18,9 @@ from readerkit.estimate.checks import (
     check_fraction,
 )
 from readerkit.estimate.item import Estimate, Worksheet
+from readerkit.estimate.parameters import SOURCE, active_parameter_count
 from readerkit.estimate.quantity import Number, Quantity, divide, named
-from readerkit.estimate.shape import SOURCE, Shape, active_parameter_count
+from readerkit.estimate.shape import Shape
 
 NARAYANAN = "Narayanan et al. 2104.04473"
 KORTHIKANTI = "Korthikanti et al. 2205.05198, appendix A"

@@ -12,17 +12,15 @@ from functools import lru_cache
 
 from readerkit.estimate.activations import LayerKind, layer_bytes
 from readerkit.estimate.layout import Layout, stage_layers
-from readerkit.estimate.pipeline import Pipeline
-from readerkit.estimate.quantity import Number, divide, named
-from readerkit.estimate.shape import (
-    NamedShape,
-    Shape,
+from readerkit.estimate.parameters import (
     Weights,
-    cache_plain,
     embedding_parameters,
     head_parameters,
     layer_parameters,
 )
+from readerkit.estimate.pipeline import Pipeline
+from readerkit.estimate.quantity import Number, divide, named
+from readerkit.estimate.shape import NamedShape, Shape, cache_plain
 from readerkit.estimate.states import Precision
 
 ON_GPU = "parameters on the GPU"

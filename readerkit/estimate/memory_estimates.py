@@ -16,6 +16,7 @@ from readerkit.estimate.memory import (
     rank_memory,
     rank_weights,
 )
+from readerkit.estimate.parameters import SOURCE, parameter_count
 from readerkit.estimate.quantity import (
     Number,
     Quantity,
@@ -23,7 +24,7 @@ from readerkit.estimate.quantity import (
     floor_divide,
     maximum,
 )
-from readerkit.estimate.shape import SOURCE, Shape, parameter_count
+from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import (
     PRECISIONS,
     Precision,

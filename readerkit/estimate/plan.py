@@ -22,8 +22,8 @@ from readerkit.estimate.memory import (
     RankMemory,
     most_loaded,
 )
+from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.plan_search import Best, PlanRequest, Search
-from readerkit.estimate.shape import parameter_count
 from readerkit.estimate.states import precision
 from readerkit.estimate.step_time import (
     StepTime,

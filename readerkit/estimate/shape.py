@@ -1,4 +1,4 @@
-"""The shape of a transformer, and its parameters: every weight, bias, norm and table.
+"""The shape of a transformer: its sizes, checked, and what follows from them.
 
 Leaves out encoder-decoder models, convolutions, adapters, and low-rank attention.
 """
@@ -12,14 +12,12 @@ from typing import Any, Literal, TypeVar, cast
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_choice, check_count
-from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.quantity import Number, Quantity, ceil_divide, divide
+from readerkit.estimate.quantity import Number, Quantity, ceil_divide
 
 MAX_LAYERS = 100_000
 MAX_SIZE = 10**9
 NORMS = ("layernorm", "rmsnorm")
 POSITIVE = ("layers", "hidden", "heads", "vocab", "vocab_multiple")
-SOURCE = "a count of the tensors' shapes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,38 +222,6 @@ def _filled(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-# --- what is stored where -------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Parameters by how they are divided over ranks."""
-
-    split: Number = 0
-    """Cut over the tensor-parallel group."""
-    whole: Number = 0
-    """Held in full by each of its ranks: norms, biases after a sum, routers."""
-    expert: Number = 0
-    """Of routed experts: cut over tensor- and expert-parallel groups."""
-
-    def __add__(self, other: Weights) -> Weights:
-        """Return the sum, kind by kind."""
-        return Weights(
-            self.split + other.split,
-            self.whole + other.whole,
-            self.expert + other.expert,
-        )
-
-    def times(self, factor: int) -> Weights:
-        """Return that many of them."""
-        return Weights(factor * self.split, factor * self.whole, factor * self.expert)
-
-    @property
-    def total(self) -> Number:
-        """All of them."""
-        return self.split + self.whole + self.expert
-
-
 def padded_vocab(*, vocab: int, multiple: int = 1, tensor_parallel: int = 1) -> Number:
     """Return the vocabulary with the rows that make it divide evenly.
 
@@ -265,157 +231,3 @@ def padded_vocab(*, vocab: int, multiple: int = 1, tensor_parallel: int = 1) -> 
     if step == 1:
         return vocab
     return ceil_divide(vocab, step) * step
-
-
-def attention_parameters(shape: Shape, tensor_parallel: int = 1) -> Weights:
-    """Return queries, keys, values and the output projection of one layer."""
-    h, a, d, k = shape.hidden, shape.heads, shape.head_dim, shape.kv_heads
-    # With fewer key heads than ranks, each rank holds one, several the same.
-    k = max(k, tensor_parallel)
-    split = h * d * (2 * a + 2 * k)
-    if shape.qkv_bias:
-        split += d * (a + 2 * k)
-    whole = h if shape.attention_output_bias else 0
-    if shape.qk_norm:
-        whole += 2 * d
-    return Weights(split, whole)
-
-
-def mlp_parameters(shape: Shape, ffn: int) -> Weights:
-    """Return one feed-forward with this inner size."""
-    inputs = 2 if shape.gated_mlp else 1
-    split = (inputs + 1) * shape.hidden * ffn
-    if not shape.mlp_bias:
-        return Weights(split)
-    return Weights(split + inputs * ffn, shape.hidden)
-
-
-def moe_parameters(shape: Shape) -> Weights:
-    """Return the experts, the shared ones and the router of one layer."""
-    one = mlp_parameters(shape, shape.expert_ffn)
-    router = shape.hidden * shape.experts + (shape.experts if shape.router_bias else 0)
-    gate = shape.hidden if shape.shared_expert_gate else 0
-    shared = mlp_parameters(shape, shape.shared_ffn) if shape.shared_ffn else Weights()
-    return shared + Weights(0, router + gate, one.total * shape.experts)
-
-
-def norm_parameters(shape: Shape) -> int:
-    """Return one norm over the hidden size."""
-    return shape.hidden * (2 if shape.norm == "layernorm" else 1)
-
-
-def layer_parameters(shape: Shape, *, moe: bool, tensor_parallel: int = 1) -> Weights:
-    """Return one layer: attention, feed-forward or experts, norms."""
-    inner = moe_parameters(shape) if moe else mlp_parameters(shape, shape.ffn)
-    norms = Weights(0, shape.norms_per_layer * norm_parameters(shape))
-    return attention_parameters(shape, tensor_parallel) + inner + norms
-
-
-def embedding_parameters(shape: Shape, vocab: Number) -> Weights:
-    """Return the token table, learned positions, and a norm after them."""
-    norm = norm_parameters(shape) if shape.embedding_norm else 0
-    return Weights(vocab * shape.hidden, shape.positions * shape.hidden + norm)
-
-
-def head_parameters(shape: Shape, vocab: Number, *, tied: bool) -> Weights:
-    """Return the last norm and, unless it is the token table, the output matrix."""
-    norm = norm_parameters(shape) if shape.final_norm else 0
-    return Weights(0 if tied else vocab * shape.hidden, norm)
-
-
-# --- counts ---------------------------------------------------------------------------
-
-
-def parameter_count(shape: Shape, *, vocab: Number | None = None) -> Number:
-    """Return all parameters of the model; ``vocab`` is a padded one."""
-    vocab = vocab or shape.vocab
-    dense = layer_parameters(shape, moe=False).times(shape.plain_layers)
-    parts = dense + embedding_parameters(shape, vocab)
-    parts += head_parameters(shape, vocab, tied=shape.tied_embeddings)
-    if shape.moe_layers:
-        parts += layer_parameters(shape, moe=True).times(shape.moe_layers)
-    return parts.total
-
-
-def active_parameter_count(shape: Shape, count: Number | None = None) -> Number:
-    """Return the parameters that one token passes through; ``count`` is all of them."""
-    count = parameter_count(shape) if count is None else count
-    if not shape.experts:
-        return count
-    idle = shape.experts - shape.experts_per_token
-    return (
-        count - shape.moe_layers * idle * mlp_parameters(shape, shape.expert_ffn).total
-    )
-
-
-def estimate_parameters(shape: Shape) -> Estimate:
-    """Return the parameters of a model, part by part."""
-    sheet = Worksheet("parameters")
-    vocab = shape.padded_vocab()
-    if vocab != shape.vocab:
-        sheet.notes.append(f"vocabulary padded from {shape.vocab} to {vocab}")
-    if shape.tied_embeddings:
-        sheet.notes.append(
-            "tied: the token table is the output matrix too, counted once"
-        )
-    shape = shape.named()
-    vocab = shape.padded_vocab()
-    for name, parameters in _parts(shape, vocab).items():
-        if parameters:
-            sheet.add(name, parameters, "parameters", SOURCE, "of the whole model")
-    total = sheet.total([item.name for item in sheet.items])
-    total = sheet.add("parameters", total, "parameters", SOURCE, "embeddings included")
-    if shape.experts:
-        active = active_parameter_count(shape, total)
-        named = "embeddings included"
-        sheet.add("active per token", active, "parameters", SOURCE, named)
-    return sheet.estimate()
-
-
-def _parts(shape: Shape, vocab: Number) -> dict[str, Number]:
-    """Return the parameters of each part of a model; none where it has no such part."""
-    h, norm = shape.hidden, norm_parameters(shape)
-    dense, moe = shape.plain_layers, shape.moe_layers
-    norms = shape.norms_per_layer * shape.layers
-    norms += shape.final_norm + shape.embedding_norm
-    parts: dict[str, Number] = {
-        "token embedding": vocab * h,
-        "position embedding": shape.positions * h,
-        "attention": shape.layers * attention_parameters(shape).total,
-        "feed-forward": dense * mlp_parameters(shape, shape.ffn).total,
-    }
-    if moe:
-        experts = moe_parameters(shape)
-        parts["routed experts"] = moe * experts.expert
-        parts["shared experts and router"] = moe * (experts.split + experts.whole)
-    parts["norms"] = norms * norm
-    parts["output matrix"] = 0 if shape.tied_embeddings else vocab * h
-    return parts
-
-
-def narayanan_parameters(
-    *, layers: int, hidden: int, vocab: int, sequence: int
-) -> Number:
-    """Return P = 12 l h² (1 + 13/(12 h) + (V + s)/(12 l h)).
-
-    Source: Narayanan et al. 2104.04473, equation 2: a GPT with learned positions and
-    tied embeddings, which is what ``parameter_count`` gives less the last norm's 2 h.
-    """
-    h, layers_h = hidden, layers * hidden
-    return divide(12 * layers_h * h + 13 * layers_h + (vocab + sequence) * h)
-
-
-def gpt_parameters(
-    *, layers: int, hidden: int, vocab: int, positions: int = 0
-) -> Number:
-    """Return the parameters of a GPT: 12 h² + 13 h a layer, tables, the last norm."""
-    sizes = {"layers": layers, "hidden": hidden, "vocab": vocab, "positions": positions}
-    return parameter_count(Shape.parse(sizes | {"heads": 1}))
-
-
-def transformer_parameters(
-    *, layers: int, hidden: int, heads: int, vocab: int, **sizes: Any
-) -> Number:
-    """Return the parameters of any shape; the names are those of ``Shape``."""
-    given = {"layers": layers, "hidden": hidden, "heads": heads, "vocab": vocab}
-    return parameter_count(Shape.parse(given | sizes))

@@ -16,7 +16,7 @@ from readerkit.estimate.flops import (
     step_flops,
     training_days,
 )
-from readerkit.estimate.shape import active_parameter_count
+from readerkit.estimate.parameters import active_parameter_count
 from tests.readerkit.estimate.catalog import shape
 
 # Narayanan et al. 2104.04473, table 1: layers, hidden, GPUs, batch; TFLOP/s per GPU,

@@ -14,8 +14,8 @@ from readerkit.estimate.activations import (
 from readerkit.estimate.layout import Layout, misfits, stage_layers
 from readerkit.estimate.memory import most_loaded, rank_weights
 from readerkit.estimate.memory_estimates import estimate_inference, estimate_training
+from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.pipeline import Pipeline
-from readerkit.estimate.shape import parameter_count
 from readerkit.estimate.states import PRECISIONS
 from readerkit.estimate.timeline import first_failure, timeline
 from readerkit.wording.numbers import format_bytes

@@ -3,14 +3,13 @@
 import pytest
 
 from readerkit.errors import EstimateError
-from readerkit.estimate.shape import (
-    Shape,
+from readerkit.estimate.parameters import (
     active_parameter_count,
     estimate_parameters,
     narayanan_parameters,
-    padded_vocab,
     parameter_count,
 )
+from readerkit.estimate.shape import Shape, padded_vocab
 from tests.readerkit.estimate.catalog import MODELS, shape
 
 PUBLISHED = {
