@@ -77,6 +77,13 @@ class BudgetError(ReaderkitError):
     """A job that must not start, or a ledger that cannot say whether it may."""
 
 
+OVER_CEILING = "over the ceiling"
+
+
+class CeilingError(BudgetError):
+    """A job that would cost more than a ceiling leaves; it begins OVER_CEILING."""
+
+
 class AnchorError(ReaderkitError):
     """An anchor that does not resolve to exactly one place.
 

@@ -18,6 +18,7 @@ from mini_impls.compare.watch import SIDES, RankResult, largest
 from mini_impls.compare.wire import HEADER_BYTES
 from readerkit.content.vocabulary import SideName
 from readerkit.evidence.record import (
+    PARAMETERS,
     Event,
     Held,
     PipelineRecord,
@@ -25,6 +26,7 @@ from readerkit.evidence.record import (
     Total,
     Verdict,
     Wire,
+    distance_line,
 )
 
 
@@ -96,9 +98,9 @@ def _values(
         )
     for what in results[0].distances:
         far = [r.distances[what] for r in results]
-        exact = what == "parameters at the start"
+        exact = what == PARAMETERS[0]
         yield line(
-            f"largest of {what}; largest difference",
+            distance_line(what),
             None,
             largest(d.mini for d in far),
             largest(d.upstream for d in far),

@@ -11,7 +11,7 @@ from readerkit.estimate.collectives import estimate_collective
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory_estimates import estimate_training
 from readerkit.estimate.pipeline import SOURCES, Pipeline, estimate_bubble
-from readerkit.estimate.plan import Ranked, name_layout
+from readerkit.estimate.plan import Ranked, name_axes
 from readerkit.estimate.plan import plan as make_plan
 from readerkit.estimate.plan_search import PlanRequest
 from readerkit.estimate.shape import Shape
@@ -100,7 +100,7 @@ def _sent(name: str, model: str, values: Mapping[str, Any]) -> Worked:
 
 
 def _memory(model: str, gpu: str, values: dict[str, Any]) -> EstimateGroup:
-    layout = name_layout(_layout(values)).rpartition(", ")[0]
+    layout = name_axes(_layout(values))
     stages = tuple(
         _trained(f"ZeRO {stage}", model, gpu, values | {"zero": stage})
         for stage in range(4)
@@ -109,7 +109,7 @@ def _memory(model: str, gpu: str, values: dict[str, Any]) -> EstimateGroup:
 
 
 def _traffic(model: str, values: dict[str, Any]) -> EstimateGroup:
-    layout = name_layout(_layout(values)).rpartition(", ")[0]
+    layout = name_axes(_layout(values))
     stages = tuple(
         _sent(f"ZeRO {stage}", model, values | {"zero": stage}) for stage in (0, 1, 3)
     )

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from readerkit.budget.money import Job, show_usd
-from readerkit.errors import BudgetError
+from readerkit.errors import OVER_CEILING, BudgetError, CeilingError
 from readerkit.system.private_files import make_database, tighten
 from readerkit.wording.next_command import typed
 
@@ -429,8 +429,8 @@ def _join_notes(new: str | None, cents: int | None, old: str | None) -> str | No
 def _check_room(job: Job, tightest: Room) -> None:
     if job.cost_cents <= tightest.left_cents:
         return
-    raise BudgetError(
-        f"over the ceiling of {tightest.name}: got a cost of "
+    raise CeilingError(
+        f"{OVER_CEILING} of {tightest.name}: got a cost of "
         f"{show_usd(job.cost_cents)}, expected at most "
         f"{show_usd(max(0, tightest.left_cents))} "
         f"({show_usd(tightest.ceiling_cents)}, of which "
@@ -440,13 +440,15 @@ def _check_room(job: Job, tightest: Room) -> None:
 
 def _explain(error: sqlite3.Error) -> str:
     text = str(error)
-    if "locked" in text or "busy" in text:
+    # Of an extended code the first byte; what Python itself raises has none.
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return "got a ledger that another process holds, expected a free one; try again"
-    if "full" in text:
+    if code == sqlite3.SQLITE_FULL:
         return "got a full disk, expected room for the ledger; nothing was reserved"
-    if "readonly" in text:
+    if code == sqlite3.SQLITE_READONLY:
         return "got a ledger that cannot be written, expected a writable one"
-    if "I/O" in text or "unable to open" in text:
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
         return f"got a disk that refuses ({text}), expected one that keeps the ledger"
     return f"got a damaged ledger ({text}), expected a whole one; bring back a copy"
 

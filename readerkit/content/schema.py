@@ -198,7 +198,7 @@ def _faults(
     if rule == "enum":
         expected = "one of " + ", ".join(map(str, limit))
     elif rule == "pattern" and "patternErrorMessage" in around:
-        expected = around["patternErrorMessage"].removeprefix("expected ")
+        expected = around["patternErrorMessage"]
     elif limit == ANY_LETTER:
         expected = "some text"
     elif rule == "minItems":

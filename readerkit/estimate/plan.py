@@ -184,12 +184,17 @@ def loss(layout: Layout, time: StepTime) -> tuple[str, float]:
 
 
 def name_layout(layout: Layout) -> str:
-    """Return a layout in one line: what is larger than one, and the ZeRO stage."""
+    """Return a layout in one line: its axes, and the ZeRO stage."""
+    return f"{name_axes(layout)}, ZeRO {layout.zero}"
+
+
+def name_axes(layout: Layout) -> str:
+    """Return the axes of a layout in one line; context and experts above one alone."""
     axes = (("dp", layout.dp), ("tp", layout.tp), ("pp", layout.pp))
     more = (("cp", layout.cp), ("ep", layout.ep))
     words = [f"{axis} {size}" for axis, size in axes]
     words += [f"{axis} {size}" for axis, size in more if size > 1]
-    return ", ".join([*words, f"ZeRO {layout.zero}"])
+    return ", ".join(words)
 
 
 def _rejected(

@@ -124,6 +124,15 @@ class Verdict(Stored, frozen=True):
     """The mirror that says why they differ."""
 
 
+def distance_line(what: str) -> str:
+    """Return how the line is called that holds both sides' values side by side."""
+    return f"largest of {what}; largest difference"
+
+
+PARAMETERS = tuple(f"parameters at the {when}" for when in ("start", "end"))
+PARAMETER_LINES = frozenset(map(distance_line, PARAMETERS))
+
+
 class Limit(Stored, frozen=True):
     """Something that the verdict of a comparison does not say."""
 

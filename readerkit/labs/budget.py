@@ -9,7 +9,7 @@ from typing import Any
 from readerkit.budget import BudgetGuard, Job, Price, show_usd
 from readerkit.budget.money import MAX_AGE_DAYS
 from readerkit.content.yaml_document import YamlFile
-from readerkit.errors import BudgetError, ContentError
+from readerkit.errors import OVER_CEILING, BudgetError, CeilingError, ContentError
 from readerkit.labs.checklist_item import ChecklistItem
 
 MIN_VENDORS = 3
@@ -50,7 +50,7 @@ def check_budget(
         _refusal(guard, today),
         ChecklistItem.of(
             "what the guard said to a plan beyond the ceiling, written down",
-            "over the ceiling" in hand_in["refused"],
+            OVER_CEILING in hand_in["refused"],
             " ".join(hand_in["refused"].split())[:120] or "nothing",
         ),
         _preflight(hand_in["preflight"]),
@@ -112,7 +112,7 @@ def _refusal(guard: BudgetGuard, today: date) -> ChecklistItem:
         guard.check(_job(today, "100", 100, "100"))
     except BudgetError as error:
         said = str(error).splitlines()[0]
-        return ChecklistItem.of(what, said.startswith("over the ceiling"), said)
+        return ChecklistItem.of(what, isinstance(error, CeilingError), said)
     return ChecklistItem.of(what, False, "it let $1,000,000 pass")
 
 

@@ -30,7 +30,7 @@ def pattern(text: str, says: str = "", **more: Any) -> Meta:
     a value out of the cache was held against it when it was put there.
     """
     # As editors know it: a JSON Schema has no words of its own for a misfit.
-    words = {"patternErrorMessage": f"expected {says}"} if says else {}
+    words = {"patternErrorMessage": says} if says else {}
     return Meta(extra_json_schema={"pattern": text, **words, **more})
 
 

@@ -33,9 +33,30 @@ def both_bytes(value: Number) -> str:
 
 def format_value(item: Item) -> str:
     """Return an item's number as a person reads it."""
-    value, unit = item.value, item.unit
+    if item.unit == "bytes":
+        return both_bytes(item.value)
+    text, also = number_texts(item)
+    return f"{text}  ({also})" if also else text
+
+
+def number_texts(item: Item) -> tuple[str, str]:
+    """Return a number with its unit, and the same in another where there is one."""
+    value = item.value
+    if item.unit == "bytes" and abs(value) >= 1000:
+        return format_bytes(value, 2), format_binary(value, 2)
+    if item.unit == "parameters":
+        return f"{value:,.0f}", format_billions(value)
+    return _with_unit(value, item.unit), ""
+
+
+def plain_number(value: Number) -> str:
+    """Return a number whose unit is said elsewhere."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+
+
+def _with_unit(value: Number, unit: str) -> str:
     if unit == "bytes":
-        return both_bytes(value)
+        return format_bytes(value, 2)
     if unit == "bytes/s":
         return format_rate(value, 2)
     if unit == "fraction":
@@ -48,12 +69,9 @@ def format_value(item: Item) -> str:
         return format_flops(value)
     if unit == "FLOP/s":
         return format_flop_rate(value, 2)
-    if unit == "parameters":
-        return f"{value:,.0f}  ({format_billions(value)})"
     if unit == "USD":
         return f"${value:,.2f}"
-    shown = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
-    return f"{shown} {unit}"
+    return f"{plain_number(value)} {unit}"
 
 
 def estimate_table(estimates: Sequence[Estimate], *, brief: bool = False) -> str:

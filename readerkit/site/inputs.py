@@ -136,7 +136,7 @@ def _parts(paths: Iterable[Path]) -> dict[str, str]:
             data = b"" if kind else path.read_bytes()
         except OSError:  # a file that went away meanwhile
             continue
-        if kind == "a folder":
+        if path.is_dir():
             continue
         if kind:
             raise ReaderkitError(

@@ -38,8 +38,8 @@ def folder_source(root: Path, git_cache: Path) -> Source:
 
             try:
                 return serve_git(upstream, paths, git_cache, local=root)
-            except SourceError as error:
-                if "dubious ownership" not in str(error):
+            except SourceError:
+                if not _is_of_another_user(root):
                     raise
                 if bare:
                     raise SourceError(_NOT_OURS.format(root)) from None
@@ -49,6 +49,12 @@ def folder_source(root: Path, git_cache: Path) -> Source:
         return replace(served, origin=origin, licence=_licence(root, upstream))
 
     return serve
+
+
+def _is_of_another_user(root: Path) -> bool:
+    """Tell whether git refuses a repository for its owner."""
+    places = [each for each in (root, root / ".git") if each.exists()]
+    return any(each.stat().st_uid != os.geteuid() for each in places)
 
 
 def _licence(root: Path, upstream: Upstream) -> bytes | None:

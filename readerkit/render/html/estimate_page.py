@@ -10,7 +10,7 @@ from markupsafe import Markup
 from readerkit.estimate.item import Estimate, Item
 from readerkit.estimate.pipeline import PlannedStep
 from readerkit.estimate.plan import Plan
-from readerkit.render.estimate_table import format_value
+from readerkit.render.estimate_table import number_texts, plain_number
 from readerkit.render.html import addresses
 from readerkit.render.html.charts import Cell, MemoryStack, gantt, stack_chart
 from readerkit.render.html.escape import shown
@@ -236,7 +236,7 @@ def _ring_case(group: EstimateGroup) -> Case:
     crossing = "tree and ring cross at"
     items = group.worked[0].estimate.items
     said = [
-        f"{item.name} {_value(item)[0]} = {item.formula} = {item.substitution}"
+        f"{item.name} {number_texts(item)[0]} = {item.formula} = {item.substitution}"
         for item in items
         if item.name == crossing
     ]
@@ -292,8 +292,10 @@ def _turned(grid: Grid) -> Grid:
 
 def _brief(item: Item | None) -> Markup:
     """Return a number for a table; its row has said that it is of bytes a parameter."""
-    value = _value(item)[0] if item else "-"
-    return shown(value.removesuffix(" bytes/parameter"))
+    if item is None:
+        return shown("-")
+    is_said = item.unit == "bytes/parameter"
+    return shown(plain_number(item.value) if is_said else number_texts(item)[0])
 
 
 def _sums(group: EstimateGroup) -> tuple[Sum, ...]:
@@ -314,7 +316,7 @@ def _title(each: Worked) -> str:
 
 
 def _row(item: Item) -> EstimateRow:
-    value, also = _value(item)
+    value, also = number_texts(item)
     texts = (
         item.name,
         value,
@@ -325,12 +327,6 @@ def _row(item: Item) -> EstimateRow:
         item.source,
     )
     return EstimateRow(*_shown(texts))
-
-
-def _value(item: Item) -> tuple[str, str]:
-    """Return a number with its unit, and the same in another where there is one."""
-    value, _, also = format_value(item).strip().partition("  ")
-    return value, also.strip().strip("()")
 
 
 def _shown(texts: Sequence[str]) -> tuple[Markup, ...]:

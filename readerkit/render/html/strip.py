@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from readerkit.evidence.record import PARAMETER_LINES
 from readerkit.evidence.relevance import Evidence
 from readerkit.render.html import addresses, record_tables
 from readerkit.render.html.call_sites import Issuers, issuers
@@ -72,7 +73,7 @@ def strip_view(model: SiteModel, evidence: Evidence, address: str) -> StripView:
         differences=tuple(
             record_tables.verdict_row(each)
             for each in record.verdicts
-            if "parameters" in each.what
+            if each.what in PARAMETER_LINES
         ),
         shims=tuple(Row((shown(s.name), shown(s.reason))) for s in record.shims),
         limits=tuple(record_tables.limits(record)),
