@@ -15,7 +15,7 @@ from readerkit.system import json_file
 
 _T = TypeVar("_T")
 _NO_NUMBERS = ("nan", "inf", "-inf")
-HEX_ID = Meta(pattern="^[0-9a-f]{40}$")
+HEX_ID = Meta(pattern="^[0-9a-f]{40}\\Z")
 MEASURED = Meta(ge=0, le=1e300)
 """Of what was measured: no infinity, and no number that is none."""
 
@@ -51,7 +51,10 @@ def parse(
             raise ContentError([fault])
         return convert(data, kind, dec_hook=_real)
     except ValidationError as error:
-        line, said = 1, _with_value(str(error), data)
+        line, said = (
+            1,
+            _with_key(str(error), data, kind) or _with_value(str(error), data),
+        )
     except (ValueError, KeyError, TypeError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
         said = f"{type(error).__name__}: {error}"
@@ -73,6 +76,23 @@ def _real(kind: type, value: Any) -> Any:
     if value in _NO_NUMBERS:
         return float(value)
     raise ValueError(f"Expected a number, got `{type(value).__name__}`")
+
+
+def _with_key(said: str, data: Any, kind: type) -> str:
+    """Return what msgspec says is wrong in an entry of a table, with the entry's name.
+
+    Msgspec has no more than ``[...]`` for it: the entry is the first that fails alone.
+    """
+    place = said.partition(" - at `$.")[2].partition("[...]")
+    if not place[1] or not place[0].isidentifier() or place[0] not in data:
+        return ""
+    for key, entry in data[place[0]].items():
+        try:
+            convert({**data, place[0]: {key: entry}}, kind, dec_hook=_real)
+        except ValidationError as error:
+            if str(error) == said:
+                return f"{key}: {said}"
+    return ""
 
 
 def _with_value(said: str, data: Any) -> str:
