@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from urllib.parse import urlencode
 
 import pytest
 
+from readerkit.app.folders import data_folder
 from readerkit.app.quiz_banks import open_history
+from readerkit.quiz.history import timestamp
 from tests.readerkit.commands.test_site import ask, build
 from tests.readerkit.quiz.sample import QUESTIONS
 from tests.served_quiz import make_quiz_book, serving_quiz, typed_key
@@ -96,6 +101,44 @@ def test_only_what_is_due_and_a_limit_of_minutes(book, served):
     assert "nothing is due" in text
     _, text = send(served, do="begin", count="3", minutes="7")
     assert re.search(r"\b7 <span[^>]*>minutes left", text)
+
+
+@pytest.mark.parametrize(
+    ("begun", "verdict"),
+    [
+        ({"count": "3", "minutes": "7"}, r'class="dim">1 / 3 '),
+        ({"exam": "1"}, r'class="wrong">.*not passed'),
+    ],
+    ids=["practice", "exam"],
+)
+@pytest.mark.parametrize("do", ["next", "skip"])
+def test_time_that_is_over_ends_a_quiz_and_a_part_has_no_verdict(
+    begun, verdict, do, book, served
+):
+    _, text = send(served, do="begin", **begun)
+    session, at = hidden(text, "session"), hidden(text, "at")
+    fields = {"answer": typed_key(book).asked.typed_key().split("\n")}
+    send(served, do="answer", session=session, at=at, **fields)
+    before = timestamp(datetime.now(UTC) - timedelta(seconds=1))
+    with closing(sqlite3.connect(data_folder() / "quiz.sqlite3")) as history:
+        history.execute("UPDATE session SET deadline = ?", [before])
+        history.commit()
+    _, text = send(served, do=do, session=session, at="2.1")
+    head = re.search(r"<h2 tabindex.*?</h2>", text)[0]
+    assert re.search(verdict, head), head
+    assert ("passed" in head) == ("exam" in begun)
+    assert open_history().unfinished(7) is None
+    assert "Go on" not in send(served, do="open")[1]
+
+
+def test_a_quiz_that_was_left_is_offered_with_what_is_kept(book, served):
+    _, text = send(served, do="begin", count="3")
+    session, at = hidden(text, "session"), hidden(text, "at")
+    send(served, do="skip", session=session, at=at)
+    _, text = send(served, do="open")
+    assert f'value="{session}"' in text and "1 / 3" in text
+    _, text = send(served, do="next", session=session)
+    assert "2 / 3" in text
 
 
 NONSENSE = [
