@@ -12,7 +12,6 @@ from mini_impls.collectives import ReduceOp, ring_all_reduce
 from mini_impls.collectives_log import cost
 from mini_impls.demos.training import train_alone
 from mini_impls.model import (
-    GPTConfig,
     build_model,
     compute_loss,
     shard_batch,
@@ -152,14 +151,8 @@ def compare(rank: launch.Rank, numel: int, backend: str) -> None:
 def train(rank: launch.Rank, steps: int) -> None:
     """Average gradients by the ring, parameter by parameter."""
     group, world_size = rank.group, rank.world_size
-    config = GPTConfig()
-    reference = train_alone(
-        rank,
-        config,
-        steps=steps,
-        batch_size=4 * world_size,
-        chunks=world_size,
-    )
+    reference = train_alone(rank, steps, rows=4)
+    config = reference.model.config
     model = build_model(config).to(rank.device)
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
     for step, batch in enumerate(reference.batches):

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from mini_impls import launch
 from mini_impls.ddp import DistributedDataParallel
 from mini_impls.demos.training import train_alone, train_beside
-from mini_impls.model import GPTConfig, build_model
+from mini_impls.model import build_model
 
 
 def note_sending(model: DistributedDataParallel) -> list[int]:
@@ -31,14 +31,8 @@ def note_sending(model: DistributedDataParallel) -> list[int]:
 
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train beside the one-process run and show the buckets and what was sent."""
-    config = GPTConfig()
-    reference = train_alone(
-        rank,
-        config,
-        steps=args.steps,
-        batch_size=8 * args.world,
-        chunks=args.world,
-    )
+    reference = train_alone(rank, args.steps)
+    config = reference.model.config
     model = DistributedDataParallel(
         build_model(config, seed=rank.rank).to(rank.device),  # rank 0's will be kept
         rank.group,

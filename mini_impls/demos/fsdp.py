@@ -7,19 +7,13 @@ import torch
 from mini_impls import launch
 from mini_impls.demos.training import train_alone, train_beside
 from mini_impls.fsdp_options import fully_shard
-from mini_impls.model import GPTConfig, build_model
+from mini_impls.model import build_model
 
 
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train beside the one-process run; show the shards and what was sent."""
-    config = GPTConfig()
-    reference = train_alone(
-        rank,
-        config,
-        steps=args.steps,
-        batch_size=8 * args.world,
-        chunks=args.world,
-    )
+    reference = train_alone(rank, args.steps)
+    config = reference.model.config
     model = build_model(config).to(rank.device)
     names = ["", *(f"layers.{i}" for i in range(config.num_layers))]
     state = fully_shard(model, rank.group, modules=names)

@@ -22,7 +22,6 @@ from mini_impls.fsdp_state import (
     shard_rows,
 )
 from mini_impls.model import (
-    GPTConfig,
     build_model,
     compute_loss,
     shard_batch,
@@ -83,14 +82,8 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
 
 def train(rank: launch.Rank, args: argparse.Namespace, directory: Path) -> None:
     """Train in two halves, with nothing but `directory` between them."""
-    config, group = GPTConfig(), rank.group
-    reference = train_alone(
-        rank,
-        config,
-        steps=args.steps,
-        batch_size=8 * args.world,
-        chunks=args.world,
-    )
+    reference = train_alone(rank, args.steps)
+    config, group = reference.model.config, rank.group
     model = build_model(config).to(rank.device)
     half = args.steps // 2
     for start, stop, seed in ((0, half, 0), (half, args.steps, 1)):

@@ -1,61 +1,37 @@
 """Tensor parallelism beside one process."""
 
 import argparse
+from functools import partial
 
-import torch
-
-from mini_impls import launch, model
+from mini_impls import launch
 from mini_impls.demos.formulas import get_tensor_parallel_traffic
-from mini_impls.demos.training import ALONE, counted
+from mini_impls.demos.training import Train, train_slices
 from mini_impls.launch import Rank
-from mini_impls.model import GPTConfig
+from mini_impls.model import GPT, GPTConfig, build_model
 from mini_impls.tensor_parallel import check_sizes, tensor_parallel, train
-from mini_impls.traffic import CollectiveCounter
 
 
 def demo(rank: Rank, args: argparse.Namespace) -> None:
     """Train on all ranks, say what they hold and send, compare with one process."""
     config = GPTConfig()
-    batches = []
-    for step in range(args.steps):
-        tokens, labels = model.make_batch(config, step=step, batch_size=8)
-        batches.append((tokens.to(rank.device), labels.to(rank.device)))
-    reference = model.build_model(config).to(rank.device)
-    gpt = model.build_model(config).to(rank.device)
-    full = sum(param.numel() for param in gpt.parameters())
-    tensor_parallel(gpt, rank.group)
+    full = sum(param.numel() for param in build_model(config).parameters())
 
-    held = sum(param.numel() for param in gpt.parameters())
-    layer = dict(gpt.layers[0].named_parameters())
-    shapes = [f"{name} {tuple(p.shape)}" for name, p in layer.items() if p.dim() > 1]
-    rank.say_each(f"holds {held:,} of {full:,} parameters: layer 0 {', '.join(shapes)}")
+    def cut(gpt: GPT) -> Train:
+        tensor_parallel(gpt, rank.group)
+        return partial(train, gpt, tp_group=rank.group)
 
-    optimizer = torch.optim.AdamW(gpt.parameters(), lr=1e-3)
-    with CollectiveCounter() as sent:
-        losses = train(gpt, optimizer, batches[:1], rank.group)
-    formula = get_tensor_parallel_traffic(
-        config, batches[0][0].numel(), rank.world_size
-    )
-    for op, payload_bytes in sent.payload_bytes().items():
-        rank.say(
-            f"one step: {sent.counts()[op]} {op}, {payload_bytes:,} bytes "
-            f"(formula {formula.get(op, 0):,})"
+    def show(gpt: GPT) -> None:
+        held = sum(param.numel() for param in gpt.parameters())
+        layer = dict(gpt.layers[0].named_parameters())
+        shapes = [
+            f"{name} {tuple(p.shape)}" for name, p in layer.items() if p.dim() > 1
+        ]
+        rank.say_each(
+            f"holds {held:,} of {full:,} parameters: layer 0 {', '.join(shapes)}"
         )
-    told = counted(rank, batches[1:])
-    losses += train(gpt, optimizer, told, rank.group)
-    rank.say("loss: " + " ".join(f"{loss:.4f}" for loss in losses))
 
-    optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-3)
-    told = counted(rank, batches, ALONE)
-    expected = model.train_one_process(reference, optimizer, told)
-    tensor_parallel(reference, rank.group)  # cut what one process made the same way
-    pairs = zip(gpt.parameters(), reference.parameters(), strict=True)
-    parameter = max((a - b).abs().max().item() for a, b in pairs)
-    loss = max(abs(a - b) for a, b in zip(losses, expected, strict=True))
-    rank.say_each(
-        f"largest difference from one process: loss {loss:.1e}, "
-        f"parameter {parameter:.1e}"
-    )
+    traffic = get_tensor_parallel_traffic
+    train_slices(rank, config, args.steps, cut=cut, show=show, get_traffic=traffic)
 
 
 def check(args: argparse.Namespace) -> None:

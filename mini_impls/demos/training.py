@@ -1,6 +1,6 @@
-"""Training beside one process, as the demos of sharded data parallelism share it."""
+"""Training beside one process, as the demos share it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 import torch.distributed as dist
@@ -8,6 +8,7 @@ from torch import nn
 
 from mini_impls.launch import Rank
 from mini_impls.model import (
+    GPT,
     Batch,
     GPTConfig,
     Reference,
@@ -31,15 +32,19 @@ def counted(
         yield batch
 
 
-def train_alone(
-    rank: Rank, config: GPTConfig, *, steps: int, batch_size: int, chunks: int
-) -> Reference:
-    """Return the run of one process, as `reference_run` does, each step told."""
-    batches = [make_batch(config, step=i, batch_size=batch_size) for i in range(steps)]
+def train_alone(rank: Rank, steps: int, *, rows: int = 8) -> Reference:
+    """Return one process's run of the default model, each step told.
+
+    It takes the batches of all ranks, of `rows` sequences each, in rank order.
+    """
+    config, world_size = GPTConfig(), rank.world_size
+    batches = [
+        make_batch(config, step=i, batch_size=rows * world_size) for i in range(steps)
+    ]
     model = build_model(config)
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
     told = counted(rank, batches, ALONE)
-    losses = train_one_process(model, optimizer, told, chunks=chunks)
+    losses = train_one_process(model, optimizer, told, chunks=world_size)
     return Reference(batches, losses, model)
 
 
@@ -64,3 +69,51 @@ def train_beside(
         alone = reference.losses[step]
         rank.say(f"step {step}: loss {mean:.4f}, one process {alone:.4f}")
     return sent
+
+
+Train = Callable[[torch.optim.Optimizer, Iterable[Batch]], list[float]]
+"""Trains on batches that all ranks share, and returns the losses."""
+
+
+def train_slices(
+    rank: Rank,
+    config: GPTConfig,
+    steps: int,
+    *,
+    cut: Callable[[GPT], Train],
+    show: Callable[[GPT], None],
+    get_traffic: Callable[[GPTConfig, int, int], dict[str, int]],
+) -> None:
+    """Train slices on all ranks; say what they send and how far from one process.
+
+    `cut` puts this rank's slices in a full model; `show` says what they are.
+    """
+    batches = []
+    for step in range(steps):
+        tokens, labels = make_batch(config, step=step, batch_size=8)
+        batches.append((tokens.to(rank.device), labels.to(rank.device)))
+    gpt, alone = (build_model(config).to(rank.device) for _ in range(2))
+    train = cut(gpt)
+    show(gpt)
+    optimizer = torch.optim.AdamW(gpt.parameters(), lr=1e-3)
+    with CollectiveCounter() as sent:
+        losses = train(optimizer, batches[:1])
+    formula = get_traffic(config, batches[0][0].numel(), rank.world_size)
+    for op, payload_bytes in sent.payload_bytes().items():
+        rank.say(
+            f"one step: {sent.counts()[op]} {op}, {payload_bytes:,} bytes "
+            f"(formula {formula.get(op, 0):,})"
+        )
+    losses += train(optimizer, counted(rank, batches[1:]))
+    rank.say("loss: " + " ".join(f"{loss:.4f}" for loss in losses))
+
+    optimizer = torch.optim.AdamW(alone.parameters(), lr=1e-3)
+    expected = train_one_process(alone, optimizer, counted(rank, batches, ALONE))
+    cut(alone)  # what one process made, in the same way
+    pairs = zip(gpt.parameters(), alone.parameters(), strict=True)
+    parameter = max((a - b).abs().max().item() for a, b in pairs)
+    loss = max(abs(a - b) for a, b in zip(losses, expected, strict=True))
+    rank.say_each(
+        f"largest difference from one process: loss {loss:.1e}, "
+        f"parameter {parameter:.1e}"
+    )

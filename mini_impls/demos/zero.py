@@ -35,14 +35,8 @@ def bytes_held(optimizer: ZeroStage1) -> dict[str, int]:
 
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train with every stage; show what is held, what was sent and that all agree."""
-    config = GPTConfig()
-    reference = train_alone(
-        rank,
-        config,
-        steps=args.steps,
-        batch_size=4 * args.world,
-        chunks=args.world,
-    )
+    reference = train_alone(rank, args.steps, rows=4)
+    config = reference.model.config
     for name in ("1 with all_reduce", "1 with reduce", "2", "3"):
         model = build_model(config).to(rank.device)
         names = {param: name for name, param in model.named_parameters()}
