@@ -12,8 +12,7 @@ import sys
 
 import click
 
-from mini_impls.faults.fault import Fault, Mutant, check, find
-from mini_impls.faults.known import FAULTS
+from mini_impls.faults.fault import Fault, Mutant, check, find, read_faults
 from mini_impls.faults.show import (
     Result,
     faults_to_json,
@@ -121,13 +120,14 @@ def main(argv: list[str] | None = None) -> int:
     """Do what the command line says; return the exit status."""
     args = parse(argv)
     try:
+        known = read_faults()
         if args.fault is not None:
-            break_mini(find(FAULTS, args.mini, args.fault), args)
+            break_mini(find(known, args.mini, args.fault), args)
             sys.stdout.flush()
             return 0
-        faults = [fault for fault in FAULTS if args.mini in (None, fault.mini)]
+        faults = [fault for fault in known if args.mini in (None, fault.mini)]
         if not faults:
-            find(FAULTS, args.mini, "")
+            find(known, args.mini, "")
         if args.json:
             print(faults_to_json(faults))
         else:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import importlib.util
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
+from typing import Annotated
 
 import mini_impls
 from readerkit.anchors import Anchor, SourceFile, Span, resolve
+from readerkit.content.kind import Kind
+from readerkit.content.read import read_document
+from readerkit.errors import ContentError
+from readerkit.model.base import SOME, Id, Model, Name, Problem, Text, UpstreamName
 from readerkit.model.freshness import digest
 from readerkit.wording.meant_name import choose
 
@@ -23,40 +28,59 @@ WORLDS = (2, 4)
 """What the models of `work.py` can be cut for."""
 
 
-@dataclass(frozen=True, slots=True)
-class PredictedSymptom:
+USUAL = {
+    "drift": "No error, the loss falls; but the ranks' weights become different.",
+    "error": "A rank raises an error in the first step.",
+    "factor": "Gradients are too large by the number of ranks.",
+    "first loss": "The very first loss is already another one.",
+    "hang": "It hangs: some rank waits for what never comes.",
+    "no descent": "The loss does not fall any more.",
+    "nothing": "Nothing that can be measured changes.",
+}
+"""What an answer says of its symptom where the fault has no words of its own."""
+
+
+class PredictedSymptom(Model, frozen=True, rename={"own_text": "text"}):
     """One answer to the question what will happen, and how a run shows it."""
 
-    symptom: str
+    symptom: Text
     """A key of `symptoms.SYMPTOMS`: the answer is right where a run shows that."""
-    text: str
+    own_text: Text | None = None
+
+    @property
+    def text(self) -> str:
+        """Return what the answer says."""
+        return self.own_text or USUAL[self.symptom]
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield that it says nothing."""
+        if self.own_text is None and self.symptom not in USUAL:
+            yield "no text for the symptom", f"'{self.symptom}'", f"one of {[*USUAL]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Model, frozen=True):
     """Upstream lines that do right what a fault does wrong."""
 
-    upstream: str
+    upstream: UpstreamName
     at: Anchor
-    note: str | None = None
+    note: Id | None = None
     """The annotation that says more of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Model, frozen=True):
     """Some whole lines of a mini, put wrong on purpose."""
 
-    mini: str
-    name: str
-    title: str
+    mini: Name
+    name: Id
+    title: Text
     at: Anchor
     wrong: str
     """The lines that take the place of those at the anchor."""
-    work: str
+    work: Text
     """A key of `work.WORKS`: what is run with and without the fault."""
-    choices: tuple[PredictedSymptom, ...]
-    why: str
-    guards: tuple[Guard, ...]
+    choices: Annotated[tuple[PredictedSymptom, ...], SOME]
+    why: Text
+    guards: Annotated[tuple[Guard, ...], SOME]
 
     @property
     def key(self) -> str:
@@ -71,6 +95,22 @@ class Fault:
         return {f"the fault {self.key}": digest(itself)} | {
             file: digest((MINIS_ROOT / file).read_bytes()) for file in sorted(files)
         }
+
+
+FAULTS_FILE: Kind[Fault] = Kind("faults", Fault)
+
+
+def read_faults() -> tuple[Fault, ...]:
+    """Return the faults there are, mini by mini.
+
+    Raises:
+        ContentError: everything in `faults.yaml` that does not fit.
+    """
+    path = Path(__file__).with_name("faults.yaml")
+    document = read_document(path.read_bytes(), str(path), FAULTS_FILE)
+    if document.faults:
+        raise ContentError(document.faults)
+    return tuple(document.entries.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -93,16 +92,12 @@ def faulty(book: Path | None, given: Given) -> Names:
 
 
 def _faults() -> Iterator[tuple[str, str, str]]:
-    """Yield mini, name and title of each fault, from the text: they need not run."""
-    text = (PACKAGE.parent / "mini_impls" / "faults" / "known.py").read_text("utf-8")
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Fault":
-            said = {
-                word.arg: word.value.value
-                for word in node.keywords
-                if isinstance(word.value, ast.Constant)
-            }
-            yield str(said["mini"]), str(said["name"]), str(said["title"])
+    """Yield mini, name and title of each fault."""
+    from readerkit.content.strict_yaml import parse_yaml
+
+    path = PACKAGE.parent / "mini_impls" / "faults" / "faults.yaml"
+    for fault in parse_yaml(path.read_bytes(), str(path)).value:
+        yield fault["mini"], fault["name"], fault["title"]
 
 
 def phases(book: Path | None, given: Given) -> Names:

@@ -119,8 +119,8 @@ def test_whatever_is_derived_names_the_part_that_changed(derived, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "codes"),
     [
-        ('wrong="# the factor is left out"', 'wrong="pass"', ["sum-for-mean"]),
-        ('title="the gradients are added up', 'title="They are added up', []),
+        ('wrong: "# the factor is left out"', 'wrong: "pass"', ["sum-for-mean"]),
+        ("title: the gradients are added up", "title: They are added up", []),
     ],
     ids=["what it does", "what is said of it"],
 )
@@ -130,7 +130,7 @@ def test_a_changed_fault_makes_its_quiz_key_stale(
     for package in ("readerkit", "mini_impls"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / package, tmp_path / package, ignore=ignored)
-    known = tmp_path / "mini_impls" / "faults" / "known.py"
+    known = tmp_path / "mini_impls" / "faults" / "faults.yaml"
     assert old in known.read_text()
     known.write_text(known.read_text().replace(old, new, 1))
     path = {"PYTHONPATH": str(tmp_path)}

@@ -9,10 +9,12 @@ import click
 import pytest
 
 from mini_impls.faults.__main__ import main
-from mini_impls.faults.known import FAULTS
+from mini_impls.faults.fault import read_faults
 from readerkit.cli import main as readerkit
 from tests.helpers import ROOT, run_process
 from tests.terminals import READERKIT, Terminal
+
+FAULTS = read_faults()
 
 
 def test_without_a_fault_the_faults_are_listed(capsys):

@@ -4,14 +4,14 @@ import pytest
 from mutant_pool import HANG_S, MutantPool
 from mutants import CHECKS
 
-from mini_impls.faults.fault import MINIS_ROOT, Mutant, find, install
-from mini_impls.faults.known import FAULTS
+from mini_impls.faults.fault import MINIS_ROOT, Mutant, find, install, read_faults
 from mini_impls.faults.run import observe, run_work
 from mini_impls.faults.show import resolve_guards
 from mini_impls.faults.symptoms import SYMPTOMS, Outcome, refutation, shown
 from mini_impls.faults.work import WORKS
 from readerkit.app.library import open_library
 
+FAULTS = read_faults()
 ALL = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.key)
 
 HANGS = {"ddp/skipped-collective", "pipeline/send-order", "collectives/send-order"}
