@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from readerkit.app.folders import (
 from readerkit.app.parse_cache import Memo
 from readerkit.content.kind import Document, E, Kind
 from readerkit.errors import ReaderkitError
-from readerkit.model.expression import Functions
+from readerkit.estimate.functions import FUNCTIONS
 from readerkit.model.language import Say, english
 from readerkit.quiz.bank import BANK, BANK_FILE, Bank, parse_bank
 from readerkit.quiz.history import History
@@ -37,24 +37,6 @@ if TYPE_CHECKING:
 LOCK_FILE = "keys.lock"
 BUILT_SITE = Path("build/site")
 """Where ``readerkit site build`` writes, unless it is told otherwise."""
-
-
-class _Estimates(Mapping[str, Callable[..., object]]):
-    """The functions that keys may call, brought when the first key calls one."""
-
-    def __getitem__(self, name: str) -> Callable[..., object]:
-        return self._all()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def _all(self) -> Functions:
-        from readerkit.estimate.functions import FUNCTIONS
-
-        return FUNCTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +94,7 @@ class QuizBanks:
             if path.name != BANK_FILE
         }
         lock = self.lock(phase) if with_lock else QuizLock()
-        bank = parse_bank(head, topics, _Estimates(), lock.keys())
+        bank = parse_bank(head, topics, FUNCTIONS, lock.keys())
         memo.save()
         return bank
 

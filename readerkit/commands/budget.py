@@ -15,7 +15,7 @@ from readerkit.terminal.group import NamingGroup
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
-    from readerkit.budget import Job, Ledger, Price, Reservation
+    from readerkit.budget import Ceilings, Job, Ledger, Price, Reservation
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT_RECORD = Path("experiments") / "35-cloud-budget.md"
@@ -272,7 +272,7 @@ def ledger(
         readerkit budget ledger --settle 3 --cost 0.80 --note "killed by hand"
         readerkit budget ledger --export
     """
-    from readerkit.budget import Ceilings, parse_usd, show_usd
+    from readerkit.budget import Ceilings, parse_usd
     from readerkit.commands.estimate_options import print_json
 
     if sum((create, settle is not None, export is not None)) > 1:
@@ -308,6 +308,14 @@ def ledger(
             }
         )
         return
+    _print_entries(entries, ceilings, spent)
+
+
+def _print_entries(
+    entries: Sequence[Reservation], ceilings: Ceilings, spent: int
+) -> None:
+    from readerkit.budget import show_usd
+
     for entry in entries:
         lab = f"lab {entry.lab}, " if entry.lab else ""
         click.echo(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 from readerkit.commands.estimate_bubble import bubble
@@ -46,76 +49,50 @@ def list_known(as_json: bool) -> None:
     from readerkit.estimate.parameters import parameter_count
     from readerkit.wording.numbers import format_bytes, format_flop_rate, format_rate
 
-    models = {
-        name: (parameter_count(shape), source)
-        for name, (shape, source) in load_models().items()
+    gpus = ("memory_bytes", "flops_per_s", "link_bytes_per_s", "source")
+    clusters = ("gpus_per_node", "inside_bytes_per_s", "between_bytes_per_s", "source")
+    known: dict[str, dict[str, dict[str, Any]]] = {
+        "models": {
+            name: {"parameters": parameter_count(shape), "source": source}
+            for name, (shape, source) in load_models().items()
+        },
+        "gpus": {
+            name: {field: getattr(gpu, field) for field in gpus}
+            for name, gpu in load_gpus().items()
+        },
+        "clusters": {
+            name: {"gpu": each.gpu.name} | {key: getattr(each, key) for key in clusters}
+            for name, each in load_clusters().items()
+        },
     }
-    gpus, clusters = load_gpus(), load_clusters()
     if as_json:
-        print_json(
-            {
-                "models": {
-                    name: {"parameters": count, "source": source}
-                    for name, (count, source) in models.items()
-                },
-                "gpus": {
-                    name: {
-                        "memory_bytes": gpu.memory_bytes,
-                        "flops_per_s": gpu.flops_per_s,
-                        "link_bytes_per_s": gpu.link_bytes_per_s,
-                        "source": gpu.source,
-                    }
-                    for name, gpu in gpus.items()
-                },
-                "clusters": {
-                    name: {
-                        "gpu": cluster.gpu.name,
-                        "gpus_per_node": cluster.gpus_per_node,
-                        "inside_bytes_per_s": cluster.inside_bytes_per_s,
-                        "between_bytes_per_s": cluster.between_bytes_per_s,
-                        "source": cluster.source,
-                    }
-                    for name, cluster in clusters.items()
-                },
-            }
-        )
+        print_json(known)
         return
-    click.secho("models: parameters", bold=True)
-    rows = [(name, f"{count:,}", source) for name, (count, source) in models.items()]
-    _print_rows(rows)
-    click.secho("\nGPUs: memory, peak 16-bit, link per direction", bold=True)
-    rows = [
-        (
-            name,
-            f"{format_bytes(gpu.memory_bytes)}, {format_flop_rate(gpu.flops_per_s)}, "
-            f"{format_rate(gpu.link_bytes_per_s)}",
-            gpu.source,
-        )
-        for name, gpu in gpus.items()
-    ]
-    _print_rows(rows)
-    click.secho(
-        "\nclusters: a node's GPUs; one GPU's bandwidth in and between nodes, "
-        "per direction",
-        bold=True,
-    )
-    rows = [
-        (
-            name,
-            f"{cluster.gpus_per_node} × {cluster.gpu.name}, "
-            f"{format_rate(cluster.inside_bytes_per_s)} in, "
-            f"{format_rate(cluster.between_bytes_per_s)} between",
-            cluster.source,
-        )
-        for name, cluster in clusters.items()
-    ]
-    _print_rows(rows)
-
-
-def _print_rows(rows: list[tuple[str, str, str]]) -> None:
-    for name, figures, source in rows:
-        click.echo(f"{name:<20}{figures}")
-        click.secho(f"    from {source}", dim=True)
+    tables: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
+        "models": ("models: parameters", lambda each: f"{each['parameters']:,}"),
+        "gpus": (
+            "\nGPUs: memory, peak 16-bit, link per direction",
+            lambda each: (
+                f"{format_bytes(each['memory_bytes'])}, "
+                f"{format_flop_rate(each['flops_per_s'])}, "
+                f"{format_rate(each['link_bytes_per_s'])}"
+            ),
+        ),
+        "clusters": (
+            "\nclusters: a node's GPUs; one GPU's bandwidth in and between nodes, "
+            "per direction",
+            lambda each: (
+                f"{each['gpus_per_node']} × {each['gpu']}, "
+                f"{format_rate(each['inside_bytes_per_s'])} in, "
+                f"{format_rate(each['between_bytes_per_s'])} between"
+            ),
+        ),
+    }
+    for table, (heading, say) in tables.items():
+        click.secho(heading, bold=True)
+        for name, each in known[table].items():
+            click.echo(f"{name:<20}{say(each)}")
+            click.secho(f"    from {each['source']}", dim=True)
 
 
 for command in (memory, comm, bubble, flops, plan, lint):

@@ -77,6 +77,7 @@ def memory(
     gpu_bytes, reserve = take_gpu_bytes(given), given.pop("reserve")
     convention = given.pop("precision")
     shown: dict[str, Any] = {"as_json": as_json, "brief": brief}
+    room: dict[str, Any] = {"gpu_bytes": gpu_bytes, "reserve": reserve}
     if params is not None:
         if take_shape(given) is not None:
             raise click.UsageError("--params stands alone: leave out the model")
@@ -87,8 +88,7 @@ def memory(
                 world_size=layout.replicas,
                 convention=convention,
                 model_parallel=layout.tp * layout.pp,
-                gpu_bytes=gpu_bytes,
-                reserve=reserve,
+                **room,
             )
             for layout in take_layouts(given)
         ]
@@ -106,25 +106,19 @@ def memory(
             tensor_parallel=layouts[0].tp,
             weight_bytes=weight_bytes,
             cache_bytes=cache_bytes,
-            gpu_bytes=gpu_bytes,
-            reserve=reserve,
+            **room,
         )
         show([parameters, run], **shown)
         _exit_unless_it_fits([run])
         return
     estimates = [
-        estimate_training(
-            shape,
-            layout,
-            convention=convention,
-            gpu_bytes=gpu_bytes,
-            reserve=reserve,
-        )
+        estimate_training(shape, layout, convention=convention, **room)
         for layout in layouts
     ]
+    most = most_loaded(shape, layouts[-1], precision(convention))
     moments = [
         {"moment": moment.name, "allocates": moment.what, "held": moment.held_bytes}
-        for moment in timeline(most_loaded(shape, layouts[-1], precision(convention)))
+        for moment in timeline(most)
     ]
     show([parameters, *estimates], timeline=moments, **shown)
     if not as_json and not brief:

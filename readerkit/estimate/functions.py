@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from readerkit.estimate.quantity import Number
+if TYPE_CHECKING:
+    from readerkit.estimate.quantity import Number
 
 _WORDS = {
     "activations": "activation_bytes_per_layer kv_cache_bytes",
@@ -34,7 +35,7 @@ _WORDS = {
 """By the module of this package that each is in."""
 
 
-class _Functions(Mapping[str, Callable[..., Number]]):
+class _Functions(Mapping[str, "Callable[..., Number]"]):
     """Every word; its function is imported when somebody calls it."""
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class _Functions(Mapping[str, Callable[..., Number]]):
 
     def __getitem__(self, word: str) -> Callable[..., Number]:
         module = import_module(f"readerkit.estimate.{self._homes[word]}")
-        return cast(Callable[..., Number], getattr(module, word))
+        return cast("Callable[..., Number]", getattr(module, word))
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._homes))

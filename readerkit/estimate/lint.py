@@ -18,8 +18,8 @@ from readerkit.estimate.memory import most_loaded
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import precision
 from readerkit.estimate.step_time import Assumptions, StepTime, step_time
+from readerkit.estimate.step_traffic import dp_step_traffic
 from readerkit.estimate.timeline import first_failure
-from readerkit.estimate.volumes import dp_step_traffic
 from readerkit.wording.numbers import format_bytes, format_rate, format_seconds
 
 MAX_BUBBLE = 0.2

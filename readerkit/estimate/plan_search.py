@@ -36,7 +36,7 @@ from readerkit.estimate.step_time import (
     microbatch_seconds,
     strides,
 )
-from readerkit.estimate.volumes import dp_step_traffic, model_step_traffic
+from readerkit.estimate.step_traffic import dp_step_traffic, model_step_traffic
 
 MICRO_BATCHES = (1, 2, 4, 8, 16)
 MAX_CHUNKS = 8

@@ -18,7 +18,8 @@ from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import layers_of_rank, rank_layer_bytes, telling_ranks
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import precision
-from readerkit.estimate.volumes import Traffic, traffic_of_step
+from readerkit.estimate.step_traffic import traffic_of_step
+from readerkit.estimate.volumes import Traffic
 
 
 @dataclass(frozen=True, slots=True)

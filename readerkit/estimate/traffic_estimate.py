@@ -11,7 +11,8 @@ from readerkit.estimate.memory_estimates import add_parameters
 from readerkit.estimate.quantity import divide
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import Precision, precision
-from readerkit.estimate.volumes import ZERO, dp_step_traffic, model_step_traffic
+from readerkit.estimate.step_traffic import dp_step_traffic, model_step_traffic
+from readerkit.estimate.volumes import ZERO
 
 
 def estimate_step_traffic(

@@ -15,7 +15,8 @@ from readerkit.estimate.step_time import (
     ranks_in_node,
     step_time,
 )
-from readerkit.estimate.volumes import Traffic, traffic_of_step
+from readerkit.estimate.step_traffic import traffic_of_step
+from readerkit.estimate.volumes import Traffic
 from tests.readerkit.estimate.catalog import CLUSTERS, shape
 
 A100, H100 = CLUSTERS["dgx-a100"], CLUSTERS["dgx-h100"]

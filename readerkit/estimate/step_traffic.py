@@ -1,0 +1,179 @@
+"""What a step of a layout sends: every collective of a rank, for a model's shape."""
+
+from __future__ import annotations
+
+from readerkit.estimate.layout import Layout, check_fit
+from readerkit.estimate.memory import layers_of_rank, named_weights, rank_weights
+from readerkit.estimate.quantity import Number, divide
+from readerkit.estimate.shape import Shape
+from readerkit.estimate.states import Precision, precision
+from readerkit.estimate.volumes import (
+    GSHARD,
+    KORTHIKANTI,
+    MEGATRON,
+    NARAYANAN,
+    RING,
+    Traffic,
+    dp_traffic,
+    tp_traffic,
+)
+
+
+def traffic_of_step(
+    shape: Shape,
+    layout: Layout,
+    *,
+    convention: str = "mixed-18",
+    no_sync: bool = True,
+    rank: int | None = None,
+) -> list[Traffic]:
+    """Return all that a pipeline rank sends in a step, kind by kind.
+
+    Without a ``rank`` it is what a step waits for: the messages of a rank in the middle
+    and both ends of the model, as if one rank had them all.
+
+    Raises:
+        EstimateError: a layout that the model cannot be cut into.
+    """
+    check_fit(shape, layout)
+    kept = precision(convention)
+    return [
+        *dp_step_traffic(shape, layout, kept, no_sync=no_sync),
+        *model_step_traffic(shape, layout, kept, rank=rank),
+    ]
+
+
+def dp_step_traffic(
+    shape: Shape,
+    layout: Layout,
+    kept: Precision,
+    *,
+    no_sync: bool = True,
+) -> list[Traffic]:
+    """Return the traffic of data parallelism; experts have replicas of their own."""
+    dense, expert = named_weights(*rank_weights(shape, layout, 0))
+    groups = (
+        (dense, layout.replicas, ""),
+        (expert, layout.expert_replicas, "experts"),
+    )
+    return [
+        traffic
+        for params, ranks, of in groups
+        if params and ranks > 1
+        for traffic in dp_traffic(
+            params=params,
+            world_size=ranks,
+            stage=layout.zero,
+            weight_bytes=kept.weight,
+            gradient_bytes=kept.gradient,
+            microbatches=layout.microbatches,
+            no_sync=no_sync,
+            of=of,
+        )
+    ]
+
+
+def model_step_traffic(
+    shape: Shape,
+    layout: Layout,
+    kept: Precision,
+    *,
+    rank: int | None = None,
+) -> list[Traffic]:
+    """Return the traffic of tensor, pipeline, expert and context parallelism.
+
+    ``rank`` is as in ``traffic_of_step``.
+    """
+    tokens = layout.rank_sequence * layout.micro_batch
+    size = kept.activation * tokens * shape.hidden
+    part = divide(size, layout.sequence_shard)
+    dense, moe = layers_of_rank(shape, layout, 0)
+    layers, m = dense + moe, layout.microbatches
+    found: list[Traffic] = []
+    if layout.tp > 1:
+        recompute, sp = layout.recompute, layout.shards_sequence
+        found += tp_traffic(size, layers * m, layout.tp, sp, recompute)
+        ends = rank in (None, 0), rank in (None, layout.pp - 1)
+        found += _tp_ends(layout, size, tokens, ends)
+    if layout.pp > 1:
+        found += _pp_traffic(shape, layout, kept, part, rank)
+    if layout.ep > 1 and moe:
+        copies = part * shape.experts_per_token
+        why = "dispatch and combine, forward and backward, each layer"
+        calls = 4 * moe * m
+        found.append(Traffic("ep", "all-to-all", calls, copies, layout.ep, why, GSHARD))
+    if layout.cp > 1:
+        found.append(_cp_traffic(shape, layout, kept, layers, tokens))
+    return found
+
+
+def _pp_traffic(
+    shape: Shape,
+    layout: Layout,
+    kept: Precision,
+    size: Number,
+    rank: int | None,
+) -> list[Traffic]:
+    """Return the messages of a pipeline, and the sum of a table at both its ends."""
+    v, at_end = layout.virtual_stages, rank in (0, layout.pp - 1)
+    # Nothing comes before the model's first chunk, or after its last.
+    calls = layout.microbatches * (2 * v - 1 if at_end else 2 * v)
+    why = "an activation on and a gradient back, each microbatch and chunk"
+    if at_end:
+        why += ", but for the model's end"
+    found = [Traffic("pp", "send-recv", calls, size, 2, why, NARAYANAN)]
+    if shape.tied_embeddings:
+        table = shape.padded_vocab(layout.tp)
+        copy = divide(table * shape.hidden * kept.gradient, layout.tp)
+        why = "gradient of the tied table, first and last stage"
+        found.append(Traffic("pp", "all-reduce", 1, copy, 2, why, MEGATRON, "table"))
+    return found
+
+
+def _cp_traffic(
+    shape: Shape, layout: Layout, kept: Precision, layers: int, tokens: Number
+) -> Traffic:
+    """Return the ring of keys and values: once forward, then they and their gradients.
+
+    Each pass hands on all blocks but one's own.
+    """
+    heads = divide(max(shape.kv_heads, layout.tp), layout.tp)
+    block = 2 * kept.activation * tokens * heads * shape.head_dim
+    return Traffic(
+        "cp",
+        "all-gather",
+        3 * layers * layout.microbatches,
+        block * layout.cp,
+        layout.cp,
+        "3 a layer: keys and values forward, they and their gradients backward",
+        RING,
+    )
+
+
+def _tp_ends(
+    layout: Layout, size: Number, tokens: Number, ends: tuple[bool, bool]
+) -> list[Traffic]:
+    """Return the collectives of the embedding, and of output matrix and loss."""
+    first, last = ends
+    tp, m = layout.tp, layout.microbatches
+    sp = layout.shards_sequence
+    closing = "reduce-scatter" if sp else "all-reduce"
+    found: list[Traffic] = []
+    if first:
+        found.append(
+            Traffic("tp", closing, m, size, tp, "forward", MEGATRON, "embedding")
+        )
+    if last:
+        loss = "max, target and sum of each token, fp32"
+        found += [
+            Traffic("tp", closing, m, size, tp, "backward", MEGATRON, "output"),
+            Traffic("tp", "all-reduce", 3 * m, 4 * tokens, tp, loss, MEGATRON, "loss"),
+        ]
+    if sp and (first or last):
+        parts = ("embedding's gradient",) * first
+        parts += ("output matrix's input twice",) * last
+        calls, why = (first + 2 * last) * m, "; ".join(parts)
+        found.append(
+            Traffic("tp", "all-gather", calls, size, tp, why, KORTHIKANTI, "both ends")
+        )
+    return found
