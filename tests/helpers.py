@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import io
 import json
 import os
 import re
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -41,6 +42,22 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Result:
         main(list(arguments))
     out, err = capsys.readouterr()
     return Result(int(ended.value.code or 0), out, err)
+
+
+def run_typed(*arguments: str, stdin: str) -> Result:
+    """Run the command in this process, with what is typed before anything is asked."""
+    out, err, before = io.StringIO(), io.StringIO(), sys.stdin
+    sys.stdin = io.StringIO(stdin)
+    try:
+        with (
+            redirect_stdout(out),
+            redirect_stderr(err),
+            pytest.raises(SystemExit) as ended,
+        ):
+            main(list(arguments))
+    finally:
+        sys.stdin = before
+    return Result(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
 
 def run_process(

@@ -21,7 +21,7 @@ from readerkit.app.quiz_banks import QuizBanks, open_history
 from readerkit.content.strict_yaml import parse_yaml
 from readerkit.render.html.addresses import source_page
 from tests.conftest import REAL_CACHE
-from tests.helpers import ROOT, Result, run, run_process, write_files
+from tests.helpers import ROOT, Result, run, run_process, run_typed, write_files
 from tests.readerkit.quiz.sample import BANK, QUESTIONS
 from tests.terminals import READERKIT, Terminal
 
@@ -341,7 +341,7 @@ def test_stranger_fails_follows_the_links_and_passes_with_other_variants(
 
 
 def typed(book: Path, *arguments: str, answers: str) -> Result:
-    return run_process("quiz", "7", "--book", str(book), *arguments, stdin=answers)
+    return run_typed("quiz", "7", "--book", str(book), *arguments, stdin=answers)
 
 
 def test_wrong_answer_leads_to_the_lines_that_refute_it(book):

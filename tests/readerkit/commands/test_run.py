@@ -32,7 +32,12 @@ def still_there(pids: list[int]) -> list[int]:
     return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
-@pytest.mark.parametrize("mini", ["ddp", "schedules"])
+WITH_TORCH = pytest.mark.parametrize(
+    "mini", [pytest.param("ddp", marks=pytest.mark.slow), "schedules"]
+)
+
+
+@WITH_TORCH
 def test_help_with_a_mini_is_the_help_of_that_mini(mini):
     done = run_process("run", mini, "--help")
     assert (done.code, done.err) == (0, "")
@@ -42,8 +47,11 @@ def test_help_with_a_mini_is_the_help_of_that_mini(mini):
 
 @pytest.mark.parametrize(
     "words",
-    [("run", "ddp"), ("run", "schedules"), ("compare", "ddp")],
-    ids=lambda words: " ".join(words),
+    [
+        pytest.param(("run", "schedules"), id="run schedules"),
+        pytest.param(("run", "ddp"), id="run ddp", marks=pytest.mark.slow),
+        pytest.param(("compare", "ddp"), id="compare ddp"),
+    ],
 )
 def test_help_of_a_mini_reads_as_that_of_every_command(words):
     shown = run_process(*words, "--help", environment={"COLUMNS": "80"}).out
@@ -62,7 +70,7 @@ def test_help_without_a_mini_is_the_help_of_the_command(capsys):
     assert "Missing argument 'MINI'" in done.err
 
 
-@pytest.mark.parametrize("mini", ["ddp", "schedules"])
+@WITH_TORCH
 def test_a_mistake_is_said_in_the_name_of_what_was_typed(mini):
     done = run_process("run", mini, "--nothing")
     assert done.code == 2

@@ -65,9 +65,9 @@ class Forge:
         )
 
 
-@pytest.fixture
-def forge(tmp_path) -> Forge:
-    return Forge(tmp_path)
+@pytest.fixture(scope="module")
+def forge(tmp_path_factory) -> Forge:
+    return Forge(tmp_path_factory.mktemp("forge"))
 
 
 def error_of(upstream: Upstream, cache: Path) -> str:

@@ -455,16 +455,37 @@ BAD_NAMES = [
 TWICE = ["lib/a.py", "LIB/A.PY", "lib/A.py"]
 
 
+def refusal(members, archive: Path, data: bytes) -> str:
+    """Return why an archive is not read; no member is seen outside of it."""
+    archive.write_bytes(data)
+    with pytest.raises(SourceError) as caught:
+        list(members(archive))
+    return str(caught.value)
+
+
+def test_archives_that_are_refused_do_not_serve(links, monkeypatch):
+    (links / WHEEL).write_bytes(zip_with(("../out.py", b"out = 1\n")))
+    assert f"{WHEEL} is refused: its member '../out.py' " in error_of(FROM_WHEEL)
+    monkeypatch.delenv("PIP_NO_INDEX")
+    sdist = make_sdist([*IN_SDIST, ("../out.py", b"out = 1\n")])
+    with http_server(index_files({SDIST: sdist})) as index:
+        monkeypatch.setenv("PIP_INDEX_URL", f"{index.url}/simple")
+        said = error_of(FROM_SDIST)
+    assert f"{SDIST} is refused: its member '../out.py' " in said
+
+
 @pytest.mark.parametrize("name", BAD_NAMES)
-def test_wheel_with_a_member_outside_is_refused(name, links):
-    (links / WHEEL).write_bytes(zip_with((name, b"out = 1\n")))
-    assert f"{WHEEL} is refused: its member {name!r} " in error_of(FROM_WHEEL)
+def test_wheel_with_a_member_outside_is_refused(name, tmp_path):
+    wheel = zip_with((name, b"out = 1\n"))
+    said = refusal(archive.wheel_members, tmp_path / WHEEL, wheel)
+    assert f"{WHEEL} is refused: its member {name!r} " in said
 
 
 @pytest.mark.parametrize("name", TWICE)
-def test_wheel_with_a_member_twice_is_refused(name, links):
-    (links / WHEEL).write_bytes(zip_with((name, b"evil = 1\n")))
-    assert f"is refused: its member {name!r} is in it twice" in error_of(FROM_WHEEL)
+def test_wheel_with_a_member_twice_is_refused(name, tmp_path):
+    wheel = zip_with((name, b"evil = 1\n"))
+    said = refusal(archive.wheel_members, tmp_path / WHEEL, wheel)
+    assert f"is refused: its member {name!r} is in it twice" in said
 
 
 @pytest.mark.parametrize(
@@ -477,10 +498,10 @@ def test_wheel_with_a_member_twice_is_refused(name, links):
         (stat.S_IFSOCK | 0o666, "is neither a file nor a folder"),
     ],
 )
-def test_wheel_with_a_link_or_a_device_is_refused(mode, problem, links):
-    odd = zip_mode("docs/odd", mode)
-    (links / WHEEL).write_bytes(zip_with((odd, b"/etc/passwd")))
-    assert f"its member 'docs/odd' {problem}" in error_of(FROM_WHEEL)
+def test_wheel_with_a_link_or_a_device_is_refused(mode, problem, tmp_path):
+    wheel = zip_with((zip_mode("docs/odd", mode), b"/etc/passwd"))
+    said = refusal(archive.wheel_members, tmp_path / WHEEL, wheel)
+    assert f"its member 'docs/odd' {problem}" in said
 
 
 def test_wheel_with_an_encrypted_member_is_refused(links):
@@ -505,12 +526,6 @@ def test_wheel_that_unpacks_to_more_than_any_release_is_refused(links):
     assert "bytes unpacked, expected at most 8,000,000,000" in error_of(FROM_WHEEL)
 
 
-def refusal_of(sdist: bytes, monkeypatch) -> str:
-    with http_server(index_files({SDIST: sdist})) as index:
-        monkeypatch.setenv("PIP_INDEX_URL", f"{index.url}/simple")
-        return error_of(FROM_SDIST)
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -525,15 +540,17 @@ def refusal_of(sdist: bytes, monkeypatch) -> str:
         *("C:/x.py", f"{TOP}/lib/GIT~1/x", f"{TOP}/lib/.git /x"),
     ],
 )
-def test_sdist_with_a_member_outside_is_refused(name, monkeypatch):
-    said = refusal_of(make_sdist([*IN_SDIST, (name, b"out = 1\n")]), monkeypatch)
+def test_sdist_with_a_member_outside_is_refused(name, tmp_path):
+    sdist = make_sdist([*IN_SDIST, (name, b"out = 1\n")])
+    said = refusal(archive.sdist_members, tmp_path / SDIST, sdist)
     assert f"{SDIST} is refused: its member {name!r} " in said
 
 
 @pytest.mark.parametrize("name", TWICE)
-def test_sdist_with_a_member_twice_is_refused(name, monkeypatch):
+def test_sdist_with_a_member_twice_is_refused(name, tmp_path):
     sdist = make_sdist([*IN_SDIST, (f"{TOP}/{name}", b"evil = 1\n")])
-    assert f"its member '{TOP}/{name}' is in it twice" in refusal_of(sdist, monkeypatch)
+    said = refusal(archive.sdist_members, tmp_path / SDIST, sdist)
+    assert f"its member '{TOP}/{name}' is in it twice" in said
 
 
 @pytest.mark.parametrize(
@@ -548,6 +565,7 @@ def test_sdist_with_a_member_twice_is_refused(name, monkeypatch):
         (tarfile.BLKTYPE, {"devmajor": 8}, "is neither a file nor"),
     ],
 )
-def test_sdist_with_a_link_or_a_device_is_refused(kind, fields, problem, monkeypatch):
+def test_sdist_with_a_link_or_a_device_is_refused(kind, fields, problem, tmp_path):
     sdist = make_sdist([*IN_SDIST, odd_member("docs/odd", kind, **fields)])
-    assert f"its member '{TOP}/docs/odd' {problem}" in refusal_of(sdist, monkeypatch)
+    said = refusal(archive.sdist_members, tmp_path / SDIST, sdist)
+    assert f"its member '{TOP}/docs/odd' {problem}" in said
