@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from readerkit.app.interface_words import say_in
 from readerkit.app.quiz_banks import (
