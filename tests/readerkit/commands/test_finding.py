@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.helpers import ANNOTATIONS, ROOT, make_book, run, run_process
+from tests.helpers import ANNOTATIONS, ROOT, make_book, run
 from tests.terminals import READERKIT, Terminal
 
 BROKEN = ANNOTATIONS.replace("symbol: step", "symbol: stop")
@@ -29,12 +29,14 @@ def ids(out: str) -> list[str]:
         (["annotate", "mega", "tp-dg"], "tp-dgrad-overlap"),
         (["annotate", "pyt"], "fsdp2-root-stays-gathered"),
         (["estimate", "memory", *FITS], "fits: "),
-        (["run", "FSDP2", "--help"], "Fully sharded"),
+        pytest.param(
+            ["run", "FSDP2", "--help"], "Fully sharded", marks=pytest.mark.slow
+        ),
         (["path", "fail"], "failure: "),
     ],
 )
-def test_a_name_may_be_as_short_as_it_is_its_own(arguments, shown, real_cache):
-    done = run_process(*arguments)
+def test_a_name_may_be_as_short_as_it_is_its_own(arguments, shown, real_cache, capfd):
+    done = run(capfd, *arguments)
     assert done.code == 0, done.err
     assert shown in done.out
 

@@ -261,8 +261,14 @@ def test_what_no_lab_has_is_said(capsys, arguments, message):
     ("arguments", "message"),
     [
         (["--world", "1"], "a lab compares 1 rank with more: got --world 1"),
-        (["--rounds", "2"], "a median needs 3 rounds or more: got 2"),
-        (["--backend", "nccl"], "NCCL needs a GPU a rank"),
+        pytest.param(
+            ["--rounds", "2"],
+            "a median needs 3 rounds or more: got 2",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ["--backend", "nccl"], "NCCL needs a GPU a rank", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_measurement_that_cannot_be_is_refused(tmp_path, arguments, message):

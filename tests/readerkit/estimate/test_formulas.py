@@ -147,17 +147,28 @@ def printed_sums(text: str) -> list[str]:
     return [each[-1] for each in found if each]
 
 
+def check_explained(estimate, command) -> None:
+    """Each name of a formula is a symbol with a meaning, or another item beside it."""
+    values = {item["name"]: item["value"] for item in estimate["items"]}
+    assert len(values) == len(estimate["items"]), command
+    for item in estimate["items"]:
+        assert item["unit"] and item["source"] and item["convention"], item
+        for name, value in item["inputs"].items():
+            assert name in item["formula"], (command, item)
+            if not estimate["symbols"].get(name):
+                assert values[name] == value, (command, item, name)
+
+
 @pytest.mark.parametrize("of", COMMANDS)
 def test_every_substitution_has_the_value_beside_it(of, capsys):
-    """On the terminal and in JSON; none is prose, or empty."""
+    """On the terminal and in JSON; none is prose, or empty, or unexplained."""
     for command in COMMANDS[of]:
         plain = run(capsys, "estimate", *command.split(), "--json")
         assert plain.code in (0, 1) and not plain.err, (command, plain.err)
-        items = [
-            item
-            for estimate in json.loads(plain.out)["estimates"]
-            for item in estimate["items"]
-        ]
+        estimates = json.loads(plain.out)["estimates"]
+        items = [item for estimate in estimates for item in estimate["items"]]
+        for estimate in estimates:
+            check_explained(estimate, command)
         for item in items:
             assert evaluate(item["substitution"]) == item["value"], (command, item)
             assert type(evaluate(item["substitution"])) is type(item["value"])
@@ -166,22 +177,6 @@ def test_every_substitution_has_the_value_beside_it(of, capsys):
         assert len(shown) == len(items), command
         for item, sum_ in zip(items, shown, strict=True):
             assert evaluate(sum_) == item["value"], (command, item)
-
-
-@pytest.mark.parametrize("of", COMMANDS)
-def test_every_name_in_a_formula_is_explained_beside_it(of, capsys):
-    """It is a symbol with a meaning, or another item of the same estimate."""
-    for command in COMMANDS[of]:
-        done = run(capsys, "estimate", *command.split(), "--json")
-        for estimate in json.loads(done.out)["estimates"]:
-            values = {item["name"]: item["value"] for item in estimate["items"]}
-            assert len(values) == len(estimate["items"]), command
-            for item in estimate["items"]:
-                assert item["unit"] and item["source"] and item["convention"], item
-                for name, value in item["inputs"].items():
-                    assert name in item["formula"], (command, item)
-                    if not estimate["symbols"].get(name):
-                        assert values[name] == value, (command, item, name)
 
 
 def test_a_number_without_its_formula_is_no_item():
