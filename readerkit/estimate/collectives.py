@@ -31,13 +31,7 @@ OPERATIONS = (
     "send-recv",
 )
 ALGORITHMS = ("ring", "tree", "hierarchical", "naive")
-HIERARCHICAL = (
-    "all-reduce",
-    "reduce-scatter",
-    "all-gather",
-    "all-to-all",
-    "broadcast",
-)
+HIERARCHICAL = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast")
 NCCL_TESTS = "NVIDIA/nccl-tests: doc/PERFORMANCE.md"
 NCCL_TUNING = "NVIDIA/nccl: src/graph/tuning.cc"
 ALPHA_BETA = "alpha-beta model: steps × latency + bytes / bandwidth"

@@ -109,35 +109,41 @@ def recomputed_flops_per_token(
     return shape.layers * scores if recompute == "selective" else 0
 
 
-def narayanan_flops_per_iteration(
-    *, batch: int, sequence: int, layers: int, hidden: int, vocab: int
+def _gpt_flops(
+    factor: int,
+    scores: int,
+    table: int,
+    *,
+    batch: int,
+    sequence: int,
+    layers: int,
+    hidden: int,
+    vocab: int,
 ) -> Number:
+    """Return ``factor`` B s l h² (1 + s/(``scores`` h) + V/(``table`` l h))."""
+    more = Fraction(sequence, scores * hidden) + Fraction(
+        vocab, table * layers * hidden
+    )
+    return divide(factor * batch * sequence * layers * hidden * hidden * (1 + more))
+
+
+def narayanan_flops_per_iteration(**sizes: int) -> Number:
     """Return F = 96 B s l h² (1 + s/(6h) + V/(16 l h)): a GPT with full recompute.
 
     Source: Narayanan et al. 2104.04473, equation 3.
     """
-    b, s, n, h, v = batch, sequence, layers, hidden, vocab
-    return divide(
-        96 * b * s * n * h * h * (1 + Fraction(s, 6 * h) + Fraction(v, 16 * n * h))
-    )
+    return _gpt_flops(96, 6, 16, **sizes)
 
 
-def korthikanti_model_flops(
-    *, batch: int, sequence: int, layers: int, hidden: int, vocab: int
-) -> Number:
+def korthikanti_model_flops(**sizes: int) -> Number:
     """Return 72 B L s h² (1 + s/(6h) + v/(12 h L)): a GPT without recompute.
 
     Source: Korthikanti et al. 2205.05198, appendix A.
     """
-    b, s, n, h, v = batch, sequence, layers, hidden, vocab
-    return divide(
-        72 * b * n * s * h * h * (1 + Fraction(s, 6 * h) + Fraction(v, 12 * h * n))
-    )
+    return _gpt_flops(72, 6, 12, **sizes)
 
 
-def korthikanti_hardware_flops(
-    *, batch: int, sequence: int, layers: int, hidden: int, vocab: int
-) -> Number:
+def korthikanti_hardware_flops(**sizes: int) -> Number:
     """Return 72 B L s h² (1 + s/(3h) + v/(12 h L)): with selective recompute.
 
     The paper's overhead of 2.7% (GPT-3) and its HFU come from this s/(3h). One more
@@ -145,10 +151,7 @@ def korthikanti_hardware_flops(
 
     Source: Korthikanti et al. 2205.05198, appendix A.
     """
-    b, s, n, h, v = batch, sequence, layers, hidden, vocab
-    return divide(
-        72 * b * n * s * h * h * (1 + Fraction(s, 3 * h) + Fraction(v, 12 * h * n))
-    )
+    return _gpt_flops(72, 3, 12, **sizes)
 
 
 def six_nd_flops(*, params: Number, tokens: Number) -> Number:

@@ -122,12 +122,7 @@ class Worksheet:
     notes: list[str] = field(default_factory=list)
 
     def add(
-        self,
-        name: str,
-        quantity: Any,
-        unit: Unit,
-        source: str,
-        convention: str = "",
+        self, name: str, quantity: Any, unit: Unit, source: str, convention: str = ""
     ) -> Number:
         """Write an item down, and return it by its name for what is made of it."""
         self.items.append(Item(name, quantity, unit, source, convention))

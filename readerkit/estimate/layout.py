@@ -164,13 +164,7 @@ def stage_layers(layers: int, pp: int, virtual_stages: int = 1) -> list[int]:
 def misfits(shape: Shape, layout: Layout) -> list[str]:
     """Return every reason why a model cannot be cut like this; none: it can."""
     found: list[str] = []
-    tp, cp, ep, p, m = (
-        layout.tp,
-        layout.cp,
-        layout.ep,
-        layout.pp,
-        layout.microbatches,
-    )
+    tp, cp, ep, p, m = (layout.tp, layout.cp, layout.ep, layout.pp, layout.microbatches)
     if shape.heads % tp:
         found.append(f"tp: got {tp}, expected a divisor of {shape.heads} (heads)")
     if shape.kv_heads % tp and tp % shape.kv_heads:

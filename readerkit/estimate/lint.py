@@ -71,10 +71,7 @@ class Setting:
     def sent(self, layout: Layout) -> float:
         """Return the bytes that data parallelism sends with another layout."""
         traffics = dp_step_traffic(
-            self.shape,
-            layout,
-            precision(self.convention),
-            no_sync=self.no_sync,
+            self.shape, layout, precision(self.convention), no_sync=self.no_sync
         )
         return float(sum(traffic.sent_bytes for traffic in traffics))
 
@@ -112,11 +109,7 @@ def _memory(setting: Setting) -> Iterator[Finding]:
     held = setting.held(setting.layout)
     if held <= setting.usable_bytes:
         return
-    most = most_loaded(
-        setting.shape,
-        setting.layout,
-        precision(setting.convention),
-    )
+    most = most_loaded(setting.shape, setting.layout, precision(setting.convention))
     failure = first_failure(
         most,
         precision(setting.convention),

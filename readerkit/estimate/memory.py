@@ -81,10 +81,7 @@ def named_weights(dense: Number, expert: Number) -> tuple[Number, Number]:
 
 @cache_plain
 def _stage_weights(
-    shape: Shape,
-    layers: tuple[int, int],
-    ends: tuple[bool, bool],
-    tp: int,
+    shape: Shape, layers: tuple[int, int], ends: tuple[bool, bool], tp: int
 ) -> Weights:
     (dense, moe), (first, last) = layers, ends
     vocab = shape.padded_vocab(tp)
@@ -148,12 +145,7 @@ def rank_memory(shape: Shape, layout: Layout, kept: Precision, rank: int) -> Ran
     """Return the bytes on one GPU of a pipeline rank."""
     dense, expert = rank_weights(shape, layout, rank)
     states = state_bytes(*named_weights(dense, expert), layout, kept)
-    (pieces,) = activation_pieces(
-        shape,
-        layout,
-        [rank],
-        element_bytes=kept.activation,
-    )
+    (pieces,) = activation_pieces(shape, layout, [rank], element_bytes=kept.activation)
     return RankMemory(
         rank,
         dense,
@@ -243,11 +235,7 @@ class ActivationPieces:
 
 
 def activation_pieces(
-    shape: Shape,
-    layout: Layout,
-    ranks: Iterable[int],
-    *,
-    element_bytes: int = 2,
+    shape: Shape, layout: Layout, ranks: Iterable[int], *, element_bytes: int = 2
 ) -> list[ActivationPieces]:
     """Return one microbatch's activations on each of some ranks, piece by piece."""
     kinds = (bool(shape.plain_layers), False), (bool(shape.moe_layers), True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from readerkit.estimate.activations import PAPER, kv_cache_bytes
 from readerkit.estimate.checks import check_amount, check_reserve
 from readerkit.estimate.item import Estimate, Worksheet
@@ -17,13 +20,7 @@ from readerkit.estimate.memory import (
     rank_weights,
 )
 from readerkit.estimate.parameters import SOURCE, parameter_count
-from readerkit.estimate.quantity import (
-    Number,
-    Quantity,
-    divide,
-    floor_divide,
-    maximum,
-)
+from readerkit.estimate.quantity import Number, Quantity, divide, floor_divide, maximum
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import (
     PRECISIONS,
@@ -78,7 +75,11 @@ def estimate_training(
     known = {item.name for item in sheet.items}
     total = sheet.total([name for name in HELD if name in known])
     sheet.add("total", total, "bytes", SOURCE, "all that is held at the peak of a step")
-    sheet.notes.append(_other_conventions(shape, layout, convention))
+    sheet.notes.append(
+        _other_conventions(
+            convention, lambda name: most_loaded(shape, layout, precision(name)).total
+        )
+    )
     if gpu_bytes is not None:
         _room(sheet, gpu_bytes, reserve)
         sheet.notes.insert(0, first_failure(most, kept, gpu_bytes, reserve))
@@ -86,17 +87,10 @@ def estimate_training(
     return sheet.estimate()
 
 
-def _other_conventions(shape: Shape, layout: Layout, convention: str) -> str:
-    """Return the total by every other custom of counting bytes per parameter."""
-    totals = (
-        (
-            name,
-            most_loaded(shape, layout, kept).total,
-        )
-        for name, kept in PRECISIONS.items()
-        if name != convention
-    )
-    listed = ", ".join(f"{name} {format_bytes(total, 2)}" for name, total in totals)
+def _other_conventions(convention: str, held: Callable[[str], Number]) -> str:
+    """Return what is ``held`` by every other custom of counting bytes per parameter."""
+    others = (name for name in PRECISIONS if name != convention)
+    listed = ", ".join(f"{name} {format_bytes(held(name), 2)}" for name in others)
     return f"the total by other conventions: {listed}"
 
 
@@ -303,17 +297,12 @@ def estimate_states(
     total = sheet.total([name for name, _, _ in sizes])
     sheet.add("total", total, "bytes", SOURCE, "no activations")
     each = divide(params, model_parallel)
-    others = ", ".join(
-        f"{name} {format_bytes(held, 2)}"
-        for name in PRECISIONS
-        if name != convention
-        for held in [
-            model_state_bytes(
-                params=each, stage=stage, world_size=world_size, convention=name
-            )
-        ]
+    alike: dict[str, Any] = {"params": each, "stage": stage, "world_size": world_size}
+    sheet.notes.append(
+        _other_conventions(
+            convention, lambda name: model_state_bytes(**alike, convention=name)
+        )
     )
-    sheet.notes.append(f"the total by other conventions: {others}")
     if gpu_bytes is not None:
         _room(sheet, gpu_bytes, reserve)
         verdict = "fit" if sheet.items[-1].value >= 0 else "do not fit"

@@ -14,12 +14,7 @@ from typing import Any, Literal
 from mini_impls.schedules import SCHEDULES, get_orders
 from mini_impls.timeline import Timeline, draw, get_bubble, get_timeline
 from readerkit.errors import EstimateError
-from readerkit.estimate.checks import (
-    MAX_RANKS,
-    check_amount,
-    check_choice,
-    check_count,
-)
+from readerkit.estimate.checks import MAX_RANKS, check_amount, check_choice, check_count
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.quantity import (
     Number,

@@ -18,18 +18,11 @@ from readerkit.estimate.checks import (
     check_reserve,
 )
 from readerkit.estimate.layout import Layout
-from readerkit.estimate.memory import (
-    RankMemory,
-    most_loaded,
-)
+from readerkit.estimate.memory import RankMemory, most_loaded
 from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.plan_search import Best, PlanRequest, Search
 from readerkit.estimate.states import precision
-from readerkit.estimate.step_time import (
-    StepTime,
-    ranks_in_node,
-    step_time,
-)
+from readerkit.estimate.step_time import StepTime, ranks_in_node, step_time
 from readerkit.wording.numbers import format_billions, format_bytes, format_rate
 
 
@@ -116,11 +109,7 @@ def _check(question: PlanRequest) -> None:
 
 def rank_layout(question: PlanRequest, layout: Layout) -> Ranked:
     """Return a layout with its memory, its time, and why it is as it is."""
-    memory = most_loaded(
-        question.shape,
-        layout,
-        precision(question.convention),
-    )
+    memory = most_loaded(question.shape, layout, precision(question.convention))
     time = _time(question, layout)
     return Ranked(layout, memory, time, tuple(_reasons(question, layout, time)))
 

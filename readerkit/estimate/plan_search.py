@@ -317,11 +317,7 @@ class Search:
         question, cluster = self.question, self.question.cluster
         efficiency, distance = question.assumptions.link_efficiency, strides(base)
         times = dict.fromkeys(("tp", "ep", "send", "pp", "cp"), 0.0)
-        for traffic in model_step_traffic(
-            question.shape,
-            base,
-            self.kept,
-        ):
+        for traffic in model_step_traffic(question.shape, base, self.kept):
             key = "send" if traffic.operation == "send-recv" else traffic.axis
             stride = distance[traffic.axis]
             times[key] += group_seconds(cluster, traffic, stride, efficiency)

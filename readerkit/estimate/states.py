@@ -161,11 +161,7 @@ def model_state_bytes(
 
 
 def zero_max_params(
-    *,
-    memory_bytes: Number,
-    stage: int,
-    world_size: int,
-    convention: str = "mixed-16",
+    *, memory_bytes: Number, stage: int, world_size: int, convention: str = "mixed-16"
 ) -> Number:
     """Return how many parameters' states fill a memory, with nothing else in it."""
     memory = check_amount("memory_bytes", memory_bytes)

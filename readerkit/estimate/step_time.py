@@ -279,12 +279,7 @@ def step_time(
     Raises:
         EstimateError: a layout that the model cannot be cut into.
     """
-    traffics = traffic_of_step(
-        shape,
-        layout,
-        convention=convention,
-        no_sync=no_sync,
-    )
+    traffics = traffic_of_step(shape, layout, convention=convention, no_sync=no_sync)
     axes = axis_seconds(traffics, layout, cluster, assumptions.link_efficiency)
     peak = cluster.gpu.flops_per_s
     m = layout.microbatches

@@ -44,18 +44,11 @@ def traffic_of_step(
 
 
 def dp_step_traffic(
-    shape: Shape,
-    layout: Layout,
-    kept: Precision,
-    *,
-    no_sync: bool = True,
+    shape: Shape, layout: Layout, kept: Precision, *, no_sync: bool = True
 ) -> list[Traffic]:
     """Return the traffic of data parallelism; experts have replicas of their own."""
     dense, expert = named_weights(*rank_weights(shape, layout, 0))
-    groups = (
-        (dense, layout.replicas, ""),
-        (expert, layout.expert_replicas, "experts"),
-    )
+    groups = ((dense, layout.replicas, ""), (expert, layout.expert_replicas, "experts"))
     return [
         traffic
         for params, ranks, of in groups
@@ -74,11 +67,7 @@ def dp_step_traffic(
 
 
 def model_step_traffic(
-    shape: Shape,
-    layout: Layout,
-    kept: Precision,
-    *,
-    rank: int | None = None,
+    shape: Shape, layout: Layout, kept: Precision, *, rank: int | None = None
 ) -> list[Traffic]:
     """Return the traffic of tensor, pipeline, expert and context parallelism.
 
@@ -108,11 +97,7 @@ def model_step_traffic(
 
 
 def _pp_traffic(
-    shape: Shape,
-    layout: Layout,
-    kept: Precision,
-    size: Number,
-    rank: int | None,
+    shape: Shape, layout: Layout, kept: Precision, size: Number, rank: int | None
 ) -> list[Traffic]:
     """Return the messages of a pipeline, and the sum of a table at both its ends."""
     v, at_end = layout.virtual_stages, rank in (0, layout.pp - 1)

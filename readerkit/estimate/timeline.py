@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 from readerkit.estimate.memory import RankMemory
 from readerkit.estimate.quantity import Number
-from readerkit.estimate.states import (
-    Precision,
-)
+from readerkit.estimate.states import Precision
 from readerkit.wording.numbers import format_bytes
 
 STEADY = "second forward"

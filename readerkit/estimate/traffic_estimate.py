@@ -16,11 +16,7 @@ from readerkit.estimate.volumes import ZERO
 
 
 def estimate_step_traffic(
-    shape: Shape,
-    layout: Layout,
-    *,
-    convention: str = "mixed-18",
-    no_sync: bool = True,
+    shape: Shape, layout: Layout, *, convention: str = "mixed-18", no_sync: bool = True
 ) -> Estimate:
     """Return the volumes of a step as an estimate, with a sum for each axis.
 

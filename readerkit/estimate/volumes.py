@@ -141,8 +141,7 @@ def tp_volume_bytes(
     run again). With sequence parallelism each becomes a reduce-scatter and an
     all-gather of the same bytes, and the backward gathers both inputs once more.
     """
-    size = check_count("sequence", sequence) * check_count("micro_batch", micro_batch)
-    size *= check_count("hidden", hidden) * check_count("element_bytes", element_bytes)
+    size = _activation_bytes(sequence, micro_batch, hidden, element_bytes)
     passes = check_count("layers", layers) * check_count("microbatches", microbatches)
     traffic = tp_traffic(
         size,
@@ -181,6 +180,15 @@ def tp_traffic(
     ]
 
 
+def _activation_bytes(
+    sequence: int, micro_batch: int, hidden: int, element_bytes: int
+) -> int:
+    """Return the bytes of one activation of a layer."""
+    tokens = check_count("sequence", sequence) * check_count("micro_batch", micro_batch)
+    width = check_count("hidden", hidden) * check_count("element_bytes", element_bytes)
+    return tokens * width
+
+
 # --- the others -----------------------------------------------------------------------
 
 
@@ -199,8 +207,7 @@ def pp_volume_bytes(
     One activation on and one gradient back, for each microbatch and chunk; ``shards``
     is tensor parallel where each of its ranks sends its own part.
     """
-    size = check_count("sequence", sequence) * check_count("micro_batch", micro_batch)
-    size *= check_count("hidden", hidden) * check_count("element_bytes", element_bytes)
+    size = _activation_bytes(sequence, micro_batch, hidden, element_bytes)
     calls = (
         2
         * check_count("microbatches", microbatches)
@@ -226,14 +233,9 @@ def ep_volume_bytes(
     Dispatch and combine, forward and backward: four all-to-alls a layer, each of every
     token's copies to its experts.
     """
-    tokens = check_count("sequence", sequence) * check_count("micro_batch", micro_batch)
-    size = divide(
-        tokens
-        * check_count("experts_per_token", experts_per_token)
-        * check_count("hidden", hidden)
-        * check_count("element_bytes", element_bytes),
-        check_count("shards", shards),
-    )
+    copies = check_count("experts_per_token", experts_per_token)
+    whole = copies * _activation_bytes(sequence, micro_batch, hidden, element_bytes)
+    size = divide(whole, check_count("shards", shards))
     calls = 4 * check_count("moe_layers", moe_layers, least=0)
     calls *= check_count("microbatches", microbatches)
     ranks = check_count("expert_parallel", expert_parallel)
