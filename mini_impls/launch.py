@@ -42,7 +42,7 @@ from mini_impls.failures import RankFailedError
 from mini_impls.limits import Options, check_timeout
 from mini_impls.machine import INSIST, check_room
 from mini_impls.supervise import TYPED, die_with_parent, ending_once, wait
-from readerkit.system.status import Status
+from readerkit.system.status import Status, take_over
 
 GRACE_S = 1.0
 """How long a failed rank lingers, so that neighbours can say where they stand."""
@@ -282,7 +282,7 @@ def main(
     `options` maps the name of an extra `--option` to its default and its help; `check`
     raises ValueError for a combination that cannot run, before any process starts.
     """
-    Status().clear()  # of whoever started us
+    take_over()
     under_torchrun = is_under_torchrun()
     parser = Options(program(), description)
     parser.add_argument("--world", type=int, help="number of ranks (default 2)")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import errno
 import importlib
+import io
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -17,6 +19,7 @@ from click.shell_completion import CompletionItem
 
 from readerkit import __version__
 from readerkit.errors import ReaderkitError
+from readerkit.render.fold import fold
 from readerkit.terminal.group import NamingGroup
 
 # A command is imported when it is run: all of them take longer than most of them work.
@@ -133,7 +136,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with _heeding():
             code = _run(arguments)
     except _Told as told:
-        code = 128 + int(told.args[0])
+        signum = signal.Signals(told.args[0])
+        code = 128 + signum
+        if signum != signal.SIGHUP:  # then there is no terminal to say it on
+            _complain(f"ended by {signum.name}")
     sys.exit(code)
 
 
@@ -150,6 +156,8 @@ def _run(arguments: Sequence[str] | None) -> int:
                 prog_name="readerkit",
                 standalone_mode=False,
                 color=color,
+                # Click's own help is 50 columns wide at the least.
+                terminal_width=max(min(shutil.get_terminal_size().columns, 80) - 2, 20),
             )
             or 0
         )
@@ -162,7 +170,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         click.echo("readerkit: interrupted", err=True)
         code = 130
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        _say(said.getvalue().rstrip("\n"))
         code = error.exit_code
     except ReaderkitError as error:
         _complain(str(error))
@@ -228,4 +238,11 @@ def _complain(message: str) -> None:
     """Say what is wrong, with nothing in it that a terminal would obey."""
     from readerkit.render.terminal_safe import visible
 
-    click.echo(f"readerkit: {visible(message)}", err=True)
+    _say(f"readerkit: {visible(message)}")
+
+
+def _say(text: str) -> None:
+    """Write to stderr; words are not broken on a terminal that is narrow."""
+    if sys.stderr.isatty() and (columns := shutil.get_terminal_size().columns) < 80:
+        text = fold(text, columns)
+    click.echo(text, err=True)

@@ -18,13 +18,13 @@ from readerkit.app.folders import is_own
 from readerkit.app.library import open_library
 from readerkit.app.records import records_folder
 from readerkit.errors import ReaderkitError
-from readerkit.system.status import Status
+from readerkit.system.status import take_over
 from readerkit.upstreams.store import write_atomically
 
 
 def main(argv: list[str] | None = None) -> int:
     """Compare, print, save; return 0 where all agrees or is explained, 1 otherwise."""
-    Status().clear()  # of whoever started us
+    take_over()
     parser = _Parser(
         program(), "Run a mini beside its upstream on the same work.", "MINI"
     )

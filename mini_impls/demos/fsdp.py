@@ -35,4 +35,5 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the demo on this command line's ranks; return the exit status."""
-    return launch.main(demo, description="Fully sharded data parallelism.", argv=argv)
+    says = "FSDP2 (fully_shard): fully sharded data parallelism."
+    return launch.main(demo, description=says, argv=argv)

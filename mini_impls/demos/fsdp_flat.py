@@ -36,4 +36,5 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the demo on this command line's ranks; return the exit status."""
-    return launch.main(demo, description="FSDP with flat parameters.", argv=argv)
+    says = "FSDP1: flat parameters, fully sharded."
+    return launch.main(demo, description=says, argv=argv)

@@ -122,4 +122,5 @@ def check(args: argparse.Namespace) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the demo on this command line's ranks; return the exit status."""
-    return launch.main(demo, description="Sharded state.", check=check, argv=argv)
+    says = "FSDP2's state: sharded, clipped, saved, loaded."
+    return launch.main(demo, description=says, check=check, argv=argv)

@@ -13,7 +13,7 @@ from mini_impls.labs import result
 from mini_impls.limits import Options
 from mini_impls.machine import INSIST, check_room
 from readerkit.errors import ReaderkitError
-from readerkit.system.status import Status
+from readerkit.system.status import take_over
 from readerkit.wording.next_command import written
 
 
@@ -32,7 +32,7 @@ def main(
     parser.add_argument("--timeout", type=float, default=60.0, help="of a collective")
     parser.add_argument("--out", type=Path, required=True, help="the result's file")
     parser.add_argument(INSIST, action="store_true", help="start them all the same")
-    Status().clear()  # of whoever started us
+    take_over()
     args = parser.parse_args(argv)
     options = ("--world", str(args.world), "--backend", args.backend)
     command = written("lab", lab, "--run", *options)

@@ -160,10 +160,12 @@ def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:
 
 
 def _mermaid_fault(diagram: Diagram, said: str) -> ContentFault:
-    """Return Mermaid's message at its line: it counts one more before the text."""
+    """Return Mermaid's message at its line: it counts those that are no comments."""
     found = re.search(r"error on line (\d+)", said, re.I)
-    last = len(diagram.mermaid.splitlines())
-    line = min(max(1, int(found[1]) - 1), last) if found else 1
+    rows = enumerate(diagram.mermaid.splitlines(), 1)
+    counted = [number for number, row in rows if not row.lstrip().startswith("%%")]
+    # The end of the text is one line after its last.
+    line = [*counted[: int(found[1])][-1:], 1][0] if found else 1
     what = " ".join(said.removeprefix("Mermaid rendering failed: ").split())
     file = f"site/pages/diagrams/{diagram.name}.mmd"
     return ContentFault(file, line, 1, what)

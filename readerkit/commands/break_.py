@@ -6,11 +6,13 @@ import click
 
 from readerkit.app.mini_names import SAYS, one_of
 from readerkit.terminal.completing import names
-from readerkit.terminal.run_mini import run_module
+from readerkit.terminal.run_mini import Forwarding, run_module
 from readerkit.wording.next_command import typed
 
 
 @click.command(
+    cls=Forwarding,
+    forwards=("--predict", "--world", "--timeout", "--json"),
     name="break",
     short_help="A mini with one deliberate fault: predict, run, see.",
     context_settings={"ignore_unknown_options": True},

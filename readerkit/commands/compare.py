@@ -15,7 +15,7 @@ from readerkit.app.mini_names import SAYS, one_of
 from readerkit.commands.options import book_option, own_help_option
 from readerkit.errors import ReaderkitError
 from readerkit.terminal.completing import names
-from readerkit.terminal.run_mini import named, run_module
+from readerkit.terminal.run_mini import Forwarding, named, run_module
 from readerkit.wording.next_command import written
 
 if TYPE_CHECKING:
@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=Forwarding,
+    forwards=(
+        "--upstream",
+        "--world",
+        "--backend",
+        "--steps",
+        "--timeout",
+        "--oversubscribe",
+        "--json",
+        "--save",
+    ),
     short_help="A mini beside its upstream: losses, collectives, bytes.",
     context_settings={"ignore_unknown_options": True},
     add_help_option=False,

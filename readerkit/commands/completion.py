@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +78,14 @@ def remove(shell: str | None) -> None:
     """
     script, start = _places(shell or _own_shell())
     script.unlink(missing_ok=True)
+    with suppress(OSError):  # somebody else's are in it, or it is not there
+        script.parent.rmdir()
     click.echo(f"removed {script}")
     if start is not None and MARK in (text := _read(start)):
-        _rewrite(start, _without_ours(text))
+        if rest := _without_ours(text):
+            _rewrite(start, rest)
+        else:  # it was made for our line alone
+            start.unlink()
         click.echo(f"{start} is as it was")
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +16,7 @@ import click
 from readerkit.commands.options import book_option, is_typed, json_option
 from readerkit.errors import ContentError, ReaderkitError
 from readerkit.terminal.completing import names
+from readerkit.terminal.run_mini import Forwarding
 from readerkit.wording.next_command import LAB_OF_BOOK, typed
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ TOPIC = "lab-03"
 
 
 @click.command(
+    cls=Forwarding,
+    forwards=("--world", "--backend", "--rounds", "--timeout", "--oversubscribe"),
     short_help="The labs: pages, measurements, checks.",
     context_settings={"ignore_unknown_options": True},
 )
@@ -113,7 +118,7 @@ def measure(chosen: Lab, folder: Path, options: tuple[str, ...]) -> None:
         raise ReaderkitError(
             f"lab {chosen.id} has nothing to run: {typed('lab', chosen.id)} shows it"
         )
-    path = folder / _file_name(chosen, on_gpus="nccl" in " ".join(options))
+    path = folder / _file_name(chosen, on_gpus=_backend(options) == "nccl")
     guesses = _ask_for_guesses() if chosen.id == "01" else ()
     arguments = [*options, "--out", str(path)]
     run_module(chosen.module, arguments, command=typed("lab", chosen.id, "--run"))
@@ -122,6 +127,15 @@ def measure(chosen: Lab, folder: Path, options: tuple[str, ...]) -> None:
             _show_steps(path, guesses)
         check_it = typed("lab", chosen.id, "--check")
         click.echo(f"{path}: check it with {check_it}")
+
+
+def _backend(options: Sequence[str]) -> str:
+    """Return what ranks talk by, as the measurement's own parser would find it."""
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    parser.add_argument("--backend", default="gloo")
+    with suppress(argparse.ArgumentError):  # which the measurement will complain of
+        return str(parser.parse_known_args(options)[0].backend)
+    return "gloo"
 
 
 def _file_name(chosen: Lab, *, on_gpus: bool) -> str:

@@ -281,7 +281,7 @@ def _show(lines: list[Line], *, as_json: bool) -> None:
             f"A first step: {first}"
         )
     for group, says in GROUPS.items():
-        click.echo(f"\n{group}: {says}")
+        tell(f"\n{group}: {says}")
         mine = [line for line in lines if line.group == group]
         names = [line.name for line in mine]
         items = (line.item for line in mine)

@@ -7,11 +7,13 @@ import click
 from readerkit.app.mini_names import SAYS, listed_minis, one_of
 from readerkit.commands.options import own_help_option
 from readerkit.terminal.completing import names
-from readerkit.terminal.run_mini import named, run_module
+from readerkit.terminal.run_mini import Forwarding, named, run_module
 from readerkit.wording.next_command import typed
 
 
 @click.command(
+    cls=Forwarding,
+    forwards=("--world", "--backend", "--steps", "--timeout", "--oversubscribe"),
     short_help="One mini implementation, on processes of this machine.",
     context_settings={"ignore_unknown_options": True},
     add_help_option=False,

@@ -12,7 +12,7 @@ import click
 
 from readerkit.commands.options import book_option
 from readerkit.terminal.folded import tell
-from readerkit.terminal.pager import LESS, show_paged
+from readerkit.terminal.pager import show_paged
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
@@ -44,9 +44,6 @@ _WITH_TORCH = {
 _COMMAND_COLUMNS = 42
 _DECIDE = "Which collective closes the layer? Decide; Enter shows the note, q leaves."
 _READ = "Read them first; Enter shows the note, q leaves."
-# What was read stays on the screen, and the last line says how to go on. After -P,
-# less takes an s for the kind of prompt: the short one.
-_PROMPT = r"-Psspace\: go on   q\: leave$"
 
 
 @click.command()
@@ -80,11 +77,11 @@ def start(book: Path | None) -> None:
     if sys.stdin.isatty() and sys.stdout.isatty():
         tell(above)
         # The site folds the answer away too: decided first, it is remembered.
-        columns = shutil.get_terminal_size().columns
-        asked = fold(_DECIDE if introduction else _READ, columns)
+        asked = _DECIDE if introduction else _READ
+        asked = fold(asked, shutil.get_terminal_size().columns)
         said = click.prompt(asked, default="", show_default=False, prompt_suffix=" ")
         if said.strip().lower() not in ("q", "quit"):
-            show_paged(f"\n{fold(below, columns)}", less=f"{LESS}{_PROMPT}")
+            show_paged(f"\n{below}")
     else:
         click.echo(f"{above}\n{below}", nl=False)
 

@@ -44,7 +44,10 @@ def print_checklist(
             Text(visible_line(item.what)),
             Text(visible_line(item.evidence)),
         )
-    console.print(table)
+    with console.capture() as page:
+        console.print(table)
+    for row in page.get().splitlines():
+        console.out(row.rstrip(), highlight=False)
 
 
 def print_page(markdown: str, console: Console) -> None:

@@ -78,6 +78,8 @@ class BuildCache:
         return known[1]
 
 
+Show = Callable[[str, int, int], None]
+"""Says what is done, how much of it, and of how much."""
 Files = dict[str, Callable[[], bytes]]
 """By address, what gives each file of the site when somebody asks."""
 
@@ -110,12 +112,12 @@ def make_site(
         ContentError: a note, a mirror, a formula or a diagram that does not hold.
     """
     show = status.show if status else _say_nothing
-    show("site: reading the book and its upstreams")
+    show("site: reading the book and its upstreams", 0, 0)
     sources = open_sources(library, build_cache)
-    show("site: resolving notes and names")
+    show("site: resolving notes and names", 0, 0)
     content_id = content_id or digest_all({**inputs.content(), **inputs.served()})
-    model = make_site_model(library, sources, build_cache, content_id)
-    show("site: reading chapters and diagrams")
+    model = make_site_model(library, sources, build_cache, content_id, show)
+    show("site: reading chapters and diagrams", 0, 0)
     check_texts(model.notes.values(), model.book)
     writing = read_writing(library, sources)
     build_cache.model = model
@@ -139,7 +141,7 @@ def make_site(
     return files
 
 
-def _say_nothing(doing: str, done: int = 0, of: int = 0) -> None:
+def _say_nothing(doing: str, done: int, of: int) -> None:
     """Serve whoever builds again and again: there is nobody who waits."""
 
 
@@ -185,6 +187,7 @@ def make_site_model(
     sources: Mapping[str, Sources],
     build_cache: BuildCache,
     content_id: str,
+    show: Show,
 ) -> SiteModel:
     """Return everything that pages are made of.
 
@@ -193,7 +196,7 @@ def make_site_model(
     """
     book = library.book
     notes = _notes(library, sources)
-    sheets, links_id = make_sheets(sources, build_cache)
+    sheets, links_id = make_sheets(sources, build_cache, show)
     if build_cache.joined is None or build_cache.joined[0] != links_id:
         build_cache.joined = (links_id, join_names(sheets))
     links, uses = build_cache.joined[1]
@@ -241,7 +244,7 @@ def _origin(library: Library, sources: Sources) -> Origin:
 
 
 def make_sheets(
-    sources: Mapping[str, Sources], build_cache: BuildCache
+    sources: Mapping[str, Sources], build_cache: BuildCache, show: Show
 ) -> tuple[dict[File, Sheet], str]:
     """Return a sheet for each file, and a digest of all of them.
 
@@ -257,7 +260,8 @@ def make_sheets(
             wanted[name, path] = (path, blob)
             if (path, blob) not in build_cache.sheets:
                 todo[path, blob] = each.read(path)
-    for key, sheet in _made(todo):
+    for done, (key, sheet) in enumerate(_made(todo)):
+        show("site: reading names in files", done, len(todo))
         build_cache.sheets[key] = sheet
     files = {f"{name}: {path}": blob for (name, path), (_, blob) in wanted.items()}
     sheets = {file: build_cache.sheets[key] for file, key in wanted.items()}

@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
+STARTED = "READERKIT_STARTED"
+"""Names the pipe that a process closes which speaks for itself from now on."""
 REDRAW_S = 0.1
 PLAIN_S = 10.0
 """How often one thing is told of again, where every time is a line."""
@@ -40,8 +42,11 @@ class Status:
             self._write("\r\x1b[K")
 
     @contextmanager
-    def waiting(self, doing: str) -> Iterator[None]:
-        """Say what is waited for, and for how long already; then take it away."""
+    def waiting(self, doing: str, *, clears: bool = True) -> Iterator[None]:
+        """Say what is waited for, and for how long already; then take it away.
+
+        Or leave it to whoever speaks next.
+        """
         over, begun = threading.Event(), time.monotonic()
 
         def tell() -> None:
@@ -56,7 +61,8 @@ class Status:
         finally:
             over.set()
             teller.join()
-            self.clear()
+            if clears:
+                self.clear()
 
     def _draw(self, doing: str, text: str) -> None:
         now, pause = time.monotonic(), PLAIN_S if _is_plain() else REDRAW_S
@@ -88,6 +94,14 @@ class Status:
         with suppress(OSError):  # the terminal was closed: nobody watches any more
             self.stream.write(text)
             self.stream.flush()
+
+
+def take_over() -> None:
+    """Speak from now on, in place of whoever has started this process."""
+    pipe = os.environ.pop(STARTED, None)
+    if pipe is not None:
+        os.close(int(pipe))
+    Status().clear()
 
 
 def _is_plain() -> bool:

@@ -8,13 +8,17 @@ import sys
 
 import click
 
+from readerkit.render.fold import fold
 from readerkit.terminal.processes import lent_terminal
 
-LESS = "FRX"
-"""As git sets it: leave where all fits, keep colours, leave the text on the screen."""
+LESS = r"FRX-Psspace\: go on   q\: leave$"
+"""As git sets it: leave where all fits, keep colours, leave the text on the screen.
+
+The last line says how to go on: after -P, less takes an s for the short prompt.
+"""
 
 
-def show_paged(text: str, *, pager: bool = True, less: str = LESS) -> None:
+def show_paged(text: str, *, pager: bool = True) -> None:
     """Print, a screen at a time where a terminal cannot hold it all.
 
     ``PAGER`` names the pager, and ``PAGER=cat`` means none; ``LESS`` is the reader's.
@@ -22,9 +26,11 @@ def show_paged(text: str, *, pager: bool = True, less: str = LESS) -> None:
     text = text.rstrip("\n") + "\n"
     is_terminal = sys.stdout.isatty()
     is_plain = click.get_current_context().color is False  # NO_COLOR
-    height = shutil.get_terminal_size().lines
+    columns, height = shutil.get_terminal_size()
+    if is_terminal:
+        text = fold(text, columns)
     if pager and is_terminal and sys.stdin.isatty() and text.count("\n") >= height:
-        os.environ.setdefault("LESS", less)
+        os.environ.setdefault("LESS", LESS)
         with lent_terminal():
             click.echo_via_pager(text, color=not is_plain)
     else:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from readerkit.system.children import end_with_parent
+from readerkit.system.status import STARTED, Status
 
 _TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 """What a terminal sends to everyone in its foreground: ^C, ^\\, and that it closes."""
@@ -22,8 +23,10 @@ END_S = 30.0
 """How long a process that was told to end may take to clear up behind itself."""
 
 
-def run_to_its_end(arguments: Sequence[str], command: str) -> int:
+def run_to_its_end(arguments: Sequence[str], command: str, doing: str = "") -> int:
     """Run a process to its end, and return its exit code.
+
+    ``doing`` is what it does before it can say anything by itself.
 
     What a terminal sends to end a group is answered here alone: an interrupt in the
     middle of importing torch prints a traceback. `command` is what was typed, for the
@@ -41,21 +44,29 @@ def run_to_its_end(arguments: Sequence[str], command: str) -> int:
     # What we were started to ignore (by nohup, by `&` in a script) stays ignored.
     heeded = [s for s in _ENDING if signal.getsignal(s) is not signal.SIG_IGN]
     before = {signum: signal.signal(signum, end) for signum in heeded}
+    speaks, started = os.pipe()
+    told_by = {STARTED: str(started)} if doing else {}
     try:
         process = subprocess.Popen(
             arguments,
-            env={**os.environ, "READERKIT_COMMAND": command},
+            env={**os.environ, "READERKIT_COMMAND": command, **told_by},
+            pass_fds=[started],
             preexec_fn=_prepare,
         )
+        os.close(started)
         if told:
             _tell_to_end(process)
+        if doing:
+            with Status().waiting(doing, clears=False):
+                os.read(speaks, 1)  # until nobody holds the other end
         code = process.wait()
     finally:
+        os.close(speaks)
         for name, handler in before.items():
             signal.signal(name, handler)
-    if told[:1] == [signal.SIGINT]:
-        raise KeyboardInterrupt
-    return 128 + told[0] if told and code else code
+    if told and (code or told[0] == signal.SIGINT):
+        signal.raise_signal(told[0])  # the command ends as it does without a process
+    return code
 
 
 def _tell_to_end(process: subprocess.Popen[bytes]) -> None:

@@ -6,16 +6,33 @@ import importlib.util
 import shlex
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from readerkit.errors import ReaderkitError
 from readerkit.system.children import python
-from readerkit.system.status import Status
 from readerkit.terminal.processes import run_to_its_end
 
 TORCH = ("torch==2.13.0", "numpy>=1.26", "packaging>=24.2", "safetensors>=0.5")
 """The extra ``torch`` of pyproject.toml: what minis and comparisons run on."""
+
+
+class Forwarding(click.Command):
+    """A command with options of what it runs, which a shell completes as its own."""
+
+    def __init__(self, *args: Any, forwards: Sequence[str], **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.forwards = forwards
+
+    def shell_complete(
+        self, ctx: click.Context, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return its own options and those that it hands on."""
+        theirs = [each for each in self.forwards if each.startswith(incomplete)]
+        own = super().shell_complete(ctx, incomplete)
+        return [*own, *map(CompletionItem, theirs if incomplete else ())]
 
 
 def named(mini: str | None, wants_help: bool) -> str:
@@ -51,8 +68,7 @@ def run_module(
             f"    {shlex.join([sys.executable, '-m', 'pip', 'install', *TORCH])}"
         )
     sys.stdout.flush()
-    if torch and not asks:
-        Status().show(f"{command}: importing torch")
-    code = run_to_its_end(python("-m", module, *arguments), command)
+    doing = f"{command}: importing torch" if torch and not asks else ""
+    code = run_to_its_end(python("-m", module, *arguments), command, doing)
     if code:
         raise click.exceptions.Exit(code if code > 0 else 128 - code)

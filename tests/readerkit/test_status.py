@@ -45,6 +45,31 @@ def test_line_counts_waits_and_is_gone_in_the_end():
     assert on_screen(text) == ["done", ""]
 
 
+SPEAKS_LATE = """
+from readerkit.system.status import take_over
+input()
+take_over()
+input("it speaks")
+"""
+STARTS = f"""
+import sys
+from readerkit.terminal.processes import run_to_its_end
+code = run_to_its_end([sys.executable, "-c", {SPEAKS_LATE!r}], "x", "starting")
+raise SystemExit(code)
+"""
+
+
+def test_a_process_that_cannot_speak_yet_is_spoken_for_until_it_can():
+    with Terminal(sys.executable, "-c", STARTS) as terminal:
+        terminal.read_until("starting: 2 s")
+        terminal.type("\n")
+        terminal.read_until("it speaks")
+        terminal.wait_until_asked()
+        terminal.type("\n")
+        assert terminal.close() == 0
+        assert on_screen(terminal.shown)[-2] == "it speaks"
+
+
 def test_line_is_cut_to_the_terminal():
     assert "x" * 39 in shown(columns=40)
     assert "x" * 40 not in shown(columns=40)

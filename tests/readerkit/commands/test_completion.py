@@ -1,9 +1,11 @@
 """Names completed by the shell: click's own protocol, and real shells."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,29 @@ def test_names_are_completed(line, real_cache):
     found, said = completed(line)
     assert [each for each in found if not each.startswith("-")] == LINES[line]
     assert said == ""
+
+
+FORWARDED = {
+    "run": ("readerkit.commands.run", "mini_impls.ddp"),
+    "compare": ("readerkit.commands.compare", "mini_impls.compare"),
+    "break": ("readerkit.commands.break_", "mini_impls.faults"),
+    "lab": ("readerkit.commands.lab", "mini_impls.labs.ddp"),
+}
+
+
+@pytest.mark.parametrize("name", FORWARDED)
+def test_options_of_what_a_command_runs_are_completed_as_its_own(name):
+    module, runs = FORWARDED[name]
+    command = getattr(import_module(module), module.rpartition(".")[2])
+    helped = subprocess.run(
+        [sys.executable, "-P", "-m", runs, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    there_are = {*re.findall(r"^ +(?:-h, )?(--[a-z-]+)", helped, re.MULTILINE)}
+    assert {*command.forwards} <= there_are
+    assert {*completed(f"{name} x --")[0]} >= {*command.forwards}
 
 
 def test_names_are_those_of_the_book_on_the_line(tmp_path):

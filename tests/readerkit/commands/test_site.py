@@ -211,6 +211,10 @@ def test_a_diagram_that_the_source_does_not_bear_out_is_refused(capsys, tmp_path
 
 SLIPS = {
     "mermaid": ({"diagrams/d.mmd": "flowchart LR\n  a --> b\n  y -->\n"}, "d.mmd:3:1"),
+    "mermaid below a comment": (
+        {"diagrams/d.mmd": "%% what\nflowchart LR\n  a --> --> b\n  a --> b\n"},
+        "d.mmd:3:1",
+    ),
     "no claims": (
         {"diagrams/d.mmd": "flowchart LR\n", "diagrams/d.yaml": None},
         "d.mmd:1",

@@ -165,7 +165,7 @@ def compare(folder: Path) -> Case:
 
 def first_build(folder: Path) -> Case:
     """Of the whole book: notes are resolved by several processes."""
-    return working("site", "serve", "--port", "0", ready="resolving")
+    return working("site", "serve", "--port", "0", ready="names in files")
 
 
 def lab(folder: Path) -> Case:
@@ -293,4 +293,6 @@ def test_nothing_is_left_behind(case, act, signum, tmp_path):
         if signum == signal.SIGHUP:
             codes.add(1)  # the last word finds no terminal to be said on
         assert terminal.close() in codes, terminal.shown
+        if act is Terminal.quit:
+            assert "readerkit: ended by SIGQUIT" in terminal.shown
         assert "Traceback" not in terminal.shown
