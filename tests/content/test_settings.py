@@ -20,8 +20,8 @@ def read_in(path: Path) -> set[str]:
     names = set()
     for node in ast.walk(ast.parse(path.read_text())):
         asked: list[ast.expr] = []
-        if isinstance(node, ast.Subscript) and _is_environment(node.value):
-            asked = [node.slice]
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            asked = [node.slice] if _is_environment(node.value) else []
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in READS and _is_environment(node.func.value):
                 asked = node.args[:1]
