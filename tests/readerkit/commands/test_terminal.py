@@ -296,3 +296,22 @@ def test_nothing_is_left_behind(case, act, signum, tmp_path):
         if act is Terminal.quit:
             assert "readerkit: ended by SIGQUIT" in terminal.shown
         assert "Traceback" not in terminal.shown
+
+
+FIRST_WORDS = {
+    "run ddp": "run ddp: importing torch",
+    "compare ddp": "compare: importing torch",
+    "lab 04 --run": "lab 04 --run: importing torch",
+    "site build": "site: ",
+    "site serve --port 0": "site: ",
+    "quiz lint": "quiz",
+}
+
+
+@pytest.mark.parametrize("typed", FIRST_WORDS)
+def test_what_takes_long_says_so_before_anything_else(typed, tmp_path):
+    command = (*READERKIT, *typed.split())
+    with Terminal(*command, environment=REAL, cwd=tmp_path) as terminal:
+        assert "\n" not in terminal.read_until(FIRST_WORDS[typed])
+        terminal.interrupt()
+        assert terminal.close() == 130
