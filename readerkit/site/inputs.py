@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import MsgspecError, Struct, convert
+
 from readerkit.app.folders import (
     PACKAGE,
     cache_folder,
@@ -146,6 +148,14 @@ def _parts(paths: Iterable[Path]) -> dict[str, str]:
     return parts
 
 
+class _State(Struct, frozen=True):
+    """What a site remembers of its making."""
+
+    made_from: dict[str, str]
+    files: dict[str, list[int]]
+    """Size and time of each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Built:
     """A site on disk: what it was made from, and how many files it has."""
@@ -158,12 +168,12 @@ class Built:
 def read_built(site: Path) -> Built | None:
     """Return the state of a built site; None where there is none."""
     try:
-        state = json.loads((site / STATE).read_bytes())
-        files: dict[str, list[int]] = state["files"]
-        marks = (_mark(os.path.join(site, path)) == files[path] for path in files)  # noqa: PTH118  a thousand times
-        return Built(state["made_from"], len(files) if all(marks) else 0)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        state = convert(json.loads((site / STATE).read_bytes()), _State)
+        marks = [_mark(os.path.join(site, path)) for path in state.files]  # noqa: PTH118  a thousand times
+    except (OSError, ValueError, MsgspecError):
         return None
+    is_whole = marks == [*state.files.values()]
+    return Built(state.made_from, len(state.files) if is_whole else 0)
 
 
 def files_made(site: Path) -> set[str]:

@@ -18,7 +18,7 @@ from readerkit.labs.measured import check_origin
 from readerkit.labs.results import FsdpResult, read_result
 from readerkit.model.freshness import Change, changes, digest_all, outdated, tell
 from readerkit.quiz.lock import LockedFact, QuizLock, differences
-from readerkit.site.inputs import find_inputs
+from readerkit.site.inputs import STATE, find_inputs, read_built
 from tests.helpers import ROOT, make_book, run_process
 
 OLD = "0" * 40
@@ -151,3 +151,9 @@ def test_a_build_says_what_it_is_made_anew_for(tmp_path):
     note.write_text(note.read_text() + "# changed\n")
     assert f"{note} has changed: was " in run_process(*where).out
     assert "nothing changed" in run_process(*where).out
+
+
+@pytest.mark.parametrize("state", ["[]", '{"made_from": {"a": 1}, "files": {}}', "{"])
+def test_a_state_of_a_site_that_is_none_is_built_over(state, tmp_path):
+    (tmp_path / STATE).write_text(state)
+    assert read_built(tmp_path) is None
