@@ -7,9 +7,7 @@ import symtable
 from collections import defaultdict
 from contextlib import suppress
 
-from readerkit.anchors import SourceFile
-from readerkit.xref.names import Names, collect_names
-from readerkit.xref.scan import scan
+from readerkit.xref.names import collect_names
 from tests.content.test_annotations import library, sources
 
 EVERY = 6
@@ -113,11 +111,6 @@ class Reader(ast.NodeVisitor):
         )
 
 
-def names_of(path: str, data: bytes) -> tuple[Names, SourceFile]:
-    source = SourceFile(path, data)
-    return collect_names(source, scan(source)), source
-
-
 def test_uses_of_a_module_s_names_are_those_that_python_sees():
     files = [
         (path, sources(name).read(path))
@@ -129,15 +122,15 @@ def test_uses_of_a_module_s_names_are_those_that_python_sees():
     seen = 0
     wrong = []
     for path, data in files:
-        names, source = names_of(path, data)
+        names = collect_names(data)
         own = {name for name in names.defined if "." not in name}
         own.update(each.alias for each in names.imports if not each.scope)
         starts = [0]
-        for line in source.data.split(b"\n"):
+        for line in data.split(b"\n"):
             starts.append(starts[-1] + len(line) + 1)
-        reader = Reader(path, source.data.decode())
+        reader = Reader(path, data.decode())
         python = {each for each in reader.found if each[2] in own}
-        imports = _import_lines(source.data)
+        imports = _import_lines(data)
         ours = {
             (use.line, use.start - starts[use.line - 1], use.chain.partition(".")[0])
             for use in names.uses

@@ -35,7 +35,7 @@ BELOW: dict[str, set[str]] = {
     "wording": {"errors"},
     "model": {"errors", "system"},
     "anchors": {"errors", "model"},
-    "xref": {"anchors", "model"},
+    "xref": {"model"},
     "upstreams": {"errors", "model", "system", "wording"},
     "content": {"anchors", "errors", "model", "upstreams", "wording"},
     "evidence": {"content", "errors", "model", "system", "wording"},

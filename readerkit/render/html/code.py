@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 
-from readerkit.anchors import SourceFile
 from readerkit.render.html.escape import Escaping, escaping
+from readerkit.xref.colours import find_colours
 from readerkit.xref.names import Names
-from readerkit.xref.scan import Scan
 
 # Control characters of source never reach a line as they are: these are free.
 _USE, _DEFINED, _NAME, _END = b"\1", b"\2", b"\3", b"\4"
@@ -27,6 +26,7 @@ _CLASSES = {
     "number": b"n",
     "keyword": b"k",
     "constant": b"k",
+    "defined": b"f",
 }
 _CLOSE = b"</span>"
 
@@ -58,17 +58,16 @@ DefinitionLink = Callable[[str], str | None]
 """From a qualified name to the page of its uses."""
 
 
-def draw(source: SourceFile, found: Scan, names: Names) -> Drawn:
+def draw(data: bytes, names: Names) -> Drawn:
     """Return the coloured lines of a file."""
-    safe = escaping(source.data)
-    pieces: list[tuple[int, int, bytes, bytes]] = []
-    for start, end, kind in found.colours:
-        if kind != "defined":
-            opening = b'<span class="' + _CLASSES[kind] + b'">'
-            pieces.append((start, end, opening, _CLOSE))
-    labels = {start for start, _, kind in found.colours if kind == "defined"}
+    safe = escaping(data)
+    kinds = find_colours(data) | names.kinds
+    pieces: list[tuple[int, int, bytes, bytes]] = [
+        (*place, b'<span class="' + _CLASSES[kind] + b'">', _CLOSE)
+        for place, kind in kinds.items()
+    ]
     for start, end, name in names.definition_places:
-        mark = _DEFINED if start in labels else _DEFINED + _VALUE
+        mark = _DEFINED if (start, end) in kinds else _DEFINED + _VALUE
         pieces.append((start, end, mark + name.encode() + _NAME, _END))
     for use in names.uses:
         opening = _USE + use.owner.encode() + _NAME

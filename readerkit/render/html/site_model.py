@@ -17,7 +17,6 @@ from readerkit.render.html.quiz_page import TopicQuestions
 from readerkit.render.html.words import Words
 from readerkit.xref.links import File, Link, Links, Target, rivals
 from readerkit.xref.names import Names, collect_names
-from readerkit.xref.scan import scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +35,8 @@ def make_sheet(path: TreePath, data: bytes) -> Sheet:
         source = SourceFile(path, data)
     except AnchorError as error:
         return Sheet(draw_plain(data), Names(), str(error))
-    found = scan(source)
-    names = collect_names(source, found)
-    return Sheet(draw(source, found, names), names)
+    names = collect_names(source.data)
+    return Sheet(draw(source.data, names), names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,13 @@ from html import unescape
 
 import pytest
 
-from readerkit.anchors import SourceFile
 from readerkit.render.html.code import draw, link, numbered
 from readerkit.xref.names import collect_names
-from readerkit.xref.scan import scan
 
 
 def page(data, use=lambda chain, owner: (), definition=lambda name: None):
-    source = SourceFile("a.py", data if isinstance(data, bytes) else data.encode())
-    found = scan(source)
-    drawn = draw(source, found, collect_names(source, found))
+    data = data if isinstance(data, bytes) else data.encode()
+    drawn = draw(data, collect_names(data))
     return link(b"".join(numbered(drawn, {2: "t1"})), use, definition).decode()
 
 
@@ -120,7 +117,13 @@ def test_lines_have_addresses_and_classes():
     assert '<div class="l t1"><a id="L2"' in html
 
 
-def test_one_endless_line_is_shown_without_colours():
+def test_one_endless_line_is_coloured_as_any_other():
     html = page("x = '" + "ab " * 33_000 + "'\nimport os\n")
-    assert "<span" not in html
+    assert html.count("<span") == 2
     assert len(text_of(html)[0]) == 99_006
+
+
+def test_code_that_does_not_parse_has_its_colours():
+    html = page("def f(:\n    return 'a', f(  # why\n")
+    assert '<span class="k">def</span> <span class="f">f</span>(:' in html
+    assert '<span class="c"># why</span>' in html

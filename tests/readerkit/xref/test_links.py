@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from readerkit.anchors import SourceFile
 from readerkit.xref.links import Links, Target, absolute, module_name, rivals
 from readerkit.xref.names import collect_names
-from readerkit.xref.scan import scan
 
 FILES = {
     "lib/__init__.py": "from .base import *\nfrom .deep.ops import reduce as fold\n",
@@ -35,8 +33,7 @@ FILES = {
 def links():
     files = {}
     for path, text in FILES.items():
-        source = SourceFile(path, text.encode())
-        files["up", path] = collect_names(source, scan(source))
+        files["up", path] = collect_names(text.encode())
     return Links(files)
 
 
@@ -94,8 +91,7 @@ def test_circles_end(links):
 def joined(texts):
     files = {}
     for path, text in texts.items():
-        source = SourceFile(path, text.encode())
-        files["up", path] = collect_names(source, scan(source))
+        files["up", path] = collect_names(text.encode())
     index = Links(files)
     return index, {file: index.links_of(file) for file in files}
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from readerkit.anchors import SourceFile
-from readerkit.xref.names import Import, collect_names
-from readerkit.xref.scan import scan
+from readerkit.xref.names import Import, Names, collect_names
 
 
 def names_of(text):
-    source = SourceFile("lib/a.py", text.encode())
-    return collect_names(source, scan(source))
+    return collect_names(text.encode())
 
 
 def used(text):
@@ -118,16 +117,21 @@ USES = {
     "code that shows itself in a string": "x = f'{g=}'",
     "code in a string in a string": "x = f'{f\"{g}\"}'",
     "the source of a comprehension": "k = [1 for g in g]",
-    "a base of a class with types": "class C[T](g): ...",
     "the owner of what is assigned": "g.x = 1",
     "what is deleted": "del g",
     "what is changed": "g += 1",
     "a value in a pattern": "match x:\n    case g.y: ...",
     "a class in a pattern": "match x:\n    case g(): ...",
-    "a bound": "def f[T: g](): ...",
     "a decorator": "@g\ndef f(): ...",
     "an attribute assigned on another": "def f():\n    x.g = 1\n    return g",
 }
+if sys.version_info >= (3, 12):
+    USES |= {
+        "a base of a class with types": "class C[T](g): ...",
+        "a bound": "def f[T: g](): ...",
+        "what an alias stands for": "type X[T] = g[T]",
+        "code in a string with its own quotes": "x = f'{f'{g}'}'",
+    }
 
 
 @pytest.mark.parametrize("text", USES.values(), ids=USES)
@@ -166,6 +170,82 @@ def test_self_belongs_to_its_class():
     assert [(use.chain, use.owner) for use in names.uses] == [("self.n.o", "A")]
 
 
-def test_broken_and_endless_source_gives_what_it_can():
-    assert names_of("def f(:\n  class (((").uses == []
-    assert names_of("x = '" + "a" * 100_000 + "'\nf()").defined == {}
+UNREAD = {
+    "broken": b"def f(:\n  class (((",
+    "not UTF-8": b"# -*- coding: latin-1 -*-\nx = '\xe9'\n",
+    "a null byte": b"x = 1\0\n",
+    "lines that git does not count": b"x = 1\ry = 2\n",
+    "of another Python": b"print 1\n",
+    "brackets too deep": b"x = " + b"(" * 5_000,
+    "a tree too deep": b"x = " + b"-" * 50_000 + b"1",
+}
+
+
+@pytest.mark.parametrize("data", UNREAD.values(), ids=UNREAD)
+def test_what_this_python_does_not_read_has_no_names(data):
+    assert collect_names(data) == Names()
+
+
+READ = {
+    "tabs": "if 1:\n\tdef f(): ...\n\tx = f()\n",
+    "form feeds": "if 1:\n  def f(): ...\n\f  x = f()\n",
+    "carriage returns": "'''a\r\nb'''\r\ndef f(): ...\r\nx = f()\r\n",
+    "letters of several bytes": "def f(): ...\n'é', '😀'; x = 'é', f()\n",
+    "an odd escape": "def f(): ...\n'\\d'; x = f()\n",
+    "a cookie of another encoding": "# coding: latin-1\ndef f(): 'é'\nx = f()",
+    "a broken header": "async \\\n def \\\n f(): ...\nx = f()\n",
+    "a line of a hundred thousand bytes": "def f(): ...\nx = " + "1, " * 33_000 + "f()",
+    "code in strings over lines": (
+        "def f(): ...\nx = ('é' f'{1:>{2}}'\n f'''é{1}\n {\n f()} {1!r}''')\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", READ.values(), ids=READ)
+def test_every_name_stands_where_it_is_written(text):
+    data, names = text.encode(), names_of(text)
+    assert names.defined.keys() == {"f", "x"}
+    for start, end, name in names.definition_places:
+        assert data[start:end] == name.encode()
+        assert names.defined[name] == [data[:start].count(b"\n") + 1]
+    (use,) = names.uses
+    assert data[use.start : use.end + 2] == b"f()"
+    assert use.line == data[: use.start].count(b"\n") + 1
+
+
+def test_a_name_without_a_node_of_its_own_has_a_place():
+    text = (
+        "try: 1\nexcept (A, B) as a: a\n"
+        "match 1:\n"
+        "    case C() as b: b\n    case [*c]: c\n    case {**d}: d\n    case e: e\n"
+    )
+    names = names_of(text)
+    assert names.defined == {"a": [2], "b": [4], "c": [5], "d": [6], "e": [7]}
+    assert [use.chain for use in names.uses] == [*"abcde"]
+    assert all(text[start:end] == name for start, end, name in names.definition_places)
+
+
+def test_what_is_given_a_value_is_no_use_of_it():
+    names = names_of(
+        "class A: b = 1\nA.b = 1\nA.b: int = 1\nA.b, x = y\n(A.b, x) = y\n"
+        "for A.b in y: 1\nwith y as A.b: 1\nA.b += 1\ndel A.b\nA.b == 1\n"
+    )
+    assert [use.chain for use in names.uses] == ["A"] * 6 + ["A.b"] * 3
+
+
+def test_a_name_in_letters_that_python_reads_as_others_has_no_link():
+    names = names_of("def fi(): ...\nfi()\n\N{LATIN SMALL LIGATURE FI}()\n")
+    assert [use.line for use in names.uses] == [2]
+
+
+def test_what_only_the_grammar_tells_is_known():
+    text = "'d'\ndef f():\n  'e'\nx = 's'\nmatch x:\n  case 1 | (2): 'g'\n"
+    assert [
+        (text[s:e], kind) for (s, e), kind in sorted(names_of(text).kinds.items())
+    ] == [
+        ("'d'", "docstring"),
+        ("'e'", "docstring"),
+        ("match", "keyword"),
+        ("case", "keyword"),
+        ("'g'", "docstring"),
+    ]
