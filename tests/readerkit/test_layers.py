@@ -145,6 +145,7 @@ BELOW: dict[str, set[str]] = {
 MAX_ROOMS = 24
 # Third parties that one room alone may import.
 ONLY_IN = {
+    "tree_sitter": "anchors",
     "tree_sitter_python": "anchors",
     "git": "upstreams",
     "jinja2": "render",
