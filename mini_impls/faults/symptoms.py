@@ -8,7 +8,43 @@ from dataclasses import dataclass
 from mini_impls.failures import RankFailedError
 
 Measures = Mapping[str, float]
-"""What one rank measured: `work.py` says what each name stands for."""
+"""What one rank measured, by a name of `MEASURES`."""
+UNDER_WAY = "calls under way while there was work to do"
+"""The measure of overlap: sent before a product, and waited for after it."""
+HELD = {
+    kind: f"bytes of {kind}"
+    for kind in (
+        "parameters",
+        "gradients",
+        "optimizer state",
+        "shards",
+        "gathered parameters",
+        "keys and values",
+    )
+}
+"""What is held of each kind of memory."""
+MEASURES = frozenset(
+    {
+        "apart between ranks",
+        "apart from one process",
+        "apart from the sum",
+        "bubble over ideal time",
+        "first loss",
+        "gradient over one process's",
+        "gradients",
+        "last loss",
+        "last loss of one process",
+        "microbatches in flight",
+        "norm of gradients",
+        "norm over one process's",
+        "share of dropout that agrees between ranks",
+        "share of new tokens as without a cache",
+        "share of weights that never moved",
+        UNDER_WAY,
+        *HELD.values(),
+    }
+)
+"""Everything that a work may measure: what is asked for by another name is an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +55,10 @@ class Outcome:
     failure: RankFailedError | None = None
     """What the launcher said of a run that did not come to its end."""
 
+    def __post_init__(self) -> None:
+        """Refuse a measure that no symptom could ask for."""
+        _known(*(name for rank in self.ranks for name in rank))
+
     @property
     def hung(self) -> bool:
         """Whether ranks waited for what never came."""
@@ -26,6 +66,7 @@ class Outcome:
 
     def column(self, name: str) -> list[float]:
         """Return one measure of every rank; empty where the work has none."""
+        _known(name)
         return [rank[name] for rank in self.ranks if name in rank]
 
     def most(self, name: str) -> float:
@@ -33,8 +74,11 @@ class Outcome:
         return max(self.column(name), default=0.0)
 
 
-UNDER_WAY = "calls under way while there was work to do"
-"""The measure of overlap: sent before a product, and waited for after it."""
+def _known(*names: str) -> None:
+    """Raise KeyError for what no work measures: a typo would stand for zero."""
+    if unknown := {*names} - MEASURES:
+        raise KeyError(f"no measure is called {unknown}")
+
 
 Shown = Callable[[Outcome, Outcome], bool]
 
@@ -47,7 +91,11 @@ class Symptom:
     sign: str
     """What the runs would have had to show, as the end of a sentence."""
     measures: tuple[str, ...] = ()
-    """How the names begin of what it is told by."""
+    """What it is told by."""
+
+    def __post_init__(self) -> None:
+        """Refuse a measure that nothing measures."""
+        _known(*self.measures)
 
 
 def hangs(right: Outcome, wrong: Outcome) -> bool:
@@ -90,8 +138,7 @@ def starts_elsewhere(right: Outcome, wrong: Outcome) -> bool:
 
 def holds_more(right: Outcome, wrong: Outcome) -> bool:
     """Say whether more is held of some kind of memory."""
-    names = [name for name in (right.ranks or ({},))[0] if name.startswith("bytes of")]
-    return any(wrong.most(name) > 1.2 * right.most(name) for name in names)
+    return any(wrong.most(name) > 1.2 * right.most(name) for name in HELD.values())
 
 
 def sends_late(right: Outcome, wrong: Outcome) -> bool:
@@ -166,7 +213,7 @@ SYMPTOMS: Mapping[str, Symptom] = {
         ("first loss",),
     ),
     "memory": Symptom(
-        holds_more, "more than 1.2 times the bytes of one kind", ("bytes of ",)
+        holds_more, "more than 1.2 times the bytes of one kind", tuple(HELD.values())
     ),
     "late": Symptom(
         sends_late, "no call under way any more while there is work", (UNDER_WAY,)
@@ -229,7 +276,7 @@ def _seen_instead(right: Outcome, wrong: Outcome, expected: Symptom) -> str:
     if expected.shown is is_unchanged:
         differ = [name for name in names if right.column(name) != wrong.column(name)]
         return f"these differ: {', '.join(differ)}"
-    told_by = [name for name in names if name.startswith(expected.measures)]
+    told_by = [name for name in names if name in expected.measures]
     rows = (
         f"{name} is {_most(wrong, name)} with the fault, {_most(right, name)} without"
         for name in told_by
@@ -244,6 +291,6 @@ def _most(run: Outcome, name: str) -> str:
 
 def show_number(value: float, name: str) -> str:
     """Return a measure as it is printed."""
-    if name.startswith("bytes of"):
+    if name in HELD.values():
         return f"{value:,.0f}"
     return f"{value:.0f}" if value == int(value) else f"{value:.4g}"

@@ -32,7 +32,7 @@ from mini_impls.demos.fsdp_state import train_step
 from mini_impls.demos.inference import generate_alone
 from mini_impls.demos.zero import bytes_held
 from mini_impls.faults.overlap import Overlap
-from mini_impls.faults.symptoms import UNDER_WAY
+from mini_impls.faults.symptoms import HELD, UNDER_WAY
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig, build_model, compute_loss, shard_batch
 from mini_impls.pipeline_stages import split_model
@@ -151,7 +151,7 @@ def train_data_parallel(
         "apart between ranks": apart_between_ranks(full.values(), rank.group),
         "share of weights that never moved": unmoved
         / sum(p.numel() for p in want_full.values()),
-        **{f"bytes of {what}": float(n) for what, n in trainee.held().items()},
+        **{HELD[what]: float(n) for what, n in trainee.held().items()},
         UNDER_WAY: float(seen.hidden.total()),
     }
 

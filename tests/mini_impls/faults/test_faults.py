@@ -7,7 +7,7 @@ from mutants import CHECKS
 from mini_impls.faults.fault import MINIS_ROOT, Mutant, find, install, read_faults
 from mini_impls.faults.run import observe, run_work
 from mini_impls.faults.show import resolve_guards
-from mini_impls.faults.symptoms import SYMPTOMS, Outcome, refutation, shown
+from mini_impls.faults.symptoms import SYMPTOMS, Outcome, Symptom, refutation, shown
 from mini_impls.faults.work import WORKS
 from readerkit.app.library import open_library
 
@@ -95,7 +95,7 @@ def test_fault_shows_one_of_its_answers_and_a_check_fails(
 def assert_refuted(right, wrong, symptom):
     """A wrong answer is told what it would have been, and what was measured instead."""
     names = SYMPTOMS[symptom].measures
-    told_by = [n for n in right.ranks[0] if names and n.startswith(names)]
+    told_by = [n for n in right.ranks[0] if names and n in names]
     assert told_by or symptom in ("hang", "error", "nothing"), "the work measures none"
     text = refutation(right, wrong, symptom)
     assert text.startswith(f"it would be {SYMPTOMS[symptom].sign}; ")
@@ -120,3 +120,15 @@ def test_a_mini_that_is_imported_already_is_not_replaced(tmp_path):
     mutant = Mutant.make(FAULTS[0])
     with pytest.raises(RuntimeError, match="ddp is imported already"):
         install(mutant.write(tmp_path))
+
+
+def test_a_measure_by_a_mistyped_name_is_an_error_and_no_zero():
+    typo = "apart between rank"
+    for ask in (
+        lambda: Outcome([{typo: 1.0}]),
+        lambda: Outcome([{"first loss": 1.0}]).most(typo),
+        lambda: Outcome().column(typo),
+        lambda: Symptom(SYMPTOMS["drift"].shown, "nothing", (typo,)),
+    ):
+        with pytest.raises(KeyError, match="no measure is called"):
+            ask()
