@@ -64,8 +64,8 @@ def test_every_anchor_resolves_to_what_its_lock_says(upstream):
     lock = library().lock(library().upstream(upstream))
     notes = resolve_notes(library().book, sources(upstream))
     now = lock_notes(lock, notes, sources(upstream))
-    pinned = library().upstream(upstream).commit
-    assert list(lock_differences(lock, now, pinned)) == []
+    pinned = library().upstream(upstream)
+    assert lock_differences(lock, now, pinned) == {}
     assert len(notes) == len(library().book.notes_on(upstream))
 
 
