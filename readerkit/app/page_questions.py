@@ -11,7 +11,6 @@ from readerkit.app.quiz_banks import QuizBanks
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.session import asked, explained
 from readerkit.render.html import addresses
-from readerkit.render.html.escape import shown
 from readerkit.render.html.quiz_page import BankView, TopicQuestions
 from readerkit.wording.next_command import written
 
@@ -53,15 +52,15 @@ def phase_views(banks: list[Bank]) -> Iterator[BankView]:
         yield BankView(
             bank.rules.phase,
             addresses.quiz_page(bank.rules.phase),
-            shown(bank.rules.title),
-            shown(f"{bank.rules.pass_mark:.0%}"),
+            bank.rules.title,
+            f"{bank.rules.pass_mark:.0%}",
             len(questions),
             tuple(
                 _asked(bank.rules.phase, topic, topics[topic])
                 for topic in bank.topics()
             ),
             tuple(
-                (shown(objective.title), objectives[name])
+                (objective.title, objectives[name])
                 for name, objective in bank.objectives.items()
             ),
         )
@@ -81,8 +80,8 @@ def checks(banks: list[Bank], phase: int) -> list[dict[str, Any]]:
 def _asked(phase: int, topic: str, names: Sequence[str]) -> TopicQuestions:
     page = addresses.quiz_page(phase)
     return TopicQuestions(
-        shown(topic.replace("_", " ")),
+        topic.replace("_", " "),
         len(names),
-        shown(written("quiz", str(phase), "--topic", topic)),
-        tuple((shown(name), f"{page}#q-{name}") for name in names),
+        written("quiz", str(phase), "--topic", topic),
+        tuple((name, f"{page}#q-{name}") for name in names),
     )

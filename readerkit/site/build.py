@@ -29,7 +29,6 @@ from readerkit.render.html.environment import Templates
 from readerkit.render.html.notes import check_texts
 from readerkit.render.html.pages import Page, pages
 from readerkit.render.html.site_model import (
-    Origin,
     Sheet,
     SiteModel,
     join_names,
@@ -238,9 +237,9 @@ def _notes(library: Library, sources: Mapping[str, Sources]) -> dict[str, Note]:
     return notes
 
 
-def _origin(library: Library, sources: Sources) -> Origin:
+def _origin(library: Library, sources: Sources) -> str:
     came_from = library.came_from(sources.upstream)
-    return Origin(came_from.public if came_from else "")
+    return came_from.public if came_from else ""
 
 
 def make_sheets(

@@ -21,7 +21,6 @@ from readerkit.quiz.report import history_values
 from readerkit.quiz.session import Session
 from readerkit.quiz.variant_context import AnswerError
 from readerkit.render.html import addresses
-from readerkit.render.html.escape import shown
 from readerkit.render.html.question import question_view
 from readerkit.render.html.quiz_turn import (
     Feedback,
@@ -29,7 +28,6 @@ from readerkit.render.html.quiz_turn import (
     Turn,
     feedback_view,
     result_view,
-    scores,
 )
 from readerkit.render.html.site_model import SiteModel
 
@@ -61,7 +59,7 @@ class QuizDesk:
                 except ReaderkitError as error:
                     return visit.offer(str(error))
         except ReaderkitError as error:
-            return Turn(notice=shown(str(error)))
+            return Turn(notice=str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +102,15 @@ class Visit:
         topics = {name: known[name] for name in bank.topics() if name in known}
         answered = self.history.answers(left.id) if left else []
         return Turn(
-            notice=shown(notice),
+            notice=notice,
             offer=Offer(
-                topics=tuple((t, shown(t.replace("_", " "))) for t in bank.topics()),
+                topics=tuple(bank.topics()),
                 count=bank.rules.count,
                 exam=f"{bank.rules.exam.count}{minutes}",
                 left=left.id if left else "",
                 answered=len({row.position for row in answered}),
                 of=len(left.questions) if left else 0,
-                mastery=scores(topics),
+                mastery=topics,
             ),
         )
 
@@ -137,7 +135,7 @@ class Visit:
             of=values["of"],
             attempt=values["attempt"],
             minutes_left="" if left is None else str(math.ceil(left / 60)),
-            notice=shown(notice),
+            notice=notice,
             given=tuple(given),
             feedback=feedback,
             question=question_view(self.model, values, self.address),

@@ -24,7 +24,7 @@ from readerkit.content.vocabulary import LAYERS, PRESSURES, AnnotationKind, Rela
 from readerkit.errors import ContentError
 from readerkit.evidence import tally
 from readerkit.render import note_view
-from readerkit.render.html import estimate_page, event, notes, record_tables
+from readerkit.render.html import estimate_page, notes, record_tables, timeline
 from tests.helpers import ROOT
 
 Said = dict[str, str]
@@ -37,7 +37,7 @@ TABLES = {
     ),
     "evidence/tally.py": tally._KINDS.values(),
     "render/html/estimate_page.py": sum(estimate_page.SECTIONS.values(), ()),
-    "render/html/event.py": (event.IN_CPP, event.BY_HARNESS, event.STALE),
+    "render/html/timeline.py": (timeline.IN_CPP, timeline.BY_HARNESS, timeline.STALE),
     "render/html/notes.py": filter(
         None, (*notes.STATES.values(), *notes.LABELS.values())
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mini_impls.compare.ops import OPS
 from readerkit.content.vocabulary import OPERATIONS
-from readerkit.render.html.event import SHORT
+from readerkit.render.html.timeline import SHORT
 
 
 def test_every_operation_has_a_short_name_of_its_own():

@@ -10,9 +10,9 @@ from readerkit.content.vocabulary import SideName
 from readerkit.evidence.executed_lines import op_name
 from readerkit.evidence.record import ExecutedLine
 from readerkit.evidence.relevance import Evidence
-from readerkit.render.html.event import unplaced
 from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.site_model import SiteModel
+from readerkit.render.html.timeline import unplaced
 
 AROUND = 2
 """Lines shown on each side of a line that issues something."""

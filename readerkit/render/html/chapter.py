@@ -8,7 +8,7 @@ A Spanish text shows the same between its words, so a page holds each of these o
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
@@ -21,11 +21,11 @@ from readerkit.model.language import SPANISH
 from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
-from readerkit.render.html.file_page import Rights, rights_of, view
+from readerkit.render.html.file_page import rights_of, view
 from readerkit.render.html.markdown import FormulaError, line, prose, title
-from readerkit.render.html.notes import NoteView
+from readerkit.render.html.notes import NoteView, text
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
-from readerkit.render.html.site_model import SiteModel
+from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.words import Text, Words
 from readerkit.wording.numbers import format_bytes, format_number
 
@@ -40,7 +40,7 @@ class WorkedSum:
     """One line of arithmetic with its result."""
 
     factors: Text
-    result: Markup
+    result: str
     about: Text
 
 
@@ -50,7 +50,7 @@ class Drawing:
 
     light: str
     dark: str
-    alternative: Markup
+    alternative: str
     caption: Text
     spanish: Drawing | None = None
     is_outdated: bool = False
@@ -69,16 +69,12 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class ChapterPage:
-    """A chapter in one language or in both."""
+class Written:
+    """A text under its title, in one language or in both."""
 
-    address: str
     title: Text
     pieces: tuple[Piece, ...]
     is_translated: bool
-    rights: tuple[Rights, ...]
-    previous: str
-    next: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +99,33 @@ def chapter_page(
     script: Script,
     diagrams: Mapping[str, Diagram],
     around: tuple[str, str],
-) -> ChapterPage:
+) -> Context:
     """Return the page of a chapter; ``around`` are the addresses before and after it.
 
     Raises:
         ContentError: something that a fence names and nothing is called.
     """
-    address = addresses.chapter_page(script.name)
+    told = chapter_text(model, script, diagrams, addresses.chapter_page(script.name))
+    previous, following = around
+    return {
+        "title": told.title,
+        "text": told,
+        "rights": rights_of(model, upstreams_in(told)),
+        "previous": previous,
+        "next": following,
+    }
+
+
+def chapter_text(
+    model: SiteModel, script: Script, diagrams: Mapping[str, Diagram], address: str
+) -> Written:
+    """Return a chapter, or a text of a lab, for the page at an address.
+
+    Raises:
+        ContentError: something that a fence names and nothing is called.
+    """
     told = tuple(pieces(model, script, diagrams, address))
-    return ChapterPage(
-        address,
-        chapter_title(script),
-        told,
-        bool(script.spanish),
-        rights_of(model, upstreams_in(told)),
-        *around,
-    )
+    return Written(chapter_title(script), told, bool(script.spanish))
 
 
 def pieces(
@@ -156,9 +163,10 @@ def check_script(
             yield from error.faults
 
 
-def upstreams_in(told: Iterable[Piece]) -> Iterator[str]:
+def upstreams_in(*texts: Written) -> Iterator[str]:
     """Yield the upstream of each excerpt."""
-    return (piece.lines.upstream for piece in told if piece.lines)
+    pieces = (piece for text in texts for piece in text.pieces)
+    return (piece.lines.upstream for piece in pieces if piece.lines)
 
 
 def chapter_title(script: Script) -> Text:
@@ -306,7 +314,7 @@ def _sum(part: _Part, row: str, spanish: str | None) -> WorkedSum:
     return WorkedSum(Text(factors, others), result, Text(about, told))
 
 
-def _reckoned(part: _Part, row: str) -> tuple[Markup, Markup, Markup]:
+def _reckoned(part: _Part, row: str) -> tuple[Markup, str, Markup]:
     """Return a product as it is read, its result, and what it is of."""
     left, _, about = row.partition("=")
     product, units, factors = 1.0, [], []
@@ -321,7 +329,7 @@ def _reckoned(part: _Part, row: str) -> tuple[Markup, Markup, Markup]:
         factors.append(f"{format_number(value) if value < 1e6 else match[1]} {unit}")
     is_bytes = any(unit.startswith("B/") for unit in units)
     result = format_bytes(product) if is_bytes else f"{product:.3g} {units[0]}"
-    return shown(" × ".join(factors)), shown(result), line(about)
+    return shown(" × ".join(factors)), result, line(about)
 
 
 def drawing(diagram: Diagram) -> Drawing:
@@ -330,8 +338,8 @@ def drawing(diagram: Diagram) -> Drawing:
     return Drawing(
         diagram_file(diagram.name, "light"),
         diagram_file(diagram.name, "dark"),
-        shown(diagram.alternative),
-        Text(shown(diagram.title), shown(spanish.title) if spanish else None),
+        diagram.alternative,
+        text(diagram.title, spanish.title if spanish else None),
         drawing(spanish) if spanish else None,
         diagram.is_outdated,
     )

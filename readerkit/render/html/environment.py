@@ -19,8 +19,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from readerkit.errors import ContentError, ContentFault
 from readerkit.render.html import addresses
-from readerkit.render.html.escape import shown
+from readerkit.render.html.escape import shown, worded
 from readerkit.render.html.words import Words, both
+from readerkit.render.terminal_safe import visible
 
 
 class Templates:
@@ -41,19 +42,23 @@ class Templates:
             loader=FunctionLoader(self._source),
             autoescape=True,
             undefined=StrictUndefined,
+            finalize=_visibly,
             trim_blocks=True,
             lstrip_blocks=True,
         )
         self._environment.filters.update(
             both=both,
             counted=words.counted,
-            shown=shown,
+            plain=visible,
+            worded=worded,
             href=addresses.href,
             say=lru_cache(1 << 12)(words.say),
         )
 
     def render(self, template: str, address: str, page: Any, **site: Any) -> str:
         """Return the text of a page that stands at an address.
+
+        Text in ``page`` is escaped where it is shown, and nothing hides in it.
 
         Raises:
             ContentError: a template that cannot be read, or asks for what is not there.
@@ -82,3 +87,8 @@ class Templates:
             name, line = error.name or template, error.lineno
         what = getattr(error, "message", None) or str(error)
         return ContentFault(f"site/templates/{name}", line, 1, what)
+
+
+def _visibly(value: Any) -> Any:
+    """Return what is put into a page: of plain text nothing stays unseen."""
+    return shown(value) if type(value) is str else value

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 
 from readerkit.render.terminal_safe import is_seen
 
+_CODE = re.compile(r"`([^`]+)`")
 _PLAIN = re.compile(rb"[\t\n\x20-\x7e]*")
 # A form feed at the start of a line is a page break of old editors: shown like others.
 _UNSEEN = re.compile(r"[^\t\n\x20-\x7e]")
@@ -54,7 +55,8 @@ def _spelt_out(match: re.Match[str]) -> str:
     letter = match[0]
     if is_seen(letter):
         return letter
-    return f'<span class="hid">U+{ord(letter):04X}</span>'
+    # Without quotes: in an attribute it is odd to read, and does not end it.
+    return f"<span class=hid>U+{ord(letter):04X}</span>"
 
 
 @lru_cache(1 << 14)
@@ -62,6 +64,19 @@ def shown(text: str) -> Markup:
     """Return text as markup, what cannot be seen in it spelt out.
 
     >>> shown("a\\u202e<b>")
-    Markup('a<span class="hid">U+202E</span>&lt;b&gt;')
+    Markup('a<span class=hid>U+202E</span>&lt;b&gt;')
     """
     return Markup(_UNSEEN.sub(_spelt_out, str(escape(text))))
+
+
+def worded(text: str) -> Markup:
+    """Return a text of the quiz as markup: what stands in backquotes is code.
+
+    >>> worded("`a<b` is less")
+    Markup('<code>a&lt;b</code> is less')
+    """
+    pieces = _CODE.split(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(shown(piece)) if index % 2 else shown(piece)
+        for index, piece in enumerate(pieces)
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -11,9 +11,8 @@ from readerkit.estimate.item import Estimate, Item
 from readerkit.estimate.pipeline import PlannedStep
 from readerkit.estimate.plan import Plan
 from readerkit.render.estimate_table import number_texts, plain_number
-from readerkit.render.html import addresses
 from readerkit.render.html.charts import Cell, MemoryStack, gantt, stack_chart
-from readerkit.render.html.escape import shown
+from readerkit.render.html.site_model import Context
 from readerkit.render.plan_table import HEAD, assumed, layout_cells
 
 SECTIONS = {
@@ -67,6 +66,12 @@ class Worked:
     bars: tuple[PlannedStep, ...] = ()
     """Of a schedule, to be drawn."""
 
+    @property
+    def title(self) -> str:
+        """What it is of, under its name."""
+        title = self.estimate.title
+        return title if title.startswith(self.name) else f"{self.name}: {title}"
+
 
 @dataclass(frozen=True, slots=True)
 class EstimateGroup:
@@ -93,70 +98,29 @@ class Examples:
 # --- how it is shown --------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class EstimateRow:
-    """One number of an estimate."""
-
-    name: Markup
-    value: Markup
-    also: Markup
-    """The same in another unit, or nothing."""
-    formula: Markup
-    """What the number is of others, and with their numbers."""
-    substitution: Markup
-    convention: Markup
-    source: Markup
-
-
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """An estimate, item by item."""
-
-    title: Markup
-    command: Markup
-    rows: tuple[EstimateRow, ...]
-    notes: tuple[Markup, ...]
+Row = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
     """Numbers of several estimates in one table."""
 
-    head: tuple[Markup, ...]
-    rows: tuple[tuple[Markup, ...], ...]
+    head: Row
+    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """One question: its numbers side by side, drawn, and each with its origin."""
 
-    title: Markup
-    grid: Grid | None = None
-    command: Markup = field(default=Markup(""))
-    charts: tuple[tuple[Markup, Markup], ...] = ()
+    title: str
+    grid: Grid
+    worked: tuple[Worked, ...]
+    command: str = ""
+    charts: tuple[tuple[Markup, str], ...] = ()
     """Each with what stands below it."""
-    notes: tuple[tuple[str, tuple[Markup, ...]], ...] = ()
+    notes: tuple[tuple[str, Sequence[str]], ...] = ()
     """Sentences under a heading."""
-    sums: tuple[Sum, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of the page."""
-
-    id: str
-    title: str
-    about: str
-    cases: tuple[Case, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class EstimatePage:
-    """All estimates."""
-
-    address: str
-    title: str
-    sections: tuple[Section, ...]
 
 
 def headings() -> tuple[tuple[str, str], ...]:
@@ -164,22 +128,17 @@ def headings() -> tuple[tuple[str, str], ...]:
     return tuple((name, title) for name, (title, _) in SECTIONS.items())
 
 
-def estimate_page(examples: Examples) -> EstimatePage:
+def estimate_page(examples: Examples) -> Context:
     """Return the page of estimates."""
     cases = {
-        "memory": tuple(
-            _memory_case(number, group) for number, group in enumerate(examples.memory)
-        ),
-        "traffic": tuple(_traffic_case(group) for group in examples.traffic),
-        "bubble": (_bubble_case(examples.bubbles),),
-        "ring": (_ring_case(examples.ring),),
-        "plan": (_plan_case(examples),),
+        "memory": [_memory_case(*each) for each in enumerate(examples.memory)],
+        "traffic": [_traffic_case(group) for group in examples.traffic],
+        "bubble": [_bubble_case(examples.bubbles)],
+        "ring": [_ring_case(examples.ring)],
+        "plan": [_plan_case(examples)],
     }
-    sections = tuple(
-        Section(name, title, about, cases[name])
-        for name, (title, about) in SECTIONS.items()
-    )
-    return EstimatePage(addresses.ESTIMATES, "Estimates", sections)
+    sections = [(name, *SECTIONS[name], each) for name, each in cases.items()]
+    return {"title": "Estimates", "sections": sections, "value_of": number_texts}
 
 
 def _memory_case(number: int, group: EstimateGroup) -> Case:
@@ -193,17 +152,17 @@ def _memory_case(number: int, group: EstimateGroup) -> Case:
     fits = [f"{each.name}: {each.estimate.notes[0]}" for each in group.worked]
     names = ("bytes per parameter", *_HELD, "total", "left")
     return Case(
-        shown(group.title),
+        group.title,
         _grid(group, names),
-        charts=((chart, Markup("")),),
-        notes=(_said("What fits", fits),),
-        sums=_sums(group),
+        group.worked,
+        charts=((chart, ""),),
+        notes=(("What fits", fits),),
     )
 
 
 def _traffic_case(group: EstimateGroup) -> Case:
     names = [f"{axis} in all" for axis in ("dp", "tp", "pp", "ep", "cp")]
-    return Case(shown(group.title), _grid(group, names), sums=_sums(group))
+    return Case(group.title, _grid(group, names), group.worked)
 
 
 def _bubble_case(group: EstimateGroup) -> Case:
@@ -217,12 +176,12 @@ def _bubble_case(group: EstimateGroup) -> Case:
             rows = [f"rank {rank}" for rank in range(ranks)]
             cells = [_cell(bar) for bar in each.bars]
             drawn = gantt(f"bubble-{each.name}", each.estimate.title, rows, cells)
-            charts.append((drawn, shown(each.estimate.title)))
+            charts.append((drawn, each.estimate.title))
     return Case(
-        shown(group.title),
+        group.title,
         _turned(_grid(group, [*names])),
+        group.worked,
         charts=tuple(charts),
-        sums=_sums(group),
     )
 
 
@@ -241,10 +200,10 @@ def _ring_case(group: EstimateGroup) -> Case:
         if item.name == crossing
     ]
     return Case(
-        shown(group.title),
+        group.title,
         _turned(_grid(group, names)),
-        notes=(_said("The crossing", said),),
-        sums=_sums(group),
+        group.worked,
+        notes=(("The crossing", said),),
     )
 
 
@@ -256,32 +215,28 @@ def _plan_case(examples: Examples) -> Case:
     ]
     others = [f"{each.count} {each.why}; {each.example}" for each in plan.rejected]
     return Case(
-        shown(examples.best.title),
-        Grid(_shown(HEAD), tuple(map(_shown, layout_cells(plan)))),
-        shown(examples.plan_command),
+        examples.best.title,
+        Grid(HEAD, tuple(map(tuple, layout_cells(plan)))),
+        examples.best.worked,
+        examples.plan_command,
         notes=(
-            _said("Why distribute", [plan.memory_reason, plan.time_reason]),
-            _said("Why these", reasons),
-            _said("The others", others),
-            _said("Assumed", [assumed(plan)]),
+            ("Why distribute", [plan.memory_reason, plan.time_reason]),
+            ("Why these", reasons),
+            ("The others", others),
+            ("Assumed", [assumed(plan)]),
         ),
-        sums=_sums(examples.best),
     )
-
-
-def _said(heading: str, sentences: Sequence[str]) -> tuple[str, tuple[Markup, ...]]:
-    return heading, _shown(sentences)
 
 
 def _grid(group: EstimateGroup, names: Sequence[str]) -> Grid:
     """Return the items of these names in rows, a column for each estimate."""
     found = [{i.name: i for i in each.estimate.items} for each in group.worked]
     rows = tuple(
-        (shown(name), *(_brief(items.get(name)) for items in found))
+        (name, *(_brief(items.get(name)) for items in found))
         for name in names
         if any(name in items for items in found)
     )
-    return Grid((Markup(""), *_shown([each.name for each in group.worked])), rows)
+    return Grid(("", *(each.name for each in group.worked)), rows)
 
 
 def _turned(grid: Grid) -> Grid:
@@ -290,44 +245,9 @@ def _turned(grid: Grid) -> Grid:
     return Grid(head, tuple(rows))
 
 
-def _brief(item: Item | None) -> Markup:
+def _brief(item: Item | None) -> str:
     """Return a number for a table; its row has said that it is of bytes a parameter."""
     if item is None:
-        return shown("-")
+        return "-"
     is_said = item.unit == "bytes/parameter"
-    return shown(plain_number(item.value) if is_said else number_texts(item)[0])
-
-
-def _sums(group: EstimateGroup) -> tuple[Sum, ...]:
-    return tuple(
-        Sum(
-            shown(_title(each)),
-            shown(each.command),
-            tuple(map(_row, each.estimate.items)),
-            _shown(each.estimate.notes),
-        )
-        for each in group.worked
-    )
-
-
-def _title(each: Worked) -> str:
-    title = each.estimate.title
-    return title if title.startswith(each.name) else f"{each.name}: {title}"
-
-
-def _row(item: Item) -> EstimateRow:
-    value, also = number_texts(item)
-    texts = (
-        item.name,
-        value,
-        also,
-        item.formula,
-        item.substitution,
-        item.convention,
-        item.source,
-    )
-    return EstimateRow(*_shown(texts))
-
-
-def _shown(texts: Sequence[str]) -> tuple[Markup, ...]:
-    return tuple(map(shown, texts))
+    return plain_number(item.value) if is_said else number_texts(item)[0]

@@ -9,7 +9,6 @@ from markupsafe import Markup
 from readerkit.anchors import Span
 from readerkit.render.html import addresses
 from readerkit.render.html.code import unlinked
-from readerkit.render.html.escape import shown
 from readerkit.render.html.file_page import linked
 from readerkit.render.html.site_model import SiteModel
 from readerkit.xref.links import File
@@ -22,8 +21,7 @@ class Excerpt:
     """Lines of a file, with the way to the rest."""
 
     upstream: str
-    path: Markup
-    place: Markup
+    place: str
     """``layers.py:1274-1294``"""
     page: str
     lines: Markup
@@ -45,8 +43,7 @@ def excerpt(
     last = min(span.last, span.first + limit - 1) if limit else span.last
     return Excerpt(
         upstream=upstream,
-        path=shown(span.path),
-        place=shown(addresses.lines_text(span.path, span.first, span.last)),
+        place=addresses.lines_text(span.path, span.first, span.last),
         page=addresses.lines_page(*file, span.first, span.last),
         lines=_lines(model, file, range(span.first, last + 1), address, is_linked),
         more=span.last - last,

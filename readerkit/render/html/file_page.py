@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
-from markupsafe import Markup
-
 from readerkit.content.book import Note
 from readerkit.evidence.executed_lines import LitLines, Sent, say_calls, say_when
 from readerkit.evidence.relevance import expected_to_run, seen_there, worth_saying
@@ -17,7 +15,6 @@ from readerkit.model.git_names import TreePath
 from readerkit.model.language import Say
 from readerkit.render.html import addresses
 from readerkit.render.html.code import link, numbered
-from readerkit.render.html.escape import shown
 from readerkit.render.html.note_gutter import bracketed
 from readerkit.render.html.notes import NoteView, SectionBeside, Seen, note_view
 from readerkit.render.html.site_model import SiteModel
@@ -25,27 +22,20 @@ from readerkit.upstreams import Upstream
 from readerkit.wording.numbers import format_bytes
 from readerkit.xref.links import File, Target
 
-
-@dataclass(frozen=True, slots=True)
-class Crumb:
-    """A step of the way to a page; without an address where it has no page."""
-
-    text: Markup
-    page: str = ""
+Crumb = tuple[str, str]
+"""A step of the way to a page; without an address where it has no page."""
+RanIn = tuple[tuple[str, str], ...]
+"""Records in which lines ran, each with its page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
     """Where text came from, whose it is, and under which terms."""
 
-    title: Markup
-    tag: Markup
-    commit: str
+    upstream: Upstream
     blob: str
     url: str
-    came_from: Markup
-    holder: Markup
-    spdx: Markup
+    came_from: str
     terms_url: str
 
 
@@ -54,17 +44,15 @@ class FilePage:
     """The page of one source file."""
 
     address: str
-    title: Markup
-    upstream: str
-    path: Markup
+    title: str
+    path: str
     crumbs: tuple[Crumb, ...]
     notes: tuple[NoteView, ...]
     rights: Rights
     line_count: int
     uses: str
     """The page of uses; empty where nothing is used."""
-    ran_in: tuple[tuple[str, str], ...]
-    """The records in which lines of this file ran."""
+    ran_in: RanIn
     classes: tuple[tuple[int, str], ...]
     """Lines that look different: covered by notes, or run in a record."""
     too_large: str = ""
@@ -78,18 +66,15 @@ def file_page(model: SiteModel, file: File) -> FilePage:
     has_uses = any(target in model.uses for target in _definitions(model, file))
     return FilePage(
         address=addresses.source_page(*file),
-        title=shown(file[1].rpartition("/")[2]),
-        upstream=upstream.name,
-        path=shown(file[1]),
+        title=file[1].rpartition("/")[2],
+        path=file[1],
         crumbs=crumbs(upstream, file[1]),
         notes=tuple(view(model, note.annotation.id) for note in notes),
         rights=rights(model, upstream, file[1]),
         too_large=model.sheets[file].fault,
         line_count=len(model.sheets[file].drawn.lines),
         uses=addresses.uses_page(*file) if has_uses else "",
-        ran_in=tuple(
-            (name, model.strips.get(name, "")) for name, lines in ran.items() if lines
-        ),
+        ran_in=ran_in(model, file),
         classes=tuple(
             sorted(_classes(notes, frozenset().union(*ran.values())).items())
         ),
@@ -110,6 +95,15 @@ def view(model: SiteModel, annotation: str) -> NoteView:
     return model.views[annotation]
 
 
+def ran_in(model: SiteModel, file: File, lines: Iterable[int] = ()) -> RanIn:
+    """Return the records in which some of these lines ran, or any of the file's."""
+    return tuple(
+        (name, model.strips.get(name, ""))
+        for name, ran in model.ran.get(file, {}).items()
+        if (ran.intersection(lines) if lines else ran)
+    )
+
+
 def _definitions(model: SiteModel, file: File) -> Sequence[Target]:
     names = model.sheets[file].names.defined
     return [
@@ -124,11 +118,11 @@ def _beside(model: SiteModel, annotation: str) -> Iterator[SectionBeside]:
         if spans:
             yield SectionBeside(
                 relation=section.relation,
-                title=shown(section.title),
+                title=section.title,
                 page=f"{addresses.mirror_page(mirror)}#s{index + 1}",
                 lines=tuple(
                     (
-                        shown(addresses.lines_text(span.path, span.first, span.last)),
+                        addresses.lines_text(span.path, span.first, span.last),
                         addresses.lines_page(
                             model.book.home_of(span.path),
                             span.path,
@@ -145,11 +139,11 @@ def crumbs(upstream: Upstream, path: str) -> tuple[Crumb, ...]:
     """Return the way from an upstream's list of files to a file."""
     *folders, name = path.split("/")
     tree = addresses.tree_page(upstream.name)
-    steps = [Crumb(shown(upstream.title), tree)]
+    steps = [(upstream.title, tree)]
     for depth, folder in enumerate(folders, start=1):
         whole = "/".join(folders[:depth])
-        steps.append(Crumb(shown(folder), f"{tree}#{whole}"))
-    return (*steps, Crumb(shown(name)))
+        steps.append((folder, f"{tree}#{whole}"))
+    return (*steps, (name, ""))
 
 
 def rights(
@@ -157,18 +151,13 @@ def rights(
 ) -> Rights:
     """Return what a page of source must say about its text."""
     lock = model.book.locks.get(upstream.name)
-    origin = model.origins[upstream.name]
-    licence = upstream.licence
     where = f"{upstream.url}/blob/{upstream.commit}" if upstream.url else ""
+    licence = upstream.licence
     return Rights(
-        title=shown(upstream.title),
-        tag=shown(upstream.tag),
-        commit=upstream.commit,
+        upstream,
         blob=lock.files.get(path, "") if lock and path else "",
         url=f"{where}/{addresses.href(path or '')}" if where else "",
-        came_from=shown(origin.came_from),
-        holder=shown(licence.holder if licence else ""),
-        spdx=shown(licence.spdx if licence else ""),
+        came_from=model.origins[upstream.name],
         terms_url=f"{where}/{licence.path}" if licence and where else "",
     )
 

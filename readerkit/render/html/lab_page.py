@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from readerkit.content.diagrams import Diagram
 from readerkit.render.html import addresses
 from readerkit.render.html.chapter import (
-    Piece,
     Script,
+    chapter_text,
     chapter_title,
-    pieces,
     upstreams_in,
 )
-from readerkit.render.html.escape import shown
-from readerkit.render.html.file_page import Rights, rights_of
-from readerkit.render.html.site_model import SiteModel
-from readerkit.render.html.study import ChapterLine
+from readerkit.render.html.file_page import rights_of
+from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.words import Text
 from readerkit.wording.next_command import written
 
@@ -34,45 +29,10 @@ class LabScript:
     """The cloud task, or nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A text under its title, in one language or in both."""
-
-    title: Text
-    pieces: tuple[Piece, ...]
-    is_translated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LabPage:
-    """One lab."""
-
-    address: str
-    title: Text
-    problem: Told
-    solution: Told | None
-    task: Markup
-    task_command: Markup
-    rights: tuple[Rights, ...]
-    previous: str
-    next: str
-
-
-@dataclass(frozen=True, slots=True)
-class LabIndex:
-    """The list of labs."""
-
-    address: str
-    title: Markup
-    labs: tuple[ChapterLine, ...]
-
-
-def lab_lines(labs: Sequence[LabScript]) -> tuple[ChapterLine, ...]:
-    """Return the labs as lines of a list."""
-    return tuple(
-        ChapterLine(addresses.lab_page(lab.problem.name), chapter_title(lab.problem))
-        for lab in labs
-    )
+def lab_lines(labs: Sequence[LabScript]) -> list[tuple[str, Text]]:
+    """Return the page and the title of each lab."""
+    names = (lab.problem for lab in labs)
+    return [(addresses.lab_page(each.name), chapter_title(each)) for each in names]
 
 
 def lab_page(
@@ -80,28 +40,25 @@ def lab_page(
     lab: LabScript,
     diagrams: Mapping[str, Diagram],
     around: tuple[str, str],
-) -> LabPage:
+) -> Context:
     """Return the page of a lab; ``around`` are the addresses before and after it.
 
     Raises:
         ContentError: something that a fence names and nothing is called.
     """
     address = addresses.lab_page(lab.problem.name)
-
-    def told(script: Script) -> Told:
-        told = tuple(pieces(model, script, diagrams, address))
-        return Told(chapter_title(script), told, bool(script.spanish))
-
-    problem = told(lab.problem)
-    solution = told(lab.solution) if lab.solution else None
-    shown_there = [*problem.pieces, *(solution.pieces if solution else ())]
-    return LabPage(
-        address,
-        problem.title,
-        problem,
-        solution,
-        shown(lab.task),
-        shown(written("lab", lab.problem.name, "--task")),
-        rights_of(model, upstreams_in(shown_there)),
-        *around,
+    scripts = [lab.problem, *([lab.solution] if lab.solution else [])]
+    problem, *solution = (
+        chapter_text(model, each, diagrams, address) for each in scripts
     )
+    previous, following = around
+    return {
+        "title": problem.title,
+        "problem": problem,
+        "solution": solution[0] if solution else None,
+        "task": lab.task,
+        "task_command": written("lab", lab.problem.name, "--task"),
+        "rights": rights_of(model, upstreams_in(problem, *solution)),
+        "previous": previous,
+        "next": following,
+    }

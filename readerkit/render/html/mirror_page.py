@@ -14,15 +14,14 @@ from readerkit.content.book import MINIS
 from readerkit.content.mirrors import Mirror, MirrorSection
 from readerkit.evidence.relevance import main_mini, related, seen_there
 from readerkit.render.html import addresses
-from readerkit.render.html.escape import shown
-from readerkit.render.html.excerpt import Excerpt, excerpt
-from readerkit.render.html.file_page import Rights, rights, say_ran, view
+from readerkit.render.html.excerpt import excerpt
+from readerkit.render.html.file_page import rights_of, say_ran, view
 from readerkit.render.html.markdown import line, prose
-from readerkit.render.html.notes import Card, NoteView, Seen, card
+from readerkit.render.html.notes import Seen, card
 from readerkit.render.html.record_tables import bars
+from readerkit.render.html.record_view import record_view
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
-from readerkit.render.html.site_model import SiteModel
-from readerkit.render.html.strip import StripView, strip_view
+from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.words import Words
 
 SCHEDULE_FILE = "mini_impls/schedules.py"
@@ -30,99 +29,16 @@ DRAWN_RANKS, DRAWN_MICROBATCHES = 4, 8
 
 
 @dataclass(frozen=True, slots=True)
-class UpstreamSide:
-    """A note and its lines."""
-
-    note: NoteView
-    excerpt: Excerpt
-
-
-@dataclass(frozen=True, slots=True)
-class MiniLines:
-    """Lines of a mini, and what records saw in them."""
-
-    excerpt: Excerpt
-    seen: tuple[Seen, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SectionView:
-    """One step of the idea on both sides."""
-
-    number: int
-    title: Markup
-    relation: str
-    upstream: tuple[UpstreamSide, ...]
-    mini: tuple[MiniLines, ...]
-    why: Markup
-    leaves_out: tuple[tuple[Markup, Markup], ...]
-    events: tuple[Markup, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class GuestSections:
     """Sections whose lines another page's record ran, and when it ran them."""
 
     in_step: bool
-    minis: Markup
+    minis: str
     """The files of these lines."""
     sections: tuple[tuple[int, Markup], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GuestRecord:
-    """A record that another page shows in full: why it is named here, and the way."""
-
-    comparison: str
-    page: str
-    upstream: Markup
-    world_size: int
-    backend: Markup
-    agrees: bool
-    is_stale: bool
-    ran: tuple[GuestSections, ...]
-    """Sections of this page whose lines ran: in its traced step, or at other times."""
-    chart: Markup
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorPage:
-    """The whole page."""
-
-    address: str
-    title: Markup
-    idea: Markup
-    cards: tuple[Card, ...]
-    sections: tuple[SectionView, ...]
-    charts: tuple[Chart, ...]
-    """Schedules, drawn."""
-    strips: tuple[StripView, ...]
-    guests: tuple[GuestRecord, ...]
-    rights: tuple[Rights, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorLine:
-    """A mirror in the list of all."""
-
-    page: str
-    title: Markup
-    idea: Markup
-    sections: int
-    minis: Markup
-    records: int
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorIndex:
-    """The list of all mirrors."""
-
-    address: str
-    title: Markup
-    mirrors: tuple[MirrorLine, ...]
-
-
-def mirror_page(model: SiteModel, mirror: Mirror) -> MirrorPage:
+def mirror_page(model: SiteModel, mirror: Mirror) -> Context:
     """Return the side-by-side page of a mirror."""
     address = addresses.mirror_page(mirror.id)
     upstreams = dict.fromkeys(
@@ -133,20 +49,20 @@ def mirror_page(model: SiteModel, mirror: Mirror) -> MirrorPage:
     own, guests = _records(model, mirror)
     main = next(iter(upstreams))  # its records come first
     own.sort(key=lambda name: main not in model.evidence[name].record.pins)
-    return MirrorPage(
-        address=address,
-        title=shown(mirror.title),
-        idea=prose(mirror.idea),
-        cards=tuple(card(name, model.book) for name in mirror.concepts),
-        sections=tuple(
+    return {
+        "mirror": mirror,
+        "title": mirror.title,
+        "idea": prose(mirror.idea),
+        "cards": [card(name, model.book) for name in mirror.concepts],
+        "sections": [
             _section(model, mirror, index, section, address)
             for index, section in enumerate(mirror.sections)
-        ),
-        charts=tuple(_schedules(model.words, mirror)),
-        strips=tuple(strip_view(model, model.evidence[name], address) for name in own),
-        guests=tuple(_guest(model, name, ran) for name, ran in guests.items()),
-        rights=tuple(rights(model, model.book.upstreams[name]) for name in upstreams),
-    )
+        ],
+        "charts": list(_schedules(model.words, mirror)),
+        "strips": [record_view(model, model.evidence[name], address) for name in own],
+        "guests": [_guest(model, name, ran) for name, ran in guests.items()],
+        "rights": rights_of(model, upstreams),
+    }
 
 
 def _schedules(words: Words, mirror: Mirror) -> Iterator[Chart]:
@@ -175,19 +91,12 @@ def _records(
 
 def _guest(
     model: SiteModel, comparison: str, ran: tuple[GuestSections, ...]
-) -> GuestRecord:
-    record = model.evidence[comparison].record
-    return GuestRecord(
-        comparison=comparison,
-        page=f"{model.strips[comparison]}#r-{comparison}",
-        upstream=shown(record.upstream),
-        world_size=record.world_size,
-        backend=shown(record.backend),
-        agrees=record.agrees,
-        is_stale=bool(model.evidence[comparison].stale),
-        ran=ran,
-        chart=bars(record),
-    )
+) -> Context:
+    """Return a record that another page shows in full, and what it ran of this one."""
+    evidence = model.evidence[comparison]
+    page = f"{model.strips[comparison]}#r-{comparison}"
+    chart = bars(evidence.record)
+    return {"evidence": evidence, "page": page, "ran": ran, "chart": chart}
 
 
 def _sections_that_ran(
@@ -219,39 +128,34 @@ def _sections_that_ran(
 
 def _section(
     model: SiteModel, mirror: Mirror, index: int, section: MirrorSection, address: str
-) -> SectionView:
-    return SectionView(
-        number=index + 1,
-        title=line(section.title),
-        relation=section.relation,
-        upstream=tuple(
-            UpstreamSide(
-                view(model, name),
-                excerpt(
-                    model,
-                    model.notes[name].annotation.upstream,
-                    model.notes[name].span,
-                    address,
-                ),
+) -> Context:
+    """Return one step of the idea on both sides."""
+    notes = [model.notes[name] for name in section.upstream]
+    minis = model.mirrored[mirror.id, index]
+    return {
+        "number": index + 1,
+        "title": line(section.title),
+        "relation": section.relation,
+        "upstream": [
+            (
+                view(model, note.annotation.id),
+                excerpt(model, note.annotation.upstream, note.span, address),
             )
-            for name in section.upstream
-        ),
-        mini=tuple(
-            MiniLines(
+            for note in notes
+        ],
+        "mini": [
+            (
+                list(_seen(model, span)),
                 excerpt(model, model.book.home_of(span.path), span, address),
-                tuple(_seen(model, span)),
             )
-            for span in model.mirrored[mirror.id, index]
+            for span in minis
+        ],
+        "why": prose(section.why),
+        "leaves_out": [(line(o.what), line(o.why)) for o in section.leaves_out],
+        "events": dict.fromkeys(
+            f"{each.phase} {each.op.replace('_', '-')}" for each in section.events
         ),
-        why=prose(section.why),
-        leaves_out=tuple((line(o.what), line(o.why)) for o in section.leaves_out),
-        events=tuple(
-            dict.fromkeys(
-                shown(f"{each.phase} {each.op.replace('_', '-')}")
-                for each in section.events
-            )
-        ),
-    )
+    }
 
 
 def _seen(model: SiteModel, span: Span) -> Iterator[Seen]:
@@ -262,29 +166,28 @@ def _seen(model: SiteModel, span: Span) -> Iterator[Seen]:
             yield Seen(said, True, ((each.comparison, page),))
 
 
-def mirror_index(model: SiteModel) -> MirrorIndex:
+def mirror_index(model: SiteModel) -> Context:
     """Return the list of all mirrors."""
-    return MirrorIndex(
-        addresses.BESIDE,
-        shown("Side by side"),
-        tuple(_line(model, mirror) for mirror in model.book.mirrors.values()),
-    )
+    return {"title": "Side by side", "mirrors": mirror_lines(model)}
 
 
-def _line(model: SiteModel, mirror: Mirror) -> MirrorLine:
+def mirror_lines(model: SiteModel) -> list[Context]:
+    """Return a line for each mirror."""
+    return [_line(model, mirror) for mirror in model.book.mirrors.values()]
+
+
+def _line(model: SiteModel, mirror: Mirror) -> Context:
     own, guests = _records(model, mirror)
     minis = dict.fromkeys(
         anchor.file for section in mirror.sections for anchor in section.mini
     )
-    return MirrorLine(
-        addresses.mirror_page(mirror.id),
-        shown(mirror.title),
-        prose(mirror.idea),
-        len(mirror.sections),
-        _files(minis),
-        len(own) + len(guests),
-    )
+    return {
+        "mirror": mirror,
+        "idea": prose(mirror.idea),
+        "minis": _files(minis),
+        "records": len(own) + len(guests),
+    }
 
 
-def _files(paths: Iterable[str]) -> Markup:
-    return shown(", ".join(path.rpartition("/")[2] for path in paths))
+def _files(paths: Iterable[str]) -> str:
+    return ", ".join(path.rpartition("/")[2] for path in paths)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
 from markupsafe import Markup
 
-from readerkit.content.annotations import TEXT_FIELDS, Annotation, Citation, CitedWork
+from readerkit.content.annotations import Annotation, Citation, CitedWork
 from readerkit.content.book import Book, Note
-from readerkit.content.translations import Translation
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model.language import SPANISH, Say
 from readerkit.render.html import addresses
@@ -36,24 +35,6 @@ STATES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Paragraph:
-    """A labelled part of a note."""
-
-    label: str
-    text: Text
-
-
-@dataclass(frozen=True, slots=True)
-class Cite:
-    """A work, and a section of it."""
-
-    key: str
-    work: Markup
-    section: Text
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
 class Card:
     """A concept as it is mentioned: its name, and what a hover shows."""
 
@@ -70,10 +51,10 @@ class SectionBeside:
     """The section of a mirror that puts mini lines next to a note."""
 
     relation: str
-    title: Markup
+    title: str
     page: str
     """The section on the side-by-side page."""
-    lines: tuple[tuple[Markup, str], ...]
+    lines: tuple[tuple[str, str], ...]
     """``ddp.py:7-9`` each, and where they stand."""
 
 
@@ -99,12 +80,16 @@ class NoteView:
     title: Text
     page: str
     """Where it stands: the page of its file, at the note."""
-    path: Markup
+    place: str
+    """``layers.py:1274-1294``"""
+    path: str
     first: int
     last: int
-    symbol: Markup
-    paragraphs: tuple[Paragraph, ...]
-    cites: tuple[Cite, ...]
+    symbol: str
+    paragraphs: tuple[tuple[str, Text], ...]
+    """Each with its label, if it has one."""
+    cites: tuple[tuple[CitedWork, Text], ...]
+    """Works, and the section of each."""
     cards: tuple[Card, ...]
     beside: tuple[SectionBeside, ...]
     seen: tuple[Seen, ...]
@@ -139,19 +124,21 @@ def note_view(
     annotation = note.annotation
     upstream = book.upstreams[annotation.upstream]
     lock = book.locks.get(upstream.name)
-    texts = _texts(annotation, book)
-    page = addresses.source_page(upstream.name, note.span.path)
+    spanish = book.translated(annotation, SPANISH)
+    title, *paragraphs = _texts(annotation, book)
+    path, first, last = note.span.path, note.span.first, note.span.last
     return NoteView(
         id=annotation.id,
         kind=annotation.kind,
-        title=texts.title,
-        page=f"{page}#{annotation.id}",
-        path=shown(note.span.path),
-        first=note.span.first,
-        last=note.span.last,
-        symbol=shown(note.symbol),
-        paragraphs=texts.paragraphs,
-        cites=tuple(cite(citation, book, words) for citation in annotation.references),
+        title=title[1],
+        page=f"{addresses.source_page(upstream.name, path)}#{annotation.id}",
+        place=addresses.lines_text(path, first, last),
+        path=path,
+        first=first,
+        last=last,
+        symbol=note.symbol,
+        paragraphs=tuple(paragraphs),
+        cites=tuple(cite(each, book, words) for each in annotation.references),
         cards=tuple(card(name, book) for name in annotation.concepts),
         beside=beside,
         seen=seen,
@@ -160,18 +147,11 @@ def note_view(
         is_sound=note.state in ("reviewed", "floating"),
         permalink=upstream.permalink(note.span),
         commit=upstream.commit,
-        blob=lock.files.get(note.span.path, "") if lock else "",
-        is_translated=texts.is_translated,
-        is_outdated=book.translated(annotation, SPANISH).is_outdated(annotation.stamp),
+        blob=lock.files.get(path, "") if lock else "",
+        is_translated=bool(spanish.texts),
+        is_outdated=spanish.is_outdated(annotation.stamp),
         mine=annotation.mine,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    title: Text
-    paragraphs: tuple[Paragraph, ...]
-    is_translated: bool
 
 
 def check_texts(notes: Iterable[Note], book: Book) -> None:
@@ -194,28 +174,29 @@ def check_texts(notes: Iterable[Note], book: Book) -> None:
         raise ContentError(faults)
 
 
-def _texts(annotation: Annotation, book: Book) -> _Texts:
-    spanish = book.translated(annotation, SPANISH)
+def _texts(annotation: Annotation, book: Book) -> list[tuple[str, Text]]:
+    """Return the title of a note, then what it says, each part with its label."""
+    spanish = book.translated(annotation, SPANISH).texts
     try:
-        return _Texts(
-            _text(annotation.title, spanish.texts.get("title"), title),
-            tuple(_paragraphs(annotation, spanish)),
-            bool(spanish.texts),
-        )
+        texts = [("title", text(annotation.title, spanish.get("title"), title))]
+        for name, label in LABELS.items():
+            if own := getattr(annotation, name):
+                texts.append((label, text(own, spanish.get(name), prose)))
     except FormulaError as error:
         raise ContentError(
             [annotation.place.fault(f"{annotation.id}: {error}")]
         ) from None
+    return texts
 
 
-def _paragraphs(annotation: Annotation, spanish: Translation) -> Iterator[Paragraph]:
-    for name in LABELS:
-        text: str = getattr(annotation, name)
-        if text and name in TEXT_FIELDS:
-            yield Paragraph(LABELS[name], _text(text, spanish.texts.get(name), prose))
+def text(
+    english: str, spanish: str | None, render: Callable[[str], Markup] = shown
+) -> Text:
+    """Return what people wrote, in English and perhaps in Spanish.
 
-
-def _text(english: str, spanish: str | None, render: Callable[[str], Markup]) -> Text:
+    Raises:
+        FormulaError: a formula that cannot be set.
+    """
     own = render(english)
     try:
         return Text(own, render(spanish) if spanish else None)
@@ -223,16 +204,10 @@ def _text(english: str, spanish: str | None, render: Callable[[str], Markup]) ->
         raise FormulaError(f"in its translation ({SPANISH}): {error}") from None
 
 
-def cite(citation: Citation, book: Book, words: Words) -> Cite:
-    """Return a citation in words, with the address of the work."""
+def cite(citation: Citation, book: Book, words: Words) -> tuple[CitedWork, Text]:
+    """Return the work that is cited, and the section of it."""
     work = book.references[citation.key]
-    url = work.url if work.url.startswith(("https://", "http://")) else ""
-    return Cite(
-        citation.key,
-        shown(f"{work.authors} {work.year}, {work.title}"),
-        words.text(partial(_section, citation, work)),
-        url,
-    )
+    return work, words.text(partial(_section, citation, work))
 
 
 def _section(citation: Citation, work: CitedWork, say: Say) -> str:
@@ -248,7 +223,7 @@ def concept_title(name: str, book: Book) -> Text:
     """Return what a concept is called."""
     concept = book.concepts[name]
     spanish = book.translated(concept, SPANISH)
-    return _text(concept.title, spanish.texts.get("title"), shown)
+    return text(concept.title, spanish.texts.get("title"))
 
 
 def card(name: str, book: Book, *, render: Callable[[str], Markup] = line) -> Card:
@@ -260,7 +235,7 @@ def card(name: str, book: Book, *, render: Callable[[str], Markup] = line) -> Ca
     concept = book.concepts[name]
     spanish = book.translated(concept, SPANISH)
     try:
-        summary = _text(concept.summary, spanish.texts.get("summary"), render)
+        summary = text(concept.summary, spanish.texts.get("summary"), render)
     except FormulaError as error:
         raise ContentError([concept.place.fault(f"{name}: {error}")]) from None
     return Card(

@@ -15,22 +15,15 @@ from readerkit.content.reading_paths import ReadingPaths
 from readerkit.render.html import addresses
 from readerkit.render.html.chapter import Script, chapter_page, chapter_title
 from readerkit.render.html.environment import Templates
-from readerkit.render.html.escape import shown
 from readerkit.render.html.estimate_page import Examples, estimate_page, headings
 from readerkit.render.html.file_page import FilePage, code_html, file_page
-from readerkit.render.html.lab_page import (
-    LabIndex,
-    LabScript,
-    lab_lines,
-    lab_page,
-)
+from readerkit.render.html.lab_page import LabScript, lab_lines, lab_page
 from readerkit.render.html.mirror_page import mirror_index, mirror_page
 from readerkit.render.html.question import Values
-from readerkit.render.html.quiz_check import CheckPage, check_page
-from readerkit.render.html.quiz_page import BankView, QuizPage
-from readerkit.render.html.site_model import SiteModel
+from readerkit.render.html.quiz_check import check_page
+from readerkit.render.html.quiz_page import BankView
+from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.study import (
-    ChapterLine,
     concept_page,
     path_page,
     reference_page,
@@ -38,6 +31,7 @@ from readerkit.render.html.study import (
 )
 from readerkit.render.html.tree_page import tree_page, upstreams_shown
 from readerkit.render.html.uses_page import uses_page
+from readerkit.render.html.words import Text
 from readerkit.xref.links import File
 
 _CUT = "\x00"  # no note holds it: it would be spelt out
@@ -81,15 +75,6 @@ class Writing:
         compare=False,  # the content's digest stands for it
     )
     """From a phase to its questions, each with its solution."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChapterIndex:
-    """The list of chapters."""
-
-    address: str
-    title: Markup
-    chapters: tuple[ChapterLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +123,16 @@ def _written_pages(
 ) -> dict[str, tuple[str, Callable[[], Any]]]:
     """Return all pages but those of source: address to template and values."""
     chapters = [
-        ChapterLine(addresses.chapter_page(script.name), chapter_title(script))
+        (addresses.chapter_page(script.name), chapter_title(script))
         for script in writing.scripts
     ]
     labs = lab_lines(writing.labs)
-    sums = headings() if writing.examples else ()
-    start = partial(start_page, model, writing.first_stop, chapters, labs, sums)
+    lists = {
+        "chapters": chapters,
+        "labs": labs,
+        "estimates": headings() if writing.examples else (),
+    }
+    start = partial(start_page, model, writing.first_stop, lists)
     found: dict[str, tuple[str, Callable[[], Any]]] = {
         addresses.START: ("start.html", start),
         addresses.PATHS: ("paths.html", partial(path_page, model, writing.routes)),
@@ -152,13 +141,13 @@ def _written_pages(
         addresses.BESIDE: ("mirrors.html", partial(mirror_index, model)),
     }
     if writing.phases:
-        quiz = QuizPage(addresses.QUIZ, shown("Quiz"), writing.phases)
+        quiz = {"title": "Quiz", "phases": writing.phases}
         found[addresses.QUIZ] = ("quiz.html", lambda: quiz)
     for phase in writing.phases:
         check = partial(_check_page, model, writing, phase)
         found[addresses.quiz_page(phase.phase)] = ("quiz_check.html", check)
     if chapters:
-        index = ChapterIndex(addresses.CHAPTERS, shown("Chapters"), tuple(chapters))
+        index = {"title": "Chapters", "chapters": chapters}
         found[addresses.CHAPTERS] = ("chapters.html", lambda: index)
     for script, (page, around) in zip(writing.scripts, _in_turn(chapters), strict=True):
         chapter = partial(chapter_page, model, script, writing.diagrams, around)
@@ -169,7 +158,7 @@ def _written_pages(
             lambda: estimate_page(work_out()),
         )
     if labs:
-        lab_index = LabIndex(addresses.LABS, shown("Labs"), labs)
+        lab_index = {"title": "Labs", "labs": labs}
         found[addresses.LABS] = ("labs.html", lambda: lab_index)
     for lab, (page, around) in zip(writing.labs, _in_turn(labs), strict=True):
         told = partial(lab_page, model, lab, writing.diagrams, around)
@@ -183,13 +172,15 @@ def _written_pages(
     return found
 
 
-def _check_page(model: SiteModel, writing: Writing, phase: BankView) -> CheckPage:
+def _check_page(model: SiteModel, writing: Writing, phase: BankView) -> Context:
     return check_page(model, phase.phase, phase.title, writing.checks(phase.phase))
 
 
-def _in_turn(lines: Sequence[ChapterLine]) -> Iterator[tuple[str, tuple[str, str]]]:
+def _in_turn(
+    lines: Sequence[tuple[str, Text]],
+) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield each address, with the one before and the one after it."""
-    row = ["", *(line.page for line in lines), ""]
+    row = ["", *(page for page, _ in lines), ""]
     for before, page, after in zip(row, row[1:], row[2:], strict=False):
         yield page, (before, after)
 

@@ -2,139 +2,79 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
-
 from readerkit.anchors import Span
 from readerkit.render.html import addresses
-from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.site_model import SiteModel
 
 Values = Mapping[str, Any]
 """What the quiz says of a question, an answer or a result."""
 
-_CODE = re.compile(r"`([^`]+)`")
+_NOTHING = dict.fromkeys(
+    ("options", "several", "items", "left", "right", "columns", "rows", "rubric"), ()
+)
+"""What not every kind of question has."""
 _MAX_SHOWN_LINES = 8
 """Of the code behind a mistake; the linked page has all of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class OptionView:
-    """An option, an item to order, or one side of a match."""
-
-    label: Markup
-    text: Markup
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionView:
-    """A question before it is answered."""
-
-    id: str
-    kind: str
-    topic: Markup
-    difficulty: int
-    dots: str
-    """The same, drawn: ``●●○``."""
-    prompt: Markup
-    how: Markup
-    options: tuple[OptionView, ...]
-    is_several: bool
-    lists: tuple[tuple[OptionView, ...], ...]
-    """What is to be ordered, or both sides of a match."""
-    columns: Markup
-    rows: tuple[Markup, ...]
-    rubric: tuple[Markup, ...]
-    search: PlaceView | None
-    """The code in which a line is to be found, without links that tell where."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceView:
     """Lines that a question leads to."""
 
-    text: Markup
+    text: str
     page: str
     """Of this site; empty where it does not show the file."""
-    title: Markup
+    title: str
     """Of the note on them; empty where there is none."""
     code: Excerpt | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class CitedView:
-    """A paper or page that a question leads to."""
+class QuestionView:
+    """A question before it is answered."""
 
-    text: Markup
-    address: str
+    asked: Values
+    """Its texts as the quiz says them."""
+    search: PlaceView | None
+    """The code in which a line is to be found, without links that tell where."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
     """What is told once a question is done."""
 
-    lines: tuple[Markup, ...]
-    explanation: Markup
+    told: Values
     places: tuple[PlaceView, ...]
-    works: tuple[CitedView, ...]
+    works: tuple[tuple[Values, bool], ...]
+    """What it cites, and whether the site has that in its list."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemarkView:
     """One thing said about an answer, with the lines that bear it out."""
 
-    text: Markup
+    text: str
     place: PlaceView | None
-
-
-def worded(text: str) -> Markup:
-    """Return a text of the quiz as markup: what stands in backquotes is code.
-
-    >>> worded("`a<b` is less")
-    Markup('<code>a&lt;b</code> is less')
-    """
-    pieces = _CODE.split(text)
-    return Markup("").join(
-        Markup("<code>{}</code>").format(shown(piece)) if index % 2 else shown(piece)
-        for index, piece in enumerate(pieces)
-    )
 
 
 def question_view(model: SiteModel, values: Values, address: str) -> QuestionView:
     """Return what the page at an address shows of a question."""
     search = values.get("search")
-    lists = [values[key] for key in ("items", "left", "right") if key in values]
-    return QuestionView(
-        id=values["id"],
-        kind=values["kind"],
-        topic=shown(values["topic"].replace("_", " ")),
-        difficulty=values["difficulty"],
-        dots="●" * values["difficulty"] + "○" * (3 - values["difficulty"]),
-        prompt=worded(values["prompt"]),
-        how=shown(values["how"]),
-        options=_entries(values.get("options", ())),
-        is_several=values.get("several", False),
-        lists=tuple(map(_entries, lists)),
-        columns=shown(", ".join(values.get("columns", ()))),
-        rows=tuple(map(shown, values.get("rows", ()))),
-        rubric=tuple(map(worded, values.get("rubric", ()))),
-        search=search and place_view(model, search, address, lines=None),
-    )
+    found = place_view(model, search, address, lines=None) if search else None
+    return QuestionView({**_NOTHING, **values}, found)
 
 
 def solution_view(model: SiteModel, values: Values, address: str) -> Solution:
     """Return what the page at an address tells of a question that is done."""
-    return Solution(
-        lines=tuple(map(worded, values["solution"].split("\n"))),
-        explanation=worded(values["explanation"]),
-        places=tuple(place_view(model, each, address) for each in values["links"]),
-        works=tuple(_cited(model, each) for each in values["references"]),
-    )
+    places = (place_view(model, each, address) for each in values["links"])
+    known = model.book.references
+    works = ((each, each["key"] in known) for each in values["references"])
+    return Solution(values, tuple(places), tuple(works))
 
 
 def remark_views(
@@ -143,7 +83,7 @@ def remark_views(
     """Return what is said about an answer, a few of the lines beside each."""
     return tuple(
         RemarkView(
-            worded(each["text"]),
+            each["text"],
             each["place"]
             and place_view(model, each["place"], address, lines=_MAX_SHOWN_LINES),
         )
@@ -165,7 +105,7 @@ def place_view(
             code = excerpt(
                 model, upstream, span, address, limit=lines, is_linked=bool(lines)
             )
-    return PlaceView(shown(str(span)), page, shown(place.get("title", "")), code)
+    return PlaceView(str(span), page, place.get("title", ""), code)
 
 
 def _is_shown(model: SiteModel, place: Values) -> bool:
@@ -179,15 +119,3 @@ def _is_shown(model: SiteModel, place: Values) -> bool:
         lock is not None and lock.files.get(place["path"]) == place["blob"]
     )
     return sheet is not None and same and place["last"] <= len(sheet.drawn.lines)
-
-
-def _entries(entries: Iterable[Values]) -> tuple[OptionView, ...]:
-    return tuple(OptionView(shown(e["label"]), worded(e["text"])) for e in entries)
-
-
-def _cited(model: SiteModel, work: Values) -> CitedView:
-    section = f", {work['section']}" if work["section"] else ""
-    text = f"{work['authors']} {work['year']}, {work['title']}{section}"
-    key = work["key"]
-    is_ours = key in model.book.references
-    return CitedView(shown(text), f"{addresses.REFERENCES}#{key}" if is_ours else "")

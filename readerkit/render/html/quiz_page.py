@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 
 @dataclass(frozen=True, slots=True)
 class TopicQuestions:
     """Questions on one topic: all of them, or those that lead to a note."""
 
-    topic: Markup
+    topic: str
     count: int
-    command: Markup
-    questions: tuple[tuple[Markup, str], ...]
+    command: str
+    questions: tuple[tuple[str, str], ...]
     """The name of each, and where it stands to answer it for oneself."""
 
 
@@ -24,17 +22,8 @@ class BankView:
 
     phase: int
     page: str
-    title: Markup
-    pass_mark: Markup
+    title: str
+    pass_mark: str
     questions: int
     topics: tuple[TopicQuestions, ...]
-    objectives: tuple[tuple[Markup, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class QuizPage:
-    """All banks of the book."""
-
-    address: str
-    title: Markup
-    phases: tuple[BankView, ...]
+    objectives: tuple[tuple[str, int], ...]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from markupsafe import Markup
@@ -12,17 +11,11 @@ from readerkit.evidence.executed_lines import op_name
 from readerkit.evidence.record import Record, Verdict
 from readerkit.evidence.tally import Tally, say_tally
 from readerkit.render.html.charts import Cell, gantt, loss_chart, memory_chart
-from readerkit.render.html.escape import shown
 from readerkit.render.html.words import Text, Words
 from readerkit.wording.numbers import format_number
 
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of a table, ready to show."""
-
-    cells: tuple[Markup, ...]
-    state: str = ""
+Row = tuple[str, tuple[str, ...]]
+"""What a row of a table says of its numbers, and its cells."""
 
 
 def losses(record: Record) -> Markup:
@@ -76,34 +69,23 @@ def totals(record: Record) -> Iterator[Row]:
         if total.rank == 0:
             formula = "" if total.formula_bytes is None else f"{total.formula_bytes:,}"
             same = total.formula_bytes in (None, total.payload_bytes)
-            yield Row(
-                (
-                    shown(op_name(total.op)),
-                    shown(total.side),
-                    shown(f"{total.calls}"),
-                    shown(f"{total.payload_bytes:,}"),
-                    shown(formula),
-                    shown(total.formula),
-                ),
-                "agree" if same else "differ",
+            cells = (
+                op_name(total.op),
+                total.side,
+                f"{total.calls}",
+                f"{total.payload_bytes:,}",
+                formula,
+                total.formula,
             )
+            yield "agree" if same else "differ", cells
 
 
 def verdict_row(verdict: Verdict) -> Row:
     """Return one line of the verdict."""
     rank = "" if verdict.rank is None else f", rank {verdict.rank}"
-    return Row(
-        (
-            shown(verdict.what + rank),
-            shown(format_number(verdict.mini)),
-            shown(format_number(verdict.upstream)),
-            shown(format_number(verdict.difference)),
-            shown(format_number(verdict.tolerance)),
-            shown(verdict.state),
-            shown(verdict.reason),
-        ),
-        verdict.state,
-    )
+    numbers = verdict.mini, verdict.upstream, verdict.difference, verdict.tolerance
+    said = (*map(format_number, numbers), verdict.state, verdict.reason)
+    return verdict.state, (verdict.what + rank, *said)
 
 
 _LIMITS = {
@@ -113,7 +95,7 @@ _LIMITS = {
 }
 
 
-def limits(record: Record) -> Iterator[tuple[str, Markup]]:
+def limits(record: Record) -> Iterator[tuple[str, str]]:
     """Yield what the verdict does not say, by why it does not."""
     for kind, name in _LIMITS.items():
         told = "; ".join(
@@ -122,7 +104,7 @@ def limits(record: Record) -> Iterator[tuple[str, Markup]]:
             if each.kind == kind
         )
         if told:
-            yield name, shown(told)
+            yield name, told
 
 
 def tally(record: Record, words: Words) -> Text:
@@ -130,11 +112,10 @@ def tally(record: Record, words: Words) -> Text:
     return words.text(partial(say_tally, Tally.of(record.events)))
 
 
-def facts(record: Record) -> Iterator[tuple[str, Markup]]:
+def facts(record: Record) -> Iterator[tuple[str, str]]:
     """Yield what a record was made with."""
-    yield "steps", shown(f"{record.steps}, the first {record.warm_up_steps} warm up")
-    yield "traced step", shown(str(record.traced_step))
-    for name, value in {**record.versions, **record.environment}.items():
-        yield name, shown(value)
+    yield "steps", f"{record.steps}, the first {record.warm_up_steps} warm up"
+    yield "traced step", str(record.traced_step)
+    yield from {**record.versions, **record.environment}.items()
     work = ", ".join(f"{key} {value}" for key, value in record.work.items())
-    yield "work", shown(work)
+    yield "work", work

@@ -97,13 +97,13 @@ def _estimates() -> Iterator[list[str]]:
 
 def _quiz(phases: Iterable[BankView]) -> Iterator[list[str]]:
     for phase in phases:
-        title = phase.title.unescape()
-        goals = " ".join(objective.unescape() for objective, _ in phase.objectives)
+        title = visible(phase.title)
+        goals = " ".join(visible(objective) for objective, _ in phase.objectives)
         yield ["quiz", title, "quiz", phase.page, goals]
         for each in phase.topics:
-            topic = each.topic.unescape()
+            topic = visible(each.topic)
             page = f"{phase.page}#topic-{topic.replace(' ', '_')}"
-            yield ["quiz", topic, title, page, each.command.unescape()]
+            yield ["quiz", topic, title, page, each.command]
 
 
 def _symptoms(routes: ReadingPaths) -> Iterator[list[str]]:

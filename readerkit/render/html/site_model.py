@@ -18,6 +18,9 @@ from readerkit.render.html.words import Words
 from readerkit.xref.links import File, Link, Links, Target, rivals
 from readerkit.xref.names import Names, collect_names
 
+Context = dict[str, object]
+"""What a template shows of a page or of a part of it, by name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
@@ -40,13 +43,6 @@ def make_sheet(path: TreePath, data: bytes) -> Sheet:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Where an upstream's bytes came from."""
-
-    came_from: str
-
-
-@dataclass(frozen=True, slots=True)
 class SiteModel:
     """Everything a build of the site knows."""
 
@@ -63,7 +59,8 @@ class SiteModel:
     ran: Files
     strips: Mapping[str, str]
     """Comparison to the side-by-side page that shows it."""
-    origins: Mapping[str, Origin]
+    origins: Mapping[str, str]
+    """Where the bytes of each upstream came from."""
     asked: Mapping[str, tuple[TopicQuestions, ...]] = field(default_factory=dict)
     """By annotation id, the quiz questions that lead to it."""
     words: Words = Words()  # noqa: RUF009  a frozen value

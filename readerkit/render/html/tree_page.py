@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-
-from markupsafe import Markup
+from dataclasses import dataclass
 
 from readerkit.model.git_names import TreePath
 from readerkit.render.html import addresses
-from readerkit.render.html.escape import shown
-from readerkit.render.html.file_page import Rights, rights
-from readerkit.render.html.site_model import SiteModel
+from readerkit.render.html.file_page import rights
+from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.xref.links import File
 
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A file in the list."""
-
-    name: Markup
-    page: str
-    notes: int
+Leaf = tuple[str, str, int]
+"""A file: its name, its page, how many notes are in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +20,7 @@ class Folder:
     """A folder, to be folded away."""
 
     path: str
-    name: Markup
+    name: str
     folders: tuple[Folder, ...]
     files: tuple[Leaf, ...]
     count: int
@@ -39,40 +30,19 @@ class Folder:
     is_open: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TreePage:
-    """Every file of an upstream."""
-
-    address: str
-    title: Markup
-    upstream: str
-    folders: tuple[Folder, ...]
-    files: tuple[Leaf, ...]
-    """Those in no folder."""
-    count: int
-    annotated: tuple[Leaf, ...]
-    rights: Rights
-
-
-def tree_page(model: SiteModel, upstream: str) -> TreePage:
+def tree_page(model: SiteModel, upstream: str) -> Context:
     """Return the page of an upstream's files."""
     paths = sorted(path for name, path in model.sheets if name == upstream)
     leaves = {path: _leaf(model, (upstream, path)) for path in paths}
     folders, files = _inside("", leaves)
-    return TreePage(
-        address=addresses.tree_page(upstream),
-        title=shown(model.book.upstreams[upstream].title),
-        upstream=upstream,
-        folders=folders,
-        files=files,
-        count=len(paths),
-        annotated=tuple(
-            replace(leaf, name=shown(path))
-            for path, leaf in leaves.items()
-            if leaf.notes
-        ),
-        rights=rights(model, model.book.upstreams[upstream]),
-    )
+    return {
+        "title": model.book.upstreams[upstream].title,
+        "folders": folders,
+        "files": files,
+        "count": len(paths),
+        "annotated": [(path, *leaf[1:]) for path, leaf in leaves.items() if leaf[2]],
+        "rights": rights(model, model.book.upstreams[upstream]),
+    }
 
 
 def _inside(
@@ -94,15 +64,15 @@ def _inside(
 def _folder(at: str, name: str, leaves: Mapping[TreePath, Leaf]) -> Folder:
     """Return a folder; it is open if there are notes in it, and so is the outermost."""
     folders, files = _inside(f"{at}{name}/", leaves)
-    notes = sum(leaf.notes for leaf in leaves.values())
+    notes = sum(leaf[2] for leaf in leaves.values())
     is_open = notes > 0 or not at
     path = f"{at}{name}"
-    return Folder(path, shown(name), folders, files, len(leaves), notes, is_open)
+    return Folder(path, name, folders, files, len(leaves), notes, is_open)
 
 
 def _leaf(model: SiteModel, file: File) -> Leaf:
-    name = shown(file[1].rpartition("/")[2])
-    return Leaf(name, addresses.source_page(*file), len(model.notes_in(file)))
+    name = file[1].rpartition("/")[2]
+    return name, addresses.source_page(*file), len(model.notes_in(file))
 
 
 def upstreams_shown(model: SiteModel) -> Iterable[str]:

@@ -10,19 +10,12 @@ from itertools import groupby
 from markupsafe import Markup
 
 from readerkit.render.html import addresses
-from readerkit.render.html.escape import shown
-from readerkit.render.html.file_page import Crumb, crumbs
-from readerkit.render.html.site_model import SiteModel
+from readerkit.render.html.file_page import crumbs
+from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.xref.links import File, Target
 
-
-@dataclass(frozen=True, slots=True)
-class UsedIn:
-    """One file that uses a definition, and the lines that do."""
-
-    path: Markup
-    lines: Markup
-    """A link to each of them, made here because there are many."""
+UsedIn = tuple[str, Markup]
+"""A file, and a link to each of its lines, made here because there are many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +23,9 @@ class Definition:
     """A name: one definition, or the candidates; and the lines that use it."""
 
     name: str
-    shown: Markup
     is_one: bool
     lines: Markup
-    """A link to each line that defines it, made here because there are many."""
+    """A link to each line that defines it."""
     others: tuple[UsedIn, ...]
     """Where else a use of it may be defined: syntax alone cannot tell."""
     files: tuple[UsedIn, ...]
@@ -41,30 +33,16 @@ class Definition:
     """Lines that use it."""
 
 
-@dataclass(frozen=True, slots=True)
-class UsesPage:
-    """All definitions of a file that something uses."""
-
-    address: str
-    title: Markup
-    path: Markup
-    crumbs: tuple[Crumb, ...]
-    source: str
-    definitions: tuple[Definition, ...]
-
-
-def uses_page(model: SiteModel, file: File) -> UsesPage:
+def uses_page(model: SiteModel, file: File) -> Context:
     """Return the page of uses of a file's definitions."""
-    definitions = tuple(_definitions(model, file))
-    upstream = model.book.upstreams[file[0]]
-    return UsesPage(
-        address=addresses.uses_page(*file),
-        title=shown(f"Uses of {file[1].rpartition('/')[2]}"),
-        path=shown(file[1]),
-        crumbs=crumbs(upstream, file[1]),
-        source=addresses.source_page(*file),
-        definitions=definitions,
-    )
+    upstream, path = model.book.upstreams[file[0]], file[1]
+    return {
+        "title": f"Uses of {path.rpartition('/')[2]}",
+        "path": path,
+        "crumbs": crumbs(upstream, path),
+        "source": addresses.source_page(*file),
+        "definitions": list(_definitions(model, file)),
+    }
 
 
 def _definitions(model: SiteModel, file: File) -> Iterator[Definition]:
@@ -81,7 +59,6 @@ def _definitions(model: SiteModel, file: File) -> Iterator[Definition]:
         if places:
             yield Definition(
                 name,
-                shown(name),
                 len(lines) == 1,
                 _links(source, lines),
                 tuple(_files(others, root, model)),
@@ -95,10 +72,10 @@ def _files(places: set[Target], root: str, model: SiteModel) -> Iterator[UsedIn]
     for (upstream, path), group in groupby(ordered, lambda p: (p.upstream, p.path)):
         if not upstream:
             elsewhere = model.words.say("imported, and not defined here")
-            yield UsedIn(shown(path), elsewhere)
+            yield path, elsewhere
             continue
         page = escape(root + addresses.href(addresses.source_page(upstream, path)))
-        yield UsedIn(shown(path), _links(page, (each.line for each in group)))
+        yield path, _links(page, (each.line for each in group))
 
 
 def _links(page: str, lines: Iterable[int]) -> Markup:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mini_impls.compare.ops import OPS
 from readerkit.evidence.record import EventMatch, ExecutedLine, Lit, Record
-from readerkit.render.html.event import BY_HARNESS, IN_CPP, SHORT, STALE
+from readerkit.render.html.timeline import BY_HARNESS, IN_CPP, SHORT, STALE
 from tests.helpers import make_book, run, write_files
 from tests.snapshots.book import FILES, MINI, MINIS, add_upstream, record_of
 

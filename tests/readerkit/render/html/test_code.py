@@ -65,7 +65,7 @@ def test_source_brings_no_markup_of_its_own():
 )
 def test_what_cannot_be_seen_is_spelt_out(hidden, name):
     html = page(f"x = 'a{hidden}b'  # c{hidden}d\n")
-    assert html.count(f'<span class="hid">{name}</span>') == 2
+    assert html.count(f"<span class=hid>{name}</span>") == 2
     assert hidden not in html
 
 

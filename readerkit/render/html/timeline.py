@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, takewhile
 
-from markupsafe import Markup
-
 from readerkit.content.book import MINIS
 from readerkit.evidence.executed_lines import op_name
 from readerkit.evidence.record import Event, EventMatch, ExecutedLine, RankEvents
 from readerkit.evidence.relevance import Evidence
 from readerkit.model.language import Say, english
 from readerkit.render.html import addresses
-from readerkit.render.html.escape import shown
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
 from readerkit.wording.numbers import format_bytes
@@ -41,16 +38,8 @@ BY_HARNESS = "issued by the comparison itself: no line of either side to show"
 STALE = "the lines have changed since: none to show"
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """An operation as a legend and a prediction name it."""
-
-    op: str
-    short: str
-    name: str
-
-
-OPERATIONS = tuple(Operation(op, short, op_name(op)) for op, short in SHORT.items())
+OPERATIONS = tuple((op, short, op_name(op)) for op, short in SHORT.items())
+"""As a legend and a prediction name them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,33 +48,19 @@ class Frame:
 
     site: str
     """``upstream:path:line``"""
-    place: Markup
-    function: Markup
+    place: str
+    function: str
     page: str
     """Empty where the site does not show the file."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallStack:
-    """The way to some events, the innermost line first."""
-
-    id: str
-    frames: tuple[Frame, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """All that a record knows of some events, in a sentence."""
-
-    id: str
-    text: Text
 
 
 @dataclass(frozen=True, slots=True)
 class EventCell:
     """One event of one side."""
 
-    operation: Operation
+    op: str
+    short: str
+    name: str
     bytes: str
     account: str
     """The id of what is told of it."""
@@ -102,18 +77,11 @@ class Column:
     """A moment of the step: the event of each side, one of which may be missing."""
 
     state: str
-    why: Markup
+    why: str
     op: str
+    phase: str
     upstream: EventCell | None
     mini: EventCell | None
-
-
-@dataclass(frozen=True, slots=True)
-class PhaseView:
-    """The moments of one phase."""
-
-    name: str
-    columns: tuple[Column, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,31 +89,34 @@ class RankView:
     """The step of one rank."""
 
     rank: int
-    phases: tuple[PhaseView, ...]
-    stacks: tuple[CallStack, ...]
-    accounts: tuple[Account, ...]
+    phases: tuple[tuple[str, tuple[Column, ...]], ...]
+    """The moments of each."""
+    stacks: tuple[tuple[str, tuple[Frame, ...]], ...]
+    """By id, the way to some events, the innermost line first."""
+    accounts: tuple[tuple[str, Text], ...]
+    """By id, all that a record knows of some events."""
 
 
 def rank_view(model: SiteModel, evidence: Evidence, events: RankEvents) -> RankView:
     """Return the step of one rank; of a stale record without any line."""
     name = f"{evidence.record.comparison}-{events.rank}"
     stacks = tuple(
-        CallStack(f"w-{name}-{number}", tuple(_frames(model, way)))
+        (f"w-{name}-{number}", tuple(_frames(model, way)))
         for number, way in enumerate(ways(evidence, events))
     )
-    texts: dict[str, Account] = {}
+    accounts: dict[str, tuple[str, Text]] = {}
     for event in (*events.upstream, *events.mini):
-        text = model.words.text(partial(_account, event))
-        account = Account(f"a-{name}-{len(texts)}", text)
-        texts.setdefault(_account(event, english), account)
-    writer = _Writer(evidence, stacks, texts)
+        told = model.words.text(partial(_account, event))
+        known = f"a-{name}-{len(accounts)}", told
+        accounts.setdefault(_account(event, english), known)
+    writer = _Writer(evidence, stacks, accounts)
     columns = [writer.column(match, events) for match in events.matches]
     phases = tuple(
-        PhaseView(phase, tuple(column for _, column in group))
-        for phase, group in groupby(columns, key=lambda pair: pair[0])
+        (phase, tuple(group))
+        for phase, group in groupby(columns, key=lambda column: column.phase)
     )
-    led = tuple(stack for stack in stacks if stack.frames)
-    return RankView(events.rank, phases, led, tuple(texts.values()))
+    led = tuple(stack for stack in stacks if stack[1])
+    return RankView(events.rank, phases, led, tuple(accounts.values()))
 
 
 def ways(evidence: Evidence, events: RankEvents) -> list[tuple[ExecutedLine, ...]]:
@@ -171,34 +142,35 @@ def unplaced(evidence: Evidence, event: Event) -> str:
 @dataclass(frozen=True, slots=True)
 class _Writer:
     evidence: Evidence
-    stacks: Sequence[CallStack]
-    accounts: Mapping[str, Account]
+    stacks: Sequence[tuple[str, tuple[Frame, ...]]]
+    accounts: Mapping[str, tuple[str, Text]]
     """By what they say in English."""
 
-    def column(self, match: EventMatch, events: RankEvents) -> tuple[str, Column]:
-        """Return the phase of a moment, and the moment."""
+    def column(self, match: EventMatch, events: RankEvents) -> Column:
+        """Return a moment."""
         up = None if match.upstream is None else events.upstream[match.upstream]
         mini = None if match.mini is None else events.mini[match.mini]
         either = up or mini
-        column = Column(
+        return Column(
             match.state,
-            shown(": ".join(filter(None, (match.apart, match.why)))),
+            ": ".join(filter(None, (match.apart, match.why))),
             either.op if either else "",
+            either.phase if either else "",
             self._cell(up) if up else None,
             self._cell(mini) if mini else None,
         )
-        return either.phase if either else "", column
 
     def _cell(self, event: Event) -> EventCell:
         missing = unplaced(self.evidence, event)
-        stack = self.stacks[event.stack]
-        short = SHORT.get(event.op, event.op[:2].upper())
+        stack, frames = self.stacks[event.stack]
         return EventCell(
-            operation=Operation(event.op, short, op_name(event.op)),
+            event.op,
+            short=SHORT.get(event.op, event.op[:2].upper()),
+            name=op_name(event.op),
             bytes=format_bytes(event.payload_bytes),
-            account=self.accounts[_account(event, english)].id,
-            page=stack.frames[0].page if stack.frames and not missing else "",
-            stack=stack.id if stack.frames else "",
+            account=self.accounts[_account(event, english)][0],
+            page=frames[0].page if frames and not missing else "",
+            stack=stack if frames else "",
             unplaced=missing,
         )
 
@@ -233,13 +205,8 @@ def _frames(model: SiteModel, way: Sequence[ExecutedLine]) -> Iterator[Frame]:
         has_page = (site.upstream, site.path) in model.sheets
         page = addresses.source_page(site.upstream, site.path) if has_page else ""
         yield Frame(
-            site=site_id(site),
-            place=shown(f"{site.path.rpartition('/')[2]}:{site.line}"),
-            function=shown(site.function),
+            site=f"{site.upstream}:{site.path}:{site.line}",
+            place=f"{site.path.rpartition('/')[2]}:{site.line}",
+            function=site.function,
             page=page and f"{page}#L{site.line}",
         )
-
-
-def site_id(site: ExecutedLine) -> str:
-    """Return what lines of excerpts are called."""
-    return f"{site.upstream}:{site.path}:{site.line}"
