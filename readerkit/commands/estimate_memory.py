@@ -67,7 +67,6 @@ def memory(
     from readerkit.estimate.memory import most_loaded
     from readerkit.estimate.memory_estimates import (
         estimate_inference,
-        estimate_states,
         estimate_training,
     )
     from readerkit.estimate.parameters import estimate_parameters
@@ -79,19 +78,7 @@ def memory(
     shown: dict[str, Any] = {"as_json": as_json, "brief": brief}
     room: dict[str, Any] = {"gpu_bytes": gpu_bytes, "reserve": reserve}
     if params is not None:
-        if take_shape(given) is not None:
-            raise click.UsageError("--params stands alone: leave out the model")
-        states = [
-            estimate_states(
-                params=params,
-                stage=layout.zero,
-                world_size=layout.replicas,
-                convention=convention,
-                model_parallel=layout.tp * layout.pp,
-                **room,
-            )
-            for layout in take_layouts(given)
-        ]
+        states = _states_alone(given, params=params, convention=convention, **room)
         show(states, **shown)
         _exit_unless_it_fits(states)
         return
@@ -125,6 +112,23 @@ def memory(
         usable = gpu_bytes * (1 - reserve) if gpu_bytes is not None else None
         _print_timeline(moments, usable)
     _exit_unless_it_fits(estimates)
+
+
+def _states_alone(given: dict[str, Any], **what: Any) -> list[Estimate]:
+    """Return the model states of a parameter count under each layout asked for."""
+    from readerkit.estimate.memory_estimates import estimate_states
+
+    if take_shape(given) is not None:
+        raise click.UsageError("--params stands alone: leave out the model")
+    return [
+        estimate_states(
+            stage=layout.zero,
+            world_size=layout.replicas,
+            model_parallel=layout.tp * layout.pp,
+            **what,
+        )
+        for layout in take_layouts(given)
+    ]
 
 
 def _exit_unless_it_fits(estimates: list[Estimate]) -> None:
