@@ -22,13 +22,12 @@ from mini_impls.compare.sides import (
     SetPhase,
     Sides,
     Tolerance,
-    adamw_state,
-    all_bytes,
+    trained,
 )
 from mini_impls.demos.collectives import ALGORITHMS, Collective
 from mini_impls.launch import Rank
 from mini_impls.model import Batch, build_model, make_batch
-from readerkit.content.vocabulary import Category, SideName
+from readerkit.content.vocabulary import SideName
 
 WAYS: Mapping[str, str] = {
     "broadcast": "tree_broadcast",
@@ -180,11 +179,7 @@ def build(rank: Rank, comparison: Comparison) -> Sides:
     batch_bytes = sum(tensor.nbytes for tensor in batch)
     numel = sum(p.numel() for p in params)
     sizes = dict(zip(PARTS, part_sizes(numel, w), strict=True))
-    kept: dict[Category, Formula] = {
-        "parameters": all_bytes(params, "parameters"),
-        "gradients": all_bytes(params, "gradients"),
-        "optimizer state": adamw_state(params),
-    }
+    kept = trained(params)
     payload: Mapping[SideName, Mapping[str, Formula]] = {
         "mini": mini_formulas(batch_bytes, sizes, rank.rank, w),
         "upstream": backend_formulas(batch_bytes, sizes),
@@ -194,18 +189,14 @@ def build(rank: Rank, comparison: Comparison) -> Sides:
     return Sides(mini, upstream, names, formulas)
 
 
-def tolerance(world_size: int) -> Tolerance:
-    """Return zero for two ranks, whose sums have one order."""
-    if world_size == 2:
-        return Tolerance(0.0, "two ranks: a + b = b + a")
-    return Tolerance(1e-4, "the algorithms add in other orders, and AdamW divides")
-
-
 COMPARISONS = (
     Comparison(
         mini="collectives",
         upstream="gloo",
         build=build,
-        tolerance=tolerance,
+        tolerance=Tolerance(
+            1e-4, "the algorithms add in other orders, and AdamW divides"
+        ),
+        of_two_ranks=Tolerance(0.0, "two ranks: a + b = b + a"),
     ),
 )

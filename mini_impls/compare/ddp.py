@@ -1,6 +1,5 @@
 """The DDP mini beside torch's and Megatron's DistributedDataParallel."""
 
-from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -12,17 +11,15 @@ from mini_impls.compare import megatron
 from mini_impls.compare.sides import (
     Comparison,
     DataParallelSide,
-    Formula,
     Formulas,
     Held,
     Sides,
     Tolerance,
-    adamw_state,
     all_bytes,
+    trained,
 )
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, build_model
-from readerkit.content.vocabulary import Category, SideName
 
 BUCKET_CAP_MB = 0.1
 """Small, so that a small model has several buckets."""
@@ -55,25 +52,8 @@ def formulas(gpt: GPT) -> Formulas:
     """Return one all-reduce of every gradient, and a full copy of everything."""
     params = list(gpt.parameters())
     sent = {"all_reduce": all_bytes(params, "gradients, each once")}
-    kept: dict[Category, Formula] = {
-        "parameters": all_bytes(params, "parameters"),
-        "gradients": all_bytes(params, "gradients"),
-        "optimizer state": adamw_state(params),
-    }
-    payload: Mapping[SideName, Mapping[str, Formula]]
-    payload = {"mini": sent, "upstream": sent}
-    return Formulas(payload, {"mini": kept, "upstream": kept})
-
-
-def tolerance(world_size: int) -> Tolerance:
-    """Return zero for two ranks, whose sums have one order."""
-    if world_size == 2:
-        return Tolerance(0.0, "two ranks: a + b = b + a, and both divide by 2 first")
-    return Tolerance(
-        1e-4,
-        "gloo's ring starts each chunk of a bucket at another rank, so other buckets "
-        "mean another order of sums, and AdamW divides small sums by their size",
-    )
+    kept = trained(params)
+    return Formulas.alike(sent, kept)
 
 
 # --- torch ---
@@ -151,18 +131,26 @@ def build_megatron(rank: Rank, comparison: Comparison) -> Sides:
 
 # --- both ---
 
+TOLERANCE = Tolerance(
+    1e-4,
+    "gloo's ring starts each chunk of a bucket at another rank, so other buckets "
+    "mean another order of sums, and AdamW divides small sums by their size",
+)
+OF_TWO_RANKS = Tolerance(0.0, "two ranks: a + b = b + a, and both divide by 2 first")
 COMPARISONS = (
     Comparison(
         mini="ddp",
         upstream="torch",
         build=build_torch,
-        tolerance=tolerance,
+        tolerance=TOLERANCE,
+        of_two_ranks=OF_TWO_RANKS,
     ),
     Comparison(
         mini="ddp",
         upstream="megatron",
         build=build_megatron,
-        tolerance=tolerance,
+        tolerance=TOLERANCE,
+        of_two_ranks=OF_TWO_RANKS,
         upstreams=("megatron",),
         shims=("current_device",),
     ),

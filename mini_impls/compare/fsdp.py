@@ -1,7 +1,7 @@
 """The FSDP mini beside torch's fully_shard (FSDP2)."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -24,7 +24,7 @@ from mini_impls.compare.sides import (
 from mini_impls.fsdp_param import FSDPParam
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, GPTConfig, build_model
-from readerkit.content.vocabulary import Category, SideName
+from readerkit.content.vocabulary import Category
 from readerkit.evidence.record import Limit
 
 
@@ -149,9 +149,7 @@ def formulas(gpt: GPT, rank: Rank) -> Formulas:
             f"2 moments x 4 B x {numel:,} + a 4 B step count x {len(rows)}",
         ),
     }
-    payload: Mapping[SideName, Mapping[str, Formula]]
-    payload = {"mini": sent, "upstream": sent}
-    return Formulas(payload, {"mini": kept, "upstream": kept})
+    return Formulas.alike(sent, kept)
 
 
 def padded_bytes(param: nn.Parameter, world_size: int) -> int:
@@ -166,19 +164,15 @@ def rows_of(param: nn.Parameter, world_size: int, rank: int) -> int:
     return max(0, min(each, param.size(0) - rank * each))
 
 
-def tolerance(world_size: int) -> Tolerance:
-    """Return zero for two ranks, whose sums have one order."""
-    if world_size == 2:
-        return Tolerance(0.0, "two ranks: a + b = b + a, in the same call")
-    return Tolerance(1e-5, "a mean of more than two ranks may be rounded elsewhere")
-
-
 COMPARISONS = (
     Comparison(
         mini="fsdp",
         upstream="fully_shard",
         build=build,
-        tolerance=tolerance,
+        tolerance=Tolerance(
+            1e-5, "a mean of more than two ranks may be rounded elsewhere"
+        ),
+        of_two_ranks=Tolerance(0.0, "two ranks: a + b = b + a, in the same call"),
         limits=(Limit("uncovered", "reshard_after_forward=False", ""),),
     ),
 )

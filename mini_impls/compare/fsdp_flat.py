@@ -21,7 +21,7 @@ from mini_impls.compare.sides import (
 )
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, TransformerLayer, build_model
-from readerkit.content.vocabulary import Category, SideName
+from readerkit.content.vocabulary import Category
 
 
 class FlatSide(DataParallelSide):
@@ -113,14 +113,7 @@ def formulas(gpt: GPT, rank: Rank) -> Formulas:
             f"2 moments x {whole:,} B / {w} ranks + a 4 B step count x {flat}",
         ),
     }
-    payload: Mapping[SideName, Mapping[str, Formula]]
-    payload = {"mini": sent, "upstream": sent}
-    return Formulas(payload, {"mini": kept, "upstream": kept})
-
-
-def tolerance(world_size: int) -> Tolerance:
-    """Return zero: both divide before and after the sum by the same factors."""
-    return Tolerance(0.0, "the same flat tensors in the same calls")
+    return Formulas.alike(sent, kept)
 
 
 COMPARISONS = (
@@ -128,6 +121,6 @@ COMPARISONS = (
         mini="fsdp_flat",
         upstream="fsdp1",
         build=build,
-        tolerance=tolerance,
+        tolerance=Tolerance(0.0, "the same flat tensors in the same calls"),
     ),
 )

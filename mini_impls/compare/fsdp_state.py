@@ -187,17 +187,12 @@ def formulas(inner: Formulas, tensors: int, rank: Rank) -> Formulas:
     return Formulas(payload, inner.held, dict.fromkeys(planned, text))
 
 
-def tolerance(world_size: int) -> Tolerance:
-    """Return what another order of sums costs."""
-    return Tolerance(1e-5, "the squares of a norm are added in another order")
-
-
 COMPARISONS = (
     Comparison(
         mini="fsdp_state",
         upstream="fully_shard",
         build=build,
-        tolerance=tolerance,
+        tolerance=Tolerance(1e-5, "the squares of a norm are added in another order"),
         max_norm=MAX_NORM,
         writes_files=True,
     ),

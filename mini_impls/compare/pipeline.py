@@ -24,9 +24,8 @@ from mini_impls.compare.sides import (
     SetPhase,
     Sides,
     Tolerance,
-    adamw_state,
-    all_bytes,
     optimizer_state,
+    trained,
 )
 from mini_impls.compare.steps import StepLog
 from mini_impls.demos.formulas import get_pipeline_traffic
@@ -35,7 +34,6 @@ from mini_impls.model import Batch, GPTConfig, build_model, shard_batch
 from mini_impls.pipeline_stages import PipelineStage, split_model
 from mini_impls.schedules import Step
 from mini_impls.timeline import Transfer, add_send_recv
-from readerkit.content.vocabulary import Category, SideName
 from readerkit.evidence.record import Limit
 
 Shape = tuple[int, int, int]
@@ -245,14 +243,8 @@ def formulas(side: PipelineSide, shape: Shape, schedule: Schedule) -> Formulas:
     )
     text = f"{schedule.microbatches} microbatches x neighbours of each stage x {shape}"
     sent = {op: Formula(n, text) for op, n in traffic.items()}
-    kept: dict[Category, Formula] = {
-        "parameters": all_bytes(side.params, "parameters of this rank's stages"),
-        "gradients": all_bytes(side.params, "gradients"),
-        "optimizer state": adamw_state(side.params),
-    }
-    payload: Mapping[SideName, Mapping[str, Formula]]
-    payload = {"mini": sent, "upstream": sent}
-    return Formulas(payload, {"mini": kept, "upstream": kept})
+    kept = trained(side.params, "parameters of this rank's stages")
+    return Formulas.alike(sent, kept)
 
 
 def resize(comparison: Comparison, world_size: int) -> Comparison:
@@ -287,11 +279,6 @@ def microbatches_for(world_size: int) -> int:
     return max(4, 1 << (world_size - 1).bit_length())
 
 
-def tolerance(world_size: int) -> Tolerance:
-    """Return zero: the same products, added in the order of microbatches."""
-    return Tolerance(0.0, "the same steps on the same tensors, whoever orders them")
-
-
 def comparison(upstream: str, schedule: str, chunks: int = 1) -> Comparison:
     """Return the comparison with one schedule of an upstream."""
     megatron = upstream.startswith("megatron")
@@ -299,7 +286,9 @@ def comparison(upstream: str, schedule: str, chunks: int = 1) -> Comparison:
         mini="pipeline",
         upstream=upstream,
         build=partial(build, schedule),
-        tolerance=tolerance,
+        tolerance=Tolerance(
+            0.0, "the same steps on the same tensors, whoever orders them"
+        ),
         data_parallel=False,
         chunks=chunks,
         upstreams=("megatron",) if megatron else ("pytorch",),

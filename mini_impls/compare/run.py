@@ -295,7 +295,7 @@ def command(comparison: Comparison, world_size: int, backend: str, steps: int) -
 
 def versions() -> dict[str, str]:
     """Return what ran it."""
-    return {"python": platform.python_version(), "torch": torch.__version__}
+    return {"python": platform.python_version(), "torch": str(torch.__version__)}
 
 
 def load_before() -> str:

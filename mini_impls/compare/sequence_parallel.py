@@ -4,7 +4,6 @@ The frame of the model is the mini's on both sides; whatever is parallel in it, 
 mappings and the last all-reduce of gradients, is Megatron's on the other.
 """
 
-from collections.abc import Mapping
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -21,14 +20,12 @@ from mini_impls.compare.sides import (
     Formulas,
     Sides,
     Tolerance,
-    adamw_state,
-    all_bytes,
+    trained,
 )
 from mini_impls.compare.tensor_parallel import MegatronLayers, TensorParallelSide
 from mini_impls.demos.formulas import get_sequence_parallel_traffic
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, GPTConfig, build_model, compute_loss
-from readerkit.content.vocabulary import Category, SideName
 
 CONFIG = GPTConfig(num_query_groups=4)
 
@@ -165,19 +162,8 @@ def formulas(comparison: Comparison, gpt: GPT, rank: Rank) -> Formulas:
     }
     sent = {op: Formula(n, texts[op]) for op, n in traffic.items()}
     params = list(gpt.parameters())
-    kept: dict[Category, Formula] = {
-        "parameters": all_bytes(params, "parameters of this rank"),
-        "gradients": all_bytes(params, "gradients"),
-        "optimizer state": adamw_state(params),
-    }
-    payload: Mapping[SideName, Mapping[str, Formula]]
-    payload = {"mini": sent, "upstream": sent}
-    return Formulas(payload, {"mini": kept, "upstream": kept})
-
-
-def tolerance(world_size: int) -> Tolerance:
-    """Return what the order of operations costs."""
-    return Tolerance(1e-4, "products over tokens are added in another order")
+    kept = trained(params, "parameters of this rank")
+    return Formulas.alike(sent, kept)
 
 
 def check(world_size: int) -> None:
@@ -190,7 +176,7 @@ COMPARISONS = (
         mini="sequence_parallel",
         upstream="megatron",
         build=build,
-        tolerance=tolerance,
+        tolerance=Tolerance(1e-4, "products over tokens are added in another order"),
         config=CONFIG,
         data_parallel=False,
         upstreams=("megatron",),

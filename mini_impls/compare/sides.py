@@ -23,6 +23,7 @@ from readerkit.content.vocabulary import Category, Phase, SideName
 from readerkit.evidence.record import Limit, TimelineBar
 
 Held = Mapping[Category, list[Tensor]]
+SIDES: tuple[SideName, ...] = ("mini", "upstream")
 
 
 class SetPhase(Protocol):
@@ -69,6 +70,13 @@ class Formulas:
     unsized: Mapping[str, str] = field(default_factory=dict)
     """Operations of upstream whose bytes no formula can tell, and why."""
 
+    @classmethod
+    def alike(
+        cls, sent: Mapping[str, Formula], kept: Mapping[Category, Formula]
+    ) -> "Formulas":
+        """Return the same for both sides."""
+        return cls(dict.fromkeys(SIDES, sent), dict.fromkeys(SIDES, kept))
+
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
@@ -108,8 +116,9 @@ class Comparison:
     mini: str
     upstream: str
     build: Callable[[Rank, "Comparison"], Sides]
-    tolerance: Callable[[int], Tolerance]
-    """By world size."""
+    tolerance: Tolerance
+    of_two_ranks: Tolerance | None = None
+    """Where sums of two have one order, and those of more ranks several."""
     one_process_tolerance: Tolerance = Tolerance(
         2e-4, "one process adds in another order, and AdamW divides by small sums"
     )
@@ -141,6 +150,11 @@ class Comparison:
     def name(self) -> str:
         """Return what records and mirrors call it."""
         return f"{self.mini}_{self.upstream}"
+
+    def tolerance_at(self, world_size: int) -> Tolerance:
+        """Return how far the two sides may be apart on so many ranks."""
+        exact = self.of_two_ranks if world_size == 2 else None
+        return exact or self.tolerance
 
     def at(self, world_size: int) -> "Comparison":
         """Return the comparison for so many ranks."""
@@ -252,3 +266,15 @@ def all_bytes(params: Iterable[Tensor], what: str) -> Formula:
     params = list(params)
     numel = sum(param.numel() for param in params)
     return Formula(sum(p.nbytes for p in params), f"4 B x {numel:,} {what}")
+
+
+def trained(
+    params: Iterable[Tensor], what: str = "parameters"
+) -> dict[Category, Formula]:
+    """Return what is kept to train `params` by AdamW, each of them whole."""
+    params = list(params)
+    return {
+        "parameters": all_bytes(params, what),
+        "gradients": all_bytes(params, "gradients"),
+        "optimizer state": adamw_state(params),
+    }

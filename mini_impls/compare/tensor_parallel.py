@@ -27,9 +27,8 @@ from mini_impls.compare.sides import (
     SetPhase,
     Sides,
     Tolerance,
-    adamw_state,
-    all_bytes,
     optimizer_state,
+    trained,
 )
 from mini_impls.demos.formulas import get_tensor_parallel_traffic
 from mini_impls.launch import Rank
@@ -130,14 +129,8 @@ def formulas(comparison: Comparison, gpt: nn.Module, rank: Rank) -> Formulas:
     )
     sent = {op: Formula(n, text) for op, n in traffic.items()}
     params = list(gpt.parameters())
-    kept: dict[Category, Formula] = {
-        "parameters": all_bytes(params, "sliced parameters"),
-        "gradients": all_bytes(params, "gradients"),
-        "optimizer state": adamw_state(params),
-    }
-    payload: Mapping[SideName, Mapping[str, Formula]]
-    payload = {"mini": sent, "upstream": sent}
-    return Formulas(payload, {"mini": kept, "upstream": kept})
+    kept = trained(params, "sliced parameters")
+    return Formulas.alike(sent, kept)
 
 
 # --- Megatron ---
@@ -173,52 +166,31 @@ class MegatronLayers:
             def forward(self, input_: Tensor) -> Any:
                 return super().forward(input_)[0]
 
+        self._usual = {"config": self.config, "init_method": nn.init.normal_}
         self._column, self._row = Column, Row
         self._embedding = layers.VocabParallelEmbedding
 
     def column(self, mini: Any, world_size: int) -> Any:
         """Return a column-parallel layer with the weights of the mini's."""
         rows, columns = mini.weight.shape
-        return self._fill(
-            mini,
-            self._column(
-                columns,
-                rows * world_size,
-                config=self.config,
-                init_method=nn.init.normal_,
-                bias=mini.bias is not None,
-                gather_output=False,
-            ),
-        )
+        bias = mini.bias is not None
+        sizes = (columns, rows * world_size)
+        layer = self._column(*sizes, bias=bias, gather_output=False, **self._usual)
+        return self._fill(mini, layer)
 
     def row(self, mini: Any, world_size: int) -> Any:
         """Return a row-parallel layer with the weights of the mini's."""
         rows, columns = mini.weight.shape
-        return self._fill(
-            mini,
-            self._row(
-                columns * world_size,
-                rows,
-                config=self.config,
-                init_method=nn.init.normal_,
-                bias=mini.bias is not None,
-                input_is_parallel=True,
-                skip_bias_add=False,
-            ),
-        )
+        options = {"input_is_parallel": True, "skip_bias_add": False, **self._usual}
+        bias = mini.bias is not None
+        layer = self._row(columns * world_size, rows, bias=bias, **options)
+        return self._fill(mini, layer)
 
     def embedding(self, mini: Any, world_size: int) -> Any:
         """Return a vocabulary-parallel embedding with the weights of the mini's."""
         rows, columns = mini.weight.shape
-        return self._fill(
-            mini,
-            self._embedding(
-                rows * world_size,
-                columns,
-                config=self.config,
-                init_method=nn.init.normal_,
-            ),
-        )
+        layer = self._embedding(rows * world_size, columns, **self._usual)
+        return self._fill(mini, layer)
 
     def _fill(self, mini: nn.Module, layer: Any) -> Any:
         weights = dict(mini.named_parameters())
@@ -308,11 +280,6 @@ def embedding_rest(gpt: nn.Module, rank: Rank) -> int:
 # --- both ---
 
 
-def tolerance(world_size: int) -> Tolerance:
-    """Return what the order of operations costs."""
-    return Tolerance(1e-4, "the loss is put together in another order of operations")
-
-
 def check(world_size: int) -> None:
     """Raise ValueError where the model cannot be cut so."""
     tensor_parallel.check_sizes(GPTConfig(), world_size)
@@ -327,12 +294,13 @@ def resize(comparison: Comparison, world_size: int) -> Comparison:
     return replace(comparison, config=GPTConfig(num_query_groups=groups))
 
 
+TOLERANCE = Tolerance(1e-4, "the loss is put together in another order of operations")
 COMPARISONS = (
     Comparison(
         mini="tensor_parallel",
         upstream="megatron",
         build=build_megatron,
-        tolerance=tolerance,
+        tolerance=TOLERANCE,
         data_parallel=False,
         upstreams=("megatron",),
         check=check,
@@ -342,7 +310,7 @@ COMPARISONS = (
         mini="tensor_parallel",
         upstream="dtensor",
         build=build_dtensor,
-        tolerance=tolerance,
+        tolerance=TOLERANCE,
         data_parallel=False,
         check=check,
         resize=resize,

@@ -59,7 +59,7 @@ def _values(
     one_process: Sequence[float],
     wrong: AllowedDifference,
 ) -> Iterator[Verdict]:
-    tolerance = comparison.tolerance(len(results))
+    tolerance = comparison.tolerance_at(len(results))
     with_loss = [r for r in results if r.mini.losses or r.upstream.losses]
     mini, upstream = (
         [mean(losses) for losses in zip(*all_ranks, strict=True)]

@@ -133,13 +133,6 @@ def formulas(gpt: GPT, optimizer: Any, gradients: str, rank: Rank) -> Formulas:
     return Formulas(payload, {"mini": kept, "upstream": kept})
 
 
-def tolerance(world_size: int) -> Tolerance:
-    """Return zero for two ranks, whose sums have one order."""
-    if world_size == 2:
-        return Tolerance(0.0, "two ranks: a + b = b + a, and both divide by 2 first")
-    return Tolerance(1e-4, "gloo starts each chunk of another buffer at another rank")
-
-
 def _all_reduce_build(rank: Rank, comparison: Comparison) -> Sides:
     return build("all_reduce", rank, comparison)
 
@@ -148,17 +141,21 @@ def _reduce_build(rank: Rank, comparison: Comparison) -> Sides:
     return build("reduce", rank, comparison)
 
 
+TOLERANCE = Tolerance(1e-4, "gloo starts each chunk of another buffer at another rank")
+OF_TWO_RANKS = Tolerance(0.0, "two ranks: a + b = b + a, and both divide by 2 first")
 COMPARISONS = (
     Comparison(
         mini="zero",
         upstream="zero_redundancy_optimizer",
         build=_all_reduce_build,
-        tolerance=tolerance,
+        tolerance=TOLERANCE,
+        of_two_ranks=OF_TWO_RANKS,
     ),
     Comparison(
         mini="zero",
         upstream="zero_redundancy_optimizer_1x",
         build=_reduce_build,
-        tolerance=tolerance,
+        tolerance=TOLERANCE,
+        of_two_ranks=OF_TWO_RANKS,
     ),
 )

@@ -22,7 +22,7 @@ def environment(backend: str) -> dict[str, Any]:
     on_gpu = backend == "nccl"
     return {
         "python": platform.python_version(),
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
         "platform": platform.platform(),
         "backend": backend,
         "device": torch.cuda.get_device_name(0) if on_gpu else platform.machine(),

@@ -5,6 +5,7 @@ import sys
 import pytest
 from msgspec.structs import replace
 
+from mini_impls.compare.run import versions
 from readerkit.errors import ContentError
 from readerkit.evidence.record import (
     EventMatch,
@@ -45,7 +46,7 @@ RECORD = Record(
         "pytorch": {"torch/a.py": "a" * 40},
         "minis": {"mini_impls/ddp.py": "b" * 40},
     },
-    versions={"torch": "2"},
+    versions=versions(),
     environment={"cores": "2"},
     work={"layers": 2, "lr": 1e-3},
     sizes={"world": 2},
