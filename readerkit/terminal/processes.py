@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -41,9 +40,14 @@ def run_to_its_end(arguments: Sequence[str], command: str, doing: str = "") -> i
         if process is not None:
             _tell_to_end(process)
 
+    def kill(signum: int, _: object) -> None:
+        if process is not None:
+            process.kill()
+
     # What we were started to ignore (by nohup, by `&` in a script) stays ignored.
     heeded = [s for s in _ENDING if signal.getsignal(s) is not signal.SIG_IGN]
     before = {signum: signal.signal(signum, end) for signum in heeded}
+    before[signal.SIGALRM] = signal.signal(signal.SIGALRM, kill)
     speaks, started = os.pipe()
     told_by = {STARTED: str(started)} if doing else {}
     try:
@@ -62,6 +66,7 @@ def run_to_its_end(arguments: Sequence[str], command: str, doing: str = "") -> i
         code = process.wait()
     finally:
         os.close(speaks)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for name, handler in before.items():
             signal.signal(name, handler)
     if told and (code or told[0] == signal.SIGINT):
@@ -72,9 +77,8 @@ def run_to_its_end(arguments: Sequence[str], command: str, doing: str = "") -> i
 def _tell_to_end(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     process.send_signal(signal.SIGCONT)  # one that somebody stopped hears it too
-    last = threading.Timer(END_S, process.kill)
-    last.daemon = True
-    last.start()
+    # No thread: one that is being started when a signal comes holds the lock for it.
+    signal.setitimer(signal.ITIMER_REAL, END_S)
 
 
 def _prepare() -> None:

@@ -135,3 +135,22 @@ def test_more_ranks_than_cores_are_counted_on_a_terminal_while_they_start():
     assert f"starting on {os.cpu_count()} cores, ranks up 0 of {world}" in shown
     # The count is gone from its line before the mini says its first word.
     assert re.search(rf"{world} ranks are up\S*\r(.*\r)?\x1b\[Kstep 0", shown)
+
+
+STUCK = """
+import os, signal, sys
+import readerkit.terminal.processes as processes
+processes.END_S = 0.5
+heeds_nothing = (
+    "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    "os.kill(os.getppid(), signal.SIGTERM); time.sleep(3600)"
+)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+processes.run_to_its_end([sys.executable, "-c", heeds_nothing], "x", sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("doing", ["", "starting"])
+def test_a_process_that_does_not_heed_its_end_is_killed(doing):
+    done = subprocess.run([sys.executable, "-c", STUCK, doing], timeout=60, check=False)
+    assert done.returncode == 143
