@@ -44,9 +44,9 @@ def test_from_disk_each_question_has_its_solution_behind_a_disclosure(site, open
     bubble.get_by_text("Solution").first.click()
     assert "%" in key.inner_text()
     bubble.get_by_role("link", name="get_bubble").or_(
-        bubble.locator('a[href*="schedules.py.html#L"]')
+        bubble.locator('a[href*="timeline.py.html#L"]')
     ).first.click()
-    page.wait_for_url("**/read/minis/mini_impls/schedules.py.html#L*")
+    page.wait_for_url("**/read/minis/mini_impls/timeline.py.html#L*")
 
 
 def test_code_to_search_in_is_shown_without_the_way_to_the_answer(site, open_page):

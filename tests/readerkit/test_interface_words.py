@@ -24,7 +24,7 @@ from readerkit.content.vocabulary import LAYERS, PRESSURES, AnnotationKind, Rela
 from readerkit.errors import ContentError
 from readerkit.evidence import tally
 from readerkit.render import note_view
-from readerkit.render.html import estimate_page, notes, record_tables, timeline
+from readerkit.render.html import estimate_page, notes, record_view, timeline
 from tests.helpers import ROOT
 
 Said = dict[str, str]
@@ -41,7 +41,7 @@ TABLES = {
     "render/html/notes.py": filter(
         None, (*notes.STATES.values(), *notes.LABELS.values())
     ),
-    "render/html/record_tables.py": record_tables._LIMITS.values(),
+    "render/html/record_view.py": record_view._LIMITS.values(),
     "render/note_view.py": note_view._STATES.values(),
 }
 

@@ -17,7 +17,6 @@ BESIDE = "beside/index.html"
 CHAPTERS = "chapters/index.html"
 LABS = "labs/index.html"
 ESTIMATES = "estimates.html"
-SEARCH = "search.html"
 
 
 def source_page(upstream: str, path: str) -> str:

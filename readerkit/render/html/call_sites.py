@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from readerkit.anchors import Span
 from readerkit.content.vocabulary import SideName
 from readerkit.evidence.executed_lines import op_name
 from readerkit.evidence.record import ExecutedLine
 from readerkit.evidence.relevance import Evidence
-from readerkit.render.html.excerpt import Excerpt, excerpt
-from readerkit.render.html.site_model import SiteModel
+from readerkit.render.html.excerpt import excerpt
+from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.timeline import unplaced
 
 AROUND = 2
@@ -20,25 +19,9 @@ APART = 3
 """Lines between two such pieces, up to which they are shown as one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unplaced:
-    """Operations that no line can be shown for, and why."""
-
-    names: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Issuers:
-    """What one side's column shows."""
-
-    excerpts: tuple[Excerpt, ...]
-    unplaced: tuple[Unplaced, ...]
-
-
 def issuers(
     model: SiteModel, evidence: Evidence, side: SideName, address: str
-) -> Issuers:
+) -> Context:
     """Return the lines that issued the events of a side, near ones together."""
     events = [
         event
@@ -54,13 +37,11 @@ def issuers(
         elif event.site and (event.site.upstream, event.site.path) in model.sheets:
             site = event.site
             sites.setdefault((site.upstream, site.path, site.line), site)
-    return Issuers(
-        tuple(
-            excerpt(model, upstream, span, address)
-            for upstream, span in _pieces(model, list(sites.values()))
-        ),
-        tuple(Unplaced(", ".join(names), why) for why, names in reasons.items()),
-    )
+    pieces = _pieces(model, list(sites.values()))
+    return {
+        "excerpts": [excerpt(model, *piece, address) for piece in pieces],
+        "unplaced": [(", ".join(names), why) for why, names in reasons.items()],
+    }
 
 
 def _pieces(

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
-
-from markupsafe import Markup
 
 from mini_impls.schedules import SCHEDULES
 from readerkit.anchors import Span
@@ -18,24 +15,13 @@ from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.file_page import rights_of, say_ran, view
 from readerkit.render.html.markdown import line, prose
 from readerkit.render.html.notes import Seen, card
-from readerkit.render.html.record_tables import bars
-from readerkit.render.html.record_view import record_view
+from readerkit.render.html.record_view import bars, record_view
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.words import Words
 
 SCHEDULE_FILE = "mini_impls/schedules.py"
 DRAWN_RANKS, DRAWN_MICROBATCHES = 4, 8
-
-
-@dataclass(frozen=True, slots=True)
-class GuestSections:
-    """Sections whose lines another page's record ran, and when it ran them."""
-
-    in_step: bool
-    minis: str
-    """The files of these lines."""
-    sections: tuple[tuple[int, Markup], ...]
 
 
 def mirror_page(model: SiteModel, mirror: Mirror) -> Context:
@@ -74,24 +60,22 @@ def _schedules(words: Words, mirror: Mirror) -> Iterator[Chart]:
 
 def _records(
     model: SiteModel, mirror: Mirror
-) -> tuple[list[str], dict[str, tuple[GuestSections, ...]]]:
+) -> tuple[list[str], dict[str, list[Context]]]:
     """Return the records that a page shows in full, and what those it names ran."""
     address = addresses.mirror_page(mirror.id)
     own: list[str] = []
-    guests: dict[str, tuple[GuestSections, ...]] = {}
+    guests: dict[str, list[Context]] = {}
     for one in related(mirror, model.evidence):
         if one.is_own or model.strips.get(one.comparison) == address:
             own.append(one.comparison)
             continue
-        ran = tuple(_sections_that_ran(model, mirror, one.comparison))
+        ran = list(_sections_that_ran(model, mirror, one.comparison))
         if ran or model.evidence[one.comparison].stale:
             guests[one.comparison] = ran
     return own, guests
 
 
-def _guest(
-    model: SiteModel, comparison: str, ran: tuple[GuestSections, ...]
-) -> Context:
+def _guest(model: SiteModel, comparison: str, ran: list[Context]) -> Context:
     """Return a record that another page shows in full, and what it ran of this one."""
     evidence = model.evidence[comparison]
     page = f"{model.strips[comparison]}#r-{comparison}"
@@ -101,7 +85,7 @@ def _guest(
 
 def _sections_that_ran(
     model: SiteModel, mirror: Mirror, comparison: str
-) -> Iterator[GuestSections]:
+) -> Iterator[Context]:
     evidence = {comparison: model.evidence[comparison]}
     seen = [
         (index, span.path, found)
@@ -119,11 +103,11 @@ def _sections_that_ran(
     for is_step, those in ((True, step), (False, elsewhere)):
         if those:
             numbers = sorted({index for index, _ in those})
-            yield GuestSections(
-                is_step,
-                _files(sorted({path for _, path in those})),
-                tuple((i + 1, line(mirror.sections[i].title)) for i in numbers),
-            )
+            yield {
+                "in_step": is_step,
+                "minis": _files(sorted({path for _, path in those})),
+                "sections": [(i + 1, line(mirror.sections[i].title)) for i in numbers],
+            }
 
 
 def _section(

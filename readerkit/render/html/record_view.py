@@ -1,13 +1,25 @@
-"""A record on a side-by-side page: its step event by event, and what it proves."""
+"""A record on a side-by-side page: its step, plots, tables, what it was made with."""
 
 from __future__ import annotations
 
-from readerkit.evidence.record import PARAMETER_LINES
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from markupsafe import Markup
+
+from readerkit.evidence.executed_lines import op_name
+from readerkit.evidence.record import PARAMETER_LINES, Record, Verdict
 from readerkit.evidence.relevance import Evidence
-from readerkit.render.html import addresses, record_tables
+from readerkit.evidence.tally import Tally, say_tally
+from readerkit.render.html import addresses
 from readerkit.render.html.call_sites import issuers
+from readerkit.render.html.charts import Cell, gantt, loss_chart, memory_chart
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.timeline import OPERATIONS, rank_view
+from readerkit.wording.numbers import format_number
+
+Row = tuple[str, tuple[str, ...]]
+"""What a row of a table says of its numbers, and its cells."""
 
 
 def record_view(model: SiteModel, evidence: Evidence, address: str) -> Context:
@@ -15,24 +27,122 @@ def record_view(model: SiteModel, evidence: Evidence, address: str) -> Context:
     record = evidence.record
     return {
         "evidence": evidence,
-        "tally": record_tables.tally(record, model.words),
+        "tally": model.words.text(partial(say_tally, Tally.of(record.events))),
         "stale": [model.words.text(each.said) for each in evidence.stale],
         "ranks": [rank_view(model, evidence, rank) for rank in record.events],
         "operations": OPERATIONS,
         "issuers_upstream": issuers(model, evidence, "upstream", address),
         "issuers_mini": issuers(model, evidence, "mini", address),
-        "losses": record_tables.losses(record),
-        "memory": record_tables.memory(record),
-        "chart": record_tables.bars(record),
-        "totals": list(record_tables.totals(record)),
-        "verdicts": list(map(record_tables.verdict_row, record.verdicts)),
+        "losses": losses(record),
+        "memory": memory(record),
+        "chart": bars(record),
+        "totals": list(totals(record)),
+        "verdicts": list(map(verdict_row, record.verdicts)),
         "differences": [
-            record_tables.verdict_row(each)
+            verdict_row(each)
             for each in record.verdicts
             if each.what in PARAMETER_LINES
         ],
         "shims": [("", (each.name, each.reason)) for each in record.shims],
-        "limits": list(record_tables.limits(record)),
-        "facts": list(record_tables.facts(record)),
+        "limits": list(limits(record)),
+        "facts": list(facts(record)),
         "raw": addresses.record_file(record.comparison),
     }
+
+
+def losses(record: Record) -> Markup:
+    """Return the losses of both sides, of the first rank that computes them."""
+    series: dict[str, Sequence[float]] = {}
+    for side, ranks in record.losses.items():
+        told = [line for line in ranks if line]
+        if told:
+            series[side] = told[0]
+    return loss_chart(f"loss-{record.comparison}", series) if series else Markup("")
+
+
+def memory(record: Record) -> Markup:
+    """Return what rank 0 holds between steps."""
+    left = {h.category for h in record.held if h.bytes}
+    rows = [
+        (h.category, h.side, h.bytes)
+        for h in record.held
+        if h.rank == 0 and h.category in left
+    ]
+    rows.sort(key=lambda row: row[0])
+    return memory_chart(f"memory-{record.comparison}", rows) if rows else Markup("")
+
+
+def bars(record: Record) -> Markup:
+    """Return the step of a pipeline as upstream ran it; empty where there is none."""
+    pipeline = record.pipeline
+    ran = [bar for bar in pipeline.bars if bar.side == "upstream"] if pipeline else []
+    if not pipeline or not ran:
+        return Markup("")
+    stages = pipeline.stages // pipeline.chunks if pipeline.chunks else 1
+    cells = [
+        Cell(
+            bar.rank,
+            bar.start_s,
+            bar.end_s,
+            f"{bar.kind}{bar.microbatch}",
+            bar.kind,
+            bar.stage // max(stages, 1),
+        )
+        for bar in sorted(ran, key=lambda bar: bar.start_s)
+    ]
+    rows = [f"rank {rank}" for rank in range(record.world_size)]
+    title = f"{pipeline.schedule}: what upstream's ranks did in the traced step"
+    return gantt(f"bars-{record.comparison}", title, rows, cells)
+
+
+def totals(record: Record) -> Iterator[Row]:
+    """Yield the collectives of rank 0 by operation and side, beside the formula."""
+    for total in record.totals:
+        if total.rank == 0:
+            formula = "" if total.formula_bytes is None else f"{total.formula_bytes:,}"
+            same = total.formula_bytes in (None, total.payload_bytes)
+            cells = (
+                op_name(total.op),
+                total.side,
+                f"{total.calls}",
+                f"{total.payload_bytes:,}",
+                formula,
+                total.formula,
+            )
+            yield "agree" if same else "differ", cells
+
+
+def verdict_row(verdict: Verdict) -> Row:
+    """Return one line of the verdict."""
+    rank = "" if verdict.rank is None else f", rank {verdict.rank}"
+    numbers = verdict.mini, verdict.upstream, verdict.difference, verdict.tolerance
+    said = (*map(format_number, numbers), verdict.state, verdict.reason)
+    return verdict.state, (verdict.what + rank, *said)
+
+
+_LIMITS = {
+    "unseen": "Not seen",
+    "uncovered": "Not in this work",
+    "counted": "Counted, not derived",
+}
+
+
+def limits(record: Record) -> Iterator[tuple[str, str]]:
+    """Yield what the verdict does not say, by why it does not."""
+    for kind, name in _LIMITS.items():
+        told = "; ".join(
+            f"{each.what} ({each.why})" if each.why else each.what
+            for each in record.limits
+            if each.kind == kind
+        )
+        if told:
+            yield name, told
+
+
+def facts(record: Record) -> Iterator[tuple[str, str]]:
+    """Yield what a record was made with."""
+    yield "steps", f"{record.steps}, the first {record.warm_up_steps} warm up"
+    yield "traced step", str(record.traced_step)
+    yield from {**record.versions, **record.environment}.items()
+    work = ", ".join(f"{key} {value}" for key, value in record.work.items())
+    yield "work", work
