@@ -20,6 +20,7 @@ from click.shell_completion import CompletionItem
 from readerkit import __version__
 from readerkit.errors import ReaderkitError
 from readerkit.render.fold import fold
+from readerkit.system import prompt
 from readerkit.terminal.group import NamingGroup
 
 # A command is imported when it is run: all of them take longer than most of them work.
@@ -132,6 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     128 + n says that signal n has ended it.
     """
     _prepare_streams()
+    prompt.install()
     try:
         with _heeding():
             code = _run(arguments)

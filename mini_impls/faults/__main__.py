@@ -25,6 +25,7 @@ from mini_impls.faults.symptoms import shown
 from mini_impls.limits import Options, check_timeout
 from readerkit.app.library import note_progress, open_library
 from readerkit.errors import ReaderkitError
+from readerkit.system import prompt
 from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import remember, typed
 
@@ -119,6 +120,7 @@ def break_mini(fault: Fault, args: argparse.Namespace) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Do what the command line says; return the exit status."""
     args = parse(argv)
+    prompt.install()
     try:
         known = read_faults()
         if args.fault is not None:

@@ -114,7 +114,7 @@ BELOW: dict[str, set[str]] = {
         "upstreams",
         "wording",
     },
-    "cli": {"commands", "errors", "render", "terminal"},
+    "cli": {"commands", "errors", "render", "system", "terminal"},
     "demos": {"minis"},
     "mini labs": {"errors", "minis", "system", "upstreams", "wording"},
     "compare": {
@@ -138,6 +138,7 @@ BELOW: dict[str, set[str]] = {
         "minis",
         "model",
         "render",
+        "system",
         "terminal",
         "wording",
     },
