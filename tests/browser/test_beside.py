@@ -175,19 +175,25 @@ def test_a_record_of_another_page_is_credited_with_lines_that_it_ran(site, open_
     for guest in guests:
         name = guest.locator("h3").inner_text()
         record = json.loads((RECORDS / f"{name}.json").read_text())
-        [lit] = [row for row in record["lit"] if row["path"] == SCHEDULES]
+        rows = {row["path"]: row for row in record["lit"]}
         expect(guest.get_by_text("Ran in its step")).to_have_count(0)
-        assert not lit["steps"]
+        assert not rows[SCHEDULES]["steps"]
         said = guest.locator(
             "p", has_text="Ran in set-up or another step:"
         ).inner_text()
         told = {int(number) for number in re.findall(r"\d+", said)}
-        ran = set(lines_from_text(lit["setup"]))
+        setup = {
+            f"minis:{path}:{line}"
+            for path, row in rows.items()
+            for line in lines_from_text(row["setup"])
+        }
         sections = page.locator("section.pair").all()
         assert len(sections) > 5
         for number, section in enumerate(sections, 1):
-            lines = section.locator(".mini .l a:first-child").all_inner_texts()
-            assert (number in told) == (not ran.isdisjoint(map(int, lines))), number
+            lines = section.locator(".mini .l").evaluate_all(
+                "lines => lines.map(line => line.dataset.site)"
+            )
+            assert (number in told) == (not setup.isdisjoint(lines)), number
 
 
 def test_records_of_the_idea_come_before_others(site, open_page):
@@ -195,4 +201,4 @@ def test_records_of_the_idea_come_before_others(site, open_page):
     names = page.locator(".record h2 code").all_inner_texts()
     assert names and all(name.startswith("zero_") for name in names)
     assert page.locator(".guest h3").all_inner_texts() == ["fsdp_flat_fsdp1"]
-    assert "fsdp_flat.py" in page.locator(".guest").inner_text()
+    assert "fsdp_flat_param.py" in page.locator(".guest").inner_text()
