@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 SPANISH = "es"
 LANGUAGES = ("en", SPANISH)
@@ -15,3 +15,24 @@ Say = Callable[[str], str]
 def english(phrase: str) -> str:
     """Return the phrase itself."""
     return phrase
+
+
+class Told(str):
+    """A phrase with its blanks filled in: English, and what to say it again from."""
+
+    phrase: str
+    values: Mapping[str, object]
+
+    def __new__(cls, phrase: str, /, **values: object) -> Told:
+        """Return it; a value may be told in turn."""
+        told = super().__new__(cls, phrase.format(**values))
+        told.phrase, told.values = phrase, values
+        return told
+
+
+def said(text: object, say: Say) -> str:
+    """Return what is told in a language; any other text as it is."""
+    if not isinstance(text, Told):
+        return str(text)
+    values = {name: said(value, say) for name, value in text.values.items()}
+    return say(text.phrase).format(**values)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from readerkit.errors import ReaderkitError
+from readerkit.model.language import Told
 
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
@@ -132,17 +133,24 @@ def parse_quantity(
     for number in _WITH_COMMA.findall(text[:200]):
         if not _THOUSANDS.fullmatch(number):
             raise QuantityError(
-                f"got '{text[:60]}', expected a decimal point, and commas between "
-                "thousands only: 138.46 or 1,120"
+                Told(
+                    "got '{got}', expected a decimal point, and commas between "
+                    "thousands only: 138.46 or 1,120",
+                    got=text[:60],
+                )
             )
     match = _QUANTITY.fullmatch(text) if len(text) < 200 else None
     if match is None:
-        raise QuantityError(f"got '{text}', expected {expected}")
+        raise QuantityError(
+            Told("got '{got}', expected {expected}", got=text[:60], expected=expected)
+        )
     number = float(match["number"].replace(",", "").replace("_", ""))
     if match["below"]:
         below = float(match["below"])
         if below == 0:
-            raise QuantityError(f"got '{text}', expected a number: it divides by 0")
+            raise QuantityError(
+                Told("got '{got}', expected a number: it divides by 0", got=text)
+            )
         number /= below
     unit = (match["unit"] or ("$" if match["money"] else "")).strip()
     return TypedQuantity(number, find_unit(unit))
@@ -158,11 +166,17 @@ def find_unit(text: str) -> str:
         return text
     known = _ALIASES.get(text)
     if known is None and (meant := _small_b(text)):
-        raise UnitError(f"got the unit '{text}', expected {meant}")
+        raise UnitError(
+            Told("got the unit '{got}', expected {expected}", got=text, expected=meant)
+        )
     known = known or _ALIASES.get(text.lower())
     if known is None:
         raise UnitError(
-            f"unknown unit '{text}': expected one such as GB, GiB, MB, ms, s, h, %, $"
+            Told(
+                "unknown unit '{unit}': expected one such as GB, GiB, MB, ms, s, h, "
+                "%, $",
+                unit=text,
+            )
         )
     return known
 
@@ -176,9 +190,11 @@ def _small_b(text: str) -> str:
     prefix = prefix if prefix == "k" else prefix.capitalize()
     in_bytes = f"{prefix}B{rate}"
     in_bits = f"{prefix}bit{rate}"
-    known = [f"{in_bytes} for bytes"] if in_bytes in UNITS else []
-    known += [f"{in_bits} for bits"] if in_bits in UNITS else []
-    return " or ".join(known)
+    known = [Told("{unit} for bytes", unit=in_bytes)] if in_bytes in UNITS else []
+    known += [Told("{unit} for bits", unit=in_bits)] if in_bits in UNITS else []
+    if len(known) == 2:
+        return Told("{one} or {other}", one=known[0], other=known[1])
+    return known[0] if known else ""
 
 
 def dimension(unit: str) -> str:

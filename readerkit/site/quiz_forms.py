@@ -14,6 +14,7 @@ from readerkit.app.begin_quiz import begin, now
 from readerkit.app.quiz_banks import QuizBanks as Banks
 from readerkit.app.quiz_banks import open_history
 from readerkit.errors import ReaderkitError
+from readerkit.model.language import Told
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History, timestamp
 from readerkit.quiz.kinds.words import MARKS
@@ -171,13 +172,13 @@ class Visit:
     def _answered(self, session: Session, form: Form, *, is_skipped: bool) -> Turn:
         # A form sent twice, or left in another window, must not answer what comes next.
         if _first(form, "at") != f"{session.position + 1}.{session.attempt}":
-            return self.ask(session, notice="That question was answered before.")
+            return self.ask(session, notice=Told("That question was answered before."))
         variant = session.variant()
         try:
             text = "" if is_skipped else _typed(form, variant.question.type)
             result = session.skip() if is_skipped else session.answer(text)
         except AnswerError as error:
-            return self.ask(session, notice=str(error), given=form.get("answer", ()))
+            return self.ask(session, notice=error.args[0], given=form.get("answer", ()))
         except ReaderkitError:
             if session.time_left() == 0:
                 return self._result(session)

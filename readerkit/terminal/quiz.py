@@ -19,7 +19,7 @@ from readerkit.app.quiz_banks import (
     with_lines,
 )
 from readerkit.errors import ReaderkitError
-from readerkit.model.language import Say
+from readerkit.model.language import Say, said
 from readerkit.quiz.kinds.words import MARKS
 from readerkit.quiz.session import Session
 from readerkit.quiz.variant_context import AnswerError, ResolvedPlace
@@ -53,7 +53,8 @@ def lead(session: Session, lines: SourceLines, language: str = "en") -> dict[str
     row, desk = session.row, _Desk(lines, say_in(language))
     say = desk.say
     count = desk.counted(len(row.questions))
-    head = f"{session.bank.rules.title} · {count} · seed {row.seed}"
+    seed = say("seed {seed}").format(seed=row.seed)
+    head = f"{session.bank.rules.title} · {count} · {seed}"
     _say(head, bold=True)
     _say(say("- skips, q leaves; every answer is kept at once."), dim=True)
     if language != "en":
@@ -87,7 +88,7 @@ def _ask(session: Session, question: dict[str, Any], desk: _Desk) -> bool:
         try:
             result = session.skip() if given == SKIP else session.answer(given)
         except AnswerError as error:
-            _say(str(error), fg="yellow")
+            _say(said(error.args[0], desk.say), fg="yellow")
             continue
         except ReaderkitError:
             if session.time_left() == 0:
@@ -179,7 +180,7 @@ def _show_question(question: dict[str, Any], desk: _Desk) -> None:
     if "columns" in question:
         _say(f"{desk.say('Each row')}: {', '.join(question['columns'])}", dim=True)
     if not question.get("self_marked"):
-        _say(f"({question['how']})", dim=True)
+        _say(f"({said(question['how'], desk.say)})", dim=True)
 
 
 # --- what it earned ---
@@ -194,7 +195,7 @@ def _show_result(result: dict[str, Any], desk: _Desk, *, skipped: bool) -> None:
         partly = f", {share}" if result["credit"] else ""
         _say(f"{say('Wrong' if result['done'] else 'Not yet')}{partly}.", fg="red")
     for remark in result["remarks"]:
-        _say(remark["text"], indent=2)
+        _say(said(remark["text"], say), indent=2)
         _show_place(remark["place"], desk)
     if result["done"]:
         _explain(result, desk)

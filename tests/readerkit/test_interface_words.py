@@ -23,6 +23,7 @@ from readerkit.content.translations import INTERFACE
 from readerkit.content.vocabulary import LAYERS, PRESSURES, AnnotationKind, Relation
 from readerkit.errors import ContentError
 from readerkit.evidence import tally
+from readerkit.quiz import units
 from readerkit.render import note_view
 from readerkit.render.html import estimate_page, notes, record_view, timeline
 from tests.helpers import ROOT
@@ -43,6 +44,7 @@ TABLES = {
     ),
     "render/html/record_view.py": record_view._LIMITS.values(),
     "render/note_view.py": note_view._STATES.values(),
+    "quiz/units.py": {dimension for dimension, _ in units.UNITS.values()},
 }
 
 
@@ -76,7 +78,7 @@ def in_code() -> Iterator[tuple[str, str, bool]]:
             id(text)
             for node in ast.walk(tree)
             if isinstance(node, ast.Call) and node.args
-            if re.fullmatch(r"(.*\.)?(say|MenuItem)", ast.unparse(node.func))
+            if re.fullmatch(r"(.*\.)?(say|Told|MenuItem)", ast.unparse(node.func))
             for text in ast.walk(node.args[0])
         } - {
             id(node.slice) for node in ast.walk(tree) if isinstance(node, ast.Subscript)

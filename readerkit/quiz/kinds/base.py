@@ -28,6 +28,7 @@ from readerkit.model.base import (
     at_least,
 )
 from readerkit.model.expression import Functions, Number, evaluate
+from readerkit.model.language import Told
 from readerkit.quiz.seeded_random import Draw
 from readerkit.quiz.variant_context import AnswerError, ResolvedPlace, Scene
 
@@ -237,11 +238,17 @@ def read_labels(answer: str, known: Sequence[str]) -> list[str]:
         found = list(found[0])
     wrong = [label for label in found if label not in known]
     if wrong or not found or len(set(found)) < len(found):
-        raise AnswerError(
-            f"got '{answer.strip()}', expected letters among {', '.join(known)}, "
-            "each once"
-        )
+        form = Told("letters among {labels}, each once", labels=joined(known))
+        raise not_read(answer, form)
     return found
+
+
+def not_read(answer: str, expected: str) -> AnswerError:
+    """Return what to raise for an answer of another form than was expected."""
+    got = answer.strip()[:60]
+    return AnswerError(
+        Told("got '{got}', expected {expected}", got=got, expected=expected)
+    )
 
 
 def read_place(line: str, scene: Scene, slot: str, note: str) -> Remark:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from readerkit.model.base import Id, Model, Text, at_least
+from readerkit.model.language import Told
 from readerkit.quiz.kinds.base import (
     Grade,
     PlaceRef,
@@ -111,10 +112,13 @@ class AskedChoice:
     @property
     def help(self) -> str:
         """How to type an answer."""
-        letters = f"{self.labels[0]} to {self.labels[-1]}"
-        if self.several:
-            return f"the letters of all that are right, of {letters}"
-        return f"one letter, {letters}"
+        return Told(
+            "the letters of all that are right, of {first} to {last}"
+            if self.several
+            else "one letter, {first} to {last}",
+            first=self.labels[0],
+            last=self.labels[-1],
+        )
 
     @property
     def choices(self) -> int | None:
@@ -132,7 +136,9 @@ class AskedChoice:
         """Return the credit: one right letter, or t²/(C·n) for several."""
         chosen = read_labels(answer, self.labels)
         if not self.several and len(chosen) > 1:
-            raise AnswerError(f"got {len(chosen)} letters, expected one")
+            raise AnswerError(
+                Told("got {count} letters, expected one", count=len(chosen))
+            )
         by_label = dict(zip(self.labels, self.options, strict=True))
         picked = [by_label[label] for label in chosen]
         right = sum(option.right for option in picked)
@@ -145,7 +151,12 @@ class AskedChoice:
         ]
         missed = total - right
         if self.several and missed:
-            remarks.append(Remark(f"{missed} of {total} right ones are missing."))
+            told = Told(
+                "{missed} of {total} right ones are missing.",
+                missed=missed,
+                total=total,
+            )
+            remarks.append(Remark(told))
         return Grade(credit, tuple(remarks))
 
     def typed_key(self) -> str:

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from readerkit.quiz.kinds.base import Grade, PlaceRef, Question, Remark
+from readerkit.model.language import Told
+from readerkit.quiz.kinds.base import Grade, PlaceRef, Question, Remark, not_read
 from readerkit.quiz.seeded_random import Draw
 from readerkit.quiz.variant_context import AnswerError, ResolvedPlace, Scene
 
@@ -47,7 +48,10 @@ class AskedLine:
     @property
     def help(self) -> str:
         """How to type an answer."""
-        return f"a line number, {self.within.first} to {self.within.last}"
+        around = self.within
+        return Told(
+            "a line number, {first} to {last}", first=around.first, last=around.last
+        )
 
     @property
     def choices(self) -> int | None:
@@ -75,18 +79,19 @@ class AskedLine:
         """
         match = _LINES.fullmatch(answer) if len(answer) < 300 else None
         if match is None:
-            raise AnswerError(f"got '{answer.strip()[:60]}', expected {self.help}")
+            raise not_read(answer, self.help)
         first = int(match[1])
         last = int(match[2] or first)
         if self.key.first <= first <= last <= self.key.last:
             return Grade(1)
         shown = (self.within.first, self.within.last)
         if not shown[0] <= first <= last <= shown[1] or (first, last) == shown:
-            raise AnswerError(f"got '{answer.strip()[:60]}', expected {self.help}")
-        side = "further down" if first < self.key.first else "further up"
-        inside = first <= self.key.last and self.key.first <= last
-        said = "That range is too wide." if inside else f"It is {side}."
-        return Grade(0, (Remark(said),))
+            raise not_read(answer, self.help)
+        if first <= self.key.last and self.key.first <= last:
+            return Grade(0, (Remark(Told("That range is too wide.")),))
+        is_above = first < self.key.first
+        side = Told("It is further down." if is_above else "It is further up.")
+        return Grade(0, (Remark(side),))
 
     def typed_key(self) -> str:
         """Return the key as it would be typed."""

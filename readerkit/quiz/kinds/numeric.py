@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from readerkit.model.base import Formula, Model, Name, Text
-from readerkit.quiz.kinds.base import Grade, Parameter, Question, Remark
+from readerkit.model.language import Told
+from readerkit.quiz.kinds.base import Grade, Parameter, Question, Remark, not_read
 from readerkit.quiz.scoring import within_significant, within_tolerance
 from readerkit.quiz.seeded_random import Draw
 from readerkit.quiz.units import (
@@ -58,16 +59,18 @@ class AnswerTolerance:
             number, key, relative=self.relative, absolute=self.absolute
         )
 
-    def __str__(self) -> str:
-        """Return it in words."""
+    @property
+    def told(self) -> Told:
+        """It in words."""
         if self.significant:
-            return f"to {self.significant} significant digits"
-        parts = []
+            return Told("to {count} significant digits", count=self.significant)
+        share = Told("within {share}%", share=format_number(100 * self.relative))
+        amount = Told("within {amount}", amount=format_number(self.absolute))
+        if self.relative and self.absolute:
+            return Told("{one} or {other}", one=share, other=amount)
         if self.relative:
-            parts.append(f"within {format_number(100 * self.relative)}%")
-        if self.absolute:
-            parts.append(f"within {format_number(self.absolute)}")
-        return " or ".join(parts) or "exactly"
+            return share
+        return amount if self.absolute else Told("exactly")
 
 
 class Misconception(Model, frozen=True):
@@ -156,14 +159,16 @@ class AskedNumber:
     @property
     def help(self) -> str:
         """How to type an answer."""
-        unit = {"": "a number", "%": "per cent"}.get(self.unit, f"in {self.unit}")
-        return f"{unit}, {self.tolerance}"
+        form = Told("in {unit}", unit=self.unit)
+        if self.unit in ("", "%"):
+            form = Told("per cent" if self.unit else "a number")
+        return Told("{form}, {tolerance}", form=form, tolerance=self.tolerance.told)
 
     @property
     def _form(self) -> str:
         if not self.unit:
-            return "a number without a unit: 8 or 3/16"
-        return f"a number and a unit: 17.5 {self.unit}"
+            return Told("a number without a unit: 8 or 3/16")
+        return Told("a number and a unit: 17.5 {unit}", unit=self.unit)
 
     @property
     def choices(self) -> int | None:
@@ -172,31 +177,20 @@ class AskedNumber:
 
     def shown(self) -> dict[str, Any]:
         """Return unit and tolerance."""
-        return {"unit": self.unit, "tolerance": str(self.tolerance)}
+        return {"unit": self.unit, "tolerance": self.tolerance.told}
 
     def grade(self, answer: str) -> Grade:
         """Return all or nothing, with a wrong unit or a known mistake named."""
         try:
             given = parse_quantity(answer, expected=self._form)
         except UnitError as error:
-            told = f"got '{answer.strip()[:60]}', expected {self._form}"
-            raise AnswerError(str(error) if self.unit else told) from None
+            if self.unit:
+                raise AnswerError(*error.args) from None
+            raise not_read(answer, self._form) from None
         except QuantityError as error:
-            raise AnswerError(str(error)) from None
+            raise AnswerError(*error.args) from None
         if given.unit and dimension(given.unit) != dimension(self.unit):
-            return Grade(
-                0,
-                (
-                    Remark(
-                        f"{given.unit} measures {dimension(given.unit)}; "
-                        + (
-                            f"{dimension(self.unit)} was asked for, in {self.unit}."
-                            if self.unit
-                            else "a number without a unit was asked for."
-                        )
-                    ),
-                ),
-            )
+            return Grade(0, (self._other_dimension(given.unit),))
         value = self._value(given)
         if self.accepts(value):
             return Grade(1)
@@ -231,12 +225,32 @@ class AskedNumber:
             return 100 * given.number
         return given.number
 
-    def _other_unit(self, unit: str) -> Remark:
-        worth = format_number(convert(1, unit, self.unit))
+    def _other_dimension(self, unit: str) -> Remark:
         return Remark(
-            f"The number would be right in {self.unit or 'no unit'}, but you wrote "
-            f"{unit}: 1 {unit} is {worth} {self.unit}".rstrip()
-            + "."
+            Told(
+                "{given} measures {measured}; {asked} was asked for, in {unit}."
+                if self.unit
+                else "{given} measures {measured}; a number without a unit was asked "
+                "for.",
+                given=unit,
+                measured=Told(dimension(unit)),
+                asked=Told(dimension(self.unit)),
+                unit=self.unit,
+            )
+        )
+
+    def _other_unit(self, unit: str) -> Remark:
+        return Remark(
+            Told(
+                "The number would be right in {unit}, but you wrote {given}: "
+                "1 {given} is {worth} {unit}."
+                if self.unit
+                else "The number would be right in no unit, but you wrote {given}: "
+                "1 {given} is {worth}.",
+                given=unit,
+                unit=self.unit,
+                worth=format_number(convert(1, unit, self.unit)),
+            )
         )
 
     def _confused_units(self, value: float, given: TypedQuantity) -> list[Remark]:
@@ -244,13 +258,19 @@ class AskedNumber:
         if twin and self.tolerance.accepts(value, convert(self.key, self.unit, twin)):
             return [
                 Remark(
-                    f"That is the right number of {twin}; {self.unit} was asked for: "
-                    f"1 {twin} is {convert(1, twin, self.unit):.4f} {self.unit}."
+                    Told(
+                        "That is the right number of {given}; {unit} was asked for: "
+                        "1 {given} is {worth} {unit}.",
+                        given=twin,
+                        unit=self.unit,
+                        worth=f"{convert(1, twin, self.unit):.4f}",
+                    )
                 )
             ]
         measured = dimension(self.unit)
         if measured in ("bytes", "bytes per second"):
-            for factor, words in ((8, "bits"), (1 / 8, "an eighth")):
-                if self.tolerance.accepts(value, self.key * factor):
-                    return [Remark(f"That is off by 8: {words} instead of bytes.")]
+            if self.tolerance.accepts(value, self.key * 8):
+                return [Remark(Told("That is off by 8: bits instead of bytes."))]
+            if self.tolerance.accepts(value, self.key / 8):
+                return [Remark(Told("That is off by 8: an eighth instead of bytes."))]
         return []

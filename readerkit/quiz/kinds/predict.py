@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from readerkit.model.base import Text
-from readerkit.quiz.kinds.base import Grade, Question, Remark, plain
+from readerkit.model.language import Told
+from readerkit.quiz.kinds.base import (
+    Grade,
+    Question,
+    Remark,
+    joined,
+    not_read,
+    plain,
+)
 from readerkit.quiz.kinds.numeric import (
     Absolute,
     AnswerTolerance,
@@ -63,8 +71,11 @@ class AskedWords:
     def help(self) -> str:
         """How to type an answer."""
         if self.words:
-            return f"{len(self.key)} in order, of: {', '.join(self.words)}"
-        return f"{len(self.key)} cells in order: F0 B0 . F1"
+            words = joined(self.words)
+            return Told(
+                "{count} in order, of: {words}", count=len(self.key), words=words
+            )
+        return Told("{count} cells in order: F0 B0 . F1", count=len(self.key))
 
     @property
     def choices(self) -> int | None:
@@ -79,19 +90,24 @@ class AskedWords:
         """Return the share of the words before the first that is wrong."""
         given = [plain(word) for word in re.split(r"[\s,;|→]+", answer.strip()) if word]
         if len(given) != len(self.key):
-            raise AnswerError(f"got {len(given)} words, expected {len(self.key)}")
+            raise AnswerError(
+                Told(
+                    "got {got} words, expected {count}",
+                    got=len(given),
+                    count=len(self.key),
+                )
+            )
         known = {plain(word) for word in self.words}
         strange = [word for word in given if known and word not in known]
         if strange:
-            raise AnswerError(f"got '{strange[0]}', expected {', '.join(self.words)}")
+            raise not_read(strange[0], joined(self.words))
         pairs = list(zip(given, self.key, strict=True))
         wrong = [i for i, (word, key) in enumerate(pairs) if word != plain(key)]
         if not wrong:
             return Grade(1)
         share = wrong[0] / len(self.key)
-        return Grade(
-            share, (Remark(f"Number {wrong[0] + 1} is the first that is wrong."),)
-        )
+        first = Told("Number {number} is the first that is wrong.", number=wrong[0] + 1)
+        return Grade(share, (Remark(first),))
 
     def typed_key(self) -> str:
         """Return the key as it would be typed."""

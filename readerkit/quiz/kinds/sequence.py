@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from readerkit.model.base import SOME, Count, Model, Text, at_least
-from readerkit.quiz.kinds.base import Grade, Question, Remark, letters
+from readerkit.model.language import Told
+from readerkit.quiz.kinds.base import Grade, Question, Remark, letters, not_read
 from readerkit.quiz.scoring import order_credit
 from readerkit.quiz.seeded_random import Draw
 from readerkit.quiz.variant_context import AnswerError, Scene
@@ -57,7 +58,9 @@ class AskedOrder:
     @property
     def help(self) -> str:
         """How to type an answer."""
-        return f"the numbers 1 to {len(self.items)} in order, with blanks"
+        return Told(
+            "the numbers 1 to {count} in order, with blanks", count=len(self.items)
+        )
 
     @property
     def choices(self) -> int | None:
@@ -76,18 +79,19 @@ class AskedOrder:
         """Return 1 - 2d/D for the distance to the nearest right order."""
         given = [int(word) - 1 for word in re.findall(r"\d{1,3}", answer)]
         if sorted(given) != list(range(len(self.items))):
-            raise AnswerError(
-                f"got '{answer.strip()}', expected the numbers 1 to "
-                f"{len(self.items)}, each once"
-            )
+            form = Told("the numbers 1 to {count}, each once", count=len(self.items))
+            raise not_read(answer, form)
         credit = order_credit(given, self.valid)
         if credit == 1:
             return Grade(1)
         first = next((i for i, item in enumerate(given) if item != self.valid[0][i]), 0)
-        said = "Everything before it is in place." if first else "It starts elsewhere."
-        return Grade(
-            credit, (Remark(f"Place {first + 1} is the first to look at. {said}"),)
+        told = Told(
+            "Place {number} is the first to look at. Everything before it is in place."
+            if first
+            else "Place {number} is the first to look at. It starts elsewhere.",
+            number=first + 1,
         )
+        return Grade(credit, (Remark(told),))
 
     def typed_key(self) -> str:
         """Return the key as it would be typed."""
@@ -144,7 +148,7 @@ class AskedMatch:
     @property
     def help(self) -> str:
         """How to type an answer."""
-        return "a letter for each number, in the form 1x 2y"
+        return Told("a letter for each number, in the form 1x 2y")
 
     @property
     def choices(self) -> int | None:
@@ -175,17 +179,27 @@ class AskedMatch:
         labels = letters(len(self.rights))
         numbers = {str(number) for number in range(1, len(self.lefts) + 1)}
         if set(given) != numbers or not set(given.values()) <= set(labels):
-            raise AnswerError(
-                f"got '{answer.strip()}', expected a letter from a to {labels[-1]} for "
-                f"each number from 1 to {len(self.lefts)}, in the form 1x 2y"
+            form = Told(
+                "a letter from a to {last} for each number from 1 to {count}, "
+                "in the form 1x 2y",
+                last=labels[-1],
+                count=len(self.lefts),
             )
+            raise not_read(answer, form)
         wrong = [
             number
             for number, right in enumerate(self.key, 1)
             if given[str(number)] != labels[right]
         ]
         remarks = [
-            Remark(f"{n}: “{self.lefts[n - 1]}” belongs elsewhere.") for n in wrong
+            Remark(
+                Told(
+                    "{number}: “{item}” belongs elsewhere.",
+                    number=number,
+                    item=self.lefts[number - 1],
+                )
+            )
+            for number in wrong
         ]
         return Grade(1 - len(wrong) / len(self.key), tuple(remarks))
 

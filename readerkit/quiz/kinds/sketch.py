@@ -11,6 +11,7 @@ from msgspec import to_builtins
 
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import SOME, Formula, Model, Name, Text, at_least
+from readerkit.model.language import Told
 from readerkit.quiz.kinds.base import Grade, Question, Remark, plain
 from readerkit.quiz.rank_groups import rank_groups
 from readerkit.quiz.seeded_random import Draw
@@ -133,7 +134,8 @@ class AskedSketch:
             "number": "12",
             "groups": "0,1|2,3",
         }
-        return "a line for each row: " + " ".join(examples[kind] for kind in self.kinds)
+        example = " ".join(examples[kind] for kind in self.kinds)
+        return Told("a line for each row: {example}", example=example)
 
     @property
     def choices(self) -> int | None:
@@ -153,13 +155,25 @@ class AskedSketch:
         lines = [line for line in re.split(r"[\n;]", answer) if line.strip()]
         if len(lines) != len(self.rows):
             raise AnswerError(
-                f"got {len(lines)} rows, expected {len(self.rows)}: {self.help}"
+                Told(
+                    "got {got} rows, expected {count}: {form}",
+                    got=len(lines),
+                    count=len(self.rows),
+                    form=self.help,
+                )
             )
         wrong: list[Remark] = []
         for line, (label, key) in zip(lines, self.rows, strict=True):
             given = self._cells(line, label)
             wrong += [
-                Remark(f"{label}, {column}: not {cell}.")
+                Remark(
+                    Told(
+                        "{row}, {column}: not {cell}.",
+                        row=label,
+                        column=column,
+                        cell=cell,
+                    )
+                )
                 for column, kind, cell, right in zip(
                     self.columns, self.kinds, given, key, strict=True
                 )
@@ -175,8 +189,14 @@ class AskedSketch:
             words = line.strip()[len(label) :].lstrip(" :").split()
         if len(words) != len(self.columns):
             raise AnswerError(
-                f"row '{label}': got {len(words)} cells, expected "
-                f"{len(self.columns)} with a blank between them: {self.help}"
+                Told(
+                    "row '{row}': got {got} cells, expected {count} with a blank "
+                    "between them: {form}",
+                    row=label,
+                    got=len(words),
+                    count=len(self.columns),
+                    form=self.help,
+                )
             )
         return words
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from readerkit.model.base import SOME, Model, Text, at_least
+from readerkit.model.language import Told
 from readerkit.quiz.kinds.base import Grade, Question, Remark, plain
 from readerkit.quiz.seeded_random import Draw
 from readerkit.quiz.variant_context import AnswerError, Scene
@@ -54,7 +55,7 @@ class AskedFill:
     @property
     def help(self) -> str:
         """How to type an answer."""
-        return "a word or a name"
+        return Told("a word or a name")
 
     @property
     def choices(self) -> int | None:
@@ -69,7 +70,7 @@ class AskedFill:
         """Return all or nothing; case, hyphens, blanks and `()` do not count."""
         given = _name(answer)
         if not given:
-            raise AnswerError("got nothing, expected a word")
+            raise AnswerError(Told("got nothing, expected a word"))
         if given in map(_name, self.accept):
             return Grade(1)
         said = [Remark(says) for word, says in self.mistakes if _name(word) == given]
@@ -115,7 +116,9 @@ class AskedShort:
     @property
     def help(self) -> str:
         """How to type an answer."""
-        return f"points you made, then your text: 1 3 {MARKS} because ..."
+        return Told(
+            "points you made, then your text: 1 3 {marks} because ...", marks=MARKS
+        )
 
     @property
     def choices(self) -> int | None:
@@ -131,14 +134,23 @@ class AskedShort:
         marks, parted, text = answer.partition(MARKS)
         numbers = {int(word) for word in re.findall(r"\d{1,2}", marks)}
         if not parted or not text.strip():
-            raise AnswerError(f"got no text after '{MARKS}', expected {self.help}")
+            raise AnswerError(
+                Told(
+                    "got no text after '{marks}', expected {form}",
+                    marks=MARKS,
+                    form=self.help,
+                )
+            )
         if not numbers <= set(range(1, len(self.rubric) + 1)):
             raise AnswerError(
-                f"got points {sorted(numbers)}, expected some of 1 to "
-                f"{len(self.rubric)}"
+                Told(
+                    "got points {got}, expected some of 1 to {count}",
+                    got=sorted(numbers),
+                    count=len(self.rubric),
+                )
             )
         missed = [
-            Remark(f"Not made: {point}")
+            Remark(Told("Not made: {point}", point=point))
             for number, point in enumerate(self.rubric, 1)
             if number not in numbers
         ]

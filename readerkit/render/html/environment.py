@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import traceback
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from jinja2 import (
@@ -50,7 +50,8 @@ class Templates:
             both=both,
             counted=words.counted,
             plain=visible,
-            worded=worded,
+            told=words.told,
+            worded=partial(words.told, marked=worded),
             href=addresses.href,
             say=lru_cache(1 << 12)(words.say),
         )

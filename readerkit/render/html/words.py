@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
-from readerkit.model.language import Say, english
+from readerkit.model.language import Say, english, said
 from readerkit.render.html.escape import shown
 
 
@@ -47,6 +47,12 @@ class Words:
         """Return what is told with phrases, in both languages."""
         own, other = tell(english), tell(self.in_spanish)
         return Text(shown(own), shown(other) if other != own else None)
+
+    def told(self, text: str, marked: Callable[[str], Markup] = shown) -> Markup:
+        """Return what a quiz says, in both languages where it has words for it."""
+        spanish = said(text, self.in_spanish)
+        other = None if spanish == text else marked(spanish)
+        return both(Text(marked(text), other))
 
     def say(self, phrase: str) -> Markup:
         """Return a phrase in both languages."""

@@ -10,19 +10,21 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import jsonschema_rs
 import pytest
 
+from readerkit.app.interface_words import read_words
 from readerkit.app.quiz_banks import QuizBanks, open_history
 from readerkit.content.strict_yaml import parse_yaml
 from readerkit.render.html.addresses import source_page
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT, Result, run, run_process, run_typed, write_files
 from tests.readerkit.quiz.sample import BANK, QUESTIONS
+from tests.readerkit.test_interface_words import in_code
 from tests.terminals import READERKIT, Terminal
 
 FORWARD = (
@@ -360,6 +362,55 @@ def test_wrong_answer_leads_to_the_lines_that_refute_it(book):
     assert "Answer  " in done.out
     assert "Score 0% of 1 question (95% interval" in done.out
     assert "Read next:" in done.out
+
+
+def words_in(texts: Iterable[str]) -> set[str]:
+    """Return the words of phrases, the names of their blanks aside."""
+    plain = re.sub(r"{\w+}", " ", " ".join(texts))
+    return set(re.findall(r"[^\W\d_]{2,}", plain.casefold()))
+
+
+@pytest.fixture(scope="module")
+def english_words() -> set[str]:
+    """Give the words that the quiz says in English, and the sample bank does not."""
+    said = [text for text, where, is_said in in_code() if is_said and "quiz" in where]
+    spanish = read_words().all
+    return words_in(said) - words_in((QUESTIONS, BANK, *map(spanish.get, said)))
+
+
+@pytest.mark.parametrize(
+    ("name", "unread", "wrong"),
+    [
+        ("pick", "?", "{wrong}"),
+        ("several", "?", "{part}"),
+        ("bytes", "48 Gb", "112 s"),
+        ("bytes", "112,5", "112 GiB"),
+        ("steps", "1 2", "{back}"),
+        ("pairs", "1", "1a 2a 3a"),
+        ("gap", "()", "no_grad"),
+        ("line", "99999", "{first}"),
+        ("row", "F0", "F0 F1 F2"),
+        ("grid", "column\nrow", "row 1x2\ncolumn 2x1"),
+        ("essay", "text\n9", "text\n1"),
+    ],
+)
+def test_all_but_the_question_is_spanish(name, unread, wrong, book, english_words):
+    key = bank(book).variant(name, 0).asked.typed_key()
+    blanks = {
+        "wrong": min({"a", "b", "c"} - {key}),
+        "part": key.split()[0],
+        "back": " ".join(reversed(key.split())),
+        "first": bank(book).keys.places["line/within"].first,
+    }
+    given = [unread, wrong.format(**blanks), *([] if name == "essay" else [key])]
+    options = ("--only", name, "--seed", "0", "--lang", "es")
+    done = typed(book, *options, answers="\n".join(given) + "\n")
+    assert done.code == 0, done.err
+    lines = re.sub(r"--\w+|\S*/\S+", "", done.out).splitlines()
+    told = (line for line in lines if not re.match("    |  (→|readerkit)", line))
+    english = english_words - words_in(given)
+    assert {"got", "expected"} < english
+    assert words_in(told) & english == set()
 
 
 def test_place_is_led_to_where_it_can_be_looked_at(book, tmp_path, monkeypatch):

@@ -94,6 +94,9 @@ def test_a_wrong_answer_is_there_to_be_mended(book, served):
     _, text = send(served, do="answer", session=session, at=at, answer=wrong)
     assert "Not yet." in text
     assert re.findall(r'value="(\w)" checked', text) == wrong
+    session, at = hidden(text, "session"), hidden(text, "at")
+    _, text = send(served, do="answer", session=session, at=at, answer="<?>")
+    assert re.search('role="alert".*lang="es">se leyó «<\\?>»; se esperaba', text)
 
 
 def test_only_what_is_due_and_a_limit_of_minutes(book, served):
