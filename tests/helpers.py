@@ -95,7 +95,13 @@ def run_process(
 
 def run_on_terminal(columns: int, *arguments: str, lines: int = 50) -> str:
     """Run the command on a terminal of its own and return what it wrote there."""
-    with Terminal(*READERKIT, *arguments, columns=columns, lines=lines) as terminal:
+    with Terminal(
+        *READERKIT,
+        *arguments,
+        columns=columns,
+        lines=lines,
+        environment={"PAGER": "cat"},  # nobody is there to turn a page
+    ) as terminal:
         terminal.close()
         return terminal.shown
 
