@@ -16,7 +16,7 @@ read: .venv/.toolkit
 	@echo "== Megatron-LM: fetching the pinned source"
 	@$(RUN) fetch megatron
 	@echo "== The first stop"
-	@PAGER=cat $(RUN) start
+	@$(RUN) start </dev/null  # whole: nobody may be there to answer
 	@$(MAKE) --no-print-directory .venv/.torch
 	@echo "== PyTorch: fetching the pinned source"
 	@$(RUN) fetch pytorch

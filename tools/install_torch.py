@@ -56,4 +56,7 @@ def size_of(url: str) -> int | None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\ninterrupted: make goes on from here the next time")
