@@ -64,7 +64,7 @@ def fetch(
             raise ReaderkitError(
                 f"{each.name} is a folder of this book: it is read where it stands"
             )
-    asked = _source(source) if source else ""
+    asked = "" if source is None else _source(source)
     results, problems = [], []
     for each in chosen or library.pinned():
         try:
@@ -91,8 +91,8 @@ def _source(given: str) -> str:
         return given
     with contextlib.suppress(RuntimeError):  # ~ of a user who has no home
         folder = Path(given).expanduser()  # a shell leaves --source=~/x as it is
-        if folder.is_dir():
-            return str(folder)
+        if given and folder.is_dir():
+            return str(folder.absolute())  # git is started elsewhere
     raise ReaderkitError(
         f"--source: got '{given}', expected {', '.join(SOURCE_NAMES)} "
         "or the path of a folder that exists"

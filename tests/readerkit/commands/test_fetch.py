@@ -99,6 +99,21 @@ def test_folder_serves_the_same_bytes(desk, tmp_path, cache):
     assert BlobStore(cache).read(BLOB) == SAMPLE.encode()
 
 
+@pytest.mark.parametrize("made", [("clone",), ("clone", "--bare"), ("worktree", "add")])
+@pytest.mark.parametrize("given", ["up", "./up", "../here/up"])
+def test_a_repository_is_named_from_the_working_folder(
+    made, given, desk, tmp_path, cache, monkeypatch
+):
+    here, repository = tmp_path / "here", desk.book.repository
+    here.mkdir()
+    monkeypatch.chdir(here)
+    whence = () if made[0] == "worktree" else (str(repository),)
+    git(repository, *made, *whence, str(here / "up"))
+    done = desk.run("fetch", "--source", given)
+    assert (done.code, done.err) == (0, "")
+    assert BlobStore(cache).read(BLOB) == SAMPLE.encode()
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [
@@ -159,8 +174,13 @@ def test_folder_whose_file_is_a_link_out_of_it_is_refused(desk, tmp_path, cache)
             "--source: got 'nowhere', expected git, installed, package "
             "or the path of a folder that exists",
         ),
+        (
+            ["--source", ""],
+            "--source: got '', expected git, installed, package "
+            "or the path of a folder that exists",
+        ),
     ],
-    ids=["upstream", "source"],
+    ids=["upstream", "source", "no-source"],
 )
 def test_a_wrong_name_is_one_line_with_the_right_ones(arguments, message, desk):
     done = desk.run("fetch", *arguments)
