@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from readerkit.content.annotations import Annotation, CitedWork, ComparisonName, Concept
+from readerkit.content.kind import Place
 from readerkit.content.mirrors import Difference, Mirror
 from readerkit.content.translations import Translation
 from readerkit.errors import AnchorError, ContentError, ContentFault
@@ -237,7 +238,7 @@ def check_mirrors(book: Book, folders: Mapping[str, Sources]) -> list[ContentFau
 
     ``folders`` are the upstreams that are read where they stand, by name.
     """
-    faults = []
+    faults: list[ContentFault] = []
     for mirror in book.mirrors.values():
         for section in mirror.sections:
             for anchor, place in zip(section.mini, section.places, strict=True):
@@ -245,10 +246,22 @@ def check_mirrors(book: Book, folders: Mapping[str, Sources]) -> list[ContentFau
                 if minis is None:  # no such folder: a fault of the book's own
                     continue
                 try:
-                    minis.resolve(anchor)
-                except AnchorError as error:
-                    faults.append(place.fault(f"{mirror.id}: {error}"))
+                    resolve_mini(minis, mirror, anchor, place)
+                except ContentError as error:
+                    faults += error.faults
     return faults
+
+
+def resolve_mini(minis: Sources, mirror: Mirror, anchor: Anchor, place: Place) -> Span:
+    """Return the lines of an anchor of a mirror, which is written at ``place``.
+
+    Raises:
+        ContentError: it does not resolve to exactly one place.
+    """
+    try:
+        return minis.resolve(anchor)
+    except AnchorError as error:
+        raise ContentError([place.fault(f"{mirror.id}: {error}")]) from None
 
 
 def lock_notes(lock: Lock, notes: Iterable[Note], sources: Sources) -> Lock:

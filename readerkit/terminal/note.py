@@ -10,7 +10,7 @@ import click
 from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
 from readerkit.app.records import lit_in, read_records
-from readerkit.content.book import Note, Sources
+from readerkit.content.book import Note, Sources, resolve_mini
 from readerkit.evidence.executed_lines import lit_section, say_lit, say_section
 from readerkit.evidence.relevance import (
     Evidence,
@@ -125,9 +125,9 @@ def _beside(
     for mirror, section in sections:
         title = section.title if say is english else f"[en] {section.title}"
         heading = f"{say('the mini')} ({say(section.relation)}): {title}"
-        for anchor in section.mini:
+        for anchor, place in zip(section.mini, section.places, strict=True):
             minis = folders[library.book.home_of(anchor.file)]
-            span = minis.resolve(anchor)
+            span = resolve_mini(minis, mirror, anchor, place)
             idea = of_the_idea(mirror, evidence)
             ran = _say(minis, span, evidence, idea, say)
             found.append((heading, minis.file(anchor.file), span, ran))

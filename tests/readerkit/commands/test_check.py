@@ -482,7 +482,7 @@ def test_a_folder_that_mirrors_show_is_not_said_to_have_nothing(whole, capsys):
     )
     mirror = whole.path("mirrors/closing.yaml")
     mirror.write_text(mirror.read_text().replace("Bucket.wait", "Bucket.weight"))
-    for arguments in (["ours"], ["ours", "--check"]):
+    for arguments in (["ours"], ["ours", "--check"], ["close"]):
         done = run(capsys, "annotate", *arguments, *at)
         assert done.code == 1
         assert "closing.yaml:8:12: closing: ours/bucket.py: no symbol" in done.err
