@@ -84,7 +84,7 @@ def break_mini(fault: Fault, args: argparse.Namespace) -> None:
         )
     library, mutant = open_library(), Mutant.make(fault)
     if "READERKIT_BOOK" in os.environ:  # the notes that are named are of what ships
-        remember(str(library.root))
+        remember("book", str(library.root))
     prediction = None if args.predict is None else args.predict - 1
     if not args.json:
         show_question(mutant)

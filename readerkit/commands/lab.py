@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.options import book_option, is_typed, json_option
+from readerkit.commands.options import (
+    book_option,
+    folder_option,
+    is_typed,
+    json_option,
+)
 from readerkit.errors import ContentError, ReaderkitError
 from readerkit.terminal.completing import names
 from readerkit.terminal.run_mini import Forwarding
@@ -25,7 +30,6 @@ if TYPE_CHECKING:
     from readerkit.labs.lab import Lab
     from readerkit.labs.results import Result
 
-EXPERIMENTS = Path("experiments")
 TOPIC = "lab-03"
 
 
@@ -45,13 +49,7 @@ TOPIC = "lab-03"
 @click.option("--check", "action", flag_value="check", help="Check what is handed in.")
 @click.option("--task", "action", flag_value="task", help="Print the cloud task.")
 @click.option("--solution", "action", flag_value="solution", help="After an attempt.")
-@click.option(
-    "--folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=EXPERIMENTS,
-    show_default=True,
-    help="Where hand-ins are.",
-)
+@folder_option
 @json_option
 @book_option
 def lab(

@@ -25,13 +25,27 @@ def book_option(command: Command) -> Command:
     )(command)
 
 
+def folder_option(command: Command) -> Command:
+    """Add ``--folder DIR``, where the hand-ins of labs are."""
+    return click.option(
+        "--folder",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("experiments"),
+        show_default=True,
+        callback=_remember,
+        help="Where hand-ins are.",
+    )(command)
+
+
 def _remember(
-    context: click.Context, parameter: click.Parameter, book: Path | None
+    context: click.Context, parameter: click.Parameter, place: Path | None
 ) -> Path | None:
-    """Have hints name the book, unless the environment does so already."""
-    context.call_on_close(lambda: typed.remember(""))  # the next command has its own
-    typed.remember(str(book) if is_typed(context, "book") else "")
-    return book
+    """Have hints name what was typed; what the environment names needs no hint."""
+    option = str(parameter.name)
+    # The next command has its own.
+    context.call_on_close(lambda: typed.remember(option, ""))
+    typed.remember(option, str(place) if is_typed(context, option) else "")
+    return place
 
 
 def is_typed(context: click.Context, option: str) -> bool:

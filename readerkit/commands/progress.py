@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.lab import EXPERIMENTS
-from readerkit.commands.options import book_option, json_option
+from readerkit.commands.options import book_option, folder_option, json_option
 from readerkit.errors import ReaderkitError
 from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
@@ -27,13 +26,7 @@ SPEND_RECORDS = ("35-cloud-budget.md", "35-cloud-budget/spend.jsonl")
 
 @click.command(short_help="The definition of done, each line with its evidence.")
 @click.argument("phase", type=click.IntRange(0, 999))
-@click.option(
-    "--folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=EXPERIMENTS,
-    show_default=True,
-    help="Where hand-ins are.",
-)
+@folder_option
 @click.option("--waive", metavar="LINE", help="Do without a line, such as tp-curve.")
 @click.option("--reason", help="Why; it stands in the table.")
 @click.option("--unwaive", metavar="LINE", help="Take that back.")
@@ -275,7 +268,11 @@ def _show(lines: list[Line], *, as_json: bool) -> None:
         f"met, {states['waived']} waived, {states['not met']} open."
     )
     if not any(line.item.state == "met" for line in lines if line.group != DONE):
-        first = f"{typed('quiz', str(PHASE))}, or {typed('lab', '01', '--run')}"
+        is_measured = any(
+            line.name == "ddp" and line.item.state == "met" for line in lines
+        )
+        measure = "" if is_measured else f", or {typed('lab', '01', '--run')}"
+        first = typed("quiz", str(PHASE)) + measure
         tell(
             "Each line is met by evidence that is looked at now: answers, results.\n"
             f"A first step: {first}"

@@ -34,8 +34,8 @@ def print_checklist(
     table.add_column(no_wrap=True)
     if names:
         table.add_column(no_wrap=True, style="bold")
-    table.add_column(ratio=2)
-    table.add_column(ratio=3, style="dim")
+    table.add_column(ratio=2, overflow="fold")
+    table.add_column(ratio=3, overflow="fold", style="dim")
     for item, name in zip_longest(items, names):
         word, style = open_mark if item.state == "not met" else _MARKS[item.state]
         table.add_row(

@@ -54,7 +54,8 @@ def measure(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             arguments = ("lab", lab, "--run", "--rounds=3", "--folder", str(folder))
             ran = run_process(*arguments, timeout=200)
             assert ran.code == 0, ran.err
-            assert f"35-lab-{lab}.json: check it with" in ran.out
+            check = f"check it with readerkit lab {lab} --check --folder {folder}"
+            assert f"35-lab-{lab}.json: {check}\n" in ran.out
             (folder / "printed").write_text(ran.out)
 
         return made_once(tmp_path_factory, f"lab-{lab}", run)

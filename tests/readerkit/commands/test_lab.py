@@ -227,6 +227,12 @@ def test_a_lab_that_was_not_done_says_how(capsys, tmp_path):
     code, states = check(capsys, "01", tmp_path)
     assert code == 1
     assert states == {f"{tmp_path / '35-lab-01.json'} is handed in": "not met"}
+    shown = run(capsys, "lab", "01", "--check", "--folder", str(tmp_path))
+    assert "make it with readerkit lab 01 --run --folder" in shown.out
+    assert "…" not in shown.out
+    usual = run(capsys, "lab", "01", "--check")
+    assert "make it with readerkit lab 01 --run" in usual.out
+    assert "--folder" not in usual.out
 
 
 @pytest.mark.parametrize("lab", ["00", "01", "02", "03", "04"])

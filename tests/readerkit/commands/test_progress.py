@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -108,6 +109,20 @@ def test_nothing_is_met_at_the_start_but_the_diagram(tmp_path, capsys, real_cach
     assert len(found) == 6 + 11 + 5
     assert [name for name, row in found.items() if row["state"] == "met"] == ["diagram"]
     assert all(row["evidence"] for row in found.values())
+    assert first_steps(capsys, tmp_path) == [
+        f"readerkit quiz 35, or readerkit lab 01 --run --folder {tmp_path}"
+    ]
+
+
+def first_steps(capsys, folder: Path) -> list[str]:
+    shown = run(capsys, "progress", "35", "--folder", str(folder)).out
+    return re.findall(r"^A first step: (.*)$", shown, re.MULTILINE)
+
+
+def test_a_first_step_is_one_not_done_yet(tmp_path, capsys, real_cache, measure):
+    shutil.copytree(measure("01"), tmp_path / "experiments")
+    steps = first_steps(capsys, tmp_path / "experiments")
+    assert steps == ["readerkit quiz 35"]
 
 
 @pytest.fixture
