@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,19 +27,22 @@ if TYPE_CHECKING:
 @click.option(
     "--remove", is_flag=True, help="Remove them from the cache; all, if none."
 )
+@click.option("--yes", is_flag=True, help="Remove without asking.")
 @json_option
 @book_option
 def cache(
     upstreams: tuple[str, ...],
     verify: bool,
     remove: bool,
+    yes: bool,
     as_json: bool,
     book: Path | None,
 ) -> None:
     """Show where fetched source is kept, and how much of each UPSTREAM is there.
 
-    What is removed comes back with the next fetch. Your own notes, answers and ledger
-    are elsewhere, in the folder that is named last, and are never removed.
+    What is removed, after you were asked, comes back with a fetch: only where a source
+    can be reached then. To remove one, type its whole name. Your own notes, answers and
+    ledger are elsewhere, in the folder that is named last, and are never removed.
 
     \b
     Example:
@@ -51,6 +55,8 @@ def cache(
 
     if verify and remove:
         raise click.UsageError("--verify and --remove exclude each other")
+    if yes and not remove:
+        raise click.UsageError("--yes is for --remove")
     library = open_library(book)
     chosen = [library.upstream(name) for name in dict.fromkeys(upstreams)]
     for each in chosen:
@@ -59,7 +65,13 @@ def cache(
                 f"{each.name} is a folder of this book: nothing of it is in the cache"
             )
     if remove:
-        _remove(library, chosen, as_json)
+        for name in upstreams:
+            if name not in library.book.upstreams:
+                raise ReaderkitError(
+                    f"--remove: got '{name}', expected a whole name: "
+                    f"{library.upstream(name).name}"
+                )
+        _remove(library, chosen, yes, as_json)
         return
     pinned = chosen or library.pinned()
     wrong = {each.name: _altered(library, each) for each in pinned if verify}
@@ -164,23 +176,28 @@ def _print(
     _say("yours: notes, drafts, answers, ledger; never removed here", 2)
 
 
-def _remove(library: Library, chosen: list[Upstream], as_json: bool) -> None:
-    from readerkit.upstreams.holdings import remove, remove_all
+def _remove(library: Library, chosen: list[Upstream], yes: bool, as_json: bool) -> None:
+    from readerkit.upstreams.holdings import (
+        FETCHED,
+        MADE,
+        bytes_below,
+        bytes_of,
+        remove,
+        remove_all,
+    )
     from readerkit.wording.numbers import format_bytes
 
-    if chosen:
-        names = {each.name for each in chosen}
-        kept = {
-            blob
-            for name, lock in library.book.locks.items()
-            if name not in names
-            for blob in lock.files.values()
-        }
-        freed = sum(
-            remove(each, library.lock(each), kept, library.store) for each in chosen
-        )
-    else:
-        freed = remove_all(library.store)
+    store, names = library.store, {each.name for each in chosen}
+    others = (lock for name, lock in library.book.locks.items() if name not in names)
+    kept = {blob for lock in others for blob in lock.files.values()}
+    blobs = {b for each in chosen for b in library.lock(each).files.values()} - kept
+    if not yes:
+        size = bytes_of(blobs, store)
+        if not chosen:
+            size = bytes_below(store.root, (*FETCHED, *MADE))
+        what = ", ".join(each.name for each in chosen) or "all fetched source"
+        _ask(f"Remove {what}, {format_bytes(size)}, from {store.root}?")
+    freed = remove(chosen, blobs, store) if chosen else remove_all(store)
     if as_json:
         import json
 
@@ -189,6 +206,16 @@ def _remove(library: Library, chosen: list[Upstream], as_json: bool) -> None:
         )
     else:
         _say(f"removed {format_bytes(freed)} from {library.store.root}")
+
+
+def _ask(question: str) -> None:
+    """Go on only where a person at the terminal agrees."""
+    from readerkit.errors import ReaderkitError
+    from readerkit.render.terminal_safe import visible
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ReaderkitError("--remove: got no terminal to ask on, expected --yes")
+    click.confirm(visible(question), abort=True, err=True)
 
 
 def _say(text: str, indent: int = 0) -> None:

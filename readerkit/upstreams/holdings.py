@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,12 +31,9 @@ class Holding:
 
 def holding(lock: Lock, store: BlobStore) -> Holding:
     """Return the cached files of a lock, by name and size; no byte is verified."""
-    sizes = [
-        file.stat().st_size
-        for file in map(store.path, lock.files.values())
-        if file.is_file()
-    ]
-    return Holding(len(lock.files), len(sizes), sum(sizes))
+    blobs = lock.files.values()
+    present = sum(store.path(blob).is_file() for blob in blobs)
+    return Holding(len(lock.files), present, bytes_of(blobs, store))
 
 
 def altered(lock: Lock, store: BlobStore) -> list[str]:
@@ -58,22 +55,28 @@ def bytes_below(root: Path, names: Iterable[str]) -> int:
     )
 
 
-def remove(upstream: Upstream, lock: Lock, kept: set[BlobId], store: BlobStore) -> int:
-    """Remove an upstream's files but those that others share; return bytes freed.
+def bytes_of(blobs: Iterable[BlobId], store: BlobStore) -> int:
+    """Return the sizes of those of some blobs that are in the cache."""
+    files = map(store.path, blobs)
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def remove(
+    upstreams: Iterable[Upstream], blobs: Collection[BlobId], store: BlobStore
+) -> int:
+    """Remove what is only of some upstreams, ``blobs``; return bytes freed.
 
     Raises:
         StoreError: a file that cannot be removed.
     """
-    freed = 0
     with store.locked(), _writable(store.root):
-        for blob in {*lock.files.values()} - kept:
-            file = store.path(blob)
-            if file.is_file():
-                freed += file.stat().st_size
-                file.unlink()
-                with contextlib.suppress(OSError):  # others are in it
-                    file.parent.rmdir()
-        forget_provenance(upstream, store)
+        freed = bytes_of(blobs, store)
+        for file in map(store.path, blobs):
+            file.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # others are in it
+                file.parent.rmdir()
+        for upstream in upstreams:
+            forget_provenance(upstream, store)
     return freed
 
 

@@ -1,6 +1,7 @@
 """``readerkit cache``: what is kept, whether it is whole, and that it can go."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from readerkit.upstreams.store import BlobStore, blob_id
 from tests.helpers import SAMPLE, run, run_on_terminal, write_files
 from tests.readerkit.commands.test_note import tree
+from tests.terminals import READERKIT, Terminal
 
 SIZE = len(SAMPLE.encode())
 
@@ -73,7 +75,7 @@ def test_verifying_reads_every_byte(fetched, cache):
 
 def test_an_upstream_is_removed_and_comes_back(fetched, cache, tmp_path):
     own = tree(tmp_path / "data")
-    done = fetched.run("cache", "sample", "--remove")
+    done = fetched.run("cache", "sample", "--remove", "--yes")
     assert (done.code, done.err) == (0, "")
     assert done.out == f"removed {SIZE} B from {cache}\n"
     assert not file_of(cache).exists()
@@ -87,14 +89,14 @@ def test_all_of_it_is_removed_and_what_others_put_there_stays(fetched, cache, tm
     write_files(cache, {"theirs/photo.jpg": "not ours"})
     own = tree(tmp_path / "data")
     before = sum(p.stat().st_size for p in cache.rglob("*") if p.is_file())
-    told = json.loads(fetched.run("cache", "--remove", "--json").out)
+    told = json.loads(fetched.run("cache", "--remove", "--yes", "--json").out)
     assert told == {"cache": str(cache), "removed_bytes": before - len("not ours")}
     left = {p.relative_to(cache).as_posix() for p in cache.rglob("*") if p.is_file()}
     assert left == {"theirs/photo.jpg"}
     assert tree(tmp_path / "data") == own
     (cache / "theirs" / "photo.jpg").unlink()
     (cache / "theirs").rmdir()
-    assert fetched.run("cache", "--remove").code == 0
+    assert fetched.run("cache", "--remove", "--yes").code == 0
     assert not cache.exists()
 
 
@@ -103,12 +105,31 @@ def test_all_of_it_is_removed_and_what_others_put_there_stays(fetched, cache, tm
     [
         (["nothing"], 1, "unknown upstream: got 'nothing', expected one of sample"),
         (["--verify", "--remove"], 2, "--verify and --remove exclude each other"),
+        (["--yes"], 2, "--yes is for --remove"),
+        (["sam", "--remove", "--yes"], 1, "expected a whole name: sample"),
+        (["sample", "--remove"], 1, "got no terminal to ask on, expected --yes"),
+        (["--remove", "--json"], 1, "got no terminal to ask on, expected --yes"),
     ],
 )
-def test_wrong_use_is_one_message(arguments, code, message, desk):
-    done = desk.run("cache", *arguments)
+def test_wrong_use_is_one_message(arguments, code, message, fetched, cache):
+    before = tree(cache)
+    done = fetched.run("cache", *arguments)
     assert (done.code, done.out) == (code, "")
     assert message in done.err
+    assert tree(cache) == before
+
+
+@pytest.mark.parametrize("names", [["sample"], []], ids=["one", "all"])
+def test_a_person_is_asked_with_how_much_goes(names, fetched, cache):
+    at = ("--book", str(fetched.book.root))
+    for answer, code in (("n\n", 130), ("\x03", 130), ("y\n", 0)):
+        assert file_of(cache).exists()
+        with Terminal(*READERKIT, "cache", *names, "--remove", *at) as terminal:
+            asked = terminal.read_until("[y/N]")
+            assert re.search(r"\d [kM]?i?B, from", " ".join(asked.split()))
+            terminal.type(answer)
+            assert terminal.close() == code
+    assert not file_of(cache).exists()
 
 
 def test_a_folder_of_the_book_is_not_in_the_cache(capsys):
