@@ -195,7 +195,7 @@ def with_lines(question: dict[str, Any], lines: SourceLines) -> dict[str, Any]:
 def kept(session: Session, say: Say = english) -> str:
     """Return how much of an unfinished quiz is kept, and how to resume it."""
     row = session.row
-    if not session.answered:
+    if not session.is_begun:
         return say("Nothing was answered, so there is nothing to go on with.")
     told = say("{done} of {of} answered, and kept. To go on: {command}")
     command = typed("quiz", str(row.phase), "--resume")

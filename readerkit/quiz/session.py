@@ -160,8 +160,14 @@ class Session:
 
     @property
     def answered(self) -> int:
-        """How many questions have an answer."""
-        return len(self._credits)
+        """How many questions have an answer; one that was skipped has none."""
+        rows = self._history.answers(self.row.id)
+        return len({row.position for row in rows if row.answer})
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a question was answered or skipped."""
+        return bool(self._credits)
 
     @property
     def is_over(self) -> bool:
@@ -300,12 +306,16 @@ class Session:
     def result(self) -> dict[str, Any]:
         """Return the score so far; an exam counts what nobody answered as lost.
 
+        What was skipped is lost at the end; before that it says nothing.
+
         ``passed`` stands there once there is a verdict: after all of an exam, or of the
         questions.
         """
         found = self.outcomes()
-        points = score(found, self.bank.rules.pass_mark)
-        if not self.is_exam and self.position < len(self.row.questions):
+        is_part = not self.is_exam and self.position < len(self.row.questions)
+        counted = [each for each in found if not (is_part and each.is_left_out)]
+        points = score(counted, self.bank.rules.pass_mark)
+        if is_part:
             del points["passed"]
         return {
             **points,
@@ -326,7 +336,7 @@ class Session:
             "answered": self.answered,
             "of": len(self.row.questions),
         }
-        return told if self.is_exam or not self._credits else {**told, **self.result()}
+        return told if self.is_exam or not self.answered else {**told, **self.result()}
 
     def outcomes(self) -> list[QuestionOutcome]:
         """Return the outcome of each question that counts."""

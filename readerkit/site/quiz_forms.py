@@ -109,7 +109,7 @@ class Visit:
                 count=bank.rules.count,
                 exam=f"{bank.rules.exam.count}{minutes}",
                 left=left.id if left else "",
-                answered=len({row.position for row in answered}),
+                answered=len({row.position for row in answered if row.answer}),
                 of=len(left.questions) if left else 0,
                 mastery=topics,
             ),

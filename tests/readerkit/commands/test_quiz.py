@@ -555,6 +555,18 @@ def test_leaving_without_an_answer_promises_nothing(book):
     assert "--resume" not in done.out
 
 
+def test_what_was_skipped_counts_at_the_end_alone(book):
+    three = ("--only", "gap", "--only", "row", "--only", "bytes")
+    none = typed(book, *three, answers="-\nq\n")
+    assert "0 of 3 answered, and kept" in none.out
+    assert "so far" not in none.out
+    part = typed(book, "--resume", answers="F0 F1 B0\nq\n")
+    assert "1 of 3 answered: so far 100% of 1 question (" in " ".join(part.out.split())
+    whole = typed(book, "--resume", answers="-\n")
+    assert "3/3" in whole.out
+    assert "Score 33% of 3 questions" in whole.out
+
+
 def test_leaving_an_exam_shows_no_points(book):
     done = typed(book, "--exam", "--only", "bytes", "--only", "gap", answers="112\nq\n")
     assert done.code == 130
