@@ -68,25 +68,35 @@ def install(shell: str | None) -> None:
 
 
 @completion.command(short_help="Take it away again.")
-@shell_option
+@click.option("--shell", type=click.Choice(SHELLS), help="By default all of them.")
 def remove(shell: str | None) -> None:
-    """Take away what install wrote, and nothing else.
+    """Take away what install wrote, for whichever shell, and nothing else.
 
     \b
     Example:
         readerkit completion remove
     """
-    script, start = _places(shell or _own_shell())
-    script.unlink(missing_ok=True)
-    with suppress(OSError):  # somebody else's are in it, or it is not there
-        script.parent.rmdir()
-    click.echo(f"removed {script}")
-    if start is not None and MARK in (text := _read(start)):
-        if rest := _without_ours(text):
-            _rewrite(start, rest)
-        else:  # it was made for our line alone
-            start.unlink()
-        click.echo(f"{start} is as it was")
+    shells = (shell,) if shell else SHELLS
+    if not any([_remove(*_places(each)) for each in shells]):
+        click.echo(f"nothing is set up for {' or '.join(shells)}")
+
+
+def _remove(script: Path, start: Path | None) -> bool:
+    """Take away one shell's; return whether there was something."""
+    is_there = script.exists()
+    if is_there:
+        script.unlink()
+        with suppress(OSError):  # somebody else's are in it
+            script.parent.rmdir()
+        click.echo(f"removed {script}")
+    if start is None or MARK not in (text := _read(start)):
+        return is_there
+    if rest := _without_ours(text):
+        _rewrite(start, rest)
+    else:  # it was made for our line alone
+        start.unlink()
+    click.echo(f"{start} is as it was")
+    return True
 
 
 @completion.command(short_help="Print what install would write.")

@@ -170,6 +170,24 @@ def test_what_is_installed_is_removed_and_nothing_else(
         assert start.read_bytes().strip() == b"alias ll='ls -l'  # \xff"
 
 
+def test_what_was_installed_for_any_shell_is_removed(home, capsys, monkeypatch):
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    wrote = [
+        run(capsys, "completion", "install", "--shell", shell).out.splitlines()[0]
+        for shell in STARTS
+    ]
+    first = run(capsys, "completion", "remove", "--shell", "zsh")
+    rest = run(capsys, "completion", "remove")
+    removed = [line.replace("wrote", "removed") for line in wrote]
+    assert {line for line in removed if line in first.out} == {removed[1]}
+    assert {line for line in removed if line in rest.out} == {removed[0], removed[2]}
+    again = run(capsys, "completion", "remove")
+    assert (again.code, again.err) == (0, "")
+    assert again.out == "nothing is set up for bash or zsh or fish\n"
+    left = [path for path in home.rglob("*") if path.is_file()]
+    assert left == [home / "bin" / "readerkit"]
+
+
 def test_an_unknown_shell_is_asked_for(home, capsys, monkeypatch):
     monkeypatch.setenv("SHELL", "/bin/tcsh")
     done = run(capsys, "completion", "install")
