@@ -293,8 +293,9 @@ def _show_one(
         from readerkit.terminal.note import note_page
         from readerkit.terminal.pager import show_paged
 
-        page = note_page(library, note, sources, language=lang or "en")
-        show_paged(page, pager=pager)
+        language = lang or "en"
+        page = note_page(library, note, sources, language=language)
+        show_paged(page, pager=pager, language=language)
 
 
 def _find(library: Library, upstream: str | None, note_id: str) -> Annotation:

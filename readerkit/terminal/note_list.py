@@ -171,7 +171,7 @@ def list_notes(
     elif tables:
         if wanted.group:
             tables.insert(0, _said(str(wanted.group)))
-        show_paged("\n".join(tables), pager=pager)
+        show_paged("\n".join(tables), pager=pager, language=language)
     if faults:
         raise ContentError(faults)
     if not tables and not as_json:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 
 import click
 
+from readerkit.app.interface_words import say_in
 from readerkit.render.fold import fold
 from readerkit.terminal.processes import lent_terminal
 
-LESS = r"FRX-Psspace\: go on   q\: leave$"
+LESS = "FRX-Ps{}$"
 """As git sets it: leave where all fits, keep colours, leave the text on the screen.
 
 The last line says how to go on: after -P, less takes an s for the short prompt.
 """
 
 
-def show_paged(text: str, *, pager: bool = True) -> None:
+def show_paged(text: str, *, pager: bool = True, language: str = "en") -> None:
     """Print, a screen at a time where a terminal cannot hold it all.
 
     ``PAGER`` names the pager, and ``PAGER=cat`` means none; ``LESS`` is the reader's.
@@ -30,7 +32,10 @@ def show_paged(text: str, *, pager: bool = True) -> None:
     if is_terminal:
         text = fold(text, columns)
     if pager and is_terminal and sys.stdin.isatty() and text.count("\n") >= height:
-        os.environ.setdefault("LESS", LESS)
+        prompt = say_in(language)("space: go on   q: leave")
+        # less gives these a meaning of its own.
+        plain = re.sub(r"([?:.%\\])", r"\\\1", prompt)
+        os.environ.setdefault("LESS", LESS.format(plain))
         with lent_terminal():
             click.echo_via_pager(text, color=not is_plain)
     else:

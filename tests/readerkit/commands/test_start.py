@@ -95,6 +95,11 @@ def test_less_says_how_to_go_on_and_how_to_leave(real_cache):
             assert re.search(r"(?<!\w)space: go on   q: leave$", shown)
             reader.type(key)
         assert reader.close() == 0
+    spanish = ("annotate", "tp-row-forward", "--lang", "es")
+    with Terminal(*READERKIT, *spanish, environment=environment) as reader:
+        assert "q: leave" not in reader.read_until("espacio: seguir   q: salir")
+        reader.type("q")
+        assert reader.close() == 0
 
 
 def test_without_source_there_is_one_message_and_no_half_page(
