@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from readerkit.content.annotations import Annotation, CitedWork, ComparisonName, Concept
 from readerkit.content.kind import Place
-from readerkit.content.mirrors import Difference, Mirror
+from readerkit.content.mirrors import Difference, Mirror, MirrorSection
 from readerkit.content.translations import Translation
 from readerkit.errors import AnchorError, ContentError, ContentFault
 from readerkit.model.anchor import Anchor, Span
@@ -102,12 +102,22 @@ class Book:
         """Return the names of the minis that a mirror puts beside an annotation."""
         names = [
             anchor.file.rpartition("/")[2].removesuffix(".py")
-            for mirror in self.mirrors.values()
-            for section in mirror.sections
-            if annotation in section.upstream
+            for _, _, section in self.sections_with(annotation)
             for anchor in section.mini
         ]
         return tuple(dict.fromkeys(names))
+
+    def sections_with(self, annotation: str) -> list[tuple[Mirror, int, MirrorSection]]:
+        """Return the mirror sections that name a note, those of its own topic first."""
+        note = self.annotations.get(annotation)
+        own = note.topic.replace("_", "-") if note else ""
+        found = [
+            (mirror, index, section)
+            for mirror in self.mirrors.values()
+            for index, section in enumerate(mirror.sections)
+            if annotation in section.upstream
+        ]
+        return sorted(found, key=lambda each: each[0].id != own)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,9 +113,8 @@ def _beside(
     """Return the mini lines that mirrors put beside a note, and what ran of them."""
     sections = [
         (mirror, section)
-        for mirror in library.book.mirrors.values()
-        for section in mirror.sections
-        if note.annotation.id in section.upstream and section.mini
+        for mirror, _, section in library.book.sections_with(note.annotation.id)
+        if section.mini
     ]
     if not sections:
         return []

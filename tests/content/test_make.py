@@ -33,10 +33,12 @@ def checkout(tmp_path) -> Path:
 
 
 def make(folder: Path, target: str) -> list[str]:
+    # As a person types it, also where make runs these tests.
+    outside = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
     done = subprocess.run(
         ["make", f"PYTHON={sys.executable}", target],
         cwd=folder,
-        env={**os.environ, "LINES": "24"},
+        env={**outside, "LINES": "24"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -91,12 +91,8 @@ class SiteModel:
 
     def sections_with(self, annotation: str) -> list[tuple[str, int, MirrorSection]]:
         """Return the mirror sections that name an annotation."""
-        return [
-            (mirror.id, index, section)
-            for mirror in self.book.mirrors.values()
-            for index, section in enumerate(mirror.sections)
-            if annotation in section.upstream
-        ]
+        found = self.book.sections_with(annotation)
+        return [(mirror.id, index, section) for mirror, index, section in found]
 
 
 def join_names(

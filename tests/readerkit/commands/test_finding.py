@@ -30,7 +30,7 @@ def ids(out: str) -> list[str]:
         (["annotate", "pyt"], "fsdp2-root-stays-gathered"),
         (["estimate", "memory", *FITS], "fits: "),
         pytest.param(
-            ["run", "FSDP2", "--help"], "Fully sharded", marks=pytest.mark.slow
+            ["run", "FSDP2", "--help"], "fully sharded", marks=pytest.mark.slow
         ),
         (["path", "fail"], "failure: "),
     ],

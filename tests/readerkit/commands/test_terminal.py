@@ -295,7 +295,7 @@ def test_nothing_is_left_behind(case, act, signum, tmp_path):
             codes.add(1)  # the last word finds no terminal to be said on
         assert terminal.close() in codes, terminal.shown
         if act is Terminal.quit:
-            assert "readerkit: ended by SIGQUIT" in terminal.shown
+            assert "ended by SIGQUIT" in terminal.shown
         assert "Traceback" not in terminal.shown
 
 
