@@ -170,7 +170,7 @@ def _wait_for_values(ranks: PContext, watched: _Watched, status: Status) -> list
             up = len(list(run_dir.glob("*.stack")))
             status.show(f"starting on {os.cpu_count()} cores, ranks up", up, world_size)
             if up == world_size:
-                status.show(f"{up} ranks are up")
+                status.show("1 rank is up" if up == 1 else f"{up} ranks are up")
         # Before elastic looks: it tells of one rank only, and not of one that left with
         # status 0 before the work was done.
         if codes := watched.ended_early():

@@ -12,6 +12,7 @@ import click
 from readerkit.commands.options import book_option, json_option, pager_option
 from readerkit.terminal.completing import names
 from readerkit.wording.next_command import typed
+from readerkit.wording.nouns import counted
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library
@@ -79,8 +80,6 @@ def _with_stops(paths: dict[str, Route]) -> dict[str, Route]:
 
 
 def _line(path: Route) -> str:
-    from readerkit.wording.nouns import counted
-
     stops, notes = counted(len(path.stops), "stop"), counted(len(path.notes), "note")
     said = f"{path.id:12}  {path.title}: {stops}, {notes}"
     width = shutil.get_terminal_size().columns
@@ -120,9 +119,9 @@ def _note(library: Library, path: Route, number: int) -> str:
     from readerkit.terminal.note import note_page
 
     if number > len(path.notes):
+        notes = counted(len(path.notes), "note")
         raise ReaderkitError(
-            f"path {path.id} has {len(path.notes)} notes: got {number}, expected 1 to "
-            f"{len(path.notes)}"
+            f"path {path.id} has {notes}: got {number}, expected 1 to {len(path.notes)}"
         )
     stop, name = path.notes[number - 1]
     annotation = library.book.annotations[name]

@@ -9,6 +9,7 @@ import click
 
 from readerkit.commands.options import json_option
 from readerkit.wording.next_command import typed
+from readerkit.wording.nouns import counted
 
 
 @click.command(short_help="What you took, and how well you know each topic.")
@@ -95,5 +96,7 @@ def delete(yes: bool) -> None:
 
     history = open_history()
     if not yes:
-        click.confirm(f"Forget {len(history.answers())} answers?", abort=True)
-    click.echo(f"forgot {history.delete()} answers")
+        click.confirm(
+            f"Forget {counted(len(history.answers()), 'answer')}?", abort=True
+        )
+    click.echo(f"forgot {counted(history.delete(), 'answer')}")

@@ -9,6 +9,7 @@ import click
 from readerkit.commands.options import book_option
 from readerkit.system.status import Status
 from readerkit.terminal.group import NamingGroup
+from readerkit.wording.nouns import counted
 
 
 @click.group(cls=NamingGroup)
@@ -68,7 +69,9 @@ def build(output: Path, book: Path | None) -> None:
         status.clear()
         written = publish(place, files, {**today, **inputs.served()})
         why = f": {tell(changed)}" if changed else ""
-        click.echo(f"{len(files)} files, {len(written)} of them written{why}")
+        click.echo(
+            f"{counted(len(files), 'file')}, {len(written)} of them written{why}"
+        )
     click.echo(f"open {place / 'index.html'}")
 
 

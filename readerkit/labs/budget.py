@@ -11,6 +11,7 @@ from readerkit.budget.money import MAX_AGE_DAYS
 from readerkit.content.yaml_document import YamlFile
 from readerkit.errors import OVER_CEILING, BudgetError, CeilingError, ContentError
 from readerkit.labs.checklist_item import ChecklistItem
+from readerkit.wording.nouns import counted
 
 MIN_VENDORS = 3
 PREFLIGHT = ("ends_by_itself", "set_up_minutes", "data_out", "keys", "smallest_first")
@@ -82,7 +83,7 @@ def _vendors(rows: Sequence[Any], today: date) -> ChecklistItem:
         except (BudgetError, KeyError, TypeError) as error:
             said = f"no {error}" if isinstance(error, KeyError) else str(error)
             wrong.append(f"row {number}: {said}")
-    evidence = "; ".join([f"{len(names)} vendors", *wrong[:2]])
+    evidence = "; ".join([counted(len(names), "vendor"), *wrong[:2]])
     return ChecklistItem.of(what, len(names) >= MIN_VENDORS and not wrong, evidence)
 
 

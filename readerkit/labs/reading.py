@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from readerkit.content.annotations import Annotation
 from readerkit.labs.checklist_item import ChecklistItem
+from readerkit.wording.nouns import counted
 
 TOPIC = "lab-03"
 MIN_CITATIONS = 5
@@ -59,7 +60,7 @@ def check_reading(
         name, why = next(iter(reasons.items()))
         evidence = f"{len(good)} hold; {name}: {why}"
     else:
-        evidence = f"{len(good)} citations in {reading.folder}"
+        evidence = f"{counted(len(good), 'citation')} in {reading.folder}"
     words = sum(map(count_words, mine))
     return [
         ChecklistItem.of(

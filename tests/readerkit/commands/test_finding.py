@@ -134,6 +134,14 @@ def test_paths_are_those_of_the_site_with_next_and_previous(real_cache, capsys):
     assert f"expected 1 to {len(notes)}" in beyond.err
 
 
+def test_one_note_is_no_notes(tmp_path, capsys):
+    annotations = ANNOTATIONS.partition("- id: whole-step")[0]
+    book = ("--book", str(make_book(tmp_path, annotations=annotations).root))
+    name = run(capsys, "path", *book).out.split()[0]
+    beyond = run(capsys, "path", name, "2", *book)
+    assert f"path {name} has 1 note: got 2, expected 1 to 1" in beyond.err
+
+
 def test_a_stop_is_a_path_of_its_own(real_cache, capsys):
     done = run(capsys, "path", "silent-hang", "1")
     assert done.code == 0

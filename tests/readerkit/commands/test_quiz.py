@@ -654,7 +654,7 @@ def test_stats_export_and_delete(book, capsys, tmp_path):
     assert run(capsys, "quiz", "export", str(file)).code == 0
     assert json.loads(file.read_text())["answers"][0]["answer"] == "112"
     assert json.loads(run(capsys, "quiz", "export").out) == json.loads(file.read_text())
-    assert "forgot 1 answers" in run(capsys, "quiz", "delete", "--yes").out
+    assert "forgot 1 answer\n" in run(capsys, "quiz", "delete", "--yes").out
     assert open_history().answers() == []
 
 
