@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
@@ -44,12 +44,17 @@ def print_checklist(
             Text(visible_line(item.what)),
             Text(visible_line(item.evidence)),
         )
-    with console.capture() as page:
-        console.print(table)
-    for row in page.get().splitlines():
-        console.out(row.rstrip(), highlight=False)
+    _print_unpadded(table, console)
 
 
 def print_page(markdown: str, console: Console) -> None:
     """Print a page that was written in Markdown."""
-    console.print(Markdown(markdown))
+    _print_unpadded(Markdown(markdown), console)
+
+
+def _print_unpadded(page: RenderableType, console: Console) -> None:
+    """Print without the spaces with which rich fills each line, but those in colour."""
+    with console.capture() as printed:
+        console.print(page)
+    for row in printed.get().splitlines():
+        console.out(row.rstrip(), highlight=False)

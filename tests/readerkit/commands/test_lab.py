@@ -241,6 +241,7 @@ def test_each_lab_has_a_page_that_says_what_to_hand_in(capsys, lab):
     assert page.code == 0
     for heading in ("What to do", "What to hand in", "How it is checked"):
         assert heading in page.out
+    assert re.findall(" $", page.out, re.MULTILINE) == []  # nothing pads a pipe
     assert (PAGES / f"{lab}.solution.md").is_file()
 
 
