@@ -59,6 +59,8 @@ sky: .venv/.test .venv-sky/bin/sky
 	@$(PYTHON) -m venv .venv-sky
 	@.venv-sky/bin/python $(QUIETLY) "skypilot[runpod]>=0.11,<0.15"
 
+# pycco brings a package called tests, which must not stand before ours.
+bench: export PYTHONPATH = .
 bench: .venv/.test
 	@$(PIP) --editable '.[bench]'
 	@$(BIN)/python benchmarks/annotate/run.py
