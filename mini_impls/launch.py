@@ -42,6 +42,7 @@ from mini_impls.failures import RankFailedError
 from mini_impls.limits import Options, check_timeout
 from mini_impls.machine import INSIST, check_room
 from mini_impls.supervise import TYPED, die_with_parent, ending_once, wait
+from readerkit.system.output import printing
 from readerkit.system.status import Status, take_over
 
 GRACE_S = 1.0
@@ -89,10 +90,9 @@ class Rank:
 
     def _print(self, text: str) -> None:
         self.status.clear()
-        try:
-            print(text, flush=True)
-        except BrokenPipeError:  # nobody reads on, as after `| head`; the work goes on
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Nobody may read on, as after `| head`; the work goes on.
+        with printing():
+            print(text)
 
 
 def check_devices(backend: str, world_size: int) -> None:

@@ -18,6 +18,7 @@ from readerkit.app.folders import is_own
 from readerkit.app.library import open_library
 from readerkit.app.records import records_folder
 from readerkit.errors import ReaderkitError
+from readerkit.system.output import OutputError, printing
 from readerkit.system.status import take_over
 from readerkit.upstreams.store import write_atomically
 
@@ -66,11 +67,12 @@ def main(argv: list[str] | None = None) -> int:
             path = args.save / f"{comparison.name}.json"
             write_atomically(path, record.to_text().encode(), private=is_own(path))
             print(f"wrote {path}", file=sys.stderr)
-    except (ValueError, ReaderkitError, RankFailedError) as error:
+        with printing():
+            print(record.to_text() if args.json else render(record, screen_width()))
+    except (ValueError, ReaderkitError, RankFailedError, OutputError) as error:
         return complain(f"{parser.prog}: {error}")
     except SignalException as error:
         return 128 + error.sigval
-    print(record.to_text() if args.json else render(record, screen_width()))
     return 0 if record.agrees else 1
 
 

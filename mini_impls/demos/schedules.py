@@ -15,6 +15,7 @@ from mini_impls.timeline import (
     get_peak_in_flight,
     get_timeline,
 )
+from readerkit.system.output import OutputError, printing
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,9 +45,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             text = f"  does not fit: {error}"
         head = f"{schedule}: p={args.world} m={args.microbatches} v={v}"
         try:
-            print(f"{head}\n{text}\n", flush=True)
-        except BrokenPipeError:  # nobody reads on, as after `| head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            with printing():
+                print(f"{head}\n{text}\n")
+        except OutputError as error:
+            print(f"{parser.prog}: {error}", file=sys.stderr)
+            return 1
     return 0
 
 

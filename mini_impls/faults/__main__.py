@@ -6,7 +6,6 @@ What runs comes with torch, which takes seconds to import: not before the questi
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import sys
 
@@ -26,6 +25,7 @@ from mini_impls.limits import Options, check_timeout
 from readerkit.app.library import note_progress, open_library
 from readerkit.errors import ReaderkitError
 from readerkit.system import prompt
+from readerkit.system.output import OutputError, printing
 from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import remember, typed
 
@@ -87,7 +87,8 @@ def break_mini(fault: Fault, args: argparse.Namespace) -> None:
         remember("book", str(library.root))
     prediction = None if args.predict is None else args.predict - 1
     if not args.json:
-        show_question(mutant)
+        with printing():
+            show_question(mutant)
         if args.predict is None:
             prediction = ask(fault)
     from mini_impls.faults.run import observe
@@ -107,10 +108,11 @@ def break_mini(fault: Fault, args: argparse.Namespace) -> None:
     wrong = observe(fault.work, mutant, **options)
     symptoms = [choice.symptom for choice in fault.choices]
     result = Result(mutant, right, wrong, shown(right, wrong, symptoms), prediction)
-    if args.json:
-        print(to_json(result, library))
-    else:
-        show_result(result, library)
+    with printing():
+        if args.json:
+            print(to_json(result, library))
+        else:
+            show_result(result, library)
     if not result.shown:
         raise ReaderkitError(
             f"{fault.key}: these runs show none of its {len(symptoms)} answers"
@@ -125,26 +127,17 @@ def main(argv: list[str] | None = None) -> int:
         known = read_faults()
         if args.fault is not None:
             break_mini(find(known, args.mini, args.fault), args)
-            sys.stdout.flush()
             return 0
         faults = [fault for fault in known if args.mini in (None, fault.mini)]
         if not faults:
             find(known, args.mini, "")
-        if args.json:
-            print(faults_to_json(faults))
-        else:
-            tell(list_faults(faults))
-        sys.stdout.flush()
-    except (ValueError, ReaderkitError) as error:
+        with printing():
+            if args.json:
+                print(faults_to_json(faults))
+            else:
+                tell(list_faults(faults))
+    except (ValueError, ReaderkitError, OutputError) as error:
         print(f"{args.prog}: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EPIPE):
-            raise
-        text = f"{args.prog}: cannot write the output: {error.strerror}"
-        print(text, file=sys.stderr)
-        # What is left in the buffer would fail once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except click.Abort:  # the end of input
         click.echo(f"\n{args.prog}: interrupted", err=True)

@@ -115,7 +115,7 @@ BELOW: dict[str, set[str]] = {
         "wording",
     },
     "cli": {"commands", "errors", "render", "system", "terminal"},
-    "demos": {"minis"},
+    "demos": {"minis", "system"},
     "mini labs": {"errors", "minis", "system", "upstreams", "wording"},
     "compare": {
         "app",

@@ -769,7 +769,7 @@ def shell(command: str, environment=None):
         env={**os.environ, **(environment or {})},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import run, run_on_terminal, run_process
+from tests.readerkit.commands.test_annotate import shell
 
 
 def descendants(pid: int) -> list[int]:
@@ -154,3 +155,28 @@ processes.run_to_its_end([sys.executable, "-c", heeds_nothing], "x", sys.argv[1]
 def test_a_process_that_does_not_heed_its_end_is_killed(doing):
     done = subprocess.run([sys.executable, "-c", STUCK, doing], timeout=60, check=False)
     assert done.returncode == 143
+
+
+PRINTING = pytest.mark.parametrize(
+    "words",
+    [
+        "break",
+        "run schedules",
+        pytest.param("run ddp --steps 2", marks=pytest.mark.slow),
+        pytest.param("break ddp no-sync --predict 3", marks=pytest.mark.slow),
+        pytest.param("compare ddp --steps 6", marks=pytest.mark.slow),
+    ],
+)
+
+
+@PRINTING
+def test_what_nobody_reads_to_the_end_ends_quietly(words, real_cache):
+    done = shell(f"readerkit {words} | true")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@PRINTING
+def test_output_that_is_full_is_said(words, real_cache):
+    done = shell(f"readerkit {words} >/dev/full")
+    assert done.returncode == 1
+    assert "cannot write the output: No space left on device\n" in done.stderr
