@@ -110,7 +110,7 @@ def annotate(
         if schema:
             _print_schema(library, schema)
             return
-        if upstream and not note_id:
+        if upstream is not None and note_id is None:
             upstream, note_id, group = _named(upstream, library)
         if lang:
             _known_language(lang, library)
@@ -118,7 +118,7 @@ def annotate(
             _update_lock(
                 library, upstream, is_one=bool(note_id or group), as_json=as_json
             )
-        elif note_id:
+        elif note_id is not None:
             if is_filtered:
                 raise click.UsageError("one note is shown whole: leave out the filters")
             _show_one(library, upstream, note_id, lang, as_json, pager=pager)
@@ -154,7 +154,7 @@ def _named(name: str, library: Library) -> tuple[str | None, str | None, Group |
     known = [*book.upstreams, *book.annotations]
     found = matches(name, known)
     is_whole = len(found) == 1 and len(found[0]) == len(name)
-    if not is_whole and (group := Group.of(name, book)):
+    if name and not is_whole and (group := Group.of(name, book)):
         return None, None, group
     if not found:
         near = near_names(name, [*known, *book.concepts])

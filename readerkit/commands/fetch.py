@@ -66,7 +66,10 @@ def fetch(
             )
     asked = "" if source is None else _source(source)
     results, problems = [], []
-    for each in chosen or library.pinned():
+    chosen = chosen or library.pinned()
+    if not chosen and not as_json:
+        click.echo("this book pins no upstream: there is nothing to fetch")
+    for each in chosen:
         try:
             if update_lock:
                 results.append(_update_lock(library, each, asked, as_json, book))

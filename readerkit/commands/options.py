@@ -4,22 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from readerkit.wording import next_command as typed
 
+BOOK_VARIABLE = "READERKIT_BOOK"
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class _Folder(click.Path):
+    """A folder that is there; of one that is not, the message says who named it."""
+
+    def fail(
+        self,
+        message: str,
+        param: click.Parameter | None = None,
+        ctx: click.Context | None = None,
+    ) -> NoReturn:
+        """Blame the variable where nothing was typed."""
+        is_set = param and ctx and param.name and not is_typed(ctx, param.name)
+        hint = BOOK_VARIABLE if is_set else None
+        raise click.BadParameter(message, ctx, param, param_hint=hint)
 
 
 def book_option(command: Command) -> Command:
     """Add ``--book DIR``, the folder of another book than the one that ships."""
     return click.option(
         "--book",
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
-        envvar="READERKIT_BOOK",
+        type=_Folder(exists=True, file_okay=False, path_type=Path),
+        envvar=BOOK_VARIABLE,
         callback=_remember,
         help="Read the book in this folder instead of the one that ships.",
     )(command)

@@ -76,7 +76,7 @@ def _with_stops(paths: dict[str, Route]) -> dict[str, Route]:
         for path in paths.values()
         for stop in path.stops
     }
-    return stops | paths
+    return paths | stops | paths  # the paths themselves are named first
 
 
 def _line(path: Route) -> str:

@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -195,6 +196,16 @@ def test_folder_upstream_is_not_fetched(tmp_path, capsys):
     done = run(capsys, "fetch", "minis", "--book", str(book.root))
     assert (done.code, done.out) == (1, "")
     assert "minis is a folder of this book" in done.err
+    path.write_text(json.dumps([minis]))
+    shutil.rmtree(path.parent / "sample")
+    (path.parent / "sample.lock").unlink(missing_ok=True)
+    for arguments, said in {
+        (): "there is nothing to fetch\n",
+        ("--json",): "[]\n",
+    }.items():
+        none = run(capsys, "fetch", *arguments, "--book", str(book.root))
+        assert (none.code, none.err) == (0, "")
+        assert none.out.endswith(said)
     assert run(capsys, "fetch", "--book", str(book.root)).code == 0
 
 

@@ -53,6 +53,9 @@ def test_a_name_may_be_as_short_as_it_is_its_own(arguments, shown, real_cache, c
         (["quiz", "35", "--topic", "pipe-line"], 1, "did you mean pipeline?"),
         (["path", "failur-e"], 1, "did you mean failure?"),
         (["fetch", "megatorn"], 1, "did you mean megatron?"),
+        (["annotate", ""], 1, "unknown upstream or note: got ''"),
+        (["annotate", "megatron", ""], 1, "unknown note on megatron: got ''"),
+        (["path", "nosuch"], 1, ": prerequisite, failure, synthesis, "),
     ],
 )
 def test_what_was_not_meant_is_said_with_what_may_have_been(

@@ -132,6 +132,10 @@ def test_option_goes_before_the_variable(tmp_path, capsys, monkeypatch):
     book = make_book(tmp_path)
     monkeypatch.setenv("READERKIT_BOOK", str(tmp_path))
     assert run(capsys, "annotate", "--book", str(book.root)).code == 0
+    monkeypatch.setenv("READERKIT_BOOK", str(tmp_path / "nowhere"))
+    wrong = run(capsys, "annotate")
+    assert (wrong.code, "--book" in wrong.err) == (2, False)
+    assert "Invalid value for READERKIT_BOOK: Directory " in wrong.err
 
 
 @pytest.mark.parametrize(
