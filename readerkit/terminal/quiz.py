@@ -24,6 +24,7 @@ from readerkit.quiz.kinds.words import MARKS
 from readerkit.quiz.session import Session
 from readerkit.quiz.variant_context import AnswerError, ResolvedPlace
 from readerkit.render.terminal_safe import visible
+from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
 from readerkit.wording.nouns import counted
 
@@ -318,7 +319,7 @@ def _show_outcome(outcome: dict[str, Any], session: Session, desk: _Desk) -> Non
     if outcome["read_next"]:
         _say(say("Read next:"))
         for each in outcome["read_next"]:
-            _say(f"{each['command']}   {each['title']}", indent=2, wrap=False)
+            tell(f"  {each['command']}   {each['title']}")
     again = (
         "Mistakes come back from tomorrow: {review}. "
         "The same questions again: --seed {seed}"

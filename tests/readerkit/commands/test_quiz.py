@@ -447,6 +447,21 @@ def test_code_on_a_terminal_is_coloured_and_folded_between_words(book, columns):
     assert all(re.search(rf"\b\w*{name}\b", plain) for name in names[: columns // 25])
 
 
+def test_what_to_read_next_fits_the_terminal(book):
+    where = ("7", "--book", str(book), "--only", "line")
+    with at_terminal(*where, columns=40) as reader:
+        reader.read_until("(a line number")
+        reader.type("1260\n")
+        reader.read_until("> ")
+        reader.type("-\n")
+        assert reader.close() == 0
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", reader.shown).replace("\r", "")
+    _, _, below = shown.partition("Read next:")
+    assert "readerkit annotate" in below
+    long = [line for line in below.split("\n") if len(line) > 40]
+    assert not [line for line in long if " " in line.strip()]  # a path is one word
+
+
 @pytest.mark.parametrize(
     ("kind", "hint"),
     [
