@@ -7,6 +7,7 @@ comes between the two is noted and not acted upon, until something else is typed
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 from click import termui
 
@@ -21,10 +22,14 @@ def read_line(prompt: str = "") -> str:
         return input(prompt)
     sys.stderr.write(prompt)  # where input() writes it on a terminal
     sys.stderr.flush()
-    line = sys.stdin.readline()
-    if not line:
+    try:
+        if line := sys.stdin.readline():
+            return line.removesuffix("\n")
         raise EOFError
-    return line.removesuffix("\n")
+    except (KeyboardInterrupt, EOFError):
+        with suppress(OSError):  # the terminal may be gone
+            sys.stderr.write("\n")  # what is said next begins a line of its own
+        raise
 
 
 def install() -> None:

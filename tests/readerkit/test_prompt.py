@@ -23,6 +23,7 @@ def test_an_interrupt_right_at_the_question_ends_it():
             person.type("\x03")
             assert person.close() != 0
             assert "Abort" in person.shown
+            assert "[Y/n]: ^C\n" in person.shown.replace("\r", "")
 
 
 def test_an_answer_is_taken():
