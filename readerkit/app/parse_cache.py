@@ -11,6 +11,7 @@ import hashlib
 import importlib.util
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 class Memo:
     """The parsed files of one book."""
 
-    def __init__(self, cache: Path, book: Path) -> None:
-        self._path = _file(cache, book, ".parsed")
+    def __init__(self, folder: Path, book: Path) -> None:
+        self._path = _file(folder, book, ".parsed")
         self._known = _load(self._path, dict[str, Raw]) or {}
         self._used: dict[str, Raw] = {}
 
@@ -52,7 +53,7 @@ class Memo:
         Raises:
             ContentError: a file that is no YAML.
         """
-        head = f"{__version__} {kind.name} {name}\0".encode()
+        head = f"{_parsed_by()} {kind.name} {name}\0".encode()
         key = hashlib.sha256(head + data).hexdigest()
         kept = self._known.get(key, Raw())
         try:
@@ -74,6 +75,17 @@ class Memo:
             _save(self._path, self._used)
 
 
+@cache
+def _parsed_by() -> str:
+    """Return a digest of the models: what other code kept may lack what they have."""
+    digest = hashlib.sha256(__version__.encode())
+    for room in ("content", "model", "quiz", "quiz/kinds"):
+        for path in sorted((PACKAGE / room).glob("*.py")):
+            about = path.stat()
+            digest.update(f"{path} {about.st_size} {about.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
 class _Kept(Struct, frozen=True):
     """The file of places: first line, last line, definition of each."""
 
@@ -87,8 +99,8 @@ class FoundPlaces:
     Good for showing: whatever is held against a lock is found anew.
     """
 
-    def __init__(self, cache: Path, book: Path, upstream: str) -> None:
-        self._path = _file(cache, book, f"-{upstream}.places")
+    def __init__(self, folder: Path, book: Path, upstream: str) -> None:
+        self._path = _file(folder, book, f"-{upstream}.places")
         self._made_by = _made_by()
         kept = _load(self._path, _Kept)
         is_ours = kept is not None and kept.made_by == self._made_by
@@ -128,9 +140,9 @@ def _made_by() -> str:
     return digest.hexdigest()
 
 
-def _file(cache: Path, book: Path, ending: str) -> Path:
+def _file(folder: Path, book: Path, ending: str) -> Path:
     name = hashlib.sha256(os.fsencode(book)).hexdigest()[:16]
-    return cache / "parsed" / f"{name}{ending}"
+    return folder / "parsed" / f"{name}{ending}"
 
 
 def read_kept(path: Path) -> bytes | None:

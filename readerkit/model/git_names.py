@@ -58,9 +58,7 @@ def parse_blob(value: object) -> BlobId:
     Raises:
         ValueError: any other value.
     """
-    if isinstance(value, str) and _ID.fullmatch(value):
-        return BlobId(value)
-    raise ValueError(f"blob id {_shown(value)}: expected {_DIGITS}")
+    return BlobId(_whole(_ID, value, "blob id ", _DIGITS))
 
 
 def parse_commit(value: object) -> CommitId:
@@ -69,9 +67,7 @@ def parse_commit(value: object) -> CommitId:
     Raises:
         ValueError: any other value.
     """
-    if isinstance(value, str) and _ID.fullmatch(value):
-        return CommitId(value)
-    raise ValueError(f"commit id {_shown(value)}: expected {_DIGITS}")
+    return CommitId(_whole(_ID, value, "commit id ", _DIGITS))
 
 
 def parse_upstream(value: object) -> str:
@@ -80,10 +76,7 @@ def parse_upstream(value: object) -> str:
     Raises:
         ValueError: any other value.
     """
-    if isinstance(value, str) and _UPSTREAM.fullmatch(value):
-        return value
-    got = _shown(value)
-    raise ValueError(f"upstream {got}: expected a name, such as megatron")
+    return _whole(_UPSTREAM, value, "upstream ", "a name, such as megatron")
 
 
 def parse_module(value: object) -> str:
@@ -92,9 +85,13 @@ def parse_module(value: object) -> str:
     Raises:
         ValueError: any other value.
     """
-    if isinstance(value, str) and _MODULE.fullmatch(value):
+    return _whole(_MODULE, value, "", "a name, such as tensor_parallel")
+
+
+def _whole(pattern: re.Pattern[str], value: object, what: str, expected: str) -> str:
+    if isinstance(value, str) and pattern.fullmatch(value):
         return value
-    raise ValueError(f"{_shown(value)}: expected a name, such as tensor_parallel")
+    raise ValueError(f"{what}{_shown(value)}: expected {expected}")
 
 
 def parse_lines(first: object, last: object) -> tuple[int, int]:

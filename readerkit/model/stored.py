@@ -51,10 +51,8 @@ def parse(
             raise ContentError([fault])
         return convert(data, kind, dec_hook=_real)
     except ValidationError as error:
-        line, said = (
-            1,
-            _with_key(str(error), data, kind) or _with_value(str(error), data),
-        )
+        line, said = 1, str(error)
+        said = _with_key(said, data, kind) or _with_value(said, data)
     except (ValueError, KeyError, TypeError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
         said = f"{type(error).__name__}: {error}"

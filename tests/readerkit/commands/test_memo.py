@@ -1,9 +1,18 @@
 import hashlib
 import json
+import shutil
 
 import pytest
 
-from tests.helpers import ANNOTATIONS, SAMPLE, make_book, run, run_process, write_files
+from tests.helpers import (
+    ANNOTATIONS,
+    ROOT,
+    SAMPLE,
+    make_book,
+    run,
+    run_process,
+    write_files,
+)
 
 
 @pytest.fixture
@@ -83,6 +92,23 @@ def test_damaged_memory_is_as_good_as_none(damage, desk, memo):
     done = desk.run("annotate", "--json")
     assert (done.code, done.out, done.err) == (0, expected, "")
     assert memo.read_bytes() == whole
+
+
+def test_what_other_code_remembered_is_parsed_anew(desk, tmp_path):
+    for package in ("readerkit", "mini_impls"):
+        shutil.copytree(ROOT / package, tmp_path / "code" / package)
+    code = {"PYTHONPATH": str(tmp_path / "code"), "PYTHONPROFILEIMPORTTIME": "1"}
+
+    def parses() -> bool:
+        at = ("--book", str(desk.book.root))
+        done = run_process("annotate", *at, environment=code, cwd=tmp_path / "code")
+        assert done.code == 0
+        return "readerkit.content.strict_yaml" in done.err
+
+    assert parses() and not parses()
+    model = tmp_path / "code" / "readerkit" / "content" / "annotations.py"
+    model.write_text(model.read_text() + "# another model\n")
+    assert parses() and not parses()
 
 
 # --- places ---
