@@ -20,9 +20,9 @@ def read_line(prompt: str = "") -> str:
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return input(prompt)
-    sys.stderr.write(prompt)  # where input() writes it on a terminal
-    sys.stderr.flush()
     try:
+        sys.stderr.write(prompt)  # where input() writes it on a terminal
+        sys.stderr.flush()  # as soon as it is read, ^C may come
         if line := sys.stdin.readline():
             return line.removesuffix("\n")
         raise EOFError
