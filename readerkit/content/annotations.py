@@ -6,11 +6,12 @@ Knows nothing of git, files or HTML.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 from msgspec.structs import replace
 
+from readerkit.content.claims import Claimed
 from readerkit.content.kind import Entry, Kind
 from readerkit.content.translations import english_stamp
 from readerkit.content.vocabulary import AnnotationKind, Layer, Pressure
@@ -41,9 +42,10 @@ class Citation(Model, frozen=True):
     section: Text = ""
 
 
-class Annotation(Entry, frozen=True, rename={"anchor": "at"}):
+class Annotation(Claimed, frozen=True, rename={"anchor": "at"}):
     """A note on one place of one upstream."""
 
+    TEXTS: ClassVar = ("title", *TEXT_FIELDS)
     id: Annotated[Id, Meta(description="Unique in the book; never changes.")]
     anchor: Anchor
     kind: AnnotationKind
@@ -67,7 +69,7 @@ class Annotation(Entry, frozen=True, rename={"anchor": "at"}):
     @property
     def stamp(self) -> str:
         """The name of its texts: what a translation of it is ``of``."""
-        return english_stamp(self, ("title", *TEXT_FIELDS))
+        return english_stamp(self, self.TEXTS)
 
     def with_texts(self, texts: Mapping[str, str]) -> Annotation:
         """Return the annotation with translated texts in place of its own."""
@@ -83,9 +85,10 @@ class ComparisonName(Entry, frozen=True):
     title: Text
 
 
-class Concept(Entry, frozen=True):
+class Concept(Claimed, frozen=True):
     """An entry of the memory map."""
 
+    TEXTS: ClassVar = ("title", "summary")
     id: Id
     title: Text
     summary: Text
@@ -98,7 +101,7 @@ class Concept(Entry, frozen=True):
     @property
     def stamp(self) -> str:
         """The name of its texts: what a translation of it is ``of``."""
-        return english_stamp(self, ("title", "summary"))
+        return english_stamp(self, self.TEXTS)
 
 
 class CitedWork(Entry, frozen=True):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 from msgspec.structs import force_setattr
 
 from readerkit.content.bound import Count
+from readerkit.content.claims import Claimed
 from readerkit.content.kind import Entry, Kind, Place
 from readerkit.content.vocabulary import (
     EVENT_DIFFERENCES,
@@ -44,9 +45,10 @@ Bound = Annotated[
 ]
 
 
-class LeftOut(Model, frozen=True):
+class LeftOut(Claimed, frozen=True):
     """Something upstream does and the mini does not."""
 
+    TEXTS: ClassVar = ("what", "why")
     what: Text
     why: Text
 
@@ -73,9 +75,10 @@ class DifferentEvent(Model, frozen=True):
         return _bound_problems(self.at_most)
 
 
-class AllowedDifferences(Model, frozen=True):
+class AllowedDifferences(Claimed, frozen=True):
     """What may differ in some comparisons, and why: in these events, or as a whole."""
 
+    TEXTS: ClassVar = ("why",)
     comparisons: Comparisons
     what: DifferenceKind
     why: Text
@@ -127,9 +130,10 @@ _SECTION_HAS = rules(
 )
 
 
-class MirrorSection(Entry, frozen=True):
+class MirrorSection(Claimed, frozen=True):
     """One step of an idea: the upstream notes and the mini lines that hold it."""
 
+    TEXTS: ClassVar = ("title", "why")
     title: Text
     relation: Relation
     upstream: Annotated[tuple[Id, ...], SOME, ONCE]
@@ -157,14 +161,21 @@ class MirrorSection(Entry, frozen=True):
         force_setattr(self, "places", places)
 
 
-class Mirror(Entry, frozen=True):
+class Mirror(Claimed, frozen=True):
     """One idea, and every place that holds it."""
 
+    TEXTS: ClassVar = ("title", "idea")
     id: Id
     title: Text
     idea: Text
     sections: Annotated[tuple[Annotated[MirrorSection, _SECTION_HAS], ...], SOME]
     concepts: Annotated[tuple[ConceptId, ...], ONCE] = ()
+
+    def claimed(self) -> Iterator[Claimed]:
+        """Yield every part of it that may carry claims."""
+        yield self
+        for section in self.sections:
+            yield from (section, *section.leaves_out, *section.differences)
 
 
 MIRROR: Kind[Mirror] = Kind("mirror", Mirror, "one")

@@ -25,6 +25,7 @@ from readerkit.content.annotations import (
     Concept,
 )
 from readerkit.content.book import Book
+from readerkit.content.claims import Claimed
 from readerkit.content.kind import Document, E, Kind, Place
 from readerkit.content.kinds import BY_NAME, UPSTREAMS, kind_of
 from readerkit.content.mirrors import MIRROR, Mirror
@@ -210,6 +211,8 @@ class _Reader:
         else:
             for path, entry in document.entries.items():
                 self._take(file, kind, _Written(entry, document, path))
+                for claimed in _claimed(entry):
+                    self.faults += claimed.claim_faults()
             for path, part in document.partial.items():
                 self._take(file, kind, _Written(part, document, path))
 
@@ -411,6 +414,13 @@ class _Names:
         near = near_names(name, self.names)
         hint = f" (did you mean '{near[0]}'?)" if near else ""
         return f"unknown {self.what}", f"'{name}'{hint}", f"a known {self.what}"
+
+
+def _claimed(entry: object) -> Iterable[Claimed]:
+    """Return the parts of an entry that may carry claims."""
+    if isinstance(entry, Mirror):
+        return entry.claimed()
+    return (entry,) if isinstance(entry, Claimed) else ()
 
 
 def _unreadable(file: BookFile) -> tuple[str, str, str]:

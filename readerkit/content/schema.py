@@ -100,9 +100,11 @@ def _merged(node: Schema) -> Schema:
     own = {key: value for key, value in node.items() if key != "anyOf"}
     if len(ways) == 1:
         return {**ways[0], **own}
-    types = [way["type"] for way in ways]
+    types = [way.get("type", "object") for way in ways]
     if "number" in types:  # every integer is one
         types = [name for name in types if name != "integer"]
+    for model in (way for way in ways if "$ref" in way):  # of it is what is a mapping
+        own |= {"if": {"type": "object"}, "then": model}
     return {**own, "type": types}
 
 
@@ -199,6 +201,8 @@ def _faults(
         expected = "one of " + ", ".join(map(str, limit))
     elif rule == "pattern" and "patternErrorMessage" in around:
         expected = around["patternErrorMessage"]
+    elif rule in ("minProperties", "maxProperties") and "errorMessage" in around:
+        expected = around["errorMessage"]
     elif limit == ANY_LETTER:
         expected = "some text"
     elif rule == "minItems":

@@ -17,7 +17,7 @@ from readerkit.content.annotations import (
 )
 from readerkit.content.kind import E, Kind, Place
 from readerkit.content.mirrors import MIRROR as MIRROR_FILE
-from readerkit.content.mirrors import LeftOut, Mirror, MirroredEvent
+from readerkit.content.mirrors import Mirror, MirroredEvent
 from readerkit.content.read import read_document
 from readerkit.errors import ContentFault
 from readerkit.model.anchor import Anchor
@@ -184,7 +184,8 @@ def test_every_part_of_a_mirror_is_kept():
         Anchor("tensor.py", code="all_reduce(...)"),
     )
     assert both.places == (Place("a.yaml", 10, 5), Place("a.yaml", 11, 5))
-    assert both.leaves_out == (LeftOut("Overlap", "Clarity."),)
+    (left,) = both.leaves_out
+    assert (left.what, left.why) == ("Overlap", "Clarity.")
     assert both.events == (MirroredEvent(("tp",), "forward", "all_reduce"),)
     assert (both.relation, both.upstream) == ("simplified", ("first", "second"))
     assert (rest.mini, rest.places, rest.why) == ((), (), "No mini.")

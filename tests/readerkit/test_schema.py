@@ -60,6 +60,24 @@ sections:
   leaves_out: [{what: W, why: Y}]
   events: [{comparisons: [ddp], phase: backward, op: all_reduce, group: dp}]
 """
+CLAIMS = """\
+  claims:
+  - {says: words, default: {file: a.py, of: C.f, is: null}}
+  - {says: words, default: {file: a.py, of: f.p, code: "g(...)"}}
+  - {says: words, stands: {file: a.py, symbol: f, from: a, to: b}}
+  - {says: words, absent: {name: f, in: ["a/**/*.py"]}}
+  - {says: words, uses: {of: f, in: [a.py], are: ["a.py::g", "a.py"]}}
+  - {says: words, order: {file: a.py, symbol: f, code: [a, b]}}
+  - {says: words, guard: {file: a.py, code: "g()", unless: x}}
+  - {says: words, run: {record: ddp, ran: false, file: a.py, symbol: f}}
+  - {says: words, run: {record: ddp, operation: all_reduce, calls: 3}}
+  - {says: words, value: {of: n * m, with: {n: 1.5, m: {file: a.py, of: M}}}}
+  - {says: words, experiment: {name: buckets, prints: {sizes: [1, [2.5]]}}}
+  - {says: words, undecided: A paper measured it.}
+"""
+KINDS_OF_CHECK = (
+    "default, stands, absent, uses, order, guard, run, value, experiment, undecided"
+)
 CONCEPT = "- {id: c, title: T, summary: S, pressure: memory, layer: wire}\n"
 REFERENCE = (
     "- {key: k, title: T, authors: A, year: 2020, url: 'https://a.org', sections: {}}\n"
@@ -97,6 +115,7 @@ SOUND = {
             "mini: [{file: mini.py, symbol: f}]", "why: W"
         ),
     ),
+    "claims of each kind": ("annotations", NOTE + CLAIMS),
     "concepts": ("concepts", CONCEPTS),
     "references": ("references", REFERENCES),
     "pinned upstream": ("upstreams", PINNED),
@@ -123,7 +142,7 @@ FAULTS = {
     "unknown key": (
         "annotations", edited(NOTE, "title: T", "title: T\n  zzz: 1"),
         ["5:3: unknown key: got 'zzz', expected one of id, at, kind, title, concepts, "
-         "decision, alternative, why, cost, text, references"],
+         "decision, alternative, why, cost, text, references, claims"],
     ),
     "misspelt key": (
         "annotations", edited(NOTE, "kind: note", "knd: note"),
@@ -237,7 +256,7 @@ FAULTS = {
         "annotations", NOTE.replace("title: T", "title: T\n  title: U\n  zz: &a 1"),
         ["5:3: a duplicate key: got 'title', first at line 4, expected each key once",
          "6:3: unknown key: got 'zz', expected one of id, at, kind, title, concepts, "
-         "decision, alternative, why, cost, text, references",
+         "decision, alternative, why, cost, text, references, claims",
          "6:7: an anchor: got '&a', expected no YAML anchors"],
     ),
     "a stand-in is no second fault": (
@@ -245,6 +264,25 @@ FAULTS = {
         ["1:3: missing key 'text' in one",
          "4:10: an alias: got '*t', expected the value itself",
          "5:3: a key that is not a string: got int, expected a string"],
+    ),
+    "a claim has one check": (
+        "annotations",
+        NOTE + "  claims:\n  - {says: W}\n  - {default: {file: a, of: b, is: 1}}\n"
+        "  - {says: W, stands: {file: a, symbol: f}, undecided: W}\n",
+        ["8:5: wrong value for this entry: got {'says': 'W'}, expected 'says' and "
+         f"exactly one check: {KINDS_OF_CHECK}",
+         "9:5: missing key 'says'",
+         "9:5: wrong value for this entry: got {'default': {'file': 'a', 'is': 1, "
+         f"'of': 'b'}}}}, expected 'says' and exactly one check: {KINDS_OF_CHECK}",
+         "10:5: wrong value for this entry: got {'says': 'W', 'stands': {'file': 'a', "
+         "'symbol': 'f'}, 'un..., expected 'says' and exactly one check: "
+         f"{KINDS_OF_CHECK}"],
+    ),
+    "what a name of a formula stands for": (
+        "annotations",
+        NOTE + "  claims: [{says: W, value: {of: n, with: {n: many, m: {of: M}}}}]\n",
+        ["7:47: wrong type for 'n': got 'many', expected number or object",
+         "7:56: missing key 'file'"],
     ),
     "empty mirror": (
         "mirror", "", ["1:1: wrong type for this entry: got None, expected object"],
