@@ -44,7 +44,7 @@ def halving_doubling_all_reduce(
     rank, world_size = group.rank(), group.size()
     power = 1 << (world_size.bit_length() - 1)
     partner = rank - power if rank >= power else rank + power
-    flat = tensor.view(-1)
+    flat = tensor.view(-1)  # (N)
     if rank >= power:
         wait(exchange(flat, partner, None, partner, group))
         wait(exchange(None, partner, flat, partner, group))
@@ -64,7 +64,7 @@ def halving_doubling_all_reduce(
         accumulate(mine, received, op)
         distance //= 2
     if op == ReduceOp.AVG:
-        flat[bounds[rank] : bounds[rank + 1]] /= world_size
+        flat[bounds[rank] : bounds[rank + 1]] /= world_size  # one of P chunks
     distance = 1
     while distance < power:  # doubling: the same ranges, backwards
         peer = rank ^ distance
@@ -85,7 +85,7 @@ def _bounds(numel: int, parts: int) -> list[int]:
 def _aligned(flat: Tensor, bounds: Sequence[int], rank: int, width: int) -> Tensor:
     """Return the run of `width` chunks, aligned to `width`, that holds chunk `rank`."""
     first = rank // width * width
-    return flat[bounds[first] : bounds[first + width]]
+    return flat[bounds[first] : bounds[first + width]]  # (width N/P), about
 
 
 # --- 2. broadcast down a tree ---

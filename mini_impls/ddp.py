@@ -35,7 +35,7 @@ MIB = 1024 * 1024
 def broadcast_params(module: nn.Module, group: dist.ProcessGroup) -> None:
     """Give every rank the parameters and buffers of the group's rank 0."""
     for tensor in chain(module.parameters(), module.buffers()):
-        dist.broadcast(tensor.detach(), group_src=0, group=group)
+        dist.broadcast(tensor.detach(), group_src=0, group=group)  # as it is
 
 
 def all_reduce_gradients(module: nn.Module, group: dist.ProcessGroup) -> None:
@@ -81,7 +81,7 @@ class ParamAndGradBucket:
         self.grad_data *= self.gradient_scaling_factor
         self.grad_reduce_handle = dist.all_reduce(
             self.grad_data, group=group, async_op=True
-        )
+        )  # (sum of numels)
 
     def finish_grad_sync(self) -> None:
         """Wait for the sum."""
@@ -239,7 +239,7 @@ class DistributedDataParallel(nn.Module):
         """
         used = [param not in unused for param in self.param_to_name]
         used_map = self.buckets[0].grad_data.new_tensor(used, dtype=torch.int32)
-        dist.all_reduce(used_map, group=self.group)
+        dist.all_reduce(used_map, group=self.group)  # (parameters)
         return dict(zip(self.param_to_name, used_map.tolist(), strict=True))
 
     # --- 5. gradient accumulation ---

@@ -106,7 +106,7 @@ class FSDPParamGroup:
             output = output.new_empty(group.size() * len(all_gather_input))  # (W S)
             work = dist.all_gather_single(
                 output, all_gather_input, group=group, async_op=True
-            )
+            )  # (S) to (W S)
         self._all_gather_result = (output, work)
 
     def wait_for_unshard(self) -> None:
@@ -120,7 +120,7 @@ class FSDPParamGroup:
         sizes = [p.padded_sharded_size.numel() for p in self.fsdp_params]
         pieces = output.view(self.state.group.size(), -1).split(sizes, dim=1)
         for fsdp_param, piece in zip(self.fsdp_params, pieces, strict=True):
-            fsdp_param.to_unsharded(piece)
+            fsdp_param.to_unsharded(piece)  # (W, C ...)
         self.is_unsharded = True
 
     def reshard(self) -> None:
@@ -224,7 +224,7 @@ class FSDPState:
             op = dist.ReduceOp.AVG
             work = dist.reduce_scatter_single(
                 output, packed, op=op, group=self.group, async_op=True
-            )
+            )  # (W S) to (S)
         self._reduce_scatter = (list(grads), packed, output, work)
 
     def finish_reduce_scatter(self) -> None:
@@ -237,7 +237,7 @@ class FSDPState:
             work.wait()
         sizes = [p.padded_sharded_size.numel() for p in fsdp_params]
         for fsdp_param, piece in zip(fsdp_params, output.split(sizes), strict=True):
-            fsdp_param.add_sharded_grad(piece)
+            fsdp_param.add_sharded_grad(piece)  # (C ...)
 
     def queue_root_post_backward(self) -> None:
         """Have autograd call `_root_post_backward` at the end of this backward."""

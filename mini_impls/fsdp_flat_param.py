@@ -87,7 +87,7 @@ class FlatParamHandle:
         self._all_gather.wait()
         self._all_gather = None
         self.is_unsharded = True
-        self.flat_param.data = self._full_param_padded[: self.unpadded_size]
+        self.flat_param.data = self._full_param_padded[: self.unpadded_size]  # (N)
 
     def use_unsharded_views(self) -> None:
         """Set each weight to a view that autograd follows to the flat parameter."""
@@ -97,7 +97,7 @@ class FlatParamHandle:
 
     def get_unflat_views(self, flat: Tensor) -> list[Tensor]:
         """Cut a flat tensor, (N), into the shapes of the parameters."""
-        pieces = flat.split(self.numels)
+        pieces = flat.split(self.numels)  # one (numel) for each parameter
         return [p.view(shape) for p, shape in zip(pieces, self.shapes, strict=True)]
 
     def reshard(self) -> None:
@@ -115,7 +115,7 @@ class FlatParamHandle:
     def pad(self, unsharded_grad: Tensor) -> Tensor:
         """Return a copy of the whole gradient, (N), with zeros up to (P)."""
         padded = unsharded_grad.new_zeros(self.sharded_size * self.group.size())
-        padded[: len(unsharded_grad)] = unsharded_grad
+        padded[: len(unsharded_grad)] = unsharded_grad  # (N) of (P)
         return padded
 
     def accumulate_sharded_grad(self, sharded_grad: Tensor) -> None:
@@ -145,7 +145,7 @@ class FlatParamHandle:
         """Return the original parameters, gathered, by name; all ranks must call it."""
         flat = self._local_shard.new_empty(self.sharded_size * self.group.size())  # (P)
         dist.all_gather_single(flat, self._local_shard, group=self.group)
-        views = self.get_unflat_views(flat[: self.unpadded_size])
+        views = self.get_unflat_views(flat[: self.unpadded_size])  # of (N)
         return {info.fqn: views[info.place] for info in self.param_infos}
 
 

@@ -196,7 +196,7 @@ class FSDPModelState(FSDPState):
         for param in self.replicated:
             if param.grad is not None:
                 param.grad /= self.group.size()
-                dist.all_reduce(param.grad, group=self.group)
+                dist.all_reduce(param.grad, group=self.group)  # whole
 
     def set_requires_gradient_sync(self, requires_gradient_sync: bool) -> None:
         """Say whether the next backward sends its gradients, or only adds them up.

@@ -51,7 +51,7 @@ class FSDPParam:
         mine = param.detach()[rank * rows : (rank + 1) * rows]  # (C or fewer, ...)
         # Zeros up to C rows: all ranks must send equally much.
         padded = param.new_zeros(self.padded_sharded_size, requires_grad=False)
-        padded[: len(mine)] = mine
+        padded[: len(mine)] = mine  # (C or fewer, ...) of (C, ...)
         self._sharded_param_data = padded.view(-1)  # (C ...)
         self.sharded_param = nn.Parameter(padded[: len(mine)], param.requires_grad)
         self.all_gather_output = torch.empty(
@@ -71,7 +71,7 @@ class FSDPParam:
     def to_unsharded(self, gathered: Tensor) -> None:
         """Fill the whole parameter from (W, C ...) and let the model see it."""
         self.all_gather_output.untyped_storage().resize_(self.all_gather_output.nbytes)
-        self.all_gather_output.view(gathered.shape).copy_(gathered)
+        self.all_gather_output.view(gathered.shape).copy_(gathered)  # (W, C ...)
         # The shard is what the model shows between steps, and what one may freeze.
         self.unsharded_param.requires_grad_(self.sharded_param.requires_grad)
         for owner in self.owners:
@@ -105,8 +105,8 @@ class FSDPParam:
             return None
         rows = world_size * self.padded_sharded_size[0]
         padded = grad.new_zeros(rows, *grad.shape[1:])  # (W C, ...)
-        padded[: len(grad)] = grad
-        return padded.view(world_size, -1)
+        padded[: len(grad)] = grad  # (R, ...) of (W C, ...)
+        return padded.view(world_size, -1)  # (W, C ...)
 
     def add_sharded_grad(self, reduced: Tensor) -> None:
         """Add what the reduce-scatter brought, (C ...), to the shard's gradient."""
@@ -122,4 +122,5 @@ class FSDPParam:
         data = self._sharded_param_data
         output = data.new_empty(group.size() * data.numel())  # (W C ...)
         dist.all_gather_single(output, data, group=group)
-        return output.view(-1, *self.orig_size[1:])[: self.orig_size[0]]
+        output = output.view(-1, *self.orig_size[1:])  # (W C, ...)
+        return output[: self.orig_size[0]]  # (R, ...)

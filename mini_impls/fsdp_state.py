@@ -48,7 +48,7 @@ class Shard:
 def shard_rows(tensor: Tensor, group: dist.ProcessGroup) -> Shard:
     """Return this rank's rows as a parameter; the last ranks may have fewer or none."""
     start = min(group.rank() * -(-len(tensor) // group.size()), len(tensor))
-    rows = tensor.detach().chunk(group.size())
+    rows = tensor.detach().chunk(group.size())  # at most W of (C or fewer, ...)
     mine = rows[group.rank()] if group.rank() < len(rows) else tensor.detach()[:0]
     return Shard(nn.Parameter(mine.clone()), start, len(tensor))
 
@@ -80,11 +80,11 @@ def clip_grad_norm_(
         # Not every backend's maximum keeps a NaN, so whether there is one is sent too.
         is_nan = norm.isnan()
         norms = torch.stack([norm.masked_fill(is_nan, 0.0), is_nan.to(norm.dtype)])
-        dist.all_reduce(norms, op=dist.ReduceOp.MAX, group=group)
+        dist.all_reduce(norms, op=dist.ReduceOp.MAX, group=group)  # (2)
         total_norm = norms[0].masked_fill(norms[1] > 0, math.nan)
     else:
         total_norm = local_sharded_norm**norm_type
-        dist.all_reduce(total_norm, group=group)
+        dist.all_reduce(total_norm, group=group)  # a scalar
         total_norm += local_nonsharded_norm**norm_type
         total_norm = total_norm ** (1.0 / norm_type)
     # The margin is for 0 / 0. It guards against no rounding: from a norm of 32 on it is
@@ -104,7 +104,7 @@ def _get_grad_norm(
         return torch.zeros((), device=device)
     vector_norm = torch.linalg.vector_norm
     norms = [vector_norm(grad, norm_type, dtype=torch.float32) for grad in grads]
-    total: Tensor = vector_norm(torch.stack(norms), norm_type)
+    total: Tensor = vector_norm(torch.stack(norms), norm_type)  # (tensors) to ()
     return total
 
 
@@ -153,7 +153,7 @@ def save_checkpoint(
     starts = own.new_empty(group.size() * len(own))
     device = next(iter(shards.values())).param.device
     own, starts = own.to(device), starts.to(device)
-    dist.all_gather_single(starts, own, group=group)
+    dist.all_gather_single(starts, own, group=group)  # (shards) to (W shards)
     file = aside / f"rank-{group.rank():05}.safetensors"
     save_file({key: t.contiguous() for key, t in tensors.items()}, file)
     dist.barrier(group)
@@ -246,7 +246,7 @@ def _read_rows(files: list[Any], starts: list[int], key: str, shard: Shard) -> T
         high = min(stop - first, rows.get_shape()[0])
         if low < high or (start == stop and not pieces):
             pieces.append(rows[low:high] if low < high else rows[0:0])
-    return torch.cat(pieces)
+    return torch.cat(pieces)  # (stop - start, ...)
 
 
 if __name__ == "__main__":

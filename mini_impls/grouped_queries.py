@@ -51,8 +51,8 @@ class _AllGatherFromTensorParallelRegion(Function):
         chunks = grad_output.chunk(ctx.group.size(), dim=-1)  # W of (B, T, R/W)
         shards = torch.cat(chunks)  # (WB, T, R/W)
         grad_input = shards.new_empty(grad_output.size(0), *shards.shape[1:])
-        dist.reduce_scatter_single(grad_input, shards, group=ctx.group)
-        return grad_input, None  # (B, T, R/W)
+        dist.reduce_scatter_single(grad_input, shards, group=ctx.group)  # (B, T, R/W)
+        return grad_input, None
 
 
 # --- 2. this rank's part of its group ---

@@ -73,7 +73,7 @@ class StaticInferenceContext:
 
 def shard(master: Tensor, partition_dim: int, group: dist.ProcessGroup) -> nn.Parameter:
     """Return this rank's slice of a full weight."""
-    mine = master.detach().chunk(group.size(), dim=partition_dim)[group.rank()]
+    mine = master.detach().chunk(group.size(), dim=partition_dim)[group.rank()]  # 1/W
     return nn.Parameter(mine.clone(), requires_grad=False)
 
 
@@ -103,7 +103,7 @@ class RowParallelLinear(nn.Module):
         """Add up what the ranks made: one of a layer's two all-reduces."""
         output = F.linear(input_, self.weight)  # (B, T, O), one part of W
         if self.tp_group.size() > 1:
-            dist.all_reduce(output, group=self.tp_group)
+            dist.all_reduce(output, group=self.tp_group)  # (B, T, O)
         # After the sum: before it, the bias would count world_size times.
         return output if self.bias is None else output + self.bias
 

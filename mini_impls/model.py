@@ -107,6 +107,7 @@ class SelfAttention(nn.Module):
     def core_attention(self, qkv: Tensor) -> Tensor:
         """Rows of whole query groups, (B, T, G(N/G+2)H) -> (B, T, NH)."""
         b, t, _ = qkv.shape
+        # (B, T, G, N/G+2, H): in each group its queries, then one key and one value.
         qkv = qkv.view(b, t, -1, self.heads_per_group + 2, self.kv_channels)
         query, key, value = qkv.split([self.heads_per_group, 1, 1], dim=3)
         query = query.flatten(2, 3).transpose(1, 2)  # (B, N, T, H)
@@ -205,7 +206,8 @@ def build_model(config: GPTConfig, *, seed: int = 0) -> GPT:
 
 def compute_loss(logits: Tensor, labels: Tensor) -> Tensor:
     """Mean cross entropy over all tokens, a scalar; in fp32 whatever the logits."""
-    return F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
+    logits, labels = logits.flatten(0, 1), labels.flatten()  # (BT, V), (BT)
+    return F.cross_entropy(logits.float(), labels)
 
 
 # --- 5. task ---

@@ -207,7 +207,7 @@ class PipelineExecutor:
             tensor = self.get_tensor(transfer)
             if transfer.action == "send":
                 req = dist.isend(tensor, group=self.group, group_dst=transfer.peer)
-                assert req is not None
+                assert req is not None  # (B/m, T, D), as all that stages exchange
                 self.send_reqs.append((req, tensor))
             else:
                 req = dist.irecv(tensor, group=self.group, group_src=transfer.peer)

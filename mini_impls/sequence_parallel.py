@@ -43,16 +43,16 @@ def _gather_along_first_dim(input_: Tensor, group: dist.ProcessGroup) -> Tensor:
     if group.size() == 1:
         return input_
     output = input_.new_empty(input_.size(0) * group.size(), *input_.shape[1:])
-    dist.all_gather_single(output, input_.contiguous(), group=group)
-    return output  # (T, ..)
+    dist.all_gather_single(output, input_.contiguous(), group=group)  # to (T, ..)
+    return output
 
 
 def _reduce_scatter_along_first_dim(input_: Tensor, group: dist.ProcessGroup) -> Tensor:
     if group.size() == 1:
         return input_
     output = input_.new_empty(input_.size(0) // group.size(), *input_.shape[1:])
-    dist.reduce_scatter_single(output, input_.contiguous(), group=group)
-    return output  # (T/W, ..)
+    dist.reduce_scatter_single(output, input_.contiguous(), group=group)  # to (T/W, ..)
+    return output
 
 
 class _ScatterToSequenceParallelRegion(Function):
@@ -129,7 +129,7 @@ def reduce_scatter_to_sequence_parallel_region(
 
 def shard(master: Tensor, partition_dim: int, group: dist.ProcessGroup) -> nn.Parameter:
     """Return this rank's slice of a full weight, as a parameter of its own."""
-    mine = master.detach().chunk(group.size(), dim=partition_dim)[group.rank()]
+    mine = master.detach().chunk(group.size(), dim=partition_dim)[group.rank()]  # 1/W
     return nn.Parameter(mine.clone(), requires_grad=master.requires_grad)
 
 
@@ -202,7 +202,7 @@ class LinearWithGradAccumulationAndAsyncCommunication(Function):
         sub_grad_input = grad_input.new_empty(input_.shape)  # (T/W, B, I)
         handle = dist.reduce_scatter_single(
             sub_grad_input, grad_input, group=group, async_op=True
-        )
+        )  # (T, B, I) to (T/W, B, I)
         grad_output = grad_output.flatten(0, -2)  # (TB, O/W)
         grad_weight = grad_output.t().matmul(total_input.flatten(0, -2))  # (O/W, I)
         grad_bias = grad_output.sum(dim=0) if ctx.use_bias else None

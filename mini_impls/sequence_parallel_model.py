@@ -204,7 +204,7 @@ def allreduce_non_tensor_model_parallel_grads(
     dist.all_reduce(coalesced, group=tp_group)
     sizes = [grad.numel() for grad in grads]
     for grad, synced in zip(grads, coalesced.split(sizes), strict=True):
-        grad.copy_(synced.view_as(grad))
+        grad.copy_(synced.view_as(grad))  # in its own shape
 
 
 def train(

@@ -42,7 +42,7 @@ def _reduce(input_: Tensor, group: dist.ProcessGroup) -> Tensor:
         return input_
     # all_reduce works in place, and autograd may hand the same tensor to others.
     output = input_.clone(memory_format=torch.contiguous_format)
-    dist.all_reduce(output, group=group)
+    dist.all_reduce(output, group=group)  # (B, T, ..), whole
     return output
 
 
@@ -99,7 +99,7 @@ def divide(numerator: int, denominator: int, what: str = "rows or columns") -> i
 def shard(master: Tensor, partition_dim: int, group: dist.ProcessGroup) -> nn.Parameter:
     """Return this rank's slice of a full weight, as a parameter of its own."""
     size = divide(master.size(partition_dim), group.size())
-    mine = master.detach().narrow(partition_dim, group.rank() * size, size)
+    mine = master.detach().narrow(partition_dim, group.rank() * size, size)  # 1/W
     return nn.Parameter(mine.clone(), requires_grad=master.requires_grad)
 
 

@@ -66,8 +66,8 @@ class _VocabParallelCrossEntropy(Function):
         logits = logits.float()  # (B, T, V/W)
         # Maximum of each token's logits, so that no exponential overflows.
         logits_max = logits.max(dim=-1).values  # (B, T)
-        dist.all_reduce(logits_max, op=dist.ReduceOp.MAX, group=group)
-        logits = logits - logits_max.unsqueeze(-1)
+        dist.all_reduce(logits_max, op=dist.ReduceOp.MAX, group=group)  # (B, T)
+        logits = logits - logits_max.unsqueeze(-1)  # (B, T, V/W)
 
         # The target's logit: one rank has it, the others add zero.
         masked_target = target - group.rank() * logits.size(-1)  # (B, T)
@@ -75,12 +75,12 @@ class _VocabParallelCrossEntropy(Function):
         masked_target = masked_target.masked_fill(target_mask, 0).unsqueeze(-1)
         predicted_logits = logits.gather(-1, masked_target).squeeze(-1)  # (B, T)
         predicted_logits = predicted_logits.masked_fill(target_mask, 0.0)
-        dist.all_reduce(predicted_logits, group=group)
+        dist.all_reduce(predicted_logits, group=group)  # (B, T)
 
         # The normaliser.
         exp_logits = logits.exp()  # (B, T, V/W)
         sum_exp_logits = exp_logits.sum(dim=-1)  # (B, T)
-        dist.all_reduce(sum_exp_logits, group=group)
+        dist.all_reduce(sum_exp_logits, group=group)  # (B, T)
 
         softmax = exp_logits / sum_exp_logits.unsqueeze(-1)  # (B, T, V/W)
         ctx.save_for_backward(softmax, target_mask, masked_target)

@@ -98,7 +98,7 @@ class ZeroStage1(torch.optim.Optimizer):
             if param.grad is not None:
                 param.grad /= self.world_size  # whole, in the parameter's own shape
                 if self.gradients == "all_reduce":
-                    dist.all_reduce(param.grad, group=self.group)
+                    dist.all_reduce(param.grad, group=self.group)  # whole
                 else:
                     owner = self.param_to_rank[param]
                     dist.reduce(param.grad, group_dst=owner, group=self.group)
@@ -114,7 +114,7 @@ class ZeroStage1(torch.optim.Optimizer):
         handles = [
             dist.broadcast(
                 param.detach(), group_src=rank, group=self.group, async_op=True
-            )
+            )  # whole, in its own shape
             for rank in range(self.world_size)
             for param, owner in self.param_to_rank.items()
             if owner == rank
