@@ -1,0 +1,35 @@
+"""How ZeroRedundancyOptimizer deals out tensors, and what a step broadcasts."""
+
+import torch
+import torch.distributed as dist
+from torch.distributed.optim import ZeroRedundancyOptimizer
+
+RANKS = 2
+
+dist.init_process_group("gloo")
+broadcast = dist.broadcast
+
+
+def show(name, sizes, **options):
+    params = [torch.nn.Parameter(torch.ones(size)) for size in sizes]
+    optimizer = ZeroRedundancyOptimizer(params, torch.optim.SGD, lr=0.1, **options)
+    for param in params:
+        param.grad = torch.ones_like(param)
+    sent = []
+
+    def noting(tensor, **kwargs):
+        sent.append(tensor.numel())
+        return broadcast(tensor, **kwargs)
+
+    dist.broadcast = noting
+    optimizer.step()
+    dist.broadcast = broadcast
+    dealt = [ranks[0]["params"] for ranks in optimizer._partition_parameters()]
+    if dist.get_rank() == 0:
+        print(f"{name}_elements =", [sum(p.numel() for p in own) for own in dealt])
+        print(f"{name}_broadcasts =", sorted(sent))
+
+
+show("tensors", [100, 1, 40, 30, 20])
+show("bucket_view", [100, 1, 40, 30, 20], parameters_as_bucket_view=True)
+show("one_tensor", [7])
