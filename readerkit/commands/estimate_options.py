@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from readerkit.errors import EstimateError
+from readerkit.estimate.layout import SIZES as LAYOUT_SIZES
+from readerkit.estimate.layout import Layout
+from readerkit.estimate.quantity import Number, Size
+from readerkit.estimate.shape import SIZES as MODEL_SIZES
+from readerkit.estimate.shape import Shape
 from readerkit.terminal.completing import names
 from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate
-    from readerkit.estimate.layout import Layout
-    from readerkit.estimate.quantity import Number
-    from readerkit.estimate.shape import Shape
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -88,6 +92,19 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return add
 
 
+def size_options(sizes: Mapping[str, Size]) -> list[Callable[[Any], Any]]:
+    """Return an option for each size of a model or a layout."""
+    return [
+        click.option(
+            f"--{name.replace('_', '-')}",
+            type=COUNT,
+            help=f"{size.means[0].upper()}{size.means[1:]}{size.more}.",
+        )
+        for name, size in sizes.items()
+        if name != "vocab_multiple"
+    ]
+
+
 # --- a model --------------------------------------------------------------------------
 
 _FLAGS = {
@@ -112,31 +129,13 @@ _FLAGS = {
         "A gate of shared experts.",
     ),
 }
-_SIZES = {
-    "layers": "Layers.",
-    "hidden": "Hidden size.",
-    "heads": "Attention heads.",
-    "kv_heads": "Key and value heads (default: as many as heads).",
-    "head_dim": "Size of a head (default: hidden / heads).",
-    "ffn": "Inner size of the feed-forward (default: 4 × hidden).",
-    "vocab": "Vocabulary.",
-    "positions": "Rows of a learned position table.",
-    "norms_per_layer": "Norms in a layer (default 2).",
-    "experts": "Routed experts of a layer.",
-    "experts_per_token": "Experts that a token goes to.",
-    "expert_ffn": "Inner size of an expert (default: ffn).",
-    "shared_ffn": "Inner size of the shared experts together.",
-    "dense_layers": "Layers, from the first, without experts.",
-}
 MODEL_HELP = f"A model that ships, or FILE.yaml; {typed('estimate', 'list')} shows all."
 model_options = options(
     click.option(
         "--model", metavar="NAME", help=MODEL_HELP, shell_complete=names("models")
     ),
-    *(
-        click.option(f"--{name.replace('_', '-')}", type=COUNT, help=text)
-        for name, text in _SIZES.items()
-    ),
+    *size_options(MODEL_SIZES),
+    click.option("--norms-per-layer", type=COUNT, help="Norms in a layer (default 2)."),
     *(
         click.option(flag, name, default=None, help=text)
         for name, (flag, text) in _FLAGS.items()
@@ -153,12 +152,11 @@ def take_shape(given: dict[str, Any]) -> Shape | None:
 
     A named model gives the sizes, and each option replaces one of them.
     """
-    from readerkit.estimate.shape import Shape
-
     name, bias = given.pop("model"), given.pop("bias")
-    sizes = {key: given.pop(key) for key in (*_SIZES, *_FLAGS, "norm")}
-    sizes = {key: value for key, value in sizes.items() if value is not None}
     multiple = given.pop("vocab_multiple", 1)
+    known_sizes = (field.name for field in fields(Shape))
+    sizes = {key: given.pop(key) for key in known_sizes if key in given}
+    sizes = {key: value for key, value in sizes.items() if value is not None}
     if bias is not None:
         for key in ("qkv_bias", "attention_output_bias", "mlp_bias"):
             sizes.setdefault(key, bias)
@@ -216,27 +214,13 @@ class ZeroStages(click.ParamType):  # type: ignore[type-arg]
         return ZERO_SPELLINGS[word]
 
 
-_LAYOUT_SIZES = {
-    "dp": "Data-parallel ranks.",
-    "tp": "Tensor-parallel ranks.",
-    "pp": "Pipeline ranks.",
-    "cp": "Context-parallel ranks: each holds a part of every sequence.",
-    "ep": "Expert-parallel ranks, out of dp × cp.",
-    "micro_batch": "Sequences in a microbatch.",
-    "microbatches": "Microbatches of a rank in a step.",
-    "virtual_stages": "Model chunks of a pipeline rank (interleaved).",
-    "sequence": "Tokens in a sequence (default 4096).",
-}
 flash_option = click.option(
     "--flash/--no-flash",
     default=True,
     help="Flash attention (default), or attention scores kept in memory.",
 )
 layout_options = options(
-    *(
-        click.option(f"--{name.replace('_', '-')}", type=COUNT, help=text)
-        for name, text in _LAYOUT_SIZES.items()
-    ),
+    *size_options(LAYOUT_SIZES),
     click.option("--global-batch", type=COUNT, help="Instead of --microbatches."),
     click.option("--gpus", type=COUNT, help="What dp × tp × pp × cp must come to."),
     click.option(
@@ -282,8 +266,6 @@ def fit_sequence(shape: Shape, sequence: int | None, default: int) -> int:
     Raises:
         EstimateError: more than the table has rows.
     """
-    from readerkit.errors import EstimateError
-
     rows = shape.positions
     if sequence is None:
         return min(default, rows) if rows else default
@@ -297,12 +279,9 @@ def fit_sequence(shape: Shape, sequence: int | None, default: int) -> int:
 
 def take_layouts(given: dict[str, Any], shape: Shape | None = None) -> list[Layout]:
     """Take the layout's options out of ``given``: one layout for each ZeRO stage."""
-    from readerkit.errors import EstimateError
-    from readerkit.estimate.layout import Layout
-
     gpus, batch = given.pop("gpus"), given.pop("global_batch")
     stages = given.pop("zero")
-    values = {name: given.pop(name) for name in _LAYOUT_SIZES}
+    values = {name: given.pop(name) for name in LAYOUT_SIZES}
     if shape is not None:
         values["sequence"] = fit_sequence(shape, values["sequence"], 4096)
     for name in ("sequence_parallel", "recompute", "flash", "schedule"):

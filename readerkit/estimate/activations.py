@@ -13,7 +13,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-from readerkit.estimate.checks import check_choice, check_count
+from readerkit.estimate.closed_form import checked
 from readerkit.estimate.quantity import Number, divide
 from readerkit.estimate.shape import Shape, cache_plain
 
@@ -21,6 +21,7 @@ RECOMPUTE = ("none", "selective", "full")
 PAPER = "Korthikanti et al. 2205.05198, table 2"
 
 
+@checked(recompute=RECOMPUTE)
 def activation_bytes_per_layer(
     *,
     sequence: int,
@@ -43,10 +44,7 @@ def activation_bytes_per_layer(
     The paper's last row is for the input kept whole; under sequence parallelism the
     layer's input is a shard already.
     """
-    s, b = check_count("sequence", sequence), check_count("micro_batch", micro_batch)
-    h, a = check_count("hidden", hidden), check_count("heads", heads)
-    t = check_count("tensor_parallel", tensor_parallel)
-    check_choice("recompute", recompute, RECOMPUTE)
+    s, b, h, a, t = sequence, micro_batch, hidden, heads, tensor_parallel
     shard = t if sequence_parallel else 1
     if recompute == "full":
         return divide(2 * s * b * h, shard)
@@ -120,6 +118,7 @@ def layer_bytes(shape: Shape, kind: LayerKind) -> Number:
     return sum(layer_activations(shape, kind).values())
 
 
+@checked()
 def kv_cache_bytes(
     *,
     layers: int,
@@ -134,14 +133,6 @@ def kv_cache_bytes(
 
     With fewer key heads than ranks each rank holds one head, several the same.
     """
-    k = check_count("kv_heads", kv_heads)
-    t = check_count("tensor_parallel", tensor_parallel)
-    each = (
-        2
-        * check_count("layers", layers)
-        * check_count("head_dim", head_dim)
-        * check_count("tokens", tokens)
-        * check_count("batch", batch)
-        * check_count("element_bytes", element_bytes)
-    )
+    k, t = kv_heads, tensor_parallel
+    each = 2 * layers * head_dim * tokens * batch * element_bytes
     return divide(each * max(k, t), t)

@@ -7,19 +7,14 @@ A bandwidth is per GPU and per direction.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from readerkit.errors import EstimateError
-from readerkit.estimate.checks import check_amount, check_choice, check_count
+from readerkit.estimate.checks import check_amount
+from readerkit.estimate.closed_form import ClosedForm, checked
 from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.quantity import (
-    Number,
-    Quantity,
-    divide,
-    log2ceil,
-    maximum,
-    minimum,
-)
+from readerkit.estimate.quantity import Number, divide, log2ceil, minimum
 
 OPERATIONS = (
     "all-reduce",
@@ -30,75 +25,39 @@ OPERATIONS = (
     "all-to-all",
     "send-recv",
 )
+CUT = ("reduce-scatter", "all-gather", "all-to-all")
+"""Those of which a rank keeps its own part."""
 ALGORITHMS = ("ring", "tree", "hierarchical", "naive")
 HIERARCHICAL = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast")
 NCCL_TESTS = "NVIDIA/nccl-tests: doc/PERFORMANCE.md"
 NCCL_TUNING = "NVIDIA/nccl: src/graph/tuning.cc"
+RANKS = "ranks of a node"
 ALPHA_BETA = "alpha-beta model: steps × latency + bytes / bandwidth"
 
 
+@checked(operation=OPERATIONS)
 def bus_factor(*, operation: str, ranks: int) -> Number:
     """Return busbw / algbw: how often a link carries each byte at the optimum.
 
     Source: NVIDIA/nccl-tests: doc/PERFORMANCE.md.
     """
-    check_choice("operation", operation, OPERATIONS)
-    n = check_count("ranks", ranks)
     if operation == "all-reduce":
-        return divide(2 * (n - 1), n)
-    if operation in ("reduce-scatter", "all-gather", "all-to-all"):
-        return divide(n - 1, n)
-    return 1
+        return divide(2 * (ranks - 1), ranks)
+    return divide(ranks - 1, ranks) if operation in CUT else 1
 
 
-def ring_all_reduce_bytes(*, size_bytes: Number, ranks: int) -> Number:
-    """Return 2 (n - 1) / n × size: a reduce-scatter, then an all-gather."""
-    return collective_bytes(operation="all-reduce", size_bytes=size_bytes, ranks=ranks)
-
-
-def ring_all_gather_bytes(*, size_bytes: Number, ranks: int) -> Number:
-    """Return (n - 1) / n × size, the size being the whole result."""
-    return collective_bytes(operation="all-gather", size_bytes=size_bytes, ranks=ranks)
-
-
-def ring_reduce_scatter_bytes(*, size_bytes: Number, ranks: int) -> Number:
-    """Return (n - 1) / n × size, the size being the whole input."""
-    return collective_bytes(
-        operation="reduce-scatter", size_bytes=size_bytes, ranks=ranks
-    )
-
-
-def all_to_all_bytes(*, size_bytes: Number, ranks: int) -> Number:
-    """Return (n - 1) / n × size: all but the part that stays."""
-    return collective_bytes(operation="all-to-all", size_bytes=size_bytes, ranks=ranks)
-
-
-def naive_all_reduce_bytes(*, size_bytes: Number, ranks: int) -> Number:
-    """Return (n - 1) × size: everyone sends everything to everyone."""
-    return collective_bytes(
-        operation="all-reduce", size_bytes=size_bytes, ranks=ranks, algorithm="naive"
-    )
-
-
-def tree_all_reduce_bytes(*, size_bytes: Number, ranks: int) -> Number:
-    """Return 2 × size, whatever the number of ranks.
-
-    In a double binary tree a rank is inside one tree and a leaf of the other: half the
-    size up in each, and half the size down to each of two children.
-    """
-    return collective_bytes(
-        operation="all-reduce", size_bytes=size_bytes, ranks=ranks, algorithm="tree"
-    )
-
-
+@checked(zero="size_bytes", operation=OPERATIONS, algorithm=ALGORITHMS)
 def collective_bytes(
     *, operation: str, size_bytes: Number, ranks: int, algorithm: str = "ring"
 ) -> Number:
-    """Return the bytes that the busiest rank sends."""
-    check_choice("operation", operation, OPERATIONS)
+    """Return the bytes that the busiest rank sends.
+
+    Naively everyone sends everything to everyone. In a double binary tree a rank is
+    inside one tree and a leaf of the other: half the size up in each, and half the size
+    down to each of two children, whatever the number of ranks.
+    """
     _check_algorithm(operation, algorithm)
-    size = check_amount("size_bytes", size_bytes, zero=True)
-    n = check_count("ranks", ranks)
+    size, n = size_bytes, ranks
     if n == 1 or algorithm == "naive":  # nobody to send to, or everything to everyone
         return size * (n - 1)
     if algorithm == "tree":
@@ -107,11 +66,19 @@ def collective_bytes(
         return divide(size if once else 2 * size)
     if operation == "all-reduce":
         return divide(2 * (n - 1) * size, n)
-    if operation in ("reduce-scatter", "all-gather", "all-to-all"):
-        return divide((n - 1) * size, n)
-    return divide(size)
+    return divide((n - 1) * size, n) if operation in CUT else divide(size)
 
 
+_all_reduce = partial(collective_bytes, operation="all-reduce")
+ring_all_reduce_bytes = _all_reduce
+naive_all_reduce_bytes = partial(_all_reduce, algorithm="naive")
+tree_all_reduce_bytes = partial(_all_reduce, algorithm="tree")
+ring_all_gather_bytes = partial(collective_bytes, operation="all-gather")
+ring_reduce_scatter_bytes = partial(collective_bytes, operation="reduce-scatter")
+all_to_all_bytes = partial(collective_bytes, operation="all-to-all")
+
+
+@checked(zero="size_bytes", operation=HIERARCHICAL)
 def hierarchical_bytes(
     *, operation: str, size_bytes: Number, nodes: int, ranks_per_node: int
 ) -> dict[str, Number]:
@@ -122,42 +89,28 @@ def hierarchical_bytes(
     it. An all-to-all sends twice: to its peers in the node on behalf of other nodes,
     then on. A broadcast crosses nodes once, then fills them.
     """
-    check_choice("operation", operation, HIERARCHICAL)
-    size = check_amount("size_bytes", size_bytes, zero=True)
-    k, g = check_count("nodes", nodes), check_count("ranks_per_node", ranks_per_node)
+    size, k, g = size_bytes, nodes, ranks_per_node
     if operation == "broadcast":
         inside, between = minimum(1, g - 1), minimum(1, k - 1)
         return {"inside": size * inside, "between": size * between}
-    if operation == "all-to-all":
-        return {
-            "inside": divide((g - 1) * size, g),
-            "between": divide((k - 1) * size, k),
-        }
-    twice = 2 if operation == "all-reduce" else 1
+    ways, shards = (2 if operation == "all-reduce" else 1), k * g
     return {
-        "inside": divide(twice * (g - 1) * size, g),
-        "between": divide(twice * (k - 1) * size, k * g),
+        "inside": divide(ways * (g - 1) * size, g),
+        "between": divide(
+            ways * (k - 1) * size, k if operation == "all-to-all" else shards
+        ),
     }
 
 
-def hierarchical_steps(*, operation: str, nodes: int, ranks_per_node: int) -> Number:
-    """Return the rounds of both levels, each a ring."""
-    check_choice("operation", operation, HIERARCHICAL)
-    return sum(
-        ring_steps(operation=operation, ranks=ranks)
-        for ranks in (ranks_per_node, nodes)
-    )
-
-
+@checked(operation=OPERATIONS)
 def ring_steps(*, operation: str, ranks: int) -> Number:
     """Return the rounds of a ring: 2 (n - 1) for an all-reduce, n - 1 for others."""
-    check_choice("operation", operation, OPERATIONS)
-    n = check_count("ranks", ranks)
     if operation == "send-recv":
-        return minimum(1, n - 1)
-    return (2 if operation == "all-reduce" else 1) * (n - 1)
+        return minimum(1, ranks - 1)
+    return (2 if operation == "all-reduce" else 1) * (ranks - 1)
 
 
+@checked()
 def tree_steps(
     *, nodes: int, ranks_per_node: int = 1, operation: str = "all-reduce"
 ) -> Number:
@@ -169,11 +122,11 @@ def tree_steps(
     2 ((ranks per node - 1) intra + log2(nodes) inter); it rounds the logarithm down,
     the depth of the tree is the logarithm rounded up. Equal for powers of two.
     """
-    k, g = check_count("nodes", nodes), check_count("ranks_per_node", ranks_per_node)
     ways = 2 if operation == "all-reduce" else 1
-    return ways * (g - 1 + log2ceil(k))
+    return ways * (ranks_per_node - 1 + log2ceil(nodes))
 
 
+@checked(operation=OPERATIONS, algorithm=ALGORITHMS)
 def collective_steps(*, operation: str, ranks: int, algorithm: str = "ring") -> Number:
     """Return the rounds of a collective, one after another."""
     _check_algorithm(operation, algorithm)
@@ -181,9 +134,10 @@ def collective_steps(*, operation: str, ranks: int, algorithm: str = "ring") -> 
         return tree_steps(nodes=ranks, operation=operation)
     if algorithm == "ring":
         return ring_steps(operation=operation, ranks=ranks)
-    return minimum(1, check_count("ranks", ranks) - 1)
+    return minimum(1, ranks - 1)
 
 
+@checked(zero="latency_s size_bytes")
 def collective_seconds(
     *,
     operation: str = "all-reduce",
@@ -194,46 +148,36 @@ def collective_seconds(
     algorithm: str = "ring",
 ) -> Number:
     """Return steps × latency + bytes / bandwidth, on links that are all alike."""
-    sent = collective_bytes(
-        operation=operation, size_bytes=size_bytes, ranks=ranks, algorithm=algorithm
-    )
-    steps = collective_steps(operation=operation, ranks=ranks, algorithm=algorithm)
-    bandwidth = check_amount("bandwidth", bandwidth_bytes_per_s)
-    latency = check_amount("latency", latency_s, zero=True)
-    return steps * latency + divide(sent, bandwidth)
+    how: Any = {"operation": operation, "ranks": ranks, "algorithm": algorithm}
+    sent = collective_bytes(size_bytes=size_bytes, **how)
+    return collective_steps(**how) * latency_s + divide(sent, bandwidth_bytes_per_s)
 
 
-def algorithm_bandwidth(*, size_bytes: Number, seconds: Number) -> Number:
-    """Return algbw in bytes/s: size / time."""
-    size = check_amount("size_bytes", size_bytes)
-    return divide(size, check_amount("seconds", seconds))
+algorithm_bandwidth = ClosedForm("size_bytes / seconds")
+"""algbw in bytes/s."""
 
 
 def bus_bandwidth(
     *, operation: str, size_bytes: Number, ranks: int, seconds: Number
 ) -> Number:
     """Return busbw in bytes/s: algbw × factor, which a link's bandwidth bounds."""
-    return algorithm_bandwidth(size_bytes=size_bytes, seconds=seconds) * bus_factor(
-        operation=operation, ranks=ranks
-    )
+    algbw: Number = algorithm_bandwidth(size_bytes=size_bytes, seconds=seconds)
+    return algbw * bus_factor(operation=operation, ranks=ranks)
 
 
-def tree_ring_crossover_bytes(
-    *, ranks: int, bandwidth_bytes_per_s: Number, latency_s: Number
-) -> Number:
-    """Return the all-reduce size where tree and ring take the same time; 0: none.
+tree_ring_crossover_bytes = ClosedForm(
+    "latency_s × bandwidth_bytes_per_s × ranks × max(0, ranks - 1 - log2ceil(ranks))",
+    whole="ranks",
+    zero="latency_s",
+)
+"""The all-reduce size where tree and ring take the same time; 0: none.
 
-    Ring 2 (n-1) a + 2 (n-1)/n S/B, tree 2 ceil(log2 n) a + 2 S/B: equal at
-    S = a B n (n - 1 - ceil(log2 n)). Below it the tree is faster.
-    """
-    n = check_count("ranks", ranks)
-    latency = check_amount("latency", latency_s, zero=True)
-    bandwidth = check_amount("bandwidth", bandwidth_bytes_per_s)
-    return latency * bandwidth * n * maximum(0, n - 1 - log2ceil(n))
+Ring 2 (n-1) a + 2 (n-1)/n S/B, tree 2 ceil(log2 n) a + 2 S/B: equal at
+S = a B n (n - 1 - ceil(log2 n)). Below it the tree is faster.
+"""
 
 
 def _check_algorithm(operation: str, algorithm: str) -> None:
-    check_choice("algorithm", algorithm, ALGORITHMS)
     trees = ("all-reduce", "broadcast", "reduce")
     if algorithm == "tree" and operation not in trees:
         raise EstimateError(
@@ -262,28 +206,41 @@ def estimate_collective(
 ) -> Estimate:
     """Return bytes, steps, time and bandwidths of a collective on equal links."""
     sheet = Worksheet(f"{operation} over {ranks} ranks, {algorithm}")
-    size, n, bandwidth = _symbols(size_bytes, ranks, bandwidth_bytes_per_s)
-    latency = Quantity.given("a", latency_s, "latency of a step")
-    alike = {"operation": operation, "ranks": n, "algorithm": algorithm}
-    sent = collective_bytes(size_bytes=size, **alike)
-    whole = "size is the whole tensor; as much is received"
-    sent = sheet.add("sent by each rank", sent, "bytes", NCCL_TESTS, whole)
-    steps, one = collective_steps(**alike), f"{algorithm}, one after another"
-    steps = sheet.add("steps", steps, "steps", NCCL_TUNING, one)
+    size = sheet.given("S", size_bytes, "size in bytes")
+    n = sheet.given("n", ranks, "ranks")
+    bandwidth = sheet.given("B", bandwidth_bytes_per_s, "bandwidth of a link")
+    latency = sheet.given("a", latency_s, "latency of a step")
+    how: Any = {"operation": operation, "ranks": n, "algorithm": algorithm}
+    sheet.write(
+        f"""
+        sent by each rank [bytes] = sent | {NCCL_TESTS}
+            | size is the whole tensor; as much is received
+        steps [steps] = rounds | {NCCL_TUNING} | {algorithm}, one after another
+        """,
+        sent=collective_bytes(size_bytes=size, **how),
+        rounds=collective_steps(**how),
+    )
     check_amount("bandwidth", bandwidth)
-    seconds = steps * check_amount("latency", latency, zero=True)
-    seconds += divide(sent, bandwidth)
-    link = "bandwidth per GPU and per direction"
-    time = sheet.add("time", seconds, "seconds", ALPHA_BETA, link)
-    _bandwidths(sheet, operation, size, n, time)
-    if operation == "all-reduce":
-        naive = naive_all_reduce_bytes(size_bytes=size, ranks=n)
-        everyone = "everything to everyone"
-        naive = sheet.add("naive all-reduce", naive, "bytes", "a count", everyone)
-        if sent:
-            less = divide(naive, sent)
-            sheet.add("less than naive", less, "times", "a count", "n/2 for a ring")
-    if operation == "all-reduce" and latency_s:
+    check_amount("latency", latency, zero=True)
+    sheet.write(
+        f"""
+        time [seconds] = steps × a + sent by each rank / B | {ALPHA_BETA}
+            | bandwidth per GPU and per direction
+        """
+    )
+    _bandwidths(sheet, operation, n)
+    if operation != "all-reduce":
+        return sheet.estimate()
+    naive = naive_all_reduce_bytes(size_bytes=size, ranks=n)
+    sheet.add("naive all-reduce", naive, "bytes", "a count", "everything to everyone")
+    if sheet["sent by each rank"]:
+        sheet.write(
+            """
+            less than naive [times] = naive all-reduce / sent by each rank
+                | a count | n/2 for a ring
+            """
+        )
+    if latency_s:
         cross = tree_ring_crossover_bytes(
             ranks=n, bandwidth_bytes_per_s=bandwidth, latency_s=latency
         )
@@ -292,26 +249,18 @@ def estimate_collective(
     return sheet.estimate()
 
 
-def _symbols(size: Number, ranks: int, bandwidth: Number) -> tuple[Any, Any, Any]:
-    return (
-        Quantity.given("S", size, "size in bytes"),
-        Quantity.given("n", ranks, "ranks"),
-        Quantity.given("B", bandwidth, "bandwidth of a link"),
-    )
-
-
-def _bandwidths(
-    sheet: Worksheet, operation: str, size: Number, ranks: int, time: Number
-) -> None:
+def _bandwidths(sheet: Worksheet, operation: str, ranks: int) -> None:
     """Write down what nccl-tests prints, of a collective that takes any time."""
-    if not (time > 0 and size > 0):
-        return
-    algbw = algorithm_bandwidth(size_bytes=size, seconds=time)
-    named = "nccl-tests' algorithm bandwidth: size over time"
-    algbw = sheet.add("algbw", algbw, "bytes/s", NCCL_TESTS, named)
-    busbw = algbw * bus_factor(operation=operation, ranks=ranks)
-    named = "nccl-tests' bus bandwidth: what a link's bandwidth bounds"
-    sheet.add("busbw", busbw, "bytes/s", NCCL_TESTS, named)
+    if sheet["time"] > 0 and sheet["S"] > 0:
+        sheet.write(
+            f"""
+            algbw [bytes/s] = S / time | {NCCL_TESTS}
+                | nccl-tests' algorithm bandwidth: size over time
+            busbw [bytes/s] = algbw × factor | {NCCL_TESTS}
+                | nccl-tests' bus bandwidth: what a link's bandwidth bounds
+            """,
+            factor=bus_factor(operation=operation, ranks=ranks),
+        )
 
 
 def estimate_hierarchical(
@@ -327,30 +276,36 @@ def estimate_hierarchical(
 ) -> Estimate:
     """Return a collective in two levels: inside nodes, and between them."""
     sheet = Worksheet(f"{operation} over {nodes} × {ranks_per_node} ranks")
-    source = "a ring on each level, one after the other"
-    shape = f"{nodes} nodes of {ranks_per_node} ranks"
-    size = Quantity.given("S", size_bytes, "size in bytes")
-    k = Quantity.given("k", nodes, "nodes")
-    g = Quantity.given("g", ranks_per_node, "ranks of a node")
+    custom = "a ring on each level, one after the other"
+    custom += f" | {nodes} nodes of {ranks_per_node} ranks"
+    size = sheet.given("S", size_bytes, "size in bytes")
+    k, g = sheet.given("k", nodes, "nodes"), sheet.given("g", ranks_per_node, RANKS)
     both = hierarchical_bytes(
         operation=operation, size_bytes=size, nodes=k, ranks_per_node=g
     )
-    seconds: Number = 0
-    levels = (
+    for where, mark, level, ranks, bandwidth, latency in (
         ("inside the node", "i", "inside", g, inside_bytes_per_s, inside_latency_s),
         ("between nodes", "b", "between", k, between_bytes_per_s, between_latency_s),
-    )
-    for where, mark, level, ranks, bandwidth, latency in levels:
-        sent = sheet.add(f"sent {where}", both[level], "bytes", source, shape)
-        rounds = ring_steps(operation=operation, ranks=ranks)
-        rounds = sheet.add(f"steps {where}", rounds, "steps", source, shape)
+    ):
         check_amount("bandwidth", bandwidth)
         check_amount("latency", latency, zero=True)
-        link = Quantity.given(f"B_{mark}", bandwidth, f"bandwidth of a link {where}")
-        step = Quantity.given(f"a_{mark}", latency, f"latency of a step {where}")
-        seconds += rounds * step + divide(sent, link)
-    steps = sheet.total(["steps inside the node", "steps between nodes"])
-    sheet.add("steps", steps, "steps", source, shape)
-    time = sheet.add("time", seconds, "seconds", ALPHA_BETA, "both levels")
-    _bandwidths(sheet, operation, size, k * g, time)
+        sheet.given(f"B_{mark}", bandwidth, f"bandwidth of a link {where}")
+        sheet.given(f"a_{mark}", latency, f"latency of a step {where}")
+        sheet.write(
+            f"""
+            sent {where} [bytes] = sent | {custom}
+            steps {where} [steps] = rounds | {custom}
+            """,
+            sent=both[level],
+            rounds=ring_steps(operation=operation, ranks=ranks),
+        )
+    sheet.write(
+        f"""
+        steps [steps] = steps inside the node + steps between nodes | {custom}
+        time [seconds] = steps inside the node × a_i + sent inside the node / B_i
+            + (steps between nodes × a_b + sent between nodes / B_b)
+            | {ALPHA_BETA} | both levels
+        """
+    )
+    _bandwidths(sheet, operation, k * g)
     return sheet.estimate()

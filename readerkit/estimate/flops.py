@@ -6,8 +6,6 @@ and activations are left out, as in the papers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from readerkit.errors import EstimateError
@@ -17,15 +15,15 @@ from readerkit.estimate.checks import (
     check_count,
     check_fraction,
 )
+from readerkit.estimate.closed_form import ClosedForm
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.parameters import SOURCE, active_parameter_count
-from readerkit.estimate.quantity import Number, Quantity, divide, named
+from readerkit.estimate.quantity import Number, divide, named
 from readerkit.estimate.shape import Shape
 
 NARAYANAN = "Narayanan et al. 2104.04473"
 KORTHIKANTI = "Korthikanti et al. 2205.05198, appendix A"
 KAPLAN = "Kaplan et al. 2001.08361, section 2.1"
-COUNTED = "a count"
 ATTENTION = ("full", "causal")
 RECOMPUTE = ("none", "selective", "full")
 TOKENS = "tokens in a step"
@@ -109,116 +107,54 @@ def recomputed_flops_per_token(
     return shape.layers * scores if recompute == "selective" else 0
 
 
-def _gpt_flops(
-    factor: int,
-    scores: int,
-    table: int,
-    *,
-    batch: int,
-    sequence: int,
-    layers: int,
-    hidden: int,
-    vocab: int,
-) -> Number:
-    """Return ``factor`` B s l h² (1 + s/(``scores`` h) + V/(``table`` l h))."""
-    more = Fraction(sequence, scores * hidden) + Fraction(
-        vocab, table * layers * hidden
+def _gpt_flops(factor: int, scores: int, table: int) -> ClosedForm:
+    """Return the FLOPs of a GPT's step, as its papers write them."""
+    return ClosedForm(
+        f"{factor} × batch × sequence × layers × hidden² × (1 + sequence / "
+        f"({scores} × hidden) + vocab / ({table} × layers × hidden))",
+        whole="batch sequence layers hidden vocab",
     )
-    return divide(factor * batch * sequence * layers * hidden * hidden * (1 + more))
 
 
-def narayanan_flops_per_iteration(**sizes: int) -> Number:
-    """Return F = 96 B s l h² (1 + s/(6h) + V/(16 l h)): a GPT with full recompute.
+narayanan_flops_per_iteration = _gpt_flops(96, 6, 16)
+"""With full recompute. Source: Narayanan et al. 2104.04473, equation 3."""
+korthikanti_model_flops = _gpt_flops(72, 6, 12)
+"""Without recompute. Source: Korthikanti et al. 2205.05198, appendix A."""
+korthikanti_hardware_flops = _gpt_flops(72, 3, 12)
+"""With selective recompute.
 
-    Source: Narayanan et al. 2104.04473, equation 3.
-    """
-    return _gpt_flops(96, 6, 16, **sizes)
+The paper's overhead of 2.7% (GPT-3) and its HFU come from this s/(3h). One more
+forward of the scores is s/(4.5h), which is what ``step_flops`` counts (0.9%).
 
+Source: Korthikanti et al. 2205.05198, appendix A.
+"""
+six_nd_flops = ClosedForm("6 × params × tokens")
+"""Two FLOPs a weight forward, four backward, no attention scores.
 
-def korthikanti_model_flops(**sizes: int) -> Number:
-    """Return 72 B L s h² (1 + s/(6h) + v/(12 h L)): a GPT without recompute.
+Source: Kaplan et al. 2001.08361, section 2.1.
+"""
+flops_utilization = ClosedForm(
+    "flops / (seconds × gpus × peak_flops_per_s)", whole="gpus"
+)
+"""The share of peak: MFU of model FLOPs, HFU of executed ones."""
+training_days = ClosedForm(
+    f"passes × params × tokens / (gpus × flops_per_s_per_gpu) / {SECONDS_PER_DAY}",
+    whole="gpus passes",
+    passes=6,
+)
+"""Days for a token budget at an achieved rate.
 
-    Source: Korthikanti et al. 2205.05198, appendix A.
-    """
-    return _gpt_flops(72, 6, 12, **sizes)
+``passes`` is 6 FLOPs a weight and token, 8 with full recompute (Narayanan et al.
+2104.04473, equation 4).
+"""
+gpu_hours = ClosedForm("gpus × days × 24", whole="gpus")
+mean_hours_between_failures = ClosedForm("days × 24 / failures", whole="failures")
+"""Of a run: its days over their number.
 
-
-def korthikanti_hardware_flops(**sizes: int) -> Number:
-    """Return 72 B L s h² (1 + s/(3h) + v/(12 h L)): with selective recompute.
-
-    The paper's overhead of 2.7% (GPT-3) and its HFU come from this s/(3h). One more
-    forward of the scores is s/(4.5h), which is what ``step_flops`` counts (0.9%).
-
-    Source: Korthikanti et al. 2205.05198, appendix A.
-    """
-    return _gpt_flops(72, 3, 12, **sizes)
-
-
-def six_nd_flops(*, params: Number, tokens: Number) -> Number:
-    """Return 6 N D: two FLOPs a weight forward, four backward, no attention scores.
-
-    Source: Kaplan et al. 2001.08361, section 2.1.
-    """
-    return 6 * check_amount("params", params) * check_amount("tokens", tokens)
-
-
-def flops_utilization(
-    *, flops: Number, seconds: Number, gpus: int, peak_flops_per_s: Number
-) -> Number:
-    """Return the share of peak: MFU of model FLOPs, HFU of executed ones."""
-    offered = (
-        check_amount("seconds", seconds)
-        * check_count("gpus", gpus)
-        * check_amount("peak_flops_per_s", peak_flops_per_s)
-    )
-    return divide(check_amount("flops", flops), offered)
-
-
-def training_days(
-    *,
-    params: Number,
-    tokens: Number,
-    gpus: int,
-    flops_per_s_per_gpu: Number,
-    passes: int = 6,
-) -> Number:
-    """Return days for a token budget at an achieved rate.
-
-    ``passes`` is 6 FLOPs a weight and token, 8 with full recompute (Narayanan et al.
-    2104.04473, equation 4).
-    """
-    flops = (
-        check_count("passes", passes)
-        * check_amount("params", params)
-        * check_amount("tokens", tokens)
-    )
-    rate = check_count("gpus", gpus) * check_amount(
-        "flops_per_s_per_gpu", flops_per_s_per_gpu
-    )
-    return divide(divide(flops, rate), SECONDS_PER_DAY)
-
-
-def gpu_hours(*, gpus: int, days: Number) -> Number:
-    """Return GPU-hours."""
-    return check_count("gpus", gpus) * check_amount("days", days) * 24
-
-
-def mean_hours_between_failures(*, failures: int, days: Number) -> Number:
-    """Return the hours between failures of a run: its days over their number.
-
-    Llama 3: 419 unexpected ones in 54 days on 16,384 GPUs (Dubey et al. 2407.21783,
-    section 3.3.4).
-    """
-    return divide(check_amount("days", days) * 24, check_count("failures", failures))
-
-
-def cost_usd(*, gpus: int, hours: Number, usd_per_gpu_hour: Number) -> Number:
-    """Return the price of GPU hours, in dollars."""
-    return (
-        check_count("gpus", gpus)
-        * check_amount("hours", hours)
-        * check_amount("usd_per_gpu_hour", usd_per_gpu_hour)
-    )
+Llama 3: 419 unexpected ones in 54 days on 16,384 GPUs (Dubey et al. 2407.21783,
+section 3.3.4).
+"""
+cost_usd = ClosedForm("gpus × hours × usd_per_gpu_hour", whole="gpus")
 
 
 def estimate_flops(
@@ -241,12 +177,8 @@ def estimate_flops(
         EstimateError: a time in which no GPU of this peak can do it.
     """
     step_flops(shape, batch=batch, sequence=sequence, attention=attention)  # checks
-    sheet, one = Worksheet("FLOPs of a step"), shape.named()
-    kind = {
-        "sequence": Quantity.given("s", sequence, "tokens of a sequence"),
-        "attention": attention,
-    }
-    work = _flops(sheet, one, batch, recompute, kind)
+    sheet = Worksheet("FLOPs of a step")
+    _flops(sheet, shape.named(), batch, sequence, recompute, attention)
     if recompute == "selective":
         sheet.notes.append(
             "The paper of selective recompute counts its FLOPs three times as high "
@@ -254,111 +186,105 @@ def estimate_flops(
         )
     if not (gpus and peak_flops_per_s and (seconds or mfu)):
         return sheet.estimate()
-    ranks = Quantity.given("GPUs", check_count("gpus", gpus), "that work on the step")
-    peak = Quantity.given("peak", peak_flops_per_s, "FLOP/s of one GPU")
-    step = _step(sheet, work, ranks, peak, seconds=seconds, mfu=mfu)
-    offered = {"seconds": step, "gpus": ranks, "peak_flops_per_s": peak}
-    _utilization(sheet, work, attention, offered)
+    sheet.given("GPUs", check_count("gpus", gpus), "that work on the step")
+    sheet.given("peak", peak_flops_per_s, "FLOP/s of one GPU")
+    if seconds is None:
+        sheet.given("MFU", check_fraction("mfu", mfu), "as it is expected")
+        at, custom = "model FLOPs / (GPUs × peak × MFU)", "at the MFU given"
+    else:
+        _check_possible(sheet, seconds)
+        sheet.given("step time", seconds)
+        at, custom = "step time", "as given"
+    sheet.write(
+        f"""
+        step time [seconds] = {at} | a count | {custom}
+        FLOP/s per GPU [FLOP/s] = model FLOPs / step time / GPUs
+            | a count | of model FLOPs, attention {attention}
+        MFU [fraction] = model FLOPs / (step time × GPUs × peak)
+            | Chowdhery et al. 2204.02311, appendix B
+            | of model FLOPs, attention {attention}
+        HFU [fraction] = hardware FLOPs / (step time × GPUs × peak) | {KORTHIKANTI}
+            | recomputed FLOPs counted once; attention {attention}
+        """
+    )
     if recompute == "selective":
-        again = flops_utilization(
-            flops=work.model + 3 * (work.hardware - work.model), **offered
+        sheet.write(
+            f"""
+            HFU as its paper counts [fraction] = (model FLOPs
+                + 3 × (hardware FLOPs - model FLOPs)) / (step time × GPUs × peak)
+                | {KORTHIKANTI}
+                | the scores of a forward counted three times more: s/3h
+            """
         )
-        custom = "the scores of a forward counted three times more: s/3h"
-        sheet.add("HFU as its paper counts", again, "fraction", KORTHIKANTI, custom)
     if tokens:
-        count = Quantity.given("D", check_amount("tokens", tokens), "tokens in all")
-        days = divide(count, work.tokens) * step
-        days = divide(days, SECONDS_PER_DAY)
-        _training(sheet, ranks, days, usd_per_gpu_hour)
+        sheet.given("D", check_amount("tokens", tokens), "tokens in all")
+        sheet.write(
+            f"""
+            training [days] = D / tokens in a step × step time / {SECONDS_PER_DAY}
+                | a count | step after step, no failure
+            GPU-hours [GPU-hours] = GPUs × training × 24
+                | a count | all GPUs, all the time
+            """
+        )
+        if usd_per_gpu_hour:
+            sheet.given("price", usd_per_gpu_hour, "USD of a GPU-hour")
+            sheet.write(
+                """
+                cost [USD] = GPUs × (training × 24) × price
+                    | a count | the price given, for all GPU-hours
+                """
+            )
     return sheet.estimate()
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """Items of a step that others are made of."""
-
-    tokens: Number
-    model: Number
-    hardware: Number
-
-
 def _flops(
-    sheet: Worksheet, shape: Shape, batch: int, recompute: str, kind: dict[str, Any]
-) -> _Work:
+    sheet: Worksheet,
+    shape: Shape,
+    batch: int,
+    sequence: int,
+    recompute: str,
+    attention: str,
+) -> None:
     """Write down what a step computes: as the model needs it, and as it is run."""
-    counted = f"attention {kind['attention']}"
-    papers = f"{KORTHIKANTI}; {NARAYANAN}"
-    sequences = Quantity.given("batch", batch, "sequences of a step")
-    every = "of all data-parallel ranks"
-    tokens = sequences * kind["sequence"]
-    tokens = sheet.add(TOKENS, tokens, "tokens", COUNTED, every)
-    forward = forward_flops_per_token(shape, **kind)
-    sheet.add(FORWARD, forward, "FLOPs", papers, counted)
-    model = step_flops(shape, batch=sequences, **kind)
-    model = sheet.add("model FLOPs", model, "FLOPs", papers, counted)
+    kind: Any = {
+        "sequence": sheet.given("s", sequence, "tokens of a sequence"),
+        "attention": attention,
+    }
+    sequences = sheet.given("batch", batch, "sequences of a step")
+    counted = f"{KORTHIKANTI}; {NARAYANAN} | attention {attention}"
+    sheet.write(
+        f"""
+        {TOKENS} [tokens] = batch × s | a count | of all data-parallel ranks
+        {FORWARD} [FLOPs] = forward | {counted}
+        model FLOPs [FLOPs] = model | {counted}
+        """,
+        forward=forward_flops_per_token(shape, **kind),
+        model=step_flops(shape, batch=sequences, **kind),
+    )
     again = recomputed_flops_per_token(shape, recompute=recompute, **kind)
     if again:
+        papers = f"{KORTHIKANTI}; {NARAYANAN}"
         sheet.add(RECOMPUTED, again, "FLOPs", papers, f"{recompute} recompute")
-    run = step_flops(shape, batch=sequences, recompute=recompute, **kind)
-    source = f"{NARAYANAN}, equation 3, for full recompute"
-    custom = f"with {recompute} recompute; {counted}"
-    run = sheet.add("hardware FLOPs", run, "FLOPs", source, custom)
-    active, custom = active_parameter_count(shape), "embeddings included"
-    active = sheet.add("active parameters", active, "parameters", SOURCE, custom)
-    simple = six_nd_flops(params=active, tokens=tokens)
-    custom = "all active parameters, embeddings too; no scores"
-    sheet.add("6 N D", simple, "FLOPs", KAPLAN, custom)
-    return _Work(tokens, model, run)
+    sheet.write(
+        f"""
+        hardware FLOPs [FLOPs] = run
+            | {NARAYANAN}, equation 3, for full recompute
+            | with {recompute} recompute; attention {attention}
+        active parameters [parameters] = active | {SOURCE} | embeddings included
+        6 N D [FLOPs] = 6 × active parameters × {TOKENS} | {KAPLAN}
+            | all active parameters, embeddings too; no scores
+        """,
+        run=step_flops(shape, batch=sequences, recompute=recompute, **kind),
+        active=active_parameter_count(shape),
+    )
 
 
-def _step(
-    sheet: Worksheet,
-    work: _Work,
-    gpus: Number,
-    peak: Number,
-    *,
-    seconds: Number | None,
-    mfu: Number | None,
-) -> Number:
-    """Write down the time of a step: as it was measured, or at an MFU."""
-    model, offered = float(work.model), float(gpus * peak)
-    if seconds is None:
-        assert mfu is not None
-        share = Quantity.given("MFU", check_fraction("mfu", mfu), "as it is expected")
-        at = divide(work.model, gpus * peak * share)
-        return sheet.add("step time", at, "seconds", COUNTED, "at the MFU given")
+def _check_possible(sheet: Worksheet, seconds: Number) -> None:
+    """Raise where a step took less than its model's FLOPs take at the peak."""
+    check_amount("seconds", seconds)
+    model, offered = float(sheet["model FLOPs"]), float(sheet["GPUs"] * sheet["peak"])
     if model / seconds > offered * (1 + 1e-9):  # not for what rounding adds
         raise EstimateError(
             f"step: got {seconds:g} s, expected at least {model / offered:.3g} s: "
             f"the MFU would be {model / seconds / offered:.0%} of the peak"
         )
-    measured = Quantity.given("step time", seconds)
-    return sheet.add("step time", measured, "seconds", COUNTED, "as given")
-
-
-def _utilization(
-    sheet: Worksheet, work: _Work, attention: str, offered: dict[str, Any]
-) -> None:
-    """Write down MFU and HFU."""
-    rate = divide(divide(work.model, offered["seconds"]), offered["gpus"])
-    counted = f"of model FLOPs, attention {attention}"
-    sheet.add("FLOP/s per GPU", rate, "FLOP/s", COUNTED, counted)
-    share = flops_utilization(flops=work.model, **offered)
-    source = "Chowdhery et al. 2204.02311, appendix B"
-    sheet.add("MFU", share, "fraction", source, counted)
-    share = flops_utilization(flops=work.hardware, **offered)
-    once = f"recomputed FLOPs counted once; attention {attention}"
-    sheet.add("HFU", share, "fraction", KORTHIKANTI, once)
-
-
-def _training(
-    sheet: Worksheet, gpus: int, days: Number, usd_per_gpu_hour: Number | None
-) -> None:
-    """Write down what a whole training takes."""
-    days = sheet.add("training", days, "days", COUNTED, "step after step, no failure")
-    hours = gpu_hours(gpus=gpus, days=days)
-    sheet.add("GPU-hours", hours, "GPU-hours", COUNTED, "all GPUs, all the time")
-    if usd_per_gpu_hour:
-        price = Quantity.given("price", usd_per_gpu_hour, "USD of a GPU-hour")
-        cost = cost_usd(gpus=gpus, hours=days * 24, usd_per_gpu_hour=price)
-        sheet.add("cost", cost, "USD", COUNTED, "the price given, for all GPU-hours")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from textwrap import dedent
 from typing import Any, Literal
 
-from readerkit.estimate.quantity import Number, Quantity, named
+from readerkit.estimate.quantity import Number, Quantity, express, named
 from readerkit.model.expression import plain
 
 Unit = Literal[
@@ -113,25 +115,68 @@ class Estimate:
         }
 
 
+_ROW = re.compile(r"(?P<name>[^[]+) \[(?P<unit>.+?)\] = (?P<rest>.+)")
+
+
 @dataclass(slots=True)
 class Worksheet:
-    """An estimate that is being worked out, item by item."""
+    """An estimate that is being worked out, row by row.
+
+    >>> sheet = Worksheet("a pipe")
+    >>> S, B = sheet.given("S", 12, "bytes"), sheet.given("B", 3, "bytes in a second")
+    >>> sheet.write("first half [seconds] = S / 2 / B | a count | no latency")
+    >>> sheet.write("all of it [seconds] = 2 × first half | a count | no latency")
+    >>> sheet.items[-1].formula, sheet.items[-1].value
+    ('2 × first half', 4)
+    """
 
     title: str
     items: list[Item] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    names: dict[str, Any] = field(default_factory=dict)
+    """What a row may be made of: what is given, and the rows above it."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Return what is given under a name, or the row of that name."""
+        return self.names[name]
+
+    def given(self, name: str, value: Any, means: str = "") -> Any:
+        """Take a number that is not computed here, and return it under its name."""
+        self.names[name] = Quantity.given(name, value, means)
+        return self.names[name]
+
+    def write(self, rows: str, **values: Any) -> None:
+        """Write rows down: ``name [unit] = expression | source | convention``.
+
+        A row goes on where a line begins further in. An expression is made of the
+        sheet's names, those of its rows too, and of ``values``.
+        """
+        lines = re.sub(r"\n {4,}", " ", dedent(rows).strip()).splitlines()
+        for line in lines:
+            row = _ROW.fullmatch(line)
+            if row is None:
+                raise ValueError(f"no row of a worksheet: {line!r}")
+            expression, source, *convention = row["rest"].split(" | ")
+            names = self.names | values
+            # Names as people write them, longest first: no part of one is another.
+            wide = sorted((n for n in names if not n.isidentifier()), key=len)
+            for at, name in enumerate(reversed(wide)):
+                names[f"_{at}"] = names[name]
+                expression = expression.replace(name, f"_{at}")
+            quantity = express(expression, names)
+            self.add(row["name"], quantity, row["unit"], source, *convention)  # type: ignore[arg-type]
 
     def add(
         self, name: str, quantity: Any, unit: Unit, source: str, convention: str = ""
-    ) -> Number:
+    ) -> Any:
         """Write an item down, and return it by its name for what is made of it."""
         self.items.append(Item(name, quantity, unit, source, convention))
-        return named(quantity, name)
+        self.names[name] = named(quantity, name)
+        return self.names[name]
 
-    def total(self, names: Iterable[str]) -> Number:
+    def total(self, names: Iterable[str]) -> Any:
         """Return the sum of some items, by their names."""
-        by_name: dict[str, Any] = {item.name: item.quantity for item in self.items}
-        return sum(named(by_name[name], name) for name in names)
+        return sum(self.names[name] for name in names)
 
     def estimate(self) -> Estimate:
         """Return the finished estimate."""

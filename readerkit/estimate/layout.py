@@ -12,21 +12,23 @@ from readerkit.errors import EstimateError
 from readerkit.estimate.activations import RECOMPUTE
 from readerkit.estimate.checks import MAX_COUNT, MAX_RANKS, check_choice, check_count
 from readerkit.estimate.pipeline import Pipeline
-from readerkit.estimate.quantity import Number, Quantity, divide
+from readerkit.estimate.quantity import Number, Size, divide, named_sizes
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import STAGES
 
 _GROUPS = ("dp", "tp", "pp", "cp", "ep", "virtual_stages")
-_SYMBOLS = {
-    "dp": ("dp", "data-parallel ranks"),
-    "tp": ("tp", "tensor-parallel ranks"),
-    "pp": ("pp", "pipeline ranks"),
-    "cp": ("cp", "context-parallel ranks"),
-    "ep": ("ep", "expert-parallel ranks"),
-    "micro_batch": ("b", "sequences of a microbatch"),
-    "microbatches": ("m", "microbatches of a rank"),
-    "virtual_stages": ("v", "chunks of a rank"),
-    "sequence": ("s", "tokens of a sequence"),
+SIZES = {
+    "dp": Size("dp", "data-parallel ranks", above=1),
+    "tp": Size("tp", "tensor-parallel ranks", above=1),
+    "pp": Size("pp", "pipeline ranks", above=1),
+    "cp": Size(
+        "cp", "context-parallel ranks", ": each holds a part of every sequence", 1
+    ),
+    "ep": Size("ep", "expert-parallel ranks", ", out of dp × cp", 1),
+    "micro_batch": Size("b", "sequences of a microbatch", above=1),
+    "microbatches": Size("m", "microbatches of a rank", " in a step", 1),
+    "virtual_stages": Size("v", "chunks of a rank", " (interleaved)", 1),
+    "sequence": Size("s", "tokens of a sequence", " (default 4096)", 1),
 }
 
 
@@ -91,12 +93,7 @@ class Layout:
 
         What is not cut, or there once, stays 1 and is in no formula.
         """
-        sizes = {
-            name: Quantity.given(symbol, getattr(self, name), means)
-            for name, (symbol, means) in _SYMBOLS.items()
-            if getattr(self, name) > 1
-        }
-        return replace(self, **sizes)
+        return replace(self, **named_sizes(self, SIZES))
 
     @property
     def world_size(self) -> int:

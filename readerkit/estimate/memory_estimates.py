@@ -20,7 +20,7 @@ from readerkit.estimate.memory import (
     rank_weights,
 )
 from readerkit.estimate.parameters import SOURCE, parameter_count
-from readerkit.estimate.quantity import Number, Quantity, divide, floor_divide, maximum
+from readerkit.estimate.quantity import Number, divide
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import (
     PRECISIONS,
@@ -72,9 +72,9 @@ def estimate_training(
     add_parameters(sheet, held.dense, held.expert, layout, most.rank)
     _states(sheet, held, layout, kept, convention)
     _activations(sheet, held, one, cut, kept)
-    known = {item.name for item in sheet.items}
-    total = sheet.total([name for name in HELD if name in known])
-    sheet.add("total", total, "bytes", SOURCE, "all that is held at the peak of a step")
+    parts = " + ".join(name for name in HELD if name in sheet.names)
+    peak = "all that is held at the peak of a step"
+    sheet.write(f"total [bytes] = {parts} | {SOURCE} | {peak}")
     sheet.notes.append(
         _other_conventions(
             convention, lambda name: most_loaded(shape, layout, precision(name)).total
@@ -96,46 +96,50 @@ def _other_conventions(convention: str, held: Callable[[str], Number]) -> str:
 
 def add_parameters(
     sheet: Worksheet, dense: Number, expert: Number, layout: Layout, rank: int
-) -> Number:
+) -> None:
     """Write down the parameters on a GPU; those of experts beside the others."""
-    where = f"pipeline rank {rank} of {layout.pp}, cut over tp {layout.tp}"
+    where = f"{SOURCE} | pipeline rank {rank} of {layout.pp}, cut over tp {layout.tp}"
     if not expert:
-        return sheet.add(ON_GPU, dense, "parameters", SOURCE, where)
+        sheet.write(f"{ON_GPU} [parameters] = dense | {where}", dense=dense)
+        return
     where += f", experts over ep {layout.ep}"
-    both = [
-        sheet.add(name, parameters, "parameters", SOURCE, where)
-        for name, parameters in (
-            ("dense parameters", dense),
-            ("experts' parameters", expert),
-        )
-    ]
-    return sheet.add(ON_GPU, sum(both), "parameters", SOURCE, where)
+    sheet.write(
+        f"""
+        dense parameters [parameters] = dense | {where}
+        experts' parameters [parameters] = expert | {where}
+        {ON_GPU} [parameters] = dense parameters + experts' parameters | {where}
+        """,
+        dense=dense,
+        expert=expert,
+    )
 
 
 def _states(
     sheet: Worksheet, held: RankMemory, layout: Layout, kept: Precision, convention: str
 ) -> None:
     """Write down weights, gradients and optimizer, and what is gathered."""
-    custom = f"{convention}: {kept.says}"
-    per_parameter = kept.named().total
-    before = f"{custom}; before sharding"
-    sheet.add(
-        "bytes per parameter", per_parameter, "bytes/parameter", kept.source, before
-    )
+    custom = f"{kept.source} | {convention}: {kept.says}"
     where = f"{custom}; ZeRO stage {layout.zero}, {layout.replicas} ranks"
-    for name, value in (
-        ("weights", held.weights),
-        ("gradients", held.gradients),
-        ("optimizer", held.optimizer),
-    ):
-        sheet.add(name, value, "bytes", kept.source, where)
+    sheet.write(
+        f"""
+        bytes per parameter [bytes/parameter] = each | {custom}; before sharding
+        weights [bytes] = weights | {where}
+        gradients [bytes] = gradients | {where}
+        optimizer [bytes] = optimizer | {where}
+        """,
+        each=kept.named().total,
+        weights=held.weights,
+        gradients=held.gradients,
+        optimizer=held.optimizer,
+    )
     if held.gathered:
-        sheet.add(
-            "gathered units",
-            held.gathered,
-            "bytes",
-            "Zhao et al. 2304.11277, sections 3.2.1 and 3.4.2",
-            "a unit is a layer: weights of two in flight, gradients of one",
+        sheet.write(
+            """
+            gathered units [bytes] = gathered
+                | Zhao et al. 2304.11277, sections 3.2.1 and 3.4.2
+                | a unit is a layer: weights of two in flight, gradients of one
+            """,
+            gathered=held.gathered,
         )
 
 
@@ -156,52 +160,48 @@ def _activations(
             whole = kind != layout.recompute
             if not whole or (held.recomputed and value > 0):
                 name = layer_name(moe=moe, whole=whole)
-                named = f"one microbatch; {custom}" if not whole else "one microbatch"
+                named = "one microbatch" + f"; {custom}" * (not whole)
                 sheet.add(name, value, "bytes", PAPER, named)
     cut = f"tp {layout.tp}{', sequence parallel' * layout.shards_sequence}"
-    sheet.add(
-        "activations",
-        held.activations,
-        "bytes",
-        PAPER,
-        f"in flight under {layout.schedule}, {cut}, cp {layout.cp}; {custom}",
+    sheet.write(
+        f"""
+        activations [bytes] = held | {PAPER}
+            | in flight under {layout.schedule}, {cut}, cp {layout.cp}; {custom}
+        """,
+        held=held.activations,
     )
     if held.recomputed:
-        sheet.add(
-            "one layer recomputed",
-            held.recomputed,
-            "bytes",
-            SOURCE,
-            "what recompute dropped, of one layer; the paper leaves it out",
+        sheet.write(
+            f"""
+            one layer recomputed [bytes] = again | {SOURCE}
+                | what recompute dropped, of one layer; the paper leaves it out
+            """,
+            again=held.recomputed,
         )
     if held.logits:
-        sheet.add(
-            "last norm and logits",
-            held.logits,
-            "bytes",
-            "Korthikanti et al. 2205.05198, section 4.3",
-            "fp32 logits",
+        sheet.write(
+            """
+            last norm and logits [bytes] = logits
+                | Korthikanti et al. 2205.05198, section 4.3 | fp32 logits
+            """,
+            logits=held.logits,
         )
 
 
-def _room(sheet: Worksheet, gpu_bytes: Number, reserve: Number) -> Number:
-    """Write down what a GPU offers and what is left of it; return what is usable."""
-    check_amount("GPU memory", gpu_bytes)
-    gpu = sheet.add(
-        "GPU memory",
-        Quantity.given("GPU memory", gpu_bytes),
-        "bytes",
-        "vendor",
-        "as sold, in 10^9 bytes; nvidia-smi shows more (80 GB: 81,559 MiB)",
+def _room(sheet: Worksheet, gpu_bytes: Number, reserve: Number) -> None:
+    """Write down what a GPU offers and what is left of it."""
+    sheet.given("GPU memory", check_amount("GPU memory", gpu_bytes))
+    sheet.given("r", check_reserve(reserve), "share of a GPU kept free")
+    sheet.write(
+        f"""
+        GPU memory [bytes] = GPU memory | vendor
+            | as sold, in 10^9 bytes; nvidia-smi shows more (80 GB: 81,559 MiB)
+        usable [bytes] = GPU memory × (1 - r)
+            | an assumption: CUDA context, NCCL buffers, fragmentation
+            | {reserve:.0%} kept free
+        left [bytes] = usable - total | {SOURCE} | what is usable, less the total
+        """
     )
-    share = Quantity.given("r", check_reserve(reserve), "share of a GPU kept free")
-    source = "an assumption: CUDA context, NCCL buffers, fragmentation"
-    usable = sheet.add(
-        "usable", gpu * (1 - share), "bytes", source, f"{reserve:.0%} kept free"
-    )
-    total = sheet.total(["total"])
-    sheet.add("left", usable - total, "bytes", SOURCE, "what is usable, less the total")
-    return usable
 
 
 def estimate_inference(
@@ -224,36 +224,42 @@ def estimate_inference(
     check_fit(shape, layout)
     sheet = Worksheet("memory of inference, one GPU")
     one, cut = shape.named(), layout.named()
-    params = add_parameters(sheet, *rank_weights(one, cut, 0), layout, 0)
-    check_amount("weight_bytes", weight_bytes)
-    width = Quantity.given("w", weight_bytes, "bytes of a weight")
-    named = f"{weight_bytes:g} B a weight"
-    weights = sheet.add("weights", width * params, "bytes", SOURCE, named)
-    cache_width = Quantity.given("c", cache_bytes, "bytes of a cached number")
+    add_parameters(sheet, *rank_weights(one, cut, 0), layout, 0)
+    sheet.given("w", check_amount("weight_bytes", weight_bytes), "bytes of a weight")
     token_bytes = kv_cache_bytes(
         layers=one.layers,
         kv_heads=one.kv_heads,
         head_dim=one.head_dim,
         tokens=1,
-        element_bytes=cache_width,
+        element_bytes=sheet.given("c", cache_bytes, "bytes of a cached number"),
         tensor_parallel=cut.tp,
     )
-    named = f"keys and values of {shape.kv_heads} heads (of {shape.heads}), one token"
-    per_token = sheet.add("KV cache per token", token_bytes, "bytes", SOURCE, named)
-    length = Quantity.given("T", check_amount("tokens", tokens), "tokens of each")
-    sequences = Quantity.given("b", check_amount("batch", batch), "sequences at once")
-    cache = per_token * length * sequences
-    named = "every sequence at its full length"
-    cache = sheet.add("KV cache", cache, "bytes", SOURCE, named)
-    sheet.add("total", weights + cache, "bytes", SOURCE, "weights and KV cache alone")
+    sheet.given("T", check_amount("tokens", tokens), "tokens of each")
+    sheet.given("b", check_amount("batch", batch), "sequences at once")
+    full = "every sequence at its full length"
+    sheet.write(
+        f"""
+        weights [bytes] = w × {ON_GPU} | {SOURCE} | {weight_bytes:g} B a weight
+        KV cache per token [bytes] = token_bytes | {SOURCE}
+            | keys and values of {shape.kv_heads} heads (of {shape.heads}), one token
+        KV cache [bytes] = KV cache per token × T × b | {SOURCE} | {full}
+        total [bytes] = weights + KV cache | {SOURCE} | weights and KV cache alone
+        """,
+        token_bytes=token_bytes,
+    )
     sheet.notes.append("activations of one token are small and left out")
     if gpu_bytes is not None:
-        usable = _room(sheet, gpu_bytes, reserve)
-        left = sheet.items[-1].value
-        room = maximum(0, floor_divide(usable - weights, per_token))
-        sheet.add("tokens that fit beside the weights", room, "tokens", SOURCE, named)
+        _room(sheet, gpu_bytes, reserve)
+        left, usable = float(sheet["left"]), float(sheet["usable"])
+        sheet.write(
+            f"""
+            tokens that fit beside the weights [tokens]
+                = max(0, floor((usable - weights) / KV cache per token))
+                | {SOURCE} | {full}
+            """
+        )
         fits = "fits" if left >= 0 else "does not fit"
-        text = f"{format_bytes(left, 2)} left of {format_bytes(float(usable), 2)}"
+        text = f"{format_bytes(left, 2)} left of {format_bytes(usable, 2)}"
         sheet.notes.insert(0, f"{fits}: {text} usable")
     return sheet.estimate()
 
@@ -274,28 +280,22 @@ def estimate_states(
     """
     check_amount("params", params)
     kept, sheet = precision(convention), Worksheet("model states on one GPU")
-    custom, named = f"{convention}: {kept.says}", kept.named()
-    count = Quantity.given("N", params, "parameters")
+    custom, named = f"{kept.source} | {convention}: {kept.says}", kept.named()
+    count = sheet.given("N", params, "parameters")
     if model_parallel > 1:
-        count = divide(count, Quantity.given("tp pp", model_parallel, "tp × pp"))
-    ranks = Quantity.given("n", world_size, "ranks that share states")
-    before = f"{custom}; before sharding"
-    sheet.add(
-        "bytes per parameter", named.total, "bytes/parameter", kept.source, before
+        count = divide(count, sheet.given("tp pp", model_parallel, "tp × pp"))
+    ranks = sheet.given("n", world_size, "ranks that share states")
+    sheet.write(
+        f"bytes per parameter [bytes/parameter] = each | {custom}; before sharding",
+        each=named.total,
     )
-    sizes = (
-        ("weights", named.weight, 3),
-        ("gradients", named.gradient, 2),
-        ("optimizer", named.optimizer, 1),
-    )
-    for name, size, sharded_from in sizes:
-        value = size * count
-        if stage >= sharded_from and world_size > 1:
-            value = divide(value, ranks)
-        where = f"{custom}; ZeRO stage {stage}"
-        sheet.add(name, value, "bytes", kept.source, where)
-    total = sheet.total([name for name, _, _ in sizes])
-    sheet.add("total", total, "bytes", SOURCE, "no activations")
+    names = ("weights", "gradients", "optimizer")
+    for name, (size, sharded_from) in zip(names, named.sharded, strict=True):
+        cut = ranks if stage >= sharded_from and world_size > 1 else 1
+        row = f"{name} [bytes] = held | {custom}; ZeRO stage {stage}"
+        sheet.write(row, held=divide(size * count, cut))
+    total = "weights + gradients + optimizer"
+    sheet.write(f"total [bytes] = {total} | {SOURCE} | no activations")
     each = divide(params, model_parallel)
     alike: dict[str, Any] = {"params": each, "stage": stage, "world_size": world_size}
     sheet.notes.append(
@@ -305,6 +305,6 @@ def estimate_states(
     )
     if gpu_bytes is not None:
         _room(sheet, gpu_bytes, reserve)
-        verdict = "fit" if sheet.items[-1].value >= 0 else "do not fit"
+        verdict = "fit" if sheet["left"] >= 0 else "do not fit"
         sheet.notes.insert(0, f"the states {verdict}, before any activations")
     return sheet.estimate()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from readerkit.estimate.closed_form import ClosedForm
 from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.quantity import Number, divide
+from readerkit.estimate.quantity import Number
 from readerkit.estimate.shape import Shape
 
 SOURCE = "a count of the tensors' shapes"
@@ -167,16 +168,15 @@ def _parts(shape: Shape, vocab: Number) -> dict[str, Number]:
     return parts
 
 
-def narayanan_parameters(
-    *, layers: int, hidden: int, vocab: int, sequence: int
-) -> Number:
-    """Return P = 12 l h² (1 + 13/(12 h) + (V + s)/(12 l h)).
+narayanan_parameters = ClosedForm(
+    "12 × layers × hidden² × (1 + 13 / (12 × hidden) "
+    "+ (vocab + sequence) / (12 × layers × hidden))",
+    whole="layers hidden vocab sequence",
+)
+"""A GPT with learned positions and tied embeddings, without the last norm's 2 h.
 
-    Source: Narayanan et al. 2104.04473, equation 2: a GPT with learned positions and
-    tied embeddings, which is what ``parameter_count`` gives less the last norm's 2 h.
-    """
-    h, layers_h = hidden, layers * hidden
-    return divide(12 * layers_h * h + 13 * layers_h + (vocab + sequence) * h)
+Source: Narayanan et al. 2104.04473, equation 2.
+"""
 
 
 def gpt_parameters(

@@ -7,7 +7,7 @@ that of the formula here, which a test holds for every size it tries.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -18,11 +18,12 @@ from readerkit.estimate.checks import MAX_RANKS, check_amount, check_choice, che
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.quantity import (
     Number,
-    Quantity,
+    Size,
     ceil_divide,
     divide,
     maximum,
     minimum,
+    named_sizes,
 )
 
 SOURCES = {
@@ -35,13 +36,13 @@ SOURCES = {
 """Every schedule that has a formula; those of ``mini_impls`` are run as well."""
 MAX_DRAWN = 20_000
 """Cells of a grid that anyone would look at."""
-_SYMBOLS = {
-    "stages": ("p", "pipeline ranks"),
-    "microbatches": ("m", "microbatches"),
-    "virtual_stages": ("v", "chunks of a rank"),
-    "forward": ("F", "time of a forward"),
-    "backward": ("B", "time of a backward"),
-    "weight": ("W", "time of the weights' gradients"),
+_SIZES = {
+    "stages": Size("p", "pipeline ranks"),
+    "microbatches": Size("m", "microbatches"),
+    "virtual_stages": Size("v", "chunks of a rank", above=1),
+    "forward": Size("F", "time of a forward"),
+    "backward": Size("B", "time of a backward"),
+    "weight": Size("W", "time of the weights' gradients", above=-1),
 }
 
 
@@ -81,7 +82,7 @@ class Pipeline:
         Raises:
             EstimateError: a wrong value, or sizes that the schedule cannot have.
         """
-        known = {field.name for field in fields(cls)}
+        known = [field.name for field in fields(cls)]
         for name in values:
             check_choice("size of a pipeline", name, known)
         one = cls(**values)
@@ -110,12 +111,7 @@ class Pipeline:
 
     def named(self) -> Pipeline:
         """Return the same with sizes that know their names."""
-        sizes = {
-            name: Quantity.given(symbol, getattr(self, name), means)
-            for name, (symbol, means) in _SYMBOLS.items()
-            if name != "virtual_stages" or self.virtual_stages > 1
-        }
-        return Pipeline(self.schedule, **sizes)
+        return replace(self, **named_sizes(self, _SIZES))
 
     @property
     def splits_backward(self) -> bool:
@@ -282,15 +278,16 @@ def estimate_bubble(pipeline: Pipeline) -> Estimate:
     p, m, v = pipeline.stages, pipeline.microbatches, pipeline.virtual_stages
     sheet = Worksheet(f"{pipeline.schedule}, p = {p}, m = {m}, v = {v}")
     source, one = SOURCES[pipeline.schedule], pipeline.named()
-    of_ideal, of_total = "idle / busy time", "idle / all of the step"
-    sheet.add("bubble of ideal time", one.bubble, "fraction", source, of_ideal)
-    sheet.add("bubble of total time", one.bubble_of_total, "fraction", source, of_total)
+    sheet.write(
+        f"""
+        bubble of ideal time [fraction] = ideal | {source} | idle / busy time
+        bubble of total time [fraction] = total | {source} | idle / all of the step
+        """,
+        ideal=one.bubble,
+        total=one.bubble_of_total,
+    )
     for rank in sorted({0, p - 1}):
-        sheet.add(
-            f"in flight on rank {rank}",
-            one.in_flight(rank),
-            "microbatches",
-            source,
-            "activations of all the rank's layers",
-        )
+        row = f"in flight on rank {rank} [microbatches] = held | {source}"
+        row += " | activations of all the rank's layers"
+        sheet.write(row, held=one.in_flight(rank))
     return sheet.estimate()

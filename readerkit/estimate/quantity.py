@@ -19,9 +19,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from readerkit.model.expression import BINARY, FUNCTIONS, Exact, finite, plain, render
+from readerkit.model.expression import (
+    BINARY,
+    FUNCTIONS,
+    Exact,
+    finite,
+    parse_expression,
+    plain,
+    render,
+)
 
 Number = int | float
 """What is computed with; a quantity stands in for one."""
@@ -150,9 +158,56 @@ class Quantity:
         return format(self.value, spec)
 
 
+def express(formula: str | ast.expr, names: Mapping[str, Any]) -> Any:
+    """Return an expression over quantities as one that knows how it came about.
+
+    >>> express("2 * s * b", {"s": Quantity.given("s", 8), "b": 3}).formula
+    '6 s'
+
+    Raises:
+        ExpressionError: text that is not in the language.
+        KeyError: a name that stands for nothing.
+    """
+    tree = parse_expression(formula) if isinstance(formula, str) else formula
+    if isinstance(tree, ast.Constant):
+        return tree.value
+    if isinstance(tree, ast.Name):
+        return names[tree.id]
+    if isinstance(tree, ast.UnaryOp):
+        return 0 - express(tree.operand, names)
+    if isinstance(tree, ast.Call):
+        assert isinstance(tree.func, ast.Name)
+        return _call(tree.func.id, *(express(each, names) for each in tree.args))
+    assert isinstance(tree, ast.BinOp)
+    left, right = express(tree.left, names), express(tree.right, names)
+    if isinstance(tree.op, ast.Div):
+        return divide(left, right)
+    return BINARY[type(tree.op)](left, right)
+
+
 def named(value: Number, name: str, means: str = "") -> Number:
     """Return a quantity under a name of its own; a plain number stays as it is."""
     return Quantity.given(name, value, means) if isinstance(value, Quantity) else value
+
+
+class Size(NamedTuple):
+    """A size of a model or a layout: its symbol, and what it is."""
+
+    symbol: str
+    means: str
+    more: str = ""
+    """What an option says of it besides."""
+    above: int = 0
+    """Up to which it is in no formula: none of it, or not cut."""
+
+
+def named_sizes(one: Any, sizes: Mapping[str, Size]) -> dict[str, Any]:
+    """Return the sizes of a dataclass as quantities, each under its symbol."""
+    return {
+        name: Quantity.given(size.symbol, getattr(one, name), size.means)
+        for name, size in sizes.items()
+        if getattr(one, name) > size.above
+    }
 
 
 def divide(value: Number | Fraction, by: Number = 1) -> Number:

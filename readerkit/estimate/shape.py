@@ -12,7 +12,13 @@ from typing import Any, Literal, TypeVar, cast
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_choice, check_count
-from readerkit.estimate.quantity import Number, Quantity, ceil_divide
+from readerkit.estimate.quantity import (
+    Number,
+    Quantity,
+    Size,
+    ceil_divide,
+    named_sizes,
+)
 
 MAX_LAYERS = 100_000
 MAX_SIZE = 10**9
@@ -102,12 +108,8 @@ class Shape:
 
         What is computed from it is a quantity, with its formula.
         """
-        sizes = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, (symbol, means) in SYMBOLS.items():
-            # What a model has none of, or does not pad, is in no formula.
-            if sizes[name] > (name == "vocab_multiple"):
-                sizes[name] = Quantity.given(symbol, sizes[name], means)
-        return NamedShape(**sizes)
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        return NamedShape(**plain | named_sizes(self, SIZES))
 
     def call(self, symbol: str, value: int, means: str) -> int:
         """Return a number that belongs to it: under this symbol where it has names."""
@@ -142,21 +144,21 @@ class Shape:
         return self.kv_heads * self.head_dim
 
 
-SYMBOLS = {
-    "layers": ("L", "layers"),
-    "hidden": ("h", "hidden size"),
-    "heads": ("a", "attention heads"),
-    "vocab": ("V", "vocabulary"),
-    "vocab_multiple": ("M", "vocabulary padded to a multiple"),
-    "kv_heads": ("k", "key-value heads"),
-    "head_dim": ("d", "size of a head"),
-    "ffn": ("f", "inner size of the feed-forward"),
-    "positions": ("P", "rows of the position table"),
-    "experts": ("E", "routed experts of a layer"),
-    "experts_per_token": ("K", "experts that a token goes to"),
-    "expert_ffn": ("f_e", "inner size of an expert"),
-    "shared_ffn": ("f_s", "inner size of the shared experts"),
-    "dense_layers": ("L_d", "layers without experts"),
+SIZES = {
+    "layers": Size("L", "layers"),
+    "hidden": Size("h", "hidden size"),
+    "heads": Size("a", "attention heads"),
+    "kv_heads": Size("k", "key-value heads", " (default: as many as heads)"),
+    "head_dim": Size("d", "size of a head", " (default: hidden / heads)"),
+    "ffn": Size("f", "inner size of the feed-forward", " (default: 4 × hidden)"),
+    "vocab": Size("V", "vocabulary"),
+    "positions": Size("P", "rows of the position table"),
+    "experts": Size("E", "routed experts of a layer"),
+    "experts_per_token": Size("K", "experts that a token goes to"),
+    "expert_ffn": Size("f_e", "inner size of an expert", " (default: ffn)"),
+    "shared_ffn": Size("f_s", "inner size of the shared experts", " together"),
+    "dense_layers": Size("L_d", "layers without experts", ", from the first"),
+    "vocab_multiple": Size("M", "vocabulary padded to a multiple", above=1),
 }
 """Sizes as papers write them, and what they are."""
 

@@ -7,11 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from readerkit.estimate.checks import check_amount, check_choice, check_count
-from readerkit.estimate.quantity import Number, Quantity, divide
+from readerkit.estimate.checks import check_amount, check_choice
+from readerkit.estimate.closed_form import ClosedForm, checked
+from readerkit.estimate.quantity import Number, Size, divide, named_sizes
 
 ZERO = "Rajbhandari et al. 1910.02054"
 MEGATRON = "Megatron-LM, docs/source/api-guide/dist_optimizer.md"
+
+
+_SIZES = {
+    "weight": Size("w", "bytes of a weight"),
+    "gradient": Size("g", "bytes of its gradient"),
+    "optimizer": Size("o", "bytes of its optimizer state"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,67 +45,49 @@ class Precision:
         """An element of an activation, which is computed in the weights' type."""
         return int(self.weight)
 
+    @property
+    def sharded(self) -> tuple[tuple[int, int], ...]:
+        """Weight, gradient and optimizer, and the ZeRO stage from which each is cut."""
+        return (self.weight, 3), (self.gradient, 2), (self.optimizer, 1)
+
     def named(self) -> Precision:
         """Return the same bytes, under names for formulas."""
-        symbols = {
-            "weight": ("w", "bytes of a weight"),
-            "gradient": ("g", "bytes of its gradient"),
-            "optimizer": ("o", "bytes of its optimizer state"),
-        }
-        sizes = {
-            name: Quantity.given(symbol, getattr(self, name), means)
-            for name, (symbol, means) in symbols.items()
-        }
-        return replace(self, **sizes)
+        return replace(self, **named_sizes(self, _SIZES))
 
 
+_MATH_101 = "Anthony et al., Transformer Math 101"
 PRECISIONS = {
-    "mixed-16": Precision(
-        2,
-        2,
-        12,
-        4,
-        "16-bit weights and gradients; fp32 master, m and v",
-        f"{ZERO}, 3.1",
-    ),
-    "mixed-18": Precision(
-        2, 4, 12, 4, "bf16 weights, fp32 gradients; fp32 master, m and v", MEGATRON
-    ),
-    "mixed-20": Precision(
-        2,
-        2,
-        16,
-        4,
-        "fp16 weights and gradients; fp32 gradients, master, m and v",
-        MEGATRON,
-    ),
-    "fp32-16": Precision(
-        4, 4, 8, 0, "everything fp32: weights, gradients, m, v", MEGATRON
-    ),
-    "mixed-12": Precision(
-        2,
-        2,
-        8,
-        0,
-        "16-bit weights and gradients, fp32 m and v, no master copy",
-        "a count",
-    ),
-    "adam8bit-10": Precision(
-        2,
-        2,
-        6,
-        4,
-        "16-bit weights and gradients; fp32 master, one byte each for m and v",
-        "Anthony et al., Transformer Math 101",
-    ),
-    "sgd-12": Precision(
-        2,
-        2,
-        8,
-        4,
-        "16-bit weights and gradients; fp32 master and momentum",
-        "Anthony et al., Transformer Math 101",
-    ),
+    name: Precision(*sizes, says, source)
+    for name, sizes, source, says in (
+        (
+            *("mixed-16", (2, 2, 12, 4), f"{ZERO}, 3.1"),
+            "16-bit weights and gradients; fp32 master, m and v",
+        ),
+        (
+            *("mixed-18", (2, 4, 12, 4), MEGATRON),
+            "bf16 weights, fp32 gradients; fp32 master, m and v",
+        ),
+        (
+            *("mixed-20", (2, 2, 16, 4), MEGATRON),
+            "fp16 weights and gradients; fp32 gradients, master, m and v",
+        ),
+        (
+            *("fp32-16", (4, 4, 8, 0), MEGATRON),
+            "everything fp32: weights, gradients, m, v",
+        ),
+        (
+            *("mixed-12", (2, 2, 8, 0), "a count"),
+            "16-bit weights and gradients, fp32 m and v, no master copy",
+        ),
+        (
+            *("adam8bit-10", (2, 2, 6, 4), _MATH_101),
+            "16-bit weights and gradients; fp32 master, one byte each for m and v",
+        ),
+        (
+            *("sgd-12", (2, 2, 8, 4), _MATH_101),
+            "16-bit weights and gradients; fp32 master and momentum",
+        ),
+    )
 }
 """The number at the end of a name is its bytes per parameter, unsharded."""
 
@@ -118,45 +108,29 @@ def bytes_per_param(*, convention: str = "mixed-16") -> int:
     return precision(convention).total
 
 
-def zero_bytes_per_param(
-    *, stage: int, world_size: int, convention: str = "mixed-16"
+@checked(stage=STAGES)
+def model_state_bytes(
+    *, params: Number, stage: int = 0, world_size: int = 1, convention: str = "mixed-16"
 ) -> Number:
-    """Return the bytes that one rank holds for each parameter under a ZeRO stage.
+    """Return the bytes of weights, gradients and optimizer state on one rank.
 
     Stage 0 is DDP; 1 shards the optimizer, 2 gradients too, 3 (FSDP) weights as well.
     Gathered weights and gradients in flight are not in it.
 
     Source: Rajbhandari et al. 1910.02054, section 5 and figure 1.
     """
-    check_choice("ZeRO stage", str(stage), map(str, STAGES))
-    ranks = check_count("world_size", world_size)
-    kept = precision(convention)
-    return sum(
-        divide(size, ranks if stage >= sharded_from else 1)
-        for size, sharded_from in (
-            (kept.weight, 3),
-            (kept.gradient, 2),
-            (kept.optimizer, 1),
-        )
-    )
-
-
-def model_state_bytes(
-    *, params: Number, stage: int = 0, world_size: int = 1, convention: str = "mixed-16"
-) -> Number:
-    """Return the bytes of weights, gradients and optimizer state on one rank."""
-    params = check_amount("params", params)
-    each = zero_bytes_per_param(
-        stage=stage, world_size=world_size, convention=convention
-    )
-    kept = precision(convention)
-    if isinstance(each, int) or stage == 0:
-        return params * each
-    # Exact where the shards are: 12 N / 64 may be whole where 12 / 64 is not.
-    parts = ((kept.weight, 3), (kept.gradient, 2), (kept.optimizer, 1))
     return sum(
         divide(params * size, world_size if stage >= sharded_from else 1)
-        for size, sharded_from in parts
+        for size, sharded_from in precision(convention).sharded
+    )
+
+
+def zero_bytes_per_param(
+    *, stage: int, world_size: int, convention: str = "mixed-16"
+) -> Number:
+    """Return the bytes that one rank holds for each parameter under a ZeRO stage."""
+    return model_state_bytes(
+        params=1, stage=stage, world_size=world_size, convention=convention
     )
 
 
@@ -170,18 +144,16 @@ def zero_max_params(
     )
 
 
-def fsdp_unsharded_bytes(
-    *, unit_params: Number, units_in_flight: int = 2, weight_bytes: int = 2
-) -> Number:
-    """Return the gathered weights that stage 3 holds at once.
+fsdp_unsharded_bytes = ClosedForm(
+    "unit_params × units_in_flight × weight_bytes",
+    whole="units_in_flight weight_bytes",
+    units_in_flight=2,
+    weight_bytes=2,
+)
+"""The gathered weights that stage 3 holds at once.
 
-    A unit is what is wrapped together, a transformer layer as a rule. Two are in
-    flight: the one that computes, and the one that is gathered meanwhile.
+A unit is what is wrapped together, a transformer layer as a rule. Two are in flight:
+the one that computes, and the one that is gathered meanwhile.
 
-    Source: Zhao et al. 2304.11277, sections 3.2.1 and 3.4.2.
-    """
-    return (
-        check_amount("unit_params", unit_params)
-        * check_count("units_in_flight", units_in_flight)
-        * check_count("weight_bytes", weight_bytes)
-    )
+Source: Zhao et al. 2304.11277, sections 3.2.1 and 3.4.2.
+"""

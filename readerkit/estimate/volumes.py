@@ -7,10 +7,11 @@ that for an all-reduce. The papers' 1x and 1.5x are its limit for many ranks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from readerkit.estimate.checks import check_amount, check_choice, check_count
+from readerkit.estimate.closed_form import ClosedForm, checked
 from readerkit.estimate.collectives import collective_bytes
-from readerkit.estimate.quantity import Number, divide
+from readerkit.estimate.quantity import Number
 from readerkit.estimate.states import STAGES
 
 ZERO = "Rajbhandari et al. 1910.02054, section 7"
@@ -56,6 +57,7 @@ class Traffic:
 # --- data parallel --------------------------------------------------------------------
 
 
+@checked(stage=STAGES)
 def dp_volume_bytes(
     *,
     params: Number,
@@ -92,7 +94,7 @@ def dp_volume_bytes(
 def dp_traffic(
     *,
     params: Number,
-    world_size: Number,
+    world_size: Any,
     stage: int,
     weight_bytes: int,
     gradient_bytes: int,
@@ -101,11 +103,8 @@ def dp_traffic(
     of: str = "",
 ) -> list[Traffic]:
     """Return the collectives of data parallelism in one step."""
-    check_choice("ZeRO stage", str(stage), map(str, STAGES))
-    n = check_count("world_size", world_size)
-    m = check_count("microbatches", microbatches)
-    weights = check_amount("params", params) * check_count("weight_bytes", weight_bytes)
-    gradients = params * check_count("gradient_bytes", gradient_bytes)
+    n, m = world_size, microbatches
+    weights, gradients = params * weight_bytes, params * gradient_bytes
     sums = m if stage >= 2 or not no_sync else 1
     each = f"gradients, {'each microbatch' if sums > 1 else 'once'}"
     if stage == 0:
@@ -123,6 +122,7 @@ def dp_traffic(
 # --- tensor parallel ------------------------------------------------------------------
 
 
+@checked()
 def tp_volume_bytes(
     *,
     layers: int,
@@ -141,15 +141,9 @@ def tp_volume_bytes(
     run again). With sequence parallelism each becomes a reduce-scatter and an
     all-gather of the same bytes, and the backward gathers both inputs once more.
     """
-    size = _activation_bytes(sequence, micro_batch, hidden, element_bytes)
-    passes = check_count("layers", layers) * check_count("microbatches", microbatches)
-    traffic = tp_traffic(
-        size,
-        passes,
-        check_count("tensor_parallel", tensor_parallel),
-        sequence_parallel,
-        recompute,
-    )
+    size = sequence * micro_batch * hidden * element_bytes
+    passes = layers * microbatches
+    traffic = tp_traffic(size, passes, tensor_parallel, sequence_parallel, recompute)
     return sum(each.sent_bytes for each in traffic)
 
 
@@ -180,63 +174,34 @@ def tp_traffic(
     ]
 
 
-def _activation_bytes(
-    sequence: int, micro_batch: int, hidden: int, element_bytes: int
-) -> int:
-    """Return the bytes of one activation of a layer."""
-    tokens = check_count("sequence", sequence) * check_count("micro_batch", micro_batch)
-    width = check_count("hidden", hidden) * check_count("element_bytes", element_bytes)
-    return tokens * width
-
-
 # --- the others -----------------------------------------------------------------------
 
+pp_volume_bytes = ClosedForm(
+    "2 × microbatches × virtual_stages × sequence × micro_batch × hidden "
+    "× element_bytes / shards",
+    whole="microbatches virtual_stages sequence micro_batch hidden element_bytes "
+    "shards",
+    virtual_stages=1,
+    shards=1,
+    element_bytes=2,
+)
+"""The bytes that a rank in the middle of a pipeline sends in one step.
 
-def pp_volume_bytes(
-    *,
-    sequence: int,
-    micro_batch: int,
-    hidden: int,
-    microbatches: int,
-    virtual_stages: int = 1,
-    shards: int = 1,
-    element_bytes: int = 2,
-) -> Number:
-    """Return the bytes that a rank in the middle of a pipeline sends in one step.
+One activation on and one gradient back, for each microbatch and chunk; ``shards`` is
+tensor parallel where each of its ranks sends its own part.
+"""
+ep_volume_bytes = ClosedForm(
+    "(expert_parallel - 1) × 4 × moe_layers × microbatches × experts_per_token "
+    "× sequence × micro_batch × hidden × element_bytes / shards / expert_parallel",
+    whole="expert_parallel moe_layers microbatches experts_per_token sequence "
+    "micro_batch hidden element_bytes shards",
+    zero="moe_layers",
+    microbatches=1,
+    shards=1,
+    element_bytes=2,
+)
+"""The bytes that a rank sends to other ranks' experts in one balanced step.
 
-    One activation on and one gradient back, for each microbatch and chunk; ``shards``
-    is tensor parallel where each of its ranks sends its own part.
-    """
-    size = _activation_bytes(sequence, micro_batch, hidden, element_bytes)
-    calls = (
-        2
-        * check_count("microbatches", microbatches)
-        * check_count("virtual_stages", virtual_stages)
-    )
-    return divide(calls * size, check_count("shards", shards))
-
-
-def ep_volume_bytes(
-    *,
-    moe_layers: int,
-    sequence: int,
-    micro_batch: int,
-    hidden: int,
-    experts_per_token: int,
-    expert_parallel: int,
-    microbatches: int = 1,
-    shards: int = 1,
-    element_bytes: int = 2,
-) -> Number:
-    """Return the bytes that a rank sends to other ranks' experts in one balanced step.
-
-    Dispatch and combine, forward and backward: four all-to-alls a layer, each of every
-    token's copies to its experts.
-    """
-    copies = check_count("experts_per_token", experts_per_token)
-    whole = copies * _activation_bytes(sequence, micro_batch, hidden, element_bytes)
-    size = divide(whole, check_count("shards", shards))
-    calls = 4 * check_count("moe_layers", moe_layers, least=0)
-    calls *= check_count("microbatches", microbatches)
-    ranks = check_count("expert_parallel", expert_parallel)
-    return Traffic("ep", "all-to-all", calls, size, ranks, "", GSHARD).sent_bytes
+Dispatch and combine, forward and backward: four all-to-alls a layer, each of every
+token's copies to its experts.
+"""
