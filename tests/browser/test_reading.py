@@ -39,7 +39,7 @@ def test_on_a_phone_a_note_folds_in_under_its_span(site, open_page, has_scripts)
         f"file://{site}/{LAYERS}", width=390, java_script_enabled=has_scripts
     )
     # The second begins in the last line of the first.
-    for name, last in [("sp-regather-input", 531), ("tp-dgrad-overlap", 544)]:
+    for name, last in [("sp-regather-input", 531), ("tp-dgrad-overlap", 548)]:
         line, note = box(page, f".l:has(#L{last})"), box(page, f"#{name}")
         assert note["y"] >= line["y"] + line["height"]
         assert note["y"] < box(page, f".l:has(#L{last + 1})")["y"]
