@@ -33,6 +33,8 @@ read: .venv/.toolkit
 	@echo "  readerkit note FILE:LINES          write one of your own"
 	@echo "  readerkit site serve               the site, reloading while you write"
 
+# Tests start the command hundreds of times: none of it is compiled anew each time.
+unexport PYTHONDONTWRITEBYTECODE
 # Tests wait for ranks, servers and browsers: one process more than there are cores. The
 # slow folders come first (pytest's own order), so that none is left over for the end.
 WORKERS = $$($(BIN)/python -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')

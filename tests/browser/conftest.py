@@ -17,6 +17,13 @@ from tests.browser.which import NO_BROWSER, find_browser
 from tests.conftest import REAL_CACHE
 from tests.helpers import made_once, make_book
 
+ARGUMENTS = [
+    "--no-sandbox",  # nobody else's pages are opened, and a container's root has none
+    "--disable-gpu",
+    # Each page would start a second renderer, for a next page that is another's.
+    "--disable-features=SpareRendererForSitePerProcess,PaintHolding,MediaRouter",
+]
+
 SPANISH = """\
 close:
   title: El colectivo que cierra
@@ -37,10 +44,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip(NO_BROWSER)
     expect.set_options(timeout=30_000)  # as long as an action may take
     with sync_playwright() as playwright:
-        # Nobody else's pages are opened, and a container's root has no sandbox.
-        browser = playwright.chromium.launch(
-            executable_path=found, args=["--no-sandbox"]
-        )
+        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
         yield browser
         browser.close()
 

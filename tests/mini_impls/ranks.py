@@ -22,9 +22,19 @@ from mini_impls.supervise import die_with_parent
 
 # One clean process imports torch once and every rank is forked from it: a quick start
 # without forking pytest, whose autograd threads would not survive it. Optimizers and
-# dispatch modes import torch._dynamo at first use: seconds, if every rank does it.
+# dispatch modes import torch._dynamo at first use: seconds, if every rank does it. No
+# mini is among them, nor what imports one: ranks may put a mutant in its place.
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["torch.distributed", "torch._dynamo"])
+_CONTEXT.set_forkserver_preload(
+    [
+        "pytest",
+        "torch._dynamo",
+        "torch.distributed",
+        "torch.distributed.checkpoint",
+        "torch.distributed.optim",
+        "torch.distributed.pipelining",
+    ]
+)
 
 
 COLLECTIVE_S = 60.0
