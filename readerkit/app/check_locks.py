@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
@@ -18,10 +18,13 @@ from readerkit.content.book import (
     lock_differences,
     lock_notes,
     resolve_each,
+    resolve_notes,
 )
 from readerkit.content.translations import Translation
 from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
+from readerkit.model.anchor import Span
 from readerkit.model.freshness import Change, tell
+from readerkit.render.terminal_safe import visible_line
 from readerkit.upstreams import Upstream
 from readerkit.wording.next_command import typed
 from readerkit.wording.nouns import counted
@@ -47,7 +50,8 @@ def update_locks(
     faults: list[ContentFault] = []
     for upstream in chosen:
         sources = library.sources(upstream)
-        notes, wrong = resolve_each(library.book, sources)
+        anchored = library.book.anchored_in(upstream.name)
+        notes, wrong = resolve_each(library.book, sources, anchored)
         faults += wrong
         pages.append((sources, notes))
     if faults:
@@ -57,7 +61,9 @@ def update_locks(
         name, anchors = sources.upstream.name, counted(len(notes), "anchor")
         paths = []
         said = f"{name}: {anchors} found; a folder has no lock"
-        if sources.upstream.is_pinned:
+        if sources.is_absent:
+            said = f"{name}: {anchors} left as locked. {sources.upstream.not_fetched}"
+        elif sources.upstream.is_pinned:
             lock = lock_notes(library.book.locks[name], notes, sources)
             paths = [str(path) for path in save_lock(library, name, lock)]
             said = f"{name}: {anchors} locked"
@@ -67,6 +73,29 @@ def update_locks(
                 click.echo(f"wrote {path}")
             click.echo(said)
     return results
+
+
+def lock_as_read(library: Library, notes: Iterable[Annotation]) -> dict[str, Span]:
+    """Write that a person read some notes against their code; return their places.
+
+    With a note go its other lines; what stands in a folder has no lock.
+    """
+    book = library.book
+    found: dict[str, Span] = {}
+    asked = [each for note in notes for each in (note, *book.asides_of(note))]
+    for name in dict.fromkeys(each.upstream for each in asked):
+        if not book.upstreams[name].is_pinned:
+            continue
+        sources, lock = library.sources(book.upstreams[name]), book.locks[name]
+        chosen = [each for each in asked if each.upstream == name]
+        fresh = lock_notes(lock, resolve_notes(book, sources, chosen), sources)
+        read = {
+            key: replace(anchor, reviewed=anchor.fingerprint.code)
+            for key, anchor in fresh.anchors.items()
+        }
+        save_lock(library, name, lock.with_anchors({**lock.anchors, **read}))
+        found |= {key: anchor.span for key, anchor in read.items()}
+    return found
 
 
 # --- --check ---
@@ -172,12 +201,15 @@ def _check_notes(
 ) -> list[Note]:
     """Hold the notes on one upstream; return those that resolve."""
     book, upstream = library.book, sources.upstream
-    notes, faults = resolve_each(book, sources)
+    anchored = {each.id: each for each in book.anchored_in(upstream.name)}
+    notes, faults = resolve_each(book, sources, anchored.values())
     report.faults += faults
     result: dict[str, Any] = {"upstream": upstream.name, "anchors": len(notes)}
     is_pinned = upstream.is_pinned
-    differences = _differences(book, sources, notes) if is_pinned else {}
-    unread = [n.annotation for n in notes if n.state not in ("reviewed", "floating")]
+    is_held = is_pinned and not sources.is_absent
+    differences = _differences(book, sources, notes) if is_held else {}
+    read = ("reviewed", "floating", "absent")
+    unread = [n.annotation for n in notes if n.state not in read]
     if notes or faults or differences or always:
         behind = _behind(book.notes_on(upstream.name), book.translations)
         report.upstreams.append(
@@ -185,6 +217,7 @@ def _check_notes(
                 **result,
                 "mirrored": len(book.minis_in(upstream.name)),
                 "locked": is_pinned,
+                "absent": str(upstream.not_fetched) if sources.is_absent else "",
                 "differences": [*differences.values()],
                 "not_reviewed": [each.id for each in unread],
                 "translations_to_check": behind,
@@ -192,7 +225,7 @@ def _check_notes(
         )
     lock = f"annotations/{upstream.name}.lock"
     for name, line in differences.items():
-        note = book.annotations.get(name)
+        note = anchored.get(name)
         fault = note.place.fault(line) if note else ContentFault(lock, 1, 1, line)
         report.differences.append(fault)
     if strict:
@@ -203,7 +236,7 @@ def _check_notes(
         what = "on a folder, which has no lock to be reviewed against"
         floating = [n.annotation for n in notes if n.state == "floating"]
         report.unreviewed += [a.place.fault(f"{a.id}: {what}") for a in floating]
-    return notes
+    return [note for note in notes if note.annotation.id in book.annotations]
 
 
 def _differences(book: Book, sources: Sources, notes: list[Note]) -> dict[str, str]:
@@ -211,7 +244,7 @@ def _differences(book: Book, sources: Sources, notes: list[Note]) -> dict[str, s
     locked = book.locks[sources.upstream.name]
     now = lock_notes(locked, notes, sources)
     lost = {
-        each.id for each in book.notes_on(sources.upstream.name)
+        each.id for each in book.anchored_in(sources.upstream.name)
     } - now.anchors.keys()
     # What does not resolve at all was told already.
     kept = {name: anchor for name, anchor in locked.anchors.items() if name in lost}
@@ -265,6 +298,9 @@ def print_report(report: Report) -> None:
 def _print_upstream(result: dict[str, Any]) -> None:
     name, unread = result["upstream"], result["not_reviewed"]
     anchors = counted(result["anchors"], "anchor")
+    if result["absent"]:
+        click.echo(f"{name}: {anchors} not held. {visible_line(result['absent'])}")
+        return
     if not result["locked"]:
         mirrored = counted(result["mirrored"], "anchor")
         click.echo(

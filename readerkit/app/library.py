@@ -104,7 +104,10 @@ class Library:
         )
 
     def sources(self, upstream: Upstream, remember: Remember | None = None) -> Sources:
-        """Return an upstream's verified files; what is missing is fetched first."""
+        """Return an upstream's verified files; what is missing is fetched first.
+
+        Of an optional one nothing is: it is absent until ``readerkit fetch`` brings it.
+        """
         if upstream.folder:
             files = self._folder_files(upstream)
             return Sources(upstream, files, files.__getitem__, remember)
@@ -113,7 +116,10 @@ class Library:
         def read(path: TreePath) -> bytes:
             return self._read(upstream, lock, path)
 
-        return Sources(upstream, lock.files, read, remember)
+        is_absent = upstream.optional and not all(
+            self.store.has_file(blob) for blob in lock.files.values()
+        )
+        return Sources(upstream, lock.files, read, remember, is_absent=is_absent)
 
     @contextmanager
     def sources_to_list(self, upstream: Upstream) -> Iterator[Sources]:
@@ -195,7 +201,7 @@ def _anchor_faults(library: Library) -> Iterator[ContentFault]:
     """Yield what is wrong with anchors, as far as the cache alone can tell."""
     book = library.book
     for upstream in book.upstreams.values():
-        notes = book.notes_on(upstream.name)
+        notes = book.anchored_in(upstream.name)
         with contextlib.suppress(ReaderkitError):  # no lock, no folder: told elsewhere
             if upstream.is_pinned:
                 files = library.lock(upstream).files
@@ -261,7 +267,7 @@ def save_lock(library: Library, upstream: str, lock: Lock) -> list[Path]:
     """Write a lock: the book's part to the book, the overlay's to the overlay."""
     file = library.mine / "annotations" / f"{upstream}.lock"
     before = Lock.parse(file.read_text("utf-8"), str(file)) if file.is_file() else None
-    notes = library.book.notes_on(upstream)
+    notes = library.book.anchored_in(upstream)
     # Of the overlay are its notes, and what it locked of those that were left out.
     mine = {*before.anchors} - {a.id for a in notes} if before else set()
     mine |= {a.id for a in notes if a.mine}

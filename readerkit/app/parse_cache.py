@@ -79,7 +79,7 @@ class Memo:
 def _parsed_by() -> str:
     """Return a digest of the models: what other code kept may lack what they have."""
     digest = hashlib.sha256(__version__.encode())
-    for room in ("content", "model", "quiz", "quiz/kinds"):
+    for room in ("content", "model", "quiz", "quiz/kinds", "upstreams"):
         for path in sorted((PACKAGE / room).glob("*.py")):
             about = path.stat()
             digest.update(f"{path} {about.st_size} {about.st_mtime_ns}\n".encode())

@@ -57,6 +57,8 @@ def find_stale(library: Library, record: Record) -> list[Change]:
 def lit_in(sources: Sources, span: Span, records: Iterable[Record]) -> list[LitLines]:
     """Return the evidence of records for lines of an upstream as it is at hand."""
     upstream = sources.upstream
+    if sources.is_absent:
+        return []
     blob = blob_id(sources.read(span.path))
     return lit(records, upstream.name, span, commit=upstream.commit, blob=blob)
 

@@ -46,6 +46,11 @@ KINDS = (
 @click.option(
     "--kind", type=click.Choice(["citation", "note", "pitfall"]), help="Only such."
 )
+@click.option(
+    "--start",
+    type=click.Choice(["core", "trainer", "layers"]),
+    help="Only what speaks of this: core alone, the stock trainer, the default layers.",
+)
 @click.option("--file", metavar="PATH", help="Only in files so called, or a pattern.")
 @click.option("--grep", "text", metavar="TEXT", help="Only those that say this.")
 @click.option("--check", is_flag=True, help="Fail on anything wrong in the book.")
@@ -202,7 +207,7 @@ def _update_lock(
                 f"{each.name} is a folder of this book: it has no lock"
             )
     upstreams = library.book.upstreams.values()
-    noted = [each for each in upstreams if library.book.notes_on(each.name)]
+    noted = [each for each in upstreams if library.book.anchored_in(each.name)]
     chosen = named or noted
     results = update_locks(library, chosen, say=not as_json)
     if as_json:

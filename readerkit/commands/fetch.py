@@ -46,7 +46,8 @@ def fetch(
     Tried in turn: the cache, a package installed here, git, the package index.
     The output says which one served, and why the others did not. What the cache
     holds already is verified there, and no source is asked, unless --source names
-    one: that is held against the lock, file by file.
+    one: that is held against the lock, file by file. What a book calls optional
+    comes only by this command; where no source has it, one line says so.
 
     \b
     Example:
@@ -56,6 +57,7 @@ def fetch(
     """
     from readerkit.app.library import open_library
     from readerkit.errors import ReaderkitError, SourceError
+    from readerkit.render.terminal_safe import visible_line
 
     library = open_library(book)
     chosen = [library.upstream(name) for name in dict.fromkeys(upstreams)]
@@ -76,7 +78,10 @@ def fetch(
             else:
                 results.append(_fetch(library, each, asked, as_json))
         except SourceError as error:  # the next one may be served all the same
-            problems.append(str(error))
+            if upstreams or not each.optional:
+                problems.append(str(error))
+            elif not as_json:
+                click.echo(visible_line(each.not_fetched))
     if as_json:
         import json
 

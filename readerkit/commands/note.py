@@ -278,8 +278,9 @@ def _add(
     Raises:
         ReaderkitError: the book does not hold with it; nothing is changed then.
     """
-    from readerkit.app.library import open_library, save_lock
-    from readerkit.content.book import lock_notes, resolve_notes
+    from readerkit.app.check_locks import lock_as_read
+    from readerkit.app.library import open_library
+    from readerkit.content.book import resolve_notes
     from readerkit.errors import ReaderkitError
     from readerkit.upstreams.store import write_atomically
 
@@ -295,12 +296,7 @@ def _add(
         added = [fresh.book.annotations[name] for name in sorted(new)]
         sources = fresh.sources(upstream)
         notes = resolve_notes(fresh.book, sources, added)
-        if upstream.is_pinned:
-            lock = fresh.book.locks[upstream.name]
-            locked = lock_notes(lock, notes, sources).anchors.items()
-            # Whoever writes a note reads the lines it stands on.
-            read = {k: replace(a, reviewed=a.fingerprint.code) for k, a in locked}
-            save_lock(fresh, upstream.name, lock.with_anchors({**lock.anchors, **read}))
+        lock_as_read(fresh, added)  # whoever writes a note reads its lines
     except ReaderkitError as error:
         _restore(target, before)
         message = _in_draft(error, target, old, entry)

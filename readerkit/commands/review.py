@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -30,9 +29,9 @@ def review(note_ids: tuple[str, ...], book: Path | None) -> None:
 
 
 def _review(note_ids: tuple[str, ...], book: Path | None) -> None:
+    from readerkit.app.check_locks import lock_as_read
     from readerkit.app.folders import is_checkout
-    from readerkit.app.library import open_library, save_lock
-    from readerkit.content.book import lock_notes, resolve_notes
+    from readerkit.app.library import open_library
     from readerkit.errors import ReaderkitError
     from readerkit.wording.meant_name import choose_all
 
@@ -55,17 +54,6 @@ def _review(note_ids: tuple[str, ...], book: Path | None) -> None:
             f"{', '.join(shipped)}: got a note of the copy inside the installed "
             "package, expected your own; review it in a checkout, with --book DIR"
         )
-    for name in dict.fromkeys(known[note_id].upstream for note_id in note_ids):
-        sources = library.sources(library.upstream(name))
-        chosen = [
-            known[i] for i in dict.fromkeys(note_ids) if known[i].upstream == name
-        ]
-        lock = library.book.locks[name]
-        fresh = lock_notes(lock, resolve_notes(library.book, sources, chosen), sources)
-        reviewed = {
-            key: replace(anchor, reviewed=anchor.fingerprint.code)
-            for key, anchor in fresh.anchors.items()
-        }
-        save_lock(library, name, lock.with_anchors({**lock.anchors, **reviewed}))
-        for key, anchor in reviewed.items():
-            click.echo(f"{key}: reviewed at {anchor.span}")
+    read = lock_as_read(library, [known[name] for name in dict.fromkeys(note_ids)])
+    for key, span in read.items():
+        click.echo(f"{key}: reviewed at {span}")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from readerkit.content.claims import Claimed
 from readerkit.content.kind import Entry, Kind
 from readerkit.content.translations import english_stamp
-from readerkit.content.vocabulary import AnnotationKind, Layer, Pressure
+from readerkit.content.vocabulary import AnnotationKind, Layer, Pressure, Start
 from readerkit.model.anchor import Anchor
 from readerkit.model.base import (
     ONCE,
@@ -42,6 +42,14 @@ class Citation(Model, frozen=True):
     section: Text = ""
 
 
+class OtherLines(Entry, frozen=True, rename={"anchor": "at"}):
+    """Lines elsewhere that a note shows beside its own, and what they say to it."""
+
+    says: Annotated[Text, Meta(extra_json_schema={"maxLength": 120})]
+    anchor: Anchor
+    """In a file of any upstream, which is found by the file."""
+
+
 class Annotation(Claimed, frozen=True, rename={"anchor": "at"}):
     """A note on one place of one upstream."""
 
@@ -57,6 +65,9 @@ class Annotation(Claimed, frozen=True, rename={"anchor": "at"}):
     cost: Text = ""
     text: Text = ""
     references: tuple[Citation, ...] = ()
+    starts: Annotated[tuple[Start, ...], SOME, ONCE] = ()
+    """What it speaks of; all of it, where nothing is said."""
+    also: Annotated[tuple[OtherLines, ...], SOME] = ()
     upstream: Annotated[str, UNWRITTEN] = ""
     mine: Annotated[bool, UNWRITTEN] = False
     """Whether it comes from the reader's own overlay book."""
@@ -67,13 +78,40 @@ class Annotation(Claimed, frozen=True, rename={"anchor": "at"}):
         return self.place.file.rpartition("/")[2].removesuffix(".yaml")
 
     @property
+    def texts(self) -> Mapping[str, str]:
+        """Its texts, by the field of each; what other lines say, by their number."""
+        also = enumerate(self.also, start=1)
+        said = {f"also {number}": each.says for number, each in also}
+        return {**super().texts, **said}
+
+    @property
     def stamp(self) -> str:
         """The name of its texts: what a translation of it is ``of``."""
-        return english_stamp(self, self.TEXTS)
+        return english_stamp(self, (*self.TEXTS, "also"))
 
     def with_texts(self, texts: Mapping[str, str]) -> Annotation:
         """Return the annotation with translated texts in place of its own."""
-        return replace(self, **texts)
+        own = {name: text for name, text in texts.items() if hasattr(self, name)}
+        also = (
+            replace(each, says=texts.get(f"also {number}", each.says))
+            for number, each in enumerate(self.also, start=1)
+        )
+        return replace(self, **own, also=tuple(also))
+
+    def asides(self) -> list[Annotation]:
+        """Return each of its other lines as a note, under the name that locks give."""
+        return [
+            replace(
+                self,
+                id=f"{self.id}+{number}",
+                title=each.says,
+                anchor=each.anchor,
+                place=each.place,
+                also=(),
+                claims=(),
+            )
+            for number, each in enumerate(self.also, start=1)
+        ]
 
 
 class ComparisonName(Entry, frozen=True):

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from msgspec.structs import replace
+
 from readerkit.content.annotations import Annotation, CitedWork, ComparisonName, Concept
 from readerkit.content.kind import Place
 from readerkit.content.mirrors import Difference, Mirror, MirrorSection
 from readerkit.content.translations import Translation
-from readerkit.errors import AnchorError, ContentError, ContentFault
+from readerkit.errors import AnchorError, ContentError, ContentFault, SourceError
 from readerkit.model.anchor import Anchor, Span
 from readerkit.model.freshness import Change, changes
 from readerkit.model.git_names import NO_BLOB, NO_COMMIT, BlobId, TreePath
@@ -28,8 +30,9 @@ if TYPE_CHECKING:  # the parser comes where lines must be found
 MINIS = "minis"
 """The name of the upstream whose folder holds the mini implementations that run."""
 
-State = Literal["reviewed", "unreviewed", "changed", "unlocked", "floating"]
-"""How a note stands to the lock; floating: in a folder, which has none."""
+State = Literal["reviewed", "unreviewed", "changed", "unlocked", "floating", "absent"]
+"""How a note stands to the lock; floating: in a folder, which has none; absent: its
+source was not fetched, and where it stands is what was locked."""
 
 Located = tuple[Span, str]
 """Lines, and the anchor's definition, or the smallest one around them."""
@@ -61,6 +64,24 @@ class Book:
     def notes_on(self, upstream: str) -> list[Annotation]:
         """Return the annotations of one upstream in the order they were written."""
         return [a for a in self.annotations.values() if a.upstream == upstream]
+
+    def home_among(self, upstreams: Iterable[str], path: str) -> str:
+        """Return the first of some upstreams that includes a file; or nothing."""
+        return next((n for n in upstreams if self.upstreams[n].includes(path)), "")
+
+    def asides_of(self, note: Annotation) -> list[Annotation]:
+        """Return the other lines that a note shows, each as a note where it stands."""
+        order = [note.upstream, *self.upstreams]
+        return [
+            replace(each, upstream=self.home_among(order, each.anchor.file))
+            for each in note.asides()
+        ]
+
+    def anchored_in(self, upstream: str) -> list[Annotation]:
+        """Return all that a lock of an upstream holds: its notes, and those lines."""
+        every = (each for a in self.annotations.values() for each in self.asides_of(a))
+        asides = [each for each in every if each.upstream == upstream]
+        return [*self.notes_on(upstream), *asides]
 
     def translated(self, entry: Annotation | Concept, language: str) -> Translation:
         """Return the translation of an entry; an empty one where there is none."""
@@ -143,8 +164,12 @@ class Sources:
         paths: Iterable[TreePath],
         read: Callable[[TreePath], bytes],
         remember: Remember | None = None,
+        *,
+        is_absent: bool = False,
     ) -> None:
         self.upstream = upstream
+        self.is_absent = is_absent
+        """Whether it is optional, and was not fetched: nothing of it can be read."""
         self.paths = frozenset(paths)
         self._read = read
         self._remember = remember
@@ -153,7 +178,13 @@ class Sources:
         self._blobs: dict[TreePath, BlobId] = {}
 
     def read(self, path: TreePath) -> bytes:
-        """Return the verified bytes of a file that the upstream includes."""
+        """Return the verified bytes of a file that the upstream includes.
+
+        Raises:
+            SourceError: they were not fetched, and only ``fetch`` brings them.
+        """
+        if self.is_absent:
+            raise SourceError(self.upstream.not_fetched)
         return self._read(path)
 
     def file(self, path: TreePath) -> SourceFile:
@@ -172,7 +203,7 @@ class Sources:
                 )
             from readerkit.anchors import SourceFile
 
-            self._parsed[path] = SourceFile(path, self._read(path))
+            self._parsed[path] = SourceFile(path, self.read(path))
         return self._parsed[path]
 
     def resolve(self, anchor: Anchor) -> Span:
@@ -232,6 +263,9 @@ def resolve_each(
     notes, faults = [], []
     for annotation in chosen:
         try:
+            if sources.is_absent:
+                notes.append(_as_locked(lock, annotation, book))
+                continue
             span, symbol = sources.place(annotation.anchor)
         except AnchorError as error:
             faults.append(annotation.place.fault(f"{annotation.id}: {error}"))
@@ -241,6 +275,16 @@ def resolve_each(
         minis = book.minis_beside(annotation.id)
         notes.append(Note(annotation, span, symbol, state, minis))
     return sorted(notes, key=lambda note: (note.span, note.annotation.id)), faults
+
+
+def _as_locked(lock: Lock, annotation: Annotation, book: Book) -> Note:
+    """Return a note whose source was not fetched, where its lock says it stands."""
+    known = lock.anchors.get(annotation.id)
+    if known is None:
+        upstream = book.upstreams[annotation.upstream]
+        raise AnchorError(f"its lock does not hold it. {upstream.not_fetched}")
+    symbol, minis = annotation.anchor.symbol or "", book.minis_beside(annotation.id)
+    return Note(annotation, known.span, symbol, "absent", minis)
 
 
 def check_mirrors(book: Book, folders: Mapping[str, Sources]) -> list[ContentFault]:

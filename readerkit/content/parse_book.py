@@ -303,6 +303,13 @@ class _Reader:
                 annotation.place.fault("unknown upstream", got, expected)
             )
 
+        for each in annotation.also if UPSTREAMS not in self.unread else ():
+            path = each.anchor.file
+            if not any(u.includes(path) for u in self.upstreams.values()):
+                expected = "a file of " + ", ".join(self.upstreams)
+                what = "lines of a file that no upstream includes"
+                self.faults.append(each.place.fault(what, f"'{path}'", expected))
+
     def _is_known(self, name: str, known: _Names) -> bool:
         is_unsure = known.kind in self.unread or name in self.refused
         return is_unsure or name in known.names

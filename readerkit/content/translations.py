@@ -18,7 +18,13 @@ def english_stamp(entry: object, fields: Iterable[str]) -> str:
     >>> english_stamp(concept, ["title", "summary"])
     'title-0f3e8a2b summary-77c1d900'
     """
-    texts = {name: " ".join(getattr(entry, name).split()) for name in fields}
+    values = {name: getattr(entry, name) for name in fields}
+    texts = {
+        name: " ".join(
+            value.split() if isinstance(value, str) else (each.says for each in value)
+        )
+        for name, value in values.items()
+    }
     marks = (f"{name}-{digest(text)[:8]}" for name, text in texts.items() if text)
     return " ".join(marks)
 
@@ -37,6 +43,8 @@ class Translation(Model, frozen=True):
     def texts(self) -> Mapping[str, str]:
         """What it says, by the field that it is instead of."""
         given = {name: getattr(self, name) for name in self.__struct_fields__}
+        also = enumerate(given.pop("also", ()), start=1)
+        given |= {f"also {number}": text for number, text in also}
         return {name: text for name, text in given.items() if text and name != "of"}
 
     def changes(self, stamp: str) -> list[Change]:
@@ -57,6 +65,8 @@ class TranslatedNote(Translation, frozen=True):
     why: Text = ""
     cost: Text = ""
     text: Text = ""
+    also: tuple[Text, ...] = ()
+    """What its other lines say to it, in their order."""
 
 
 class TranslatedConcept(Translation, frozen=True):

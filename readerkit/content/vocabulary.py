@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 AnnotationKind = Literal["citation", "note", "pitfall"]
+Start = Literal["core", "trainer", "layers"]
+"""What a note speaks of: the library alone, its stock trainer, the default layers."""
 Relation = Literal["same", "simplified", "differs", "upstream-only"]
 Pressure = Literal["memory", "time", "coordination", "reliability"]
 Layer = Literal[
@@ -47,6 +49,12 @@ SideName = Literal["mini", "upstream"]
 Category = Literal["parameters", "gradients", "optimizer state", "other"]
 """``other`` is what steps leave behind that is none of the rest."""
 
+STARTS: dict[Start, str] = {
+    "core": "core alone",
+    "trainer": "the stock trainer",
+    "layers": "the default layers",
+}
+"""In words."""
 PRESSURES: tuple[Pressure, ...] = get_args(Pressure)
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)

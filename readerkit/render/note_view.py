@@ -17,11 +17,14 @@ from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.highlight import Mark, highlight
 from readerkit.content.annotations import Annotation, Citation, CitedWork
 from readerkit.content.book import Note
+from readerkit.content.vocabulary import STARTS
 from readerkit.model.language import Say, english
 from readerkit.render.terminal_safe import visible, visible_line
 from readerkit.upstreams import Upstream
 from readerkit.wording.next_command import typed
 
+Shown = SourceFile | str
+"""A file, or why it cannot be read here."""
 SIDE_BY_SIDE_WIDTH = 150
 NOTE_WIDTH = 62
 _STYLES = {
@@ -43,11 +46,14 @@ MAX_SHOWN_CHARACTERS = 2_000
 """Of one line; generated source has lines of a megabyte."""
 
 
-def code_lines(source: SourceFile, span: Span, width: int | None) -> Table:
+def code_lines(source: Shown, span: Span, width: int | None) -> Table | Text:
     """Return the numbered, highlighted lines of a span, folded to fit ``width``.
 
-    Without a width no line is folded, so that what is copied is the code.
+    Without a width no line is folded, so that what is copied is the code. Of a file
+    that cannot be read, why is told in its place.
     """
+    if isinstance(source, str):
+        return Text(visible_line(source), "yellow")
     marks: dict[int, list[tuple[int, int, str]]] = {}
     for mark in _marks(source, span):
         style = _STYLES.get(mark.kind.split(".")[0])
@@ -116,7 +122,7 @@ def _folded(line: Text, width: int) -> Text:
 
 
 def note_lines(
-    note: Note, source: SourceFile, *, width: int | None, say: Say = english
+    note: Note, source: Shown, *, width: int | None, say: Say = english
 ) -> Group:
     """Return what a note is on: its title, its place, and the real lines."""
     return Group(*_heading(note, say), code_lines(source, note.span, width))
@@ -136,11 +142,11 @@ def _heading(note: Note, say: Say) -> list[RenderableType]:
 
 def note_view(
     note: Note,
-    source: SourceFile,
+    source: Shown,
     references: Mapping[str, CitedWork],
     *,
     width: int,
-    beside: list[tuple[str, SourceFile, Span, Sequence[str]]],
+    beside: list[tuple[str, Shown, Span, Sequence[str]]],
     ran: Sequence[str] = (),
     folds: bool = True,
     below: bool = False,
@@ -148,8 +154,9 @@ def note_view(
 ) -> Group:
     """Return the page of one note.
 
-    ``beside`` holds what mirrors put next to it: a heading, the mini's file, lines,
-    and what records show of them; ``ran`` says the same of the note's own lines.
+    ``beside`` holds what it shows of other places, and what mirrors put next to it: a
+    heading, the file, lines, and what records show of them; ``ran`` says the same of
+    the note's own lines. In place of a file stands why it cannot be read.
     Unless it ``folds``, lines of code are wider than ``width`` where they are; with
     ``below`` the note's own lines are left out, which stand above already.
     """
@@ -206,6 +213,9 @@ def _paragraphs(
     for citation in annotation.references:
         source = cite(citation, references, say)
         yield Text.assemble((f"{say('Source')}  ", "bold"), source)
+    if annotation.starts:
+        starts = ", ".join(say(STARTS[each]) for each in annotation.starts)
+        yield Text.assemble((f"{say('Holds for')}  ", "bold"), starts)
     concepts = ", ".join(annotation.concepts)
     yield Text.assemble((f"{say('Concepts')}  ", "bold"), concepts)
 
@@ -238,6 +248,7 @@ _STATES = {
     "changed": "these lines changed since the note was reviewed",
     "unlocked": "the lock does not hold these lines",
     "floating": "read where it stands: a folder has no lock to be held against",
+    "absent": "not fetched: the place is the one that was locked",
 }
 
 
@@ -251,6 +262,8 @@ def proof(
     }
     state = say(_STATES[note.state]) + mend.get(note.state, "")
     verified = say("{blob}, verified on this read; from {origin}")
+    if note.state == "absent":
+        verified = "{blob}"
     if upstream.is_pinned:
         title = f"{upstream.title} {upstream.tag}".strip()
         rows = [

@@ -22,6 +22,7 @@ _MARKS = {
     "changed": "!",
     "unlocked": "*",
     "floating": " ",
+    "absent": " ",
 }
 _COLORS = {"citation": "cyan", "note": "green", "pitfall": "yellow"}
 KIND_WIDTH = 8

@@ -17,7 +17,7 @@ from readerkit.app.library import Library
 from readerkit.app.page_questions import questions_by_note, read_banks
 from readerkit.app.pages import draw_diagram, read_writing
 from readerkit.app.records import read_evidence
-from readerkit.content.book import Book, Note, Sources, check_mirrors, resolve_notes
+from readerkit.content.book import Book, Note, Sources, check_mirrors, resolve_each
 from readerkit.errors import ContentError, ContentFault
 from readerkit.evidence.record import Record
 from readerkit.evidence.relevance import homes, ran_lines
@@ -25,6 +25,7 @@ from readerkit.model.freshness import digest_all
 from readerkit.model.git_names import BlobId, TreePath
 from readerkit.render.html import addresses, search
 from readerkit.render.html.chapter import diagram_file
+from readerkit.render.html.code import Drawn
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.notes import check_texts
 from readerkit.render.html.pages import Page, pages
@@ -40,6 +41,7 @@ from readerkit.system.children import heed_parent_alone
 from readerkit.system.status import Status
 from readerkit.upstreams.store import blob_id
 from readerkit.xref.links import File, Link, Target
+from readerkit.xref.names import Names
 
 SERVED_ONLY = {"live.js", "quiz.js"}
 """Scripts that ask a server, which a file has not."""
@@ -163,15 +165,16 @@ def _templates(inputs: Inputs, build_cache: BuildCache, words: Words) -> Templat
 
 
 def open_sources(library: Library, build_cache: BuildCache) -> dict[str, Sources]:
-    """Return the upstreams that the site shows: those with notes, and the minis."""
+    """Return the upstreams that the site shows: whose lines notes show, the minis."""
     book = library.book
     sources = {}
     for upstream in book.upstreams.values():
-        if not (book.notes_on(upstream.name) or upstream.folder):
+        if not (book.anchored_in(upstream.name) or upstream.folder):
             continue
         opened = library.sources(upstream)
         if upstream.is_pinned:
             same: Any = dict(library.lock(upstream).files)
+            same = {} if opened.is_absent else same
         else:
             same = {path: opened.read(path) for path in opened.paths}
         known = build_cache.sources.get(upstream.name)
@@ -194,11 +197,17 @@ def make_site_model(
         ContentError: every note and mirror that does not resolve.
     """
     book = library.book
-    notes = _notes(library, sources)
+    notes, other_lines = _notes(library, sources)
     sheets, links_id = make_sheets(sources, build_cache, show)
     if build_cache.joined is None or build_cache.joined[0] != links_id:
         build_cache.joined = (links_id, join_names(sheets))
     links, uses = build_cache.joined[1]
+    links = dict(links)
+    absent = {n: s.upstream.not_fetched for n, s in sources.items() if s.is_absent}
+    for note in notes.values():  # they have a page, with nothing but notes on it
+        if note.annotation.upstream in absent:
+            file = note.annotation.upstream, note.span.path
+            sheets[file], links[file] = Sheet(Drawn([]), Names()), {}
     evidence = read_evidence(library, build_cache.records)
     spanish = read_words()
     return SiteModel(
@@ -215,6 +224,8 @@ def make_site_model(
             for name, mirror in homes(book.mirrors.values(), evidence).items()
         },
         origins={name: _origin(library, each) for name, each in sources.items()},
+        other_lines=other_lines,
+        absent=absent,
         asked=questions_by_note(read_banks(library.root)),
         words=Words(spanish.all, spanish.scripts),
         links_id=links_id,
@@ -222,19 +233,22 @@ def make_site_model(
     )
 
 
-def _notes(library: Library, sources: Mapping[str, Sources]) -> dict[str, Note]:
-    notes: dict[str, Note] = {}
+def _notes(
+    library: Library, sources: Mapping[str, Sources]
+) -> tuple[dict[str, Note], dict[str, Note]]:
+    """Return the notes, and the other lines that they show, by id."""
+    found: dict[str, Note] = {}
     faults: list[ContentFault] = []
-    for each in sources.values():
-        try:
-            for note in resolve_notes(library.book, each):
-                notes[note.annotation.id] = note
-        except ContentError as error:
-            faults += error.faults
+    for name, each in sources.items():
+        anchored = library.book.anchored_in(name)
+        notes, wrong = resolve_each(library.book, each, anchored)
+        found |= {note.annotation.id: note for note in notes}
+        faults += wrong
     faults += check_mirrors(library.book, _folders(sources))
     if faults:
         raise ContentError(faults)
-    return notes
+    asides = {name: found.pop(name) for name in found.keys() - library.book.annotations}
+    return found, asides
 
 
 def _origin(library: Library, sources: Sources) -> str:
@@ -253,7 +267,7 @@ def make_sheets(
     todo: dict[tuple[TreePath, BlobId], bytes] = {}
     for name, each in sources.items():
         known = build_cache.sources[name][0]
-        for path in sorted(each.paths):
+        for path in sorted(each.paths) if not each.is_absent else ():
             is_blob = isinstance(known[path], str)
             blob = known[path] if is_blob else blob_id(known[path])
             wanted[name, path] = (path, blob)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 import click
@@ -20,14 +20,16 @@ from readerkit.evidence.relevance import (
     worth_saying,
 )
 from readerkit.model.anchor import Span
-from readerkit.model.language import Say, english
+from readerkit.model.language import Say, english, said
 from readerkit.render.note_view import (
+    Shown,
     console,
     note_lines,
     note_view,
     on_page,
     proof,
 )
+from readerkit.terminal.note_list import asides_of
 from readerkit.upstreams.store import blob_id
 
 
@@ -51,19 +53,22 @@ def note_page(
     """
     evidence = {each.comparison: Evidence(each) for each in read_records(library)}
     upstream, screen = sources.upstream, console()
+    beside = [*_asides(library, note, evidence, say_in(language))]
     came_from, width, say = library.came_from(upstream), screen.width, say_in(language)
     view = note_view(
         note,
-        sources.file(note.span.path),
+        _shown(sources, note.span, say),
         library.book.references,
         width=width,
-        beside=_beside(library, note, evidence, say),
+        beside=[*beside, *_beside(library, note, evidence, say)],
         ran=_ran(library, note, sources, evidence, say),
         folds=screen.is_terminal,
         below=below,
         say=say,
     )
-    blob = blob_id(sources.read(note.span.path))
+    lock = library.book.locks.get(upstream.name)
+    blob = lock.files[note.span.path] if lock and sources.is_absent else ""
+    blob = blob or blob_id(sources.read(note.span.path))
     origin = came_from.origin if came_from else "the cache"
     rows = proof(note, upstream, blob=blob, came_from=origin, say=say)
     return on_page(screen, view, rows)
@@ -73,7 +78,15 @@ def note_above(note: Note, sources: Sources) -> str:
     """Return a note's place and lines, without a word of its text."""
     screen = console()
     width = screen.width if screen.is_terminal else None
-    return on_page(screen, note_lines(note, sources.file(note.span.path), width=width))
+    shown = _shown(sources, note.span, english)
+    return on_page(screen, note_lines(note, shown, width=width))
+
+
+def _shown(sources: Sources, span: Span, say: Say) -> Shown:
+    """Return the file of some lines, or why it cannot be read."""
+    if sources.is_absent:
+        return said(sources.upstream.not_fetched, say)
+    return sources.file(span.path)
 
 
 def _ran(
@@ -105,6 +118,20 @@ def _say(
     if fresh and not told:
         return [say("no record runs this code"), *say_lit(stale, say)]
     return say_lit([*told, *stale], say)
+
+
+def _asides(
+    library: Library, note: Note, evidence: Mapping[str, Evidence], say: Say
+) -> Iterator[Any]:
+    """Yield the other lines that a note shows, and what ran of them."""
+    for aside in asides_of(library, note):
+        upstream = library.book.upstreams[aside.annotation.upstream]
+        sources = library.sources(upstream)
+        ran = _say(sources, aside.span, evidence, frozenset(), say)
+        shown = _shown(sources, aside.span, say)
+        title = aside.annotation.title
+        heading = f"{say('Also')} ({upstream.title}): {title}"
+        yield heading, shown, aside.span, ran
 
 
 def _beside(

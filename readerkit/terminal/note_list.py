@@ -17,9 +17,17 @@ from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
 from readerkit.app.mini_names import ALIASES, SAYS
 from readerkit.content.annotations import TEXT_FIELDS, Annotation
-from readerkit.content.book import Book, Note, Sources, check_mirrors, resolve_each
+from readerkit.content.book import (
+    Book,
+    Note,
+    Sources,
+    check_mirrors,
+    resolve_each,
+    resolve_notes,
+)
 from readerkit.errors import ContentError, ContentFault, ReaderkitError
 from readerkit.model.language import Say
+from readerkit.model.language import said as in_language
 from readerkit.render.table import legend, note_rows, note_table
 from readerkit.render.terminal_safe import visible_line
 from readerkit.terminal.pager import show_paged
@@ -83,6 +91,7 @@ class Wanted:
     topic: str = ""
     mini: str = ""
     kind: str = ""
+    start: str = ""
     file: str = ""
     """A part of a path, or a pattern with ``*``."""
     text: str = ""
@@ -118,12 +127,14 @@ class Wanted:
             or not {*minis}.isdisjoint(group.minis)
         )
         said = [note.id, note.title, *(getattr(note, name) for name in TEXT_FIELDS)]
+        said += [each.says for each in note.also]
         return (
             in_group
             and self.concept in ("", *note.concepts)
             and self.topic in ("", note.topic)
             and self.mini in ("", *minis)
             and self.kind in ("", note.kind)
+            and self.start in ("", *note.starts)
             and (self.file in path or fnmatch(path, self.file))
             and self.text.casefold() in "\n".join(said).casefold()
         )
@@ -222,6 +233,8 @@ def _summary(library: Library, sources: Sources, notes: list[Note], say: Say) ->
         none = say("no notes on {pin}, {files}: mirrors show {places} in them")
         return none.format(pin=pin, files=of_files, places=shown)
     if not notes:
+        if sources.is_absent:
+            return visible_line(in_language(upstream.not_fetched, say))
         none = say("no notes on {pin} ({files}) yet: {command}")
         return none.format(pin=pin, files=of_files, command=typed("note", "FILE:LINES"))
     kinds = [note.annotation.kind for note in notes]
@@ -233,6 +246,8 @@ def _summary(library: Library, sources: Sources, notes: list[Note], say: Say) ->
         pin=pin,
     )
     came_from = library.came_from(upstream)
+    if sources.is_absent:
+        return f"{told}. {in_language(upstream.not_fetched, say)}"
     told += f", {say('verified')}" if upstream.is_pinned else ""
     if upstream.is_pinned and came_from:
         told += f", {say('from')} {visible_line(came_from.origin)}"
@@ -264,6 +279,34 @@ def plain_notes(
     ]
 
 
+def asides_of(library: Library, note: Note) -> list[Note]:
+    """Return the other lines that a note shows, where they stand."""
+    return [
+        found
+        for aside in library.book.asides_of(note.annotation)
+        for found in resolve_notes(
+            library.book,
+            library.sources(library.book.upstreams[aside.upstream]),
+            [aside],
+        )
+    ]
+
+
+def _plain_aside(aside: Note, library: Library) -> dict[str, Any]:
+    said, span = aside.annotation, aside.span
+    return {
+        "says": said.title,
+        "upstream": said.upstream,
+        "symbol": aside.symbol,
+        "path": span.path,
+        "first": span.first,
+        "last": span.last,
+        "state": aside.state,
+        "permalink": library.book.upstreams[said.upstream].permalink(span),
+        "anchor": said.anchor.to_yaml(),
+    }
+
+
 def _plain(note: Note, library: Library) -> dict[str, Any]:
     annotation, span = note.annotation, note.span
     upstream = library.book.upstreams[annotation.upstream]
@@ -292,6 +335,8 @@ def _plain(note: Note, library: Library) -> dict[str, Any]:
             for citation in annotation.references
         ],
         "concepts": list(annotation.concepts),
+        "starts": list(annotation.starts),
+        "also": [_plain_aside(each, library) for each in asides_of(library, note)],
         "anchor": annotation.anchor.to_yaml(),
         "written_at": f"{annotation.place.file}:{annotation.place.line}",
     }

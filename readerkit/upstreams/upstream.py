@@ -18,6 +18,8 @@ from readerkit.model.base import (
     rules,
 )
 from readerkit.model.git_names import NO_COMMIT, CommitId, TreePath, parse_path
+from readerkit.model.language import Told
+from readerkit.wording.next_command import typed
 
 # What pip is given: never an option, an address or a folder that it would build.
 PipWord = Annotated[str, pattern("^[A-Za-z0-9][A-Za-z0-9._+!-]*$")]
@@ -81,6 +83,9 @@ class Upstream(Model, frozen=True):
     installed: Annotated[str, pattern("^[A-Za-z_][A-Za-z0-9_]*$")] = ""
     """The import name of a package that carries the same files."""
     folder: Folder = ""
+    optional: bool = False
+    """Whether a book goes without it: only ``fetch`` brings it, and where it was not
+    brought, what stands in it is told as not read, and nothing fails."""
 
     def problems(self) -> Iterator[Problem]:
         """Yield each glob and licence that could lead out of the upstream or folder."""
@@ -104,6 +109,23 @@ class Upstream(Model, frozen=True):
     def pin(self) -> str:
         """The tag, where there is one, and the commit."""
         return ", ".join(filter(None, (self.tag, f"commit {self.commit[:12]}")))
+
+    @property
+    def not_fetched(self) -> Told:
+        """Why it is not read where only ``fetch`` brings it, and what to type."""
+        named = {
+            "title": self.title,
+            "by_git": typed("fetch", self.name),
+            "own": typed("fetch", self.name, "--source", "PATH"),
+            "version": self.tag or self.commit[:12],
+        }
+        if self.package:
+            return Told("{title} was not fetched: {by_git}", **named)
+        return Told(
+            "{title} was not fetched, and no package carries it: {by_git} brings it "
+            "by git, {own} from a checkout of {version}",
+            **named,
+        )
 
     def includes(self, path: str) -> bool:
         """Tell whether ``path`` is one that matters."""

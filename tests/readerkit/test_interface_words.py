@@ -20,7 +20,13 @@ from readerkit.app import interface_words
 from readerkit.app.interface_words import FILE, read_words
 from readerkit.content.read import read_document
 from readerkit.content.translations import INTERFACE
-from readerkit.content.vocabulary import LAYERS, PRESSURES, AnnotationKind, Relation
+from readerkit.content.vocabulary import (
+    LAYERS,
+    PRESSURES,
+    STARTS,
+    AnnotationKind,
+    Relation,
+)
 from readerkit.errors import ContentError
 from readerkit.evidence import tally
 from readerkit.quiz import units
@@ -34,7 +40,13 @@ TEMPLATES, THEME = ROOT / "site" / "templates", ROOT / "site" / "theme"
 # What is said by way of a table.
 TABLES = {
     "content/vocabulary.py": (
-        *(*PRESSURES, *LAYERS, *get_args(AnnotationKind), *get_args(Relation)),
+        *(
+            *STARTS.values(),
+            *PRESSURES,
+            *LAYERS,
+            *get_args(AnnotationKind),
+            *get_args(Relation),
+        ),
     ),
     "evidence/tally.py": tally._KINDS.values(),
     "render/html/estimate_page.py": sum(estimate_page.SECTIONS.values(), ()),

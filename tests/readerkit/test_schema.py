@@ -142,7 +142,7 @@ FAULTS = {
     "unknown key": (
         "annotations", edited(NOTE, "title: T", "title: T\n  zzz: 1"),
         ["5:3: unknown key: got 'zzz', expected one of id, at, kind, title, concepts, "
-         "decision, alternative, why, cost, text, references, claims"],
+         "decision, alternative, why, cost, text, references, starts, also, claims"],
     ),
     "misspelt key": (
         "annotations", edited(NOTE, "kind: note", "knd: note"),
@@ -256,7 +256,7 @@ FAULTS = {
         "annotations", NOTE.replace("title: T", "title: T\n  title: U\n  zz: &a 1"),
         ["5:3: a duplicate key: got 'title', first at line 4, expected each key once",
          "6:3: unknown key: got 'zz', expected one of id, at, kind, title, concepts, "
-         "decision, alternative, why, cost, text, references, claims",
+         "decision, alternative, why, cost, text, references, starts, also, claims",
          "6:7: an anchor: got '&a', expected no YAML anchors"],
     ),
     "a stand-in is no second fault": (
@@ -357,7 +357,7 @@ FAULTS = {
         "one: {titel: T, kind: note}\nTwo {x}: {}\nthree: 3\n",
         ["1:7: unknown key: got 'titel', expected 'title', perhaps",
          "1:17: unknown key: got 'kind', expected one of of, title, decision, "
-         "alternative, why, cost, text",
+         "alternative, why, cost, text, also",
          f"2:1: wrong key: got 'Two {{x}}', expected an id: {ID}",
          "3:8: wrong type for 'three': got 3, expected object"],
     ),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from markupsafe import Markup
 
 from readerkit.anchors import Span
+from readerkit.model.language import said
 from readerkit.render.html import addresses
 from readerkit.render.html.code import unlinked
-from readerkit.render.html.file_page import linked
+from readerkit.render.html.linked import linked
 from readerkit.render.html.site_model import SiteModel
+from readerkit.render.html.words import Text
 from readerkit.xref.links import File
 
 MAX_LINES = 60
@@ -27,6 +30,8 @@ class Excerpt:
     lines: Markup
     more: int
     """How many lines of the span are left out."""
+    absent: Text | None = None
+    """Why no line is shown."""
 
 
 def excerpt(
@@ -40,6 +45,15 @@ def excerpt(
 ) -> Excerpt:
     """Return the lines of a span, for the page at ``address``."""
     file = (upstream, span.path)
+    if why := model.absent.get(upstream):
+        return Excerpt(
+            upstream,
+            addresses.lines_text(span.path, span.first, span.last),
+            addresses.source_page(*file),
+            Markup(),
+            0,
+            model.words.text(partial(said, why)),
+        )
     last = min(span.last, span.first + limit - 1) if limit else span.last
     return Excerpt(
         upstream=upstream,

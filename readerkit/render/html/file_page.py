@@ -12,12 +12,23 @@ from readerkit.content.book import Note
 from readerkit.evidence.executed_lines import LitLines, Sent, say_calls, say_when
 from readerkit.evidence.relevance import expected_to_run, seen_there, worth_saying
 from readerkit.model.git_names import TreePath
-from readerkit.model.language import Say
+from readerkit.model.language import SPANISH, Say, said
 from readerkit.render.html import addresses
-from readerkit.render.html.code import link, numbered
+from readerkit.render.html.code import numbered
+from readerkit.render.html.excerpt import excerpt
+from readerkit.render.html.linked import linked
+from readerkit.render.html.markdown import line
 from readerkit.render.html.note_gutter import bracketed
-from readerkit.render.html.notes import NoteView, SectionBeside, Seen, note_view
+from readerkit.render.html.notes import (
+    AlsoShown,
+    NoteView,
+    SectionBeside,
+    Seen,
+    note_view,
+    text,
+)
 from readerkit.render.html.site_model import SiteModel
+from readerkit.render.html.words import Text
 from readerkit.upstreams import Upstream
 from readerkit.wording.numbers import format_bytes
 from readerkit.xref.links import File, Target
@@ -53,15 +64,20 @@ class FilePage:
     uses: str
     """The page of uses; empty where nothing is used."""
     ran_in: RanIn
+    others: tuple[Rights, ...]
+    """Of the upstreams of which its notes show lines beside its own."""
     classes: tuple[tuple[int, str], ...]
     """Lines that look different: covered by notes, or run in a record."""
-    too_large: str = ""
+    warning: Text | None = None
+    """Why nothing of it is shown, or not as code: not fetched, too large to parse."""
 
 
 def file_page(model: SiteModel, file: File) -> FilePage:
     """Return the page of a file."""
     upstream = model.book.upstreams[file[0]]
     notes = model.notes_in(file)
+    asides = [each for note in notes for each in model.asides(note.annotation.id)]
+    shown = (each.annotation.upstream for each in asides)
     ran = model.ran.get(file, {})
     has_uses = any(target in model.uses for target in _definitions(model, file))
     return FilePage(
@@ -71,7 +87,8 @@ def file_page(model: SiteModel, file: File) -> FilePage:
         crumbs=crumbs(upstream, file[1]),
         notes=tuple(view(model, note.annotation.id) for note in notes),
         rights=rights(model, upstream, file[1]),
-        too_large=model.sheets[file].fault,
+        warning=_warning(model, file),
+        others=rights_of(model, (name for name in shown if name != file[0])),
         line_count=len(model.sheets[file].drawn.lines),
         uses=addresses.uses_page(*file) if has_uses else "",
         ran_in=ran_in(model, file),
@@ -81,6 +98,11 @@ def file_page(model: SiteModel, file: File) -> FilePage:
     )
 
 
+def _warning(model: SiteModel, file: File) -> Text | None:
+    why = model.absent.get(file[0]) or model.sheets[file].fault
+    return model.words.text(partial(said, why)) if why else None
+
+
 def view(model: SiteModel, annotation: str) -> NoteView:
     """Return what pages show of a note."""
     if annotation not in model.views:
@@ -88,6 +110,7 @@ def view(model: SiteModel, annotation: str) -> NoteView:
             model.notes[annotation],
             model.book,
             model.words,
+            also=tuple(_also(model, model.notes[annotation])),
             beside=tuple(_beside(model, annotation)),
             seen=tuple(_seen(model, model.notes[annotation])),
             asked=model.asked.get(annotation, ()),
@@ -109,6 +132,21 @@ def _definitions(model: SiteModel, file: File) -> Sequence[Target]:
     return [
         Target(*file, line, name) for name, lines in names.items() for line in lines
     ]
+
+
+def _also(model: SiteModel, note: Note) -> Iterator[AlsoShown]:
+    """Yield the other lines that a note shows, for the page that the note is on."""
+    written = note.annotation
+    spanish = model.book.translated(written, SPANISH)
+    address = addresses.source_page(written.upstream, note.span.path)
+    translated = written.with_texts(spanish.texts).also
+    for aside, other in zip(model.asides(written.id), translated, strict=True):
+        upstream, says = aside.annotation.upstream, aside.annotation.title
+        yield AlsoShown(
+            text(says, other.says if other.says != says else None, line),
+            model.book.upstreams[upstream].title,
+            excerpt(model, upstream, aside.span, address),
+        )
 
 
 def _beside(model: SiteModel, annotation: str) -> Iterator[SectionBeside]:
@@ -228,42 +266,3 @@ def code_html(model: SiteModel, file: File, page: FilePage) -> list[bytes]:
     lines = bracketed(plain, page.notes)
     whole = b"".join(lines)
     return linked(model, file, page.address, whole).splitlines(keepends=True)
-
-
-def linked(model: SiteModel, file: File, address: str, lines: bytes) -> bytes:
-    """Return lines of a file with their names linked, for the page at an address."""
-    root, here = addresses.to_root(address), addresses.href(address)
-    links = model.links[file]
-    defined = model.sheets[file].names.defined
-    uses = root + addresses.href(addresses.uses_page(*file))
-
-    def use(chain: str, owner: str) -> Iterator[tuple[int, str]]:
-        found = links.get((chain, owner))
-        for part, targets in found.parts if found else ():
-            if where := targets_address(targets):
-                inside = where.removeprefix(here + "#")
-                yield part, f"#{inside}" if inside != where else root + where
-
-    def definition(name: str) -> str | None:
-        is_used = any(
-            Target(*file, line, name) in model.uses for line in defined.get(name, ())
-        )
-        return f"{uses}#{name}" if is_used else None
-
-    return link(lines, use, definition)
-
-
-def targets_address(targets: Sequence[Target]) -> str:
-    """Return where a name leads: its definition, or the list of its candidates.
-
-    Nowhere, where it is one of several modules: no page lists those.
-    """
-    if len(targets) == 1:
-        (only,) = targets
-        page = addresses.href(addresses.source_page(only.upstream, only.path))
-        return f"{page}#L{only.line}" if only.name else page
-    for target in targets:
-        if target.name and target.upstream:
-            page = addresses.href(addresses.uses_page(target.upstream, target.path))
-            return f"{page}#{target.name}"
-    return ""

@@ -11,7 +11,7 @@ def bracketed(lines: Sequence[bytes], notes: Iterable[NoteView]) -> list[bytes]:
     """Return the lines of a page, each with the brackets that pass it."""
     marked = list(lines)
     for note, lane in in_lanes(notes):
-        for number in range(note.first, note.last + 1):
+        for number in range(note.first, min(note.last, len(lines)) + 1):
             mark = b"</a>" + _edge(note, lane, number)
             marked[number - 1] = marked[number - 1].replace(b"</a>", mark, 1)
     return marked

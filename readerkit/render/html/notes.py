@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from readerkit.content.annotations import Annotation, Citation, CitedWork
 from readerkit.content.book import Book, Note
+from readerkit.content.vocabulary import STARTS
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model.language import SPANISH, Say
 from readerkit.render.html import addresses
@@ -17,6 +19,9 @@ from readerkit.render.html.escape import shown
 from readerkit.render.html.markdown import FormulaError, line, prose, title
 from readerkit.render.html.quiz_page import TopicQuestions
 from readerkit.render.html.words import Text, Words
+
+if TYPE_CHECKING:  # which is made of the model, and that of these
+    from readerkit.render.html.excerpt import Excerpt
 
 LABELS = {
     "decision": "Decided",
@@ -31,6 +36,7 @@ STATES = {
     "changed": "these lines changed since the review",
     "unlocked": "these lines are not in the lock",
     "floating": "in a folder, read where it stands",
+    "absent": "not fetched: the place is the one that was locked",
 }
 
 
@@ -56,6 +62,16 @@ class SectionBeside:
     """The section on the side-by-side page."""
     lines: tuple[tuple[str, str], ...]
     """``ddp.py:7-9`` each, and where they stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlsoShown:
+    """Lines elsewhere that a note shows, and what they say to it."""
+
+    says: Text
+    title: str
+    """Of their upstream."""
+    excerpt: Excerpt
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +106,9 @@ class NoteView:
     """Each with its label, if it has one."""
     cites: tuple[tuple[CitedWork, Text], ...]
     """Works, and the section of each."""
+    starts: tuple[str, ...]
+    """What it speaks of, in words."""
+    also: tuple[AlsoShown, ...]
     cards: tuple[Card, ...]
     beside: tuple[SectionBeside, ...]
     seen: tuple[Seen, ...]
@@ -112,6 +131,7 @@ def note_view(
     book: Book,
     words: Words,
     *,
+    also: tuple[AlsoShown, ...] = (),
     beside: tuple[SectionBeside, ...] = (),
     seen: tuple[Seen, ...] = (),
     asked: tuple[TopicQuestions, ...] = (),
@@ -139,12 +159,14 @@ def note_view(
         symbol=note.symbol,
         paragraphs=tuple(paragraphs),
         cites=tuple(cite(each, book, words) for each in annotation.references),
+        starts=tuple(STARTS[each] for each in annotation.starts),
+        also=also,
         cards=tuple(card(name, book) for name in annotation.concepts),
         beside=beside,
         seen=seen,
         asked=asked,
         state=STATES[note.state],
-        is_sound=note.state in ("reviewed", "floating"),
+        is_sound=note.state in ("reviewed", "floating", "absent"),
         permalink=upstream.permalink(note.span),
         commit=upstream.commit,
         blob=lock.files.get(path, "") if lock else "",

@@ -243,6 +243,7 @@ def code_with_notes(
             zip(values.notes, asides[:-1], strict=True),
             key=lambda each: (each[0].last, -each[0].first),
         )
+        count = len(lines)  # none, where the file was not fetched
         for view, aside in reversed(in_order):
-            lines.insert(view.last, aside.strip() + b"\n")
+            lines.insert(min(view.last, count), aside.strip() + b"\n")
     return b"".join(lines)

@@ -11,6 +11,7 @@ from readerkit.content.mirrors import MirrorSection
 from readerkit.errors import AnchorError
 from readerkit.evidence.relevance import Evidence, Files
 from readerkit.model.git_names import TreePath
+from readerkit.model.language import Told
 from readerkit.render.html.code import Drawn, draw, draw_plain
 from readerkit.render.html.notes import NoteView
 from readerkit.render.html.quiz_page import TopicQuestions
@@ -61,6 +62,10 @@ class SiteModel:
     """Comparison to the side-by-side page that shows it."""
     origins: Mapping[str, str]
     """Where the bytes of each upstream came from."""
+    other_lines: Mapping[str, Note] = field(default_factory=dict)
+    """Of notes, by the name that locks give them."""
+    absent: Mapping[str, Told] = field(default_factory=dict)
+    """Upstream to why nothing of it can be shown: it was not fetched."""
     asked: Mapping[str, tuple[TopicQuestions, ...]] = field(default_factory=dict)
     """By annotation id, the quiz questions that lead to it."""
     words: Words = Words()  # noqa: RUF009  a frozen value
@@ -88,6 +93,11 @@ class SiteModel:
                 where = (note.annotation.upstream, note.span.path)
                 self.by_file.setdefault(where, []).append(note)
         return self.by_file.get(file, [])
+
+    def asides(self, annotation: str) -> list[Note]:
+        """Return the other lines that a note shows."""
+        names = (a.id for a in self.notes[annotation].annotation.asides())
+        return [self.other_lines[name] for name in names]
 
     def sections_with(self, annotation: str) -> list[tuple[str, int, MirrorSection]]:
         """Return the mirror sections that name an annotation."""

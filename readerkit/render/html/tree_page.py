@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from readerkit.model.git_names import TreePath
+from readerkit.model.language import said
 from readerkit.render.html import addresses
 from readerkit.render.html.file_page import rights
 from readerkit.render.html.site_model import Context, SiteModel
@@ -35,11 +37,13 @@ def tree_page(model: SiteModel, upstream: str) -> Context:
     paths = sorted(path for name, path in model.sheets if name == upstream)
     leaves = {path: _leaf(model, (upstream, path)) for path in paths}
     folders, files = _inside("", leaves)
+    why = model.absent.get(upstream)
     return {
         "title": model.book.upstreams[upstream].title,
         "folders": folders,
         "files": files,
         "count": len(paths),
+        "absent": model.words.text(partial(said, why)) if why else None,
         "annotated": [(path, *leaf[1:]) for path, leaf in leaves.items() if leaf[2]],
         "rights": rights(model, model.book.upstreams[upstream]),
     }

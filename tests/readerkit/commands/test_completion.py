@@ -23,7 +23,7 @@ LINES = {
     "annotate --topic optim": ["optimizer"],
     "annotate --kind pit": ["pitfall"],
     "review tp-row-f": ["tp-row-forward"],
-    "fetch meg": ["megatron"],
+    "fetch meg": ["megatron", "megatron-training"],
     "run fsdp_s": ["fsdp_state"],
     "run fsdp2": ["fsdp2"],
     "compare zer": ["zero"],

@@ -26,7 +26,7 @@ def ids(out: str) -> list[str]:
     [
         (["annotate", "tp-dgrad"], "tp-dgrad-overlap"),
         (["annotate", "TP-ROW-FORWARD"], "tp-row-forward"),
-        (["annotate", "mega", "tp-dg"], "tp-dgrad-overlap"),
+        (["annotate", "megatron", "tp-dg"], "tp-dgrad-overlap"),
         (["annotate", "pyt"], "fsdp2-root-stays-gathered"),
         (["estimate", "memory", *FITS], "fits: "),
         pytest.param(
