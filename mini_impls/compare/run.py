@@ -35,7 +35,8 @@ from mini_impls.limits import check_timeout
 from mini_impls.model import build_model, make_batch, train_one_process
 from readerkit.app.library import Library
 from readerkit.content.vocabulary import SideName
-from readerkit.evidence.record import Lit, RankEvents, Record, lines_to_text
+from readerkit.evidence.line_ranges import lines_to_text
+from readerkit.evidence.record import Lit, RankEvents, Record
 from readerkit.model.git_names import BlobId, TreePath, parse_path
 
 

@@ -7,7 +7,8 @@ from math import isfinite
 from statistics import median
 
 from mini_impls.compare.show_events import LEGEND, MARKS, events, fitted
-from readerkit.evidence.record import PipelineRecord, Record, Verdict, line_numbers
+from readerkit.evidence.line_ranges import line_numbers
+from readerkit.evidence.record import PipelineRecord, Record, Verdict
 from readerkit.evidence.tally import Tally, say_tally
 
 WORDS = {"agree": "agree", "explained": "differ for a known reason", "differ": "differ"}

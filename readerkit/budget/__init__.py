@@ -3,8 +3,9 @@
 >>> from readerkit.budget import BudgetGuard
 """
 
+from readerkit.budget.ceilings import Ceilings, Reservation
 from readerkit.budget.guard import BudgetGuard, Receipt
-from readerkit.budget.ledger import Ceilings, Ledger, Reservation
+from readerkit.budget.ledger import Ledger
 from readerkit.budget.money import Job, Price, parse_usd, show_usd
 
 __all__ = [

@@ -15,9 +15,10 @@ from datetime import UTC, date, datetime
 from math import isfinite
 from types import FrameType
 
-from readerkit.budget.cloud import check_task, read_launch
+from readerkit.budget.cloud import Launch, check_task, read_launch
 from readerkit.budget.ledger import Ledger
 from readerkit.budget.money import MAX_AGE_DAYS, Job
+from readerkit.budget.running import hold, release
 from readerkit.errors import BudgetError
 from readerkit.system.children import python
 
@@ -108,16 +109,7 @@ class BudgetGuard:
             BudgetError: the job must not start, there is no such command, or its task
                 would rent something else than the job says.
         """
-        if not command:
-            raise BudgetError("command: got none, expected what to run after --")
-        if shutil.which(command[0]) is None:
-            raise BudgetError(
-                f"command: got '{command[0]}', expected a program that can be found; "
-                "nothing was reserved"
-            )
-        launch = read_launch(command)
-        if launch is not None:
-            check_task(launch, job)
+        launch = _launch_of(command, job)
         self.check(job)
         self._tell("checked")
         entry = self.ledger.reserve(job, shlex.join(command))
@@ -131,7 +123,7 @@ class BudgetGuard:
         times = [repr(limit), repr(self._grace)]
         watched = python("-c", _WATCH, *times, *after, "--", *command)
         # The watchdog holds it too: a killed guard does not make the run look ended.
-        held = self.ledger.hold(entry)
+        held = hold(self.ledger.path, entry)
         note = None
         with _heed() as heeded:
             process = subprocess.Popen(watched, start_new_session=True, pass_fds=[held])
@@ -146,14 +138,12 @@ class BudgetGuard:
                 note = "interrupted"
                 raise
             finally:
-                self.ledger.release(entry, held)
+                release(self.ledger.path, entry, held)
                 self._tell("ended")
                 seconds = time.monotonic() - started
                 near = seconds >= limit - min(self._grace, limit / 2)
                 code = process.returncode
                 timed_out = code == TIMED_OUT and near
-                if timed_out:
-                    note = "ended at its time limit"
                 receipt = Receipt(
                     entry=entry,
                     reserved_cents=job.cost_cents,
@@ -161,7 +151,7 @@ class BudgetGuard:
                     seconds=seconds,
                     exit_code=code if code >= 0 else 128 - code,
                     timed_out=timed_out,
-                    note=note,
+                    note="ended at its time limit" if timed_out else note,
                 )
                 self._record(receipt)
             self._tell("settled")
@@ -182,6 +172,25 @@ class BudgetGuard:
             exit_code=receipt.exit_code,
             note=receipt.note,
         )
+
+
+def _launch_of(command: Sequence[str], job: Job) -> Launch | None:
+    """Return what a command rents; None: it is no launch.
+
+    Raises:
+        BudgetError: no such command, or one that rents something else than the job.
+    """
+    if not command:
+        raise BudgetError("command: got none, expected what to run after --")
+    if shutil.which(command[0]) is None:
+        raise BudgetError(
+            f"command: got '{command[0]}', expected a program that can be found; "
+            "nothing was reserved"
+        )
+    launch = read_launch(command)
+    if launch is not None:
+        check_task(launch, job)
+    return launch
 
 
 class _Heeded:

@@ -8,17 +8,16 @@ ever made anew by itself, because an empty ledger would allow everything again.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from readerkit.budget.ceilings import Ceilings, Reservation, Room, check_room
 from readerkit.budget.money import Job, show_usd
-from readerkit.errors import OVER_CEILING, BudgetError, CeilingError
+from readerkit.budget.running import check_ended
+from readerkit.errors import BudgetError
 from readerkit.system.private_files import make_database, tighten
 from readerkit.wording.next_command import typed
 
@@ -56,65 +55,6 @@ CREATE TABLE entries (
     CHECK ((actual_cents IS NULL) = (settled_at IS NULL))
 ) STRICT;
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Ceilings:
-    """What may be spent, in cents: in the phase, and in each of its labs."""
-
-    phase: str = "35"
-    phase_cents: int = 500
-    lab_cents: int = 300
-    raised_because: str | None = None
-    """Why a ceiling is above the default; without a reason none is."""
-
-    @property
-    def are_raised(self) -> bool:
-        """Whether more may be spent than by default."""
-        default = Ceilings()
-        return (
-            self.phase_cents > default.phase_cents or self.lab_cents > default.lab_cents
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """One reservation, and what became of it."""
-
-    id: int
-    lab: str | None
-    what: str
-    command: str
-    price_source: str
-    price_dated: str
-    limit_seconds: int
-    reserved_cents: int
-    reserved_at: str
-    actual_cents: int | None
-    """None: not settled; the whole reservation counts."""
-    seconds: float | None
-    exit_code: int | None
-    settled_at: str | None
-    note: str | None
-
-    @property
-    def counted_cents(self) -> int:
-        """What it takes of a ceiling."""
-        return self.reserved_cents if self.actual_cents is None else self.actual_cents
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What a ceiling leaves; the tighter of two rules."""
-
-    name: str
-    ceiling_cents: int
-    counted_cents: int
-
-    @property
-    def left_cents(self) -> int:
-        """What may still be reserved; below zero where a run cost more than planned."""
-        return self.ceiling_cents - self.counted_cents
 
 
 class Ledger:
@@ -289,7 +229,7 @@ class Ledger:
         Raises:
             BudgetError: over a ceiling, which is named; or the ledger refuses.
         """
-        _check_room(job, self.rooms(job.lab)[0])
+        check_room(job, self.rooms(job.lab)[0])
 
     # --- writing ---
 
@@ -301,7 +241,7 @@ class Ledger:
                 refuses.
         """
         with self._open(write=True) as connection:
-            _check_room(job, self._rooms(connection, job.lab)[0])
+            check_room(job, self._rooms(connection, job.lab)[0])
             cursor = connection.execute(
                 "INSERT INTO entries (lab, what, command, price_source, price_dated, "
                 "limit_seconds, reserved_cents, reserved_at) "
@@ -320,44 +260,6 @@ class Ledger:
             )
             assert cursor.lastrowid is not None
             return cursor.lastrowid
-
-    def hold(self, entry: int) -> int:
-        """Return a descriptor; while any process has it, the entry is running.
-
-        The lock is the kernel's, so that it ends with the last of them, however it
-        ends, and no other process can be mistaken for one.
-        """
-        path = self._running(entry)
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise BudgetError(f"{path}: cannot be held: {error.strerror}") from None
-        return descriptor
-
-    def release(self, entry: int, descriptor: int) -> None:
-        """Say that an entry is no longer running."""
-        self._running(entry).unlink(missing_ok=True)
-        os.close(descriptor)
-
-    def _running(self, entry: int) -> Path:
-        return self.path.with_name(f"{self.path.name}.{entry}.running")
-
-    def _check_ended(self, entry: int) -> None:
-        try:
-            descriptor = os.open(self._running(entry), os.O_RDWR)
-        except FileNotFoundError:
-            return
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._running(entry).unlink(missing_ok=True)
-        except BlockingIOError:
-            raise BudgetError(
-                f"entry {entry}: got a run that is still going, expected one that has "
-                "ended; nothing is settled before. It ends by itself at its time limit"
-            ) from None
-        finally:
-            os.close(descriptor)
 
     def leave_open(
         self, entry: int, *, seconds: float, exit_code: int, note: str
@@ -404,7 +306,7 @@ class Ledger:
                     f"entry {entry}: got none of this number, expected a reservation "
                     f"to settle; {typed('budget', 'ledger')} lists them"
                 )
-            self._check_ended(entry)
+            check_ended(self.path, entry)
             connection.execute(
                 "UPDATE entries SET actual_cents = ?, "
                 "seconds = coalesce(?, seconds), exit_code = coalesce(?, exit_code), "
@@ -424,18 +326,6 @@ def _join_notes(new: str | None, cents: int | None, old: str | None) -> str | No
     """Return a note that keeps what an entry said before."""
     before = [] if cents is None else [f"corrected from {show_usd(cents)}"]
     return "; ".join([*filter(None, [new]), *before, *filter(None, [old])]) or None
-
-
-def _check_room(job: Job, tightest: Room) -> None:
-    if job.cost_cents <= tightest.left_cents:
-        return
-    raise CeilingError(
-        f"{OVER_CEILING} of {tightest.name}: got a cost of "
-        f"{show_usd(job.cost_cents)}, expected at most "
-        f"{show_usd(max(0, tightest.left_cents))} "
-        f"({show_usd(tightest.ceiling_cents)}, of which "
-        f"{show_usd(tightest.counted_cents)} are spent or reserved)"
-    )
 
 
 def _explain(error: sqlite3.Error) -> str:

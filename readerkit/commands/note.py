@@ -81,7 +81,6 @@ def note(
     and the command that takes it up again is printed.
     """
     from readerkit.app.library import open_library, writing
-    from readerkit.terminal.note import show_note
     from readerkit.terminal.note_draft import Draft
 
     if given and (note_id or kind or only_print):
@@ -113,13 +112,22 @@ def note(
         with writing():
             return _add(library, upstream, target, entry, book)
 
-    fresh, sources, notes = draft.until_taken(take)
+    written = draft.until_taken(take)
     click.echo(f"wrote {target}")
+    _show(upstream, *written)
+
+
+def _show(
+    upstream: Upstream, library: Library, sources: Sources, notes: list[Note]
+) -> None:
+    """Show new notes as their readers will see them."""
+    from readerkit.terminal.note import show_note
+
     if sys.stdout.isatty():
         click.echo()
     for each in notes:
         read = replace(each, state="reviewed") if upstream.is_pinned else each
-        show_note(fresh, read, sources)
+        show_note(library, read, sources)
 
 
 def _free_id(given: str | None, library: Library, target: Path) -> str:

@@ -188,25 +188,7 @@ def estimate_flops(
         return sheet.estimate()
     sheet.given("GPUs", check_count("gpus", gpus), "that work on the step")
     sheet.given("peak", peak_flops_per_s, "FLOP/s of one GPU")
-    if seconds is None:
-        sheet.given("MFU", check_fraction("mfu", mfu), "as it is expected")
-        at, custom = "model FLOPs / (GPUs × peak × MFU)", "at the MFU given"
-    else:
-        _check_possible(sheet, seconds)
-        sheet.given("step time", seconds)
-        at, custom = "step time", "as given"
-    sheet.write(
-        f"""
-        step time [seconds] = {at} | a count | {custom}
-        FLOP/s per GPU [FLOP/s] = model FLOPs / step time / GPUs
-            | a count | of model FLOPs, attention {attention}
-        MFU [fraction] = model FLOPs / (step time × GPUs × peak)
-            | Chowdhery et al. 2204.02311, appendix B
-            | of model FLOPs, attention {attention}
-        HFU [fraction] = hardware FLOPs / (step time × GPUs × peak) | {KORTHIKANTI}
-            | recomputed FLOPs counted once; attention {attention}
-        """
-    )
+    _utilization(sheet, attention, seconds, mfu)
     if recompute == "selective":
         sheet.write(
             f"""
@@ -226,15 +208,39 @@ def estimate_flops(
                 | a count | all GPUs, all the time
             """
         )
-        if usd_per_gpu_hour:
-            sheet.given("price", usd_per_gpu_hour, "USD of a GPU-hour")
-            sheet.write(
-                """
-                cost [USD] = GPUs × (training × 24) × price
-                    | a count | the price given, for all GPU-hours
-                """
-            )
+    if tokens and usd_per_gpu_hour:
+        sheet.given("price", usd_per_gpu_hour, "USD of a GPU-hour")
+        sheet.write(
+            """
+            cost [USD] = GPUs × (training × 24) × price
+                | a count | the price given, for all GPU-hours
+            """
+        )
     return sheet.estimate()
+
+
+def _utilization(
+    sheet: Worksheet, attention: str, seconds: Number | None, mfu: Number | None
+) -> None:
+    """Write down a step's time, as measured or at an MFU, and what it uses of peak."""
+    if seconds is None:
+        sheet.given("MFU", check_fraction("mfu", mfu), "as it is expected")
+        at, custom = "model FLOPs / (GPUs × peak × MFU)", "at the MFU given"
+    else:
+        _check_possible(sheet, seconds)
+        sheet.given("step time", seconds)
+        at, custom = "step time", "as given"
+    counted = f"of model FLOPs, attention {attention}"
+    sheet.write(
+        f"""
+        step time [seconds] = {at} | a count | {custom}
+        FLOP/s per GPU [FLOP/s] = model FLOPs / step time / GPUs | a count | {counted}
+        MFU [fraction] = model FLOPs / (step time × GPUs × peak)
+            | Chowdhery et al. 2204.02311, appendix B | {counted}
+        HFU [fraction] = hardware FLOPs / (step time × GPUs × peak) | {KORTHIKANTI}
+            | recomputed FLOPs counted once; attention {attention}
+        """
+    )
 
 
 def _flops(

@@ -28,8 +28,8 @@ from readerkit.model.expression import (
     finite,
     parse_expression,
     plain,
-    render,
 )
+from readerkit.model.formula_text import render
 
 Number = int | float
 """What is computed with; a quantity stands in for one."""

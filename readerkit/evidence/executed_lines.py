@@ -12,13 +12,8 @@ from dataclasses import asdict, dataclass
 
 from readerkit.content.mirrors import Mirror, MirroredEvent, MirrorSection
 from readerkit.errors import ContentFault
-from readerkit.evidence.record import (
-    Event,
-    RankEvents,
-    Record,
-    line_numbers,
-    lines_to_text,
-)
+from readerkit.evidence.line_ranges import line_numbers, lines_to_text
+from readerkit.evidence.record import Event, RankEvents, Record
 from readerkit.model.anchor import Span
 from readerkit.model.freshness import Change, changes, tell
 from readerkit.model.git_names import NO_BLOB, NO_COMMIT, BlobId, CommitId, TreePath

@@ -6,11 +6,11 @@ reads them, joins their events to anchors and mirrors, and asks whether they are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from readerkit.content.vocabulary import Category, Phase, SideName
+from readerkit.evidence.line_ranges import MAX_LINES, count_lines, line_numbers
 from readerkit.model import stored
 from readerkit.model.git_names import (
     BlobId,
@@ -22,8 +22,6 @@ from readerkit.model.git_names import (
 from readerkit.model.stored import HEX_ID, Real, Stored
 from readerkit.wording.next_command import typed
 
-MAX_LINES = 1_000_000
-"""Of all files that one record watched; written as runs they take a few bytes."""
 FORMAT = 4
 
 Outcome = Literal["agree", "explained", "differ"]
@@ -358,7 +356,7 @@ class Record(Stored, frozen=True):
     def _check_lines(self) -> None:
         """Raise ValueError where lines are none, or more than any code has."""
         texts = (text for row in self.lit for text in (row.setup, *row.steps.values()))
-        if sum(map(_count_lines, texts)) > MAX_LINES:
+        if sum(map(count_lines, texts)) > MAX_LINES:
             raise ValueError(f"lit: more than {MAX_LINES:,} lines")
 
     def to_text(self) -> str:
@@ -374,45 +372,3 @@ def parts_of(
     for name, files in blobs.items():
         parts |= {f"{name}: {path}": blob for path, blob in files.items()}
     return parts
-
-
-# --- lines as text ---
-
-
-def lines_to_text(lines: Iterable[int]) -> str:
-    """Return sorted line numbers as ``3-7,9``."""
-    runs: list[list[int]] = []
-    for line in sorted(set(lines)):
-        if runs and line == runs[-1][1] + 1:
-            runs[-1][1] = line
-        else:
-            runs.append([line, line])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
-
-
-@lru_cache(maxsize=8192)
-def line_numbers(text: str) -> frozenset[int]:
-    """Return the same as ``lines_from_text``, read once."""
-    return frozenset(lines_from_text(text))
-
-
-def lines_from_text(text: str) -> set[int]:
-    """Return the line numbers that ``lines_to_text`` wrote."""
-    return {line for run in _runs(text) for line in run}
-
-
-def _runs(text: str) -> Iterator[range]:
-    """Yield the runs of a text; ValueError where it is none of lines."""
-    for run in filter(None, text.split(",")):
-        first, dash, last = run.partition("-")
-        last = last if dash else first
-        if not (first.isdecimal() and last.isdecimal()):
-            raise ValueError(f"lines {run!r}")
-        lines = range(int(first), int(last) + 1)
-        if not 0 < len(lines) <= MAX_LINES:
-            raise ValueError(f"lines {run!r}")
-        yield lines
-
-
-def _count_lines(text: str) -> int:
-    return sum(map(len, _runs(text)))

@@ -8,7 +8,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from readerkit.evidence.record import lines_from_text
+from readerkit.evidence.line_ranges import lines_from_text
 from tests.browser.barriers import barriers
 from tests.helpers import ROOT
 

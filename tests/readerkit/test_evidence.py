@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from readerkit.anchors import Span
 from readerkit.app.library import open_library
 from readerkit.evidence.executed_lines import LitLines
-from readerkit.evidence.record import Lit, Record, line_numbers
+from readerkit.evidence.line_ranges import line_numbers
+from readerkit.evidence.record import Lit, Record
 from readerkit.evidence.relevance import (
     Evidence,
     expected_to_run,

@@ -11,8 +11,8 @@ from readerkit.model.expression import (
     evaluate,
     names_in,
     parse_expression,
-    render,
 )
+from readerkit.model.formula_text import render
 
 
 def double(*, value: float, how: str = "plain", whole: bool = False) -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from readerkit.budget.ledger import Ceilings, Ledger
+from readerkit.budget import Ceilings, Ledger
 from readerkit.quiz.history import MIGRATIONS, History
 from readerkit.system.private_files import make_database, make_folder, tighten
 from readerkit.upstreams.store import write_atomically

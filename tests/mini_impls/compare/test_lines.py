@@ -15,7 +15,8 @@ from mini_impls.compare.places import get_roots
 from mini_impls.compare.upstream_files import write_megatron
 from readerkit.app.library import open_library
 from readerkit.evidence.executed_lines import lit, say_lit
-from readerkit.evidence.record import Record, line_numbers
+from readerkit.evidence.line_ranges import line_numbers
+from readerkit.evidence.record import Record
 from readerkit.model.anchor import Span
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from mini_impls.compare.run import versions
 from readerkit.errors import ContentError
+from readerkit.evidence.line_ranges import lines_from_text, lines_to_text
 from readerkit.evidence.record import (
     EventMatch,
     ExecutedLine,
@@ -23,8 +24,6 @@ from readerkit.evidence.record import (
     Total,
     Verdict,
     Wire,
-    lines_from_text,
-    lines_to_text,
 )
 from tests.events import event
 

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from readerkit.budget import Ceilings, Ledger
+from readerkit.budget.running import hold
 from readerkit.errors import BudgetError
 from tests.readerkit.budget.jobs import job, new_ledger
 
@@ -98,7 +99,7 @@ def test_a_second_settling_corrects_the_first_and_keeps_what_it_said(ledger):
 
 def test_what_still_runs_is_not_settled(ledger):
     entry = ledger.reserve(job(100), "true")
-    held = ledger.hold(entry)
+    held = hold(ledger.path, entry)
     with pytest.raises(BudgetError, match="entry 1: got a run that is still going"):
         ledger.settle(entry, 0)
     assert ledger.rooms(None)[0].counted_cents == 100
