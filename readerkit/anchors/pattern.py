@@ -105,6 +105,13 @@ class Pattern:
         needles = ((shape, needle_of(shape.node)) for shape in shapes)
         return [_Reading(shape, needle) for shape, needle in needles if needle]
 
+    def may_stand_in(self, source: bytes) -> bool:
+        """Tell whether some bytes have a text of it at all, before they are parsed."""
+        if self._call is not None:
+            return self._call.name in source
+        readings = (*self._statement, *self._pieces)
+        return any(reading.needle.text in source for reading in readings)
+
     def find(
         self, scopes: Sequence[Node], source: bytes, begin: int = 0
     ) -> list[PatternMatch]:

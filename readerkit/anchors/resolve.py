@@ -36,7 +36,7 @@ def resolve(anchor: Anchor, source: SourceFile) -> Span:
             f"{source.path}:1: got a file that does not parse at all, so that no line "
             "of it can be anchored: expected valid Python"
         )
-    symbols = _symbols(anchor, source)
+    symbols = symbols_of(anchor.symbol, source) if anchor.symbol else []
     if anchor.code is None and anchor.start is None and anchor.query is None:
         place: Symbol | PatternMatch = _pick_symbol(symbols, anchor, source)
         span = Span(source.path, place.first, place.last)
@@ -61,17 +61,16 @@ def resolve(anchor: Anchor, source: SourceFile) -> Span:
     return span
 
 
-def _symbols(anchor: Anchor, source: SourceFile) -> list[Symbol]:
-    """Return all definitions of the anchor's symbol; a redefinition has several."""
-    if anchor.symbol is None:
-        return []
-    found = source.symbols.get(anchor.symbol)
+def symbols_of(name: str, source: SourceFile) -> list[Symbol]:
+    """Return all definitions of a symbol; a redefinition has several.
+
+    Raises:
+        AnchorError: none, with the nearest names.
+    """
+    found = source.symbols.get(name)
     if found:
         return found
-    raise AnchorError(
-        f"{source.path}: no symbol {anchor.symbol!r}",
-        near_symbols(anchor.symbol, source),
-    )
+    raise AnchorError(f"{source.path}: no symbol {name!r}", near_symbols(name, source))
 
 
 def _pick_symbol(symbols: list[Symbol], anchor: Anchor, source: SourceFile) -> Symbol:

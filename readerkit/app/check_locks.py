@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from readerkit.app.check_claims import hold_claims, print_claims
 from readerkit.app.library import Library, note_progress, save_lock
 from readerkit.content.annotations import Annotation, Concept
 from readerkit.content.book import (
@@ -109,6 +110,8 @@ class Report:
     concepts: dict[str, Any] | None = None
     """Where the whole book was held."""
     beside: Mapping[str, int] = field(default_factory=dict)
+    claims: dict[str, Any] = field(default_factory=dict)
+    """How many hold, what is not decided here, and what nothing proves."""
     faults: list[ContentFault] = field(default_factory=list)
     differences: list[ContentFault] = field(default_factory=list)
     """From the locks, each at its note."""
@@ -140,6 +143,7 @@ class Report:
             "upstreams": self.upstreams,
             "concepts": self.concepts,
             "beside": dict(self.beside),
+            "claims": self.claims,
         }
 
     def refuse(self) -> None:
@@ -169,9 +173,18 @@ class Report:
 
 
 def check(
-    library: Library, upstream: Upstream | None, report: Report, *, strict: bool
+    library: Library,
+    upstream: Upstream | None,
+    report: Report,
+    *,
+    strict: bool,
+    claims: bool = False,
 ) -> None:
-    """Hold one upstream's notes, or the whole book, and report what is wrong."""
+    """Hold one upstream's notes, or the whole book, and report what is wrong.
+
+    With ``strict`` that is a note that nobody reviewed, and with ``claims`` too every
+    sentence that nothing proves.
+    """
     book = library.book
     opened: dict[str, Sources] = {}
     notes: list[Note] = []
@@ -187,6 +200,12 @@ def check(
             report.add(error)
     if upstream and upstream.folder:
         report.faults += check_mirrors(book, opened)
+    note_progress("holding the claims")
+    held = hold_claims(library, upstream)
+    report.claims = held.to_plain()
+    report.faults += held.faults()
+    if strict and claims:
+        report.unreviewed += held.unproved_faults()
     if upstream is None:
         from readerkit.app.check_book import check_beside  # brings the site along
 
@@ -293,6 +312,7 @@ def print_report(report: Report) -> None:
     held = [counted(count, what) for what, count in report.beside.items() if count]
     if held:
         click.echo(f"held too: {', '.join(held)}")
+    print_claims(report.claims)
 
 
 def _print_upstream(result: dict[str, Any]) -> None:

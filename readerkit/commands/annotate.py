@@ -60,6 +60,11 @@ KINDS = (
     help="With --check: on notes that nobody reviewed too. On a folder, which has no "
     "lock, none can be.",
 )
+@click.option(
+    "--claims",
+    is_flag=True,
+    help="With --check: list the sentences that no claim proves; with --strict fail.",
+)
 @click.option("--update-lock", is_flag=True, help="Write what anchors resolve to now.")
 @click.option(
     "--schema",
@@ -79,6 +84,7 @@ def annotate(
     note_id: str | None,
     check: bool,
     strict: bool,
+    claims: bool,
     update_lock: bool,
     schema: str | None,
     lang: str | None,
@@ -105,9 +111,10 @@ def annotate(
     from readerkit.app.library import open_library, writing
 
     is_filtered = any(filters.values())
-    _refuse_mixed(note_id, check, strict, update_lock, is_filtered=is_filtered)
+    needs_check = {"--strict": strict, "--claims": claims}
+    _refuse_mixed(note_id, check, needs_check, update_lock, is_filtered=is_filtered)
     if check:
-        _check(upstream, book, strict=strict, as_json=as_json)
+        _check(upstream, book, strict=strict, claims=claims, as_json=as_json)
         return
     with writing() if update_lock else nullcontext():
         library = open_library(book, whole=update_lock)
@@ -133,12 +140,18 @@ def annotate(
 
 
 def _refuse_mixed(
-    note_id: str | None, check: bool, strict: bool, update: bool, *, is_filtered: bool
+    note_id: str | None,
+    check: bool,
+    needs_check: dict[str, bool],
+    update: bool,
+    *,
+    is_filtered: bool,
 ) -> None:
     if check and update:
         raise click.UsageError("--check and --update-lock exclude each other")
-    if strict and not check:
-        raise click.UsageError("--strict is for --check: add it")
+    for option, given in needs_check.items():
+        if given and not check:
+            raise click.UsageError(f"{option} is for --check: add it")
     if (note_id or is_filtered) and (check or update):
         raise click.UsageError(
             "--check and --update-lock are for a whole upstream: leave out the ID "
@@ -217,9 +230,15 @@ def _update_lock(
 
 
 def _check(
-    upstream: str | None, book: Path | None, *, strict: bool, as_json: bool
+    upstream: str | None,
+    book: Path | None,
+    *,
+    strict: bool,
+    claims: bool,
+    as_json: bool,
 ) -> None:
     """Hold a book, or one upstream of it; whatever is wrong is told at once."""
+    from readerkit.app.check_claims import print_unproved
     from readerkit.app.check_locks import Report, check, print_report
     from readerkit.app.library import open_library
     from readerkit.errors import ReaderkitError
@@ -231,11 +250,13 @@ def _check(
         if upstream and (upstream in library.book.annotations):
             raise click.UsageError("--check is for a whole upstream: leave out the ID")
         chosen = library.upstream(upstream) if upstream else None
-        check(library, chosen, report, strict=strict)
+        check(library, chosen, report, strict=strict, claims=claims)
     except ReaderkitError as error:  # a book that cannot be opened has faults too
         report.add(error)
     if as_json:
         print_json(report.to_plain())
+    elif claims:
+        print_unproved(report.claims)
     report.refuse()
     if not as_json:
         print_report(report)

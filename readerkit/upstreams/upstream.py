@@ -131,7 +131,7 @@ class Upstream(Model, frozen=True):
         """Tell whether ``path`` is one that matters."""
         if ".." in path.split("/"):
             return False
-        return any(_glob(pattern).fullmatch(path) for pattern in self.include)
+        return any(matching(pattern).fullmatch(path) for pattern in self.include)
 
     def permalink(self, span: Span) -> str:
         """Return these lines' address at the pinned commit, or an empty string."""
@@ -150,7 +150,8 @@ PINNED_OR_FOLDER = rules(
 
 
 @lru_cache
-def _glob(pattern: str) -> re.Pattern[str]:
+def matching(pattern: str) -> re.Pattern[str]:
+    """Return what the paths fit that a glob stands for."""
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
     wild = {"**/": "(?:[^/]+/)*", "**": "(?s:.*)", "*": "[^/]*", "?": "[^/]"}
     return re.compile("".join(wild.get(part, re.escape(part)) for part in parts))

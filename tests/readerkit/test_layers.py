@@ -39,6 +39,15 @@ BELOW: dict[str, set[str]] = {
     "upstreams": {"errors", "model", "system", "wording"},
     "content": {"anchors", "errors", "model", "upstreams", "wording"},
     "evidence": {"content", "errors", "model", "system", "wording"},
+    "claims": {
+        "anchors",
+        "content",
+        "errors",
+        "evidence",
+        "model",
+        "upstreams",
+        "wording",
+    },
     "minis": {"system"},
     "estimate": {"errors", "minis", "model", "wording"},
     "budget": {"content", "errors", "system", "wording"},
@@ -59,6 +68,7 @@ BELOW: dict[str, set[str]] = {
     },
     "app": {
         "anchors",
+        "claims",
         "content",
         "errors",
         "estimate",
@@ -143,7 +153,7 @@ BELOW: dict[str, set[str]] = {
         "wording",
     },
 }
-MAX_ROOMS = 24
+MAX_ROOMS = 25
 # Third parties that one room alone may import.
 ONLY_IN = {
     "tree_sitter": "anchors",
@@ -161,7 +171,16 @@ ONLY_IN = {
     "fsrs": "quiz",
 }
 # Values to values: these touch no disk and no process.
-PURE = {"anchors", "content", "estimate", "evidence", "quiz", "render", "xref"}
+PURE = {
+    "anchors",
+    "claims",
+    "content",
+    "estimate",
+    "evidence",
+    "quiz",
+    "render",
+    "xref",
+}
 TOUCHES_DISK = {"readerkit.quiz.history"}
 OUTSIDE = {
     "io",

@@ -1,0 +1,144 @@
+"""Under which conditions a place is reached: branches around it, and exits before it.
+
+A condition counts where it stands in the same definition: of an ``if``, ``elif``,
+``while`` or ``assert``, of a conditional expression or a comprehension, of an operand
+behind ``and`` or ``or``; and of an earlier branch that always leaves (``return``,
+``raise``, ``continue``, ``break``). What is assigned between is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from readerkit.anchors.tree import ungrouped
+
+Fact = tuple[Node, bool]
+"""A condition, and whether it was true."""
+
+_LEAVES = {
+    *("return_statement", "raise_statement"),
+    *("continue_statement", "break_statement"),
+}
+_COMPREHENSIONS = {
+    *("list_comprehension", "set_comprehension", "dictionary_comprehension"),
+    "generator_expression",
+}
+_BLOCKS = {"block", "module"}
+
+
+def facts_at(node: Node, scope: Node) -> Iterator[Fact]:
+    """Yield what is known to be true or false where a node stands, the nearest first.
+
+    ``scope`` ends the search: conditions around it do not count.
+    """
+    while node != scope and node.parent is not None:
+        above = node.parent
+        yield from _around(above, node)
+        if above.type in _BLOCKS:
+            yield from _before(above, node)
+        node = above
+
+
+def _around(above: Node, node: Node) -> Iterator[Fact]:
+    """Yield what being in this part of a node says."""
+    kind, condition = above.type, above.child_by_field_name("condition")
+    if kind in ("if_statement", "elif_clause", "while_statement") and condition:
+        body = above.child_by_field_name(
+            "body" if kind == "while_statement" else "consequence"
+        )
+        if node == body:
+            yield from _implied(condition, truth=True)
+        elif node != condition:  # a later branch
+            yield from _implied(condition, truth=False)
+            for clause in above.children_by_field_name("alternative"):
+                tested = clause.child_by_field_name("condition")
+                if clause.start_byte < node.start_byte and tested:
+                    yield from _implied(tested, truth=False)
+    elif kind == "conditional_expression":
+        chosen, tested, otherwise = above.named_children[:3]
+        if node in (chosen, otherwise):
+            yield from _implied(tested, truth=node == chosen)
+    elif kind == "boolean_operator" and _field(above, "right") == node:
+        left, operator = _field(above, "left"), _field(above, "operator")
+        if left and operator:
+            yield from _implied(left, truth=operator.type == "and")
+    elif kind in _COMPREHENSIONS and node == _field(above, "body"):
+        for clause in above.named_children:
+            if clause.type == "if_clause":
+                yield from _implied(clause.named_children[0], truth=True)
+
+
+def _before(block: Node, node: Node) -> Iterator[Fact]:
+    """Yield what the statements before one say, if it is reached."""
+    for statement in reversed(block.named_children):
+        if statement.end_byte > node.start_byte:
+            continue
+        if statement.type == "assert_statement":
+            yield from _implied(statement.named_children[0], truth=True)
+        elif statement.type == "if_statement":
+            yield from _left_over(statement)
+
+
+def _left_over(branch: Node) -> Iterator[Fact]:
+    """Yield what is known behind an ``if``: a branch that always leaves was not it."""
+    tested, body = _field(branch, "condition"), _field(branch, "consequence")
+    if tested is None or body is None:
+        return
+    clauses = branch.children_by_field_name("alternative")
+    if _leaves(body):
+        yield from _implied(tested, truth=False)
+        for clause in clauses:
+            condition = _field(clause, "condition")
+            if condition is None or not _leaves(_body(clause)):
+                return
+            yield from _implied(condition, truth=False)
+    elif [each.type for each in clauses] == ["else_clause"] and _leaves(
+        _body(clauses[0])
+    ):
+        yield from _implied(tested, truth=True)
+
+
+def _body(clause: Node) -> Node:
+    return _field(clause, "consequence") or _field(clause, "body") or clause
+
+
+def _leaves(block: Node) -> bool:
+    """Tell whether nothing comes behind a block, whatever happens in it."""
+    last = next(
+        (n for n in reversed(block.named_children) if n.type != "comment"), None
+    )
+    if last is None:
+        return False
+    if last.type in _LEAVES:
+        return True
+    clauses = last.children_by_field_name("alternative")
+    return (
+        last.type == "if_statement"
+        and bool(clauses)
+        and clauses[-1].type == "else_clause"
+        and _leaves(_body(last))
+        and all(_leaves(_body(clause)) for clause in clauses)
+    )
+
+
+def _implied(condition: Node, *, truth: bool) -> Iterator[Fact]:
+    """Yield a condition and what follows from it: parts of ``and``, ``or``, ``not``."""
+    node = ungrouped(condition)
+    yield node, truth
+    if node.type == "not_operator":
+        operand = _field(node, "argument")
+        if operand is not None:
+            yield from _implied(operand, truth=not truth)
+    elif node.type == "boolean_operator":
+        operator = _field(node, "operator")
+        if operator is not None and (operator.type == "and") == truth:
+            for side in ("left", "right"):
+                part = _field(node, side)
+                if part is not None:
+                    yield from _implied(part, truth=truth)
+
+
+def _field(node: Node, name: str) -> Node | None:
+    return node.child_by_field_name(name)

@@ -1,0 +1,168 @@
+"""Every place of a pattern, a name or a word in a file, and what a name is used for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tree_sitter import Node
+
+from readerkit.anchors.pattern import compile_pattern
+from readerkit.anchors.resolve import symbols_of
+from readerkit.anchors.search_token import positions
+from readerkit.anchors.source import SourceFile
+from readerkit.anchors.suggestions import near_code, shorten
+from readerkit.anchors.tree import last_row
+from readerkit.errors import AnchorError
+from readerkit.model.anchor import Span
+
+Use = Literal["call", "set", "read", "definition"]
+MAX_FOUND = 200
+"""Places of one pattern; what has more says nothing."""
+
+# What stands to the left of these is set.
+_SETTERS = {
+    "assignment": "left",
+    "augmented_assignment": "left",
+    "for_statement": "left",
+    "for_in_clause": "left",
+    "named_expression": "name",
+    "keyword_argument": "name",
+    "as_pattern": "alias",
+}
+_DEFINED_BY = {
+    *("function_definition", "class_definition", "parameters", "lambda_parameters"),
+    *("default_parameter", "typed_parameter", "typed_default_parameter"),
+    *("dictionary_splat_pattern", "list_splat_pattern", "aliased_import"),
+    *("dotted_name", "import_statement", "import_from_statement"),
+    *("global_statement", "nonlocal_statement"),
+}
+_TUPLES = {"pattern_list", "tuple_pattern", "list_pattern", "as_pattern_target"}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One place: its lines, its code on one line, and the definition around it."""
+
+    span: Span
+    symbol: str
+    """Empty at the level of the module."""
+    text: str
+    node: Node
+
+    def __str__(self) -> str:
+        """Return ``file:line: code``."""
+        return f"{self.span.path}:{self.span.first}: {shorten(self.text)}"
+
+
+def find_code(text: str, source: SourceFile, symbol: str | None = None) -> list[Found]:
+    """Return every place of a pattern in a file, or in one definition of it.
+
+    Raises:
+        AnchorError: no pattern, no such definition, or more places than anyone means.
+    """
+    pattern = compile_pattern(text)
+    if symbol is None and not pattern.may_stand_in(source.data):
+        return []
+    matches = pattern.find(scopes_of(symbol, source), source.data)
+    if len(matches) > MAX_FOUND:
+        raise AnchorError(
+            f"{source.path}: {text!r} stands in {len(matches)} places, expected at "
+            f"most {MAX_FOUND}: add a name to it"
+        )
+    if source.root.has_error:
+        for match in matches:
+            source.check_parsed(match.first, match.last)
+    return [found_at(match.node, source) for match in matches]
+
+
+def first_code(text: str, source: SourceFile, symbol: str | None = None) -> list[Found]:
+    """Return every place of a pattern, of which there must be one.
+
+    Raises:
+        AnchorError: none, with the nearest lines; see also ``find_code``.
+    """
+    found = find_code(text, source, symbol)
+    if not found:
+        where = f" in {symbol}" if symbol else ""
+        raise AnchorError(
+            f"{source.path}: no match for {shorten(text)!r}{where}",
+            near_code(text, scopes_of(symbol, source), source),
+        )
+    return found
+
+
+def scopes_of(symbol: str | None, source: SourceFile) -> list[Node]:
+    """Return the nodes of a definition, or the whole file.
+
+    Raises:
+        AnchorError: no such definition, with the nearest names.
+    """
+    if symbol is None:
+        return [source.root]
+    return [each.scope for each in symbols_of(symbol, source)]
+
+
+def found_at(node: Node, source: SourceFile) -> Found:
+    """Return a node as a place."""
+    first, last = node.start_point[0] + 1, last_row(node) + 1
+    around = source.symbol_around(first, last)
+    text = " ".join((node.text or b"").decode("utf-8", "replace").split())
+    return Found(
+        Span(source.path, first, last), around.name if around else "", text, node
+    )
+
+
+def find_words(
+    word: str, source: SourceFile, symbol: str | None = None
+) -> Iterator[Node]:
+    """Yield the smallest node at every place of a word, comments left out."""
+    raw = word.encode()
+    if raw not in source.data:
+        return
+    for scope in scopes_of(symbol, source):
+        for at in positions(raw, source.data, scope.start_byte, scope.end_byte):
+            node = scope.descendant_for_byte_range(at, at + len(raw))
+            if node is not None and node.type != "comment":
+                yield node
+
+
+def find_uses(name: str, source: SourceFile) -> Iterator[tuple[Use, Found]]:
+    """Yield every place of an identifier, and what it is there for.
+
+    An import, a parameter and what is declared without a value count as definitions; a
+    field with its default, and the name of a keyword argument, as set.
+    """
+    for node in find_words(name, source):
+        if node.type == "identifier":
+            above = node.parent
+            whole = node
+            if above and above.type == "attribute" and _is(above, "attribute", node):
+                whole, above = above, above.parent
+            statement = above if above and above.type == "call" else whole
+            found = found_at(statement, source)
+            if source.root.has_error:
+                source.check_parsed(found.span.first, found.span.last)
+            yield _use(whole, above), found
+
+
+def _use(node: Node, above: Node | None) -> Use:
+    while above is not None and above.type in _TUPLES:
+        node, above = above, above.parent
+    if above is None:
+        return "read"
+    if above.type == "call" and _is(above, "function", node):
+        return "call"
+    if above.type == "assignment" and not above.child_by_field_name("right"):
+        return "definition" if _is(above, "left", node) else "read"
+    field = _SETTERS.get(above.type)
+    if field and _is(above, field, node):
+        return "set"
+    if above.type in _DEFINED_BY and not _is(above, "value", node):
+        return "definition"
+    return "read"
+
+
+def _is(above: Node, field: str, node: Node) -> bool:
+    return above.child_by_field_name(field) == node

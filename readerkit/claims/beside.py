@@ -1,0 +1,147 @@
+"""Holds a claim against what a record saw, what a formula is worth, or a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from readerkit.anchors.places import Found
+from readerkit.anchors.settings import find_default
+from readerkit.claims.experiment import program_fault
+from readerkit.claims.ground import Ground, NotAtHand
+from readerkit.claims.literals import NoLiteral
+from readerkit.claims.printed import numbers_in
+from readerkit.claims.proof import Proof
+from readerkit.claims.source import default_is, default_value, verdict_on
+from readerkit.content.claims import (
+    DefaultPlace,
+    ExperimentCheck,
+    RunCheck,
+    ValueCheck,
+)
+from readerkit.errors import AnchorError
+from readerkit.evidence.executed_lines import lit, say_calls
+from readerkit.evidence.record import Record
+from readerkit.model.anchor import Anchor, Span
+from readerkit.model.expression import evaluate
+from readerkit.model.formula_text import number_text
+from readerkit.upstreams.store import blob_id
+
+
+def hold_run(check: RunCheck, ground: Ground) -> Proof:
+    """Hold what a shipped record shows of lines, or of calls."""
+    record = ground.record(check.record)
+    if record is None:
+        raise AnchorError(f"unknown record: got '{check.record}'")
+    span = _span(check.anchor, ground)
+    if check.calls is not None:
+        return _hold_calls(check, check.calls, record, span, ground)
+    assert span is not None  # RunCheck.problems
+    seen = _seen(record, span, ground)
+    if seen.stale:
+        raise NotAtHand(f"the record {check.record} is of other code: run it again")
+    ran = seen.ran or seen.ran_elsewhere
+    when = "ran" if ran else "did not run"
+    return Proof(
+        "holds" if ran == check.ran else "false",
+        f"{span} {when} in {check.record}",
+        ground.home_of(span.path),
+        (span,),
+    )
+
+
+def _hold_calls(
+    check: RunCheck, calls: int, record: Record, span: Span | None, ground: Ground
+) -> Proof:
+    counts = [
+        sum(
+            event.op == check.operation
+            and check.phase in (None, event.phase)
+            and (span is None or _is_through(rank.stacks[event.stack], span))
+            for event in (rank.mini if check.side == "mini" else rank.upstream)
+        )
+        for rank in record.events
+    ]
+    each = [say_calls(str(check.operation), count) for count in counts]
+    said = (
+        f"{each[0]} a rank"
+        if len(set(counts)) == 1
+        else "; ".join(f"rank {rank} {row}" for rank, row in enumerate(each))
+    )
+    phase = f", {check.phase}" if check.phase else ""
+    return Proof(
+        "holds" if set(counts) == {calls} else "false",
+        f"{check.record} ({check.side}{phase}): {said or 'no events'}",
+        ground.home_of(span.path) if span else "",
+        (span,) if span else (),
+    )
+
+
+def _is_through(stack: Iterable[Any], span: Span) -> bool:
+    return any(
+        site.path == span.path and span.first <= site.line <= span.last
+        for site in stack
+    )
+
+
+def _span(anchor: Anchor | None, ground: Ground) -> Span | None:
+    if anchor is None:
+        return None
+    return ground.sources(anchor.file).resolve(anchor)
+
+
+def _seen(record: Record, span: Span, ground: Ground) -> Any:
+    upstream = ground.upstreams[ground.home_of(span.path)]
+    blob = blob_id(ground.read(span.path))
+    found = lit([record], upstream.name, span, commit=upstream.commit, blob=blob)
+    if not found:
+        raise AnchorError(
+            f"the record {record.comparison} did not watch {span.path}: it watched "
+            + ", ".join(record.pins)
+        )
+    return found[0]
+
+
+def hold_value(says: str, check: ValueCheck, ground: Ground) -> Proof:
+    """Hold a formula against the numbers that the words print."""
+    names: dict[str, int | float] = {}
+    found: list[Found] = []
+    for name, given in check.names.items():
+        if isinstance(given, DefaultPlace):
+            place, known = _number(given, ground)
+            found.append(place)
+            names[name] = known
+        else:
+            names[name] = given
+    value = evaluate(check.of, names)
+    printed = [*numbers_in(says)]
+    fits = any(number.prints(value) for number in printed)
+    said = f"{check.of} is {number_text(value)}"
+    if not fits:
+        got = ", ".join(dict.fromkeys(number.text for number in printed))
+        said += f", and the words print {got or 'no number'}"
+    state = verdict_on(ground, found, said, holds=fits) if found else None
+    return state or Proof("holds" if fits else "false", said)
+
+
+def _number(place: DefaultPlace, ground: Ground) -> tuple[Found, int | float]:
+    found, value = find_default(place.of, ground.file(place.file))
+    code = (value.text or b"").decode() if value else ""
+    try:
+        known = default_value(place, code)
+    except NoLiteral:
+        known = None
+    if isinstance(known, bool) or not isinstance(known, (int, float)):
+        raise AnchorError(f"{default_is(place, found, code)}, which is no number")
+    return found, known
+
+
+def hold_experiment(check: ExperimentCheck, ground: Ground) -> Proof:
+    """Hold the shape of the program alone: what it prints, ``prove`` finds out."""
+    text = ground.program(check.name)
+    file = f"annotations/experiments/{check.name}.py"
+    if text is None:
+        raise AnchorError(f"no program {file}")
+    if wrong := program_fault(text, check.prints):
+        raise AnchorError(f"{file}: {wrong}")
+    return Proof("open", f"run it: readerkit prove, {file}")

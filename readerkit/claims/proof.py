@@ -1,0 +1,66 @@
+"""What holding a claim gives: whether it is so, what was found, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from readerkit.content.annotations import Annotation, Concept
+from readerkit.content.claims import Claim, Claimed
+from readerkit.content.mirrors import Mirror
+from readerkit.model.anchor import Span
+from readerkit.model.freshness import MadeFrom, digest
+
+State = Literal["holds", "false", "lost", "open"]
+"""``lost``: what the claim names is not there; ``open``: not decided here: by a program
+of its own, by nobody, or for want of the source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Whether a claim holds, and why."""
+
+    state: State
+    found: str
+    """What was found, in words; of what is false, instead of what was claimed."""
+    upstream: str = ""
+    """Whose source it looked at; empty where at none."""
+    places: tuple[Span, ...] = ()
+    """The lines that it looked at, those that tell first."""
+    made_from: MadeFrom = field(default_factory=dict)
+    """What of the source it rests on: where any of it changes, the words are read
+    again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A claim, and the entry whose words it holds."""
+
+    entry: str
+    """The id of the note, the concept or the mirror."""
+    claimed: Claimed
+    claim: Claim
+
+    @property
+    def key(self) -> str:
+        """What locks know it by: a claim that says or asks another thing is another."""
+        mark = digest(f"{self.claim.says}\n{self.claim.kind} {self.claim.check!r}")
+        return f"{self.entry} {mark[:10]}"
+
+
+Written = Annotation | Concept | Mirror
+
+
+def parts_of(entry: Written) -> Iterable[Claimed]:
+    """Return the parts of an entry that may carry claims."""
+    return entry.claimed() if isinstance(entry, Mirror) else (entry,)
+
+
+def sentences(entry: Written) -> list[Sentence]:
+    """Return every claim of an entry, those of a mirror's parts among them."""
+    return [
+        Sentence(entry.id, part, claim)
+        for part in parts_of(entry)
+        for claim in part.claims
+    ]

@@ -1,0 +1,248 @@
+"""Holds a claim against source: a default, places and their absence, uses, order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+from readerkit.anchors import fingerprint
+from readerkit.anchors.conditions import facts_at
+from readerkit.anchors.places import (
+    Found,
+    find_code,
+    find_uses,
+    find_words,
+    first_code,
+    found_at,
+    scopes_of,
+)
+from readerkit.anchors.settings import find_default, is_like
+from readerkit.anchors.suggestions import shorten
+from readerkit.claims.ground import Ground
+from readerkit.claims.literals import (
+    NoLiteral,
+    is_equal,
+    literal_of,
+    option_default,
+)
+from readerkit.claims.proof import Proof
+from readerkit.content.claims import (
+    AbsentCheck,
+    DefaultCheck,
+    DefaultPlace,
+    GuardCheck,
+    OrderCheck,
+    UsesCheck,
+)
+from readerkit.errors import AnchorError
+from readerkit.model.anchor import Anchor
+from readerkit.model.freshness import digest
+
+MAX_SHOWN = 8
+
+
+def verdict_on(
+    ground: Ground,
+    found: Iterable[Found],
+    said: str = "",
+    *,
+    holds: bool = True,
+    path: str = "",
+) -> Proof:
+    """Return a verdict on some places; it rests on their code."""
+    places = list(found)
+    code = "\n".join(f"{each.symbol} {each.text}" for each in places)
+    spans = tuple(dict.fromkeys(each.span for each in places))
+    return Proof(
+        "holds" if holds else "false",
+        said or _listed(map(str, places)),
+        ground.home_of(spans[0].path if spans else path),
+        spans,
+        {"its code": digest(code)[:16]} if code else {},
+    )
+
+
+def _listed(rows: Iterable[str]) -> str:
+    every = list(rows)
+    more = len(every) - MAX_SHOWN
+    return "; ".join(every[:MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+# --- a default ------------------------------------------------------------------------
+
+
+def hold_default(check: DefaultCheck, ground: Ground) -> Proof:
+    """Hold the default of a field, a parameter, an option or a constant."""
+    source = ground.file(check.file)
+    found, value = find_default(check.of, source)
+    code = " ".join((value.text or b"").decode().split()) if value else ""
+    if check.code is not None:
+        holds = value is not None and is_like(check.code, value, source)
+        return verdict_on(ground, [found], default_is(check, found, code), holds=holds)
+    try:
+        known = default_value(check, code)
+    except NoLiteral as error:
+        code = f"{error}" if check.of.startswith("-") else code
+        what = f"{default_is(check, found, code)}, which is no literal: ask for 'code'"
+        return verdict_on(ground, [found], what, holds=False)
+    return verdict_on(
+        ground,
+        [found],
+        default_is(check, found, repr(known)),
+        holds=is_equal(known, check.literal),
+    )
+
+
+def default_value(place: DefaultPlace, code: str) -> Any:
+    """Return what a default is worth.
+
+    Raises:
+        NoLiteral: none is written, or no literal.
+    """
+    if place.of.startswith("-"):
+        return option_default(code)
+    if not code:
+        raise NoLiteral("nothing")
+    return literal_of(code)
+
+
+def default_is(place: DefaultPlace, found: Found, value: str) -> str:
+    """Return in words where a default is written and what it is."""
+    at = f"{found.span.path}:{found.span.first}"
+    return f"{at}: {place.of} is {shorten(value) or 'without a default'}"
+
+
+# --- places and their absence ---------------------------------------------------------
+
+
+def hold_stands(check: Anchor, ground: Ground) -> Proof:
+    """Hold that an anchor resolves."""
+    source = ground.file(check.file)
+    span = ground.sources(check.file).resolve(check)
+    marks = fingerprint(span, source)
+    return Proof(
+        "holds",
+        f"{span.path}:{span.first}: {shorten(source.line(span.first))}",
+        ground.home_of(span.path),
+        (span,),
+        {"its code": marks.code},
+    )
+
+
+def hold_absent(check: AbsentCheck, ground: Ground) -> Proof:
+    """Hold that something stands nowhere in some files."""
+    paths = ground.matching(check.places)
+    found: list[Found] = []
+    defines = False
+    for path in paths:
+        word = (check.name or check.text or "").encode()
+        if word not in ground.read(path) and not check.symbol:
+            continue
+        source = ground.file(path)
+        if check.symbol and check.symbol not in source.symbols:
+            continue
+        defines = True
+        if check.code is not None:
+            found += find_code(check.code, source, check.symbol)
+        else:
+            nodes = find_words(str(check.name or check.text), source, check.symbol)
+            kinds = ("identifier",) if check.name else ()
+            found += [
+                found_at(n, source) for n in nodes if not kinds or n.type in kinds
+            ]
+    if check.symbol and not defines:
+        raise AnchorError(f"no file of {', '.join(check.places)} has {check.symbol}")
+    if found:
+        return verdict_on(ground, found, f"it stands in {_lines(found)}", holds=False)
+    files = digest("\n".join(paths))[:16] if len(paths) > 1 else ""
+    where = check.symbol or ", ".join(check.places)
+    return Proof(
+        "holds",
+        f"nowhere in {where} ({len(paths)} files)"
+        if len(paths) > 1
+        else f"nowhere in {where}",
+        ground.home_of(paths[0]),
+        made_from={"the files looked through": files} if files else {},
+    )
+
+
+def hold_uses(check: UsesCheck, ground: Ground) -> Proof:
+    """Hold the complete set of the uses of a name."""
+    name = check.of.rpartition(".")[2]
+    paths = ground.matching(check.places)
+    found = [
+        place
+        for path in paths
+        if name.encode() in ground.read(path)
+        for use, place in find_uses(name, ground.file(path))
+        if (use == check.how) or (check.how == "any" and use != "definition")
+    ]
+    names = [_named(each) for each in found]
+    if check.are is None:
+        rows = _listed(f"{each.span.path}:{each.span.first}" for each in found)
+        said = f"{len(found)} places: {rows}" if found else "no place"
+        return verdict_on(
+            ground, found, said, holds=len(found) == check.count, path=paths[0]
+        )
+    more = [f"{n} too" for n in dict.fromkeys(names) if n not in check.are]
+    less = [f"not {n}" for n in check.are if n not in names]
+    said = _listed((*more, *less)) or _listed(dict.fromkeys(names)) or "no place"
+    if more:
+        said += f" ({_lines(f for f in found if _named(f) not in check.are)})"
+    return verdict_on(ground, found, said, holds=not more and not less, path=paths[0])
+
+
+def _named(found: Found) -> str:
+    path = found.span.path
+    return f"{path}::{found.symbol}" if found.symbol else path
+
+
+def _lines(found: Iterable[Found]) -> str:
+    return _listed(map(str, found))
+
+
+# --- an order, a guard ----------------------------------------------------------------
+
+
+def hold_order(check: OrderCheck, ground: Ground) -> Proof:
+    """Hold that the first places of some patterns follow one another."""
+    source = ground.file(check.file)
+    firsts = [first_code(code, source, check.symbol)[0] for code in check.code]
+    starts = [each.node.start_byte for each in firsts]
+    return verdict_on(
+        ground,
+        firsts,
+        " before ".join(map(str, sorted(firsts, key=lambda f: f.node.start_byte))),
+        holds=all(a < b for a, b in pairwise(starts)),
+    )
+
+
+def hold_guard(check: GuardCheck, ground: Ground) -> Proof:
+    """Hold that every place of a pattern stands under a condition."""
+    source = ground.file(check.file)
+    places = first_code(check.code, source, check.symbol)
+    condition, truth = check.under or check.unless or "", check.under is not None
+    tests = first_code(condition, source, check.symbol)
+    wanted = {(test.node.start_byte, test.node.end_byte) for test in tests}
+    scopes = scopes_of(check.symbol, source)
+    guards, bare = [], []
+    for place in places:
+        node = place.node
+        scope = next(s for s in scopes if s.start_byte <= node.start_byte < s.end_byte)
+        facts = [
+            fact
+            for fact, is_true in facts_at(node, scope)
+            if is_true == truth and (fact.start_byte, fact.end_byte) in wanted
+        ]
+        if facts:
+            guards.append(found_at(facts[0], source))
+        else:
+            bare.append(place)
+    word = "under" if truth else "unless"
+    if bare:
+        said = f"not {word} {condition!r}: {_lines(bare)}"
+        return verdict_on(ground, bare, said, holds=False)
+    pairs = zip(places, guards, strict=True)
+    said = _listed(f"{place} {word} {guard}" for place, guard in pairs)
+    return verdict_on(ground, [*places, *guards], said)

@@ -1,0 +1,17 @@
+"""The shipped book: every claim holds, and ever fewer sentences have none."""
+
+from __future__ import annotations
+
+import json
+
+from tests.helpers import ROOT, run
+
+UNPROVED_AT_MOST = 760
+"""Sentences that say default, only, never, a count or a number, and that no claim
+backs. It only goes down: ``readerkit annotate --check --claims`` lists them."""
+
+
+def test_no_sentence_is_added_that_nothing_proves(real_cache, capsys):
+    done = run(capsys, "annotate", "--check", "--json", "--book", str(ROOT))
+    claims = json.loads(done.out)["claims"]
+    assert len(claims["unproved"]) <= UNPROVED_AT_MOST
