@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from readerkit.app.quiz_banks import QuizBanks, open_history
-from readerkit.quiz.question import Variant
+from readerkit.quiz.variant import Variant
 from tests.helpers import SampleBook, make_book, run_process, serving, write_files
 from tests.readerkit.quiz.sample import BANK, QUESTIONS
 

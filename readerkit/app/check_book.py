@@ -113,4 +113,4 @@ def _check_quizzes(library: Library, found: HeldCounts) -> Iterator[ContentFault
             yield from error.faults
         else:
             known = found.counts.get("question", 0)
-            found.counts["question"] = known + held["questions"]
+            found.counts["question"] = known + held.questions

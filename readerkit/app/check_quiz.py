@@ -2,40 +2,70 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 from collections import Counter
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
+from msgspec import Struct, json
+
+from readerkit.app.folders import PACKAGE, read_at_most
+from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
+from readerkit.evidence.record import Record
+from readerkit.model.freshness import MadeFrom, changes, digest, tell
+from readerkit.model.git_names import NO_BLOB
+from readerkit.quiz.kinds.numeric import AskedNumber
+from readerkit.quiz.kinds.predict import AskedWords, Predict
+from readerkit.quiz.lock import (
+    Fact,
+    LockedFact,
+    QuizLock,
+    ResolvedPlace,
+    Work,
+    differences,
+)
+from readerkit.quiz.observed_keys import answer_record
+from readerkit.system.children import end_with_parent, python
 from readerkit.system.status import Status
 from readerkit.wording.next_command import typed
 from readerkit.wording.nouns import counted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from readerkit.app.library import Library
     from readerkit.app.quiz_banks import QuizBanks
     from readerkit.content.book import Sources
-    from readerkit.errors import ContentFault
+    from readerkit.model.anchor import Anchor
     from readerkit.quiz.bank import Bank
     from readerkit.quiz.kinds import Question
     from readerkit.quiz.lint import Known
-    from readerkit.quiz.lock import LockedFact, QuizLock
     from readerkit.quiz.observed_keys import ObservationQuery
-    from readerkit.quiz.variant_context import ResolvedPlace, Work
+
+
+class BankSummary(Struct, frozen=True):
+    """How much a bank holds in which every key holds."""
+
+    phase: int
+    questions: int
+    objectives: int
+    types: dict[str, int]
+    places: int
+    facts: int
 
 
 def lint_phase(
     banks: QuizBanks, library: Library, phase: int, *, update: bool = False
-) -> dict[str, Any]:
+) -> BankSummary:
     """Return the counts of a bank in which every key holds.
 
     Raises:
         ContentError: every fault of the bank.
         LockError: keys that are not what the lock says.
     """
-    from readerkit.errors import ContentError, LockError
     from readerkit.quiz.lint import lint_bank
-    from readerkit.quiz.lock import differences
     from readerkit.upstreams.store import write_atomically
 
     bank = banks.bank(phase, with_lock=False)
@@ -45,7 +75,7 @@ def lint_phase(
         raise ContentError(faults)
     if update:
         write_atomically(banks.lock_path(phase), now.to_text().encode())
-    bank = with_keys(bank, now)
+    bank = replace(bank, lock=now)
     faults = lint_bank(bank, known_names(library))
     if faults:
         raise ContentError(faults)
@@ -57,32 +87,22 @@ def lint_phase(
             "Look at each, then run: "
             + typed("quiz", "lint", str(phase), "--update-lock")
         )
-    return {
-        "phase": phase,
-        "questions": len(bank.questions),
-        "objectives": len(bank.objectives),
-        "types": Counter(question.type for question in bank.questions.values()),
-        "places": len(now.places),
-        "facts": len(now.facts),
-    }
+    return BankSummary(
+        phase,
+        len(bank.questions),
+        len(bank.objectives),
+        Counter(question.type for question in bank.questions.values()),
+        len(now.places),
+        len(now.facts),
+    )
 
 
 def _readable_lock(banks: QuizBanks, phase: int) -> QuizLock:
     """Return the lock of a phase; an empty one where it has to be made anew."""
-    from readerkit.errors import ContentError
-    from readerkit.quiz.lock import QuizLock
-
     try:
         return banks.lock(phase)
     except ContentError:
         return QuizLock()
-
-
-def with_keys(bank: Bank, lock: QuizLock) -> Bank:
-    """Return the bank with the keys of a lock."""
-    from dataclasses import replace
-
-    return replace(bank, keys=lock.keys())
 
 
 def known_names(library: Library) -> Known:
@@ -105,11 +125,6 @@ def resolve_keys(
     What a faulty mini shows takes seconds to see: it is run only with ``run``, and only
     where a part of what it was made from is not what it was for ``locked``.
     """
-    from readerkit.anchors import Anchor
-    from readerkit.errors import ReaderkitError
-    from readerkit.model.git_names import NO_BLOB
-    from readerkit.quiz.lock import QuizLock
-
     sources: dict[str, Sources] = {}
     places: dict[str, ResolvedPlace] = {}
     facts: dict[str, LockedFact] = {}
@@ -119,8 +134,6 @@ def resolve_keys(
     def place(
         upstream: str, anchor: Anchor, note: str = "", title: str = ""
     ) -> ResolvedPlace:
-        from readerkit.quiz.variant_context import ResolvedPlace
-
         if upstream not in sources:
             sources[upstream] = library.sources(library.upstream(upstream))
         span = sources[upstream].resolve(anchor)
@@ -143,7 +156,7 @@ def resolve_keys(
                 )
             for slot, ref in question.places().items():
                 places[f"{question.id}/{slot}"] = place(ref.upstream, ref)
-            resolved = with_keys(bank, QuizLock(places, {}, works))
+            resolved = replace(bank, lock=QuizLock(places, {}, works))
             fact = _fact(question, resolved, library.root, locked, run=run)
             if fact:
                 facts[question.id] = fact
@@ -154,8 +167,6 @@ def resolve_keys(
 
 
 def _works(bank: Bank, library: Library) -> dict[str, Work]:
-    from readerkit.quiz.variant_context import Work
-
     cited = {cited.key for each in bank.questions.values() for cited in each.references}
     return {
         key: Work(work.title, work.authors, work.year, work.url)
@@ -168,13 +179,6 @@ def _fact(
     question: Question, bank: Bank, root: Path, locked: QuizLock, *, run: bool
 ) -> LockedFact | None:
     """Return the locked fact behind a prediction; None for other questions."""
-    from readerkit.app.folders import PACKAGE, read_at_most
-    from readerkit.evidence.record import Record
-    from readerkit.model.freshness import digest
-    from readerkit.quiz.kinds.predict import Predict
-    from readerkit.quiz.lock import LockedFact
-    from readerkit.quiz.observed_keys import answer_record
-
     if not isinstance(question, Predict):
         return None
     query = question.source
@@ -184,9 +188,11 @@ def _fact(
         names = [name := f"annotations/records/{query.record}.json"]
         data = read_at_most(root / name, root)
         record = Record.parse(data.decode("utf-8", "replace"), name)
-        value = answer_record(query, record)
+        value: Fact = answer_record(query, record)
     else:  # computed for each variant; the lock keeps the first one, to be diffed
-        value = bank.variant(question.id, 0).asked.key  # type: ignore[attr-defined]
+        first = bank.variant(question.id, 0)
+        assert isinstance(first, AskedNumber | AskedWords)
+        value = first.key
         root = PACKAGE.parent
         names = ["mini_impls/schedules.py", "mini_impls/timeline.py"]
     parts = {name: digest(read_at_most(root / name, root)) for name in names}
@@ -201,10 +207,6 @@ def _symptom(
     Raises:
         ReaderkitError: a part is another than when it was run, and ``run`` is off.
     """
-    from readerkit.errors import ReaderkitError
-    from readerkit.model.freshness import changes, tell
-    from readerkit.quiz.lock import LockedFact
-
     today = _fault_parts().get(f"{query.mini}/{query.fault}")
     if today is None:
         raise ReaderkitError(f"{query.mini} has no fault '{query.fault}'")
@@ -221,25 +223,29 @@ def _symptom(
     return LockedFact(_run_fault(query), today)
 
 
-@cache
-def _fault_parts() -> dict[str, dict[str, str]]:
-    """Return the parts that each fault's run depends on, as the faults list them."""
-    import json
+class _FaultRow(Struct, frozen=True):
+    mini: str
+    fault: str
+    made_from: MadeFrom
 
-    rows = json.loads(_ask_faults("--json"))
-    return {f"{row['mini']}/{row['fault']}": row["made_from"] for row in rows}
+
+class _FaultRun(Struct, frozen=True):
+    symptoms: list[str]
+
+
+@cache
+def _fault_parts() -> dict[str, MadeFrom]:
+    """Return the parts that each fault's run depends on, as the faults list them."""
+    rows = json.decode(_ask_faults("--json"), type=list[_FaultRow])
+    return {f"{row.mini}/{row.fault}": row.made_from for row in rows}
 
 
 def _run_fault(query: ObservationQuery) -> tuple[str, ...]:
     """Run a mini with and without a fault; return the one symptom that it showed."""
-    import json
-
-    from readerkit.errors import ReaderkitError
-
     mini, fault = str(query.mini), str(query.fault)
     with Status().waiting(f"running {mini} with the fault {fault}"):
-        shown = json.loads(_ask_faults(mini, fault, "--json"))["symptoms"]
-    symptoms = tuple(each.replace(" ", "-") for each in shown)
+        shown = json.decode(_ask_faults(mini, fault, "--json"), type=_FaultRun)
+    symptoms = tuple(each.replace(" ", "-") for each in shown.symptoms)
     if len(symptoms) != 1:
         raise ReaderkitError(
             f"{typed('break', mini, fault)}: got the symptoms "
@@ -250,13 +256,6 @@ def _run_fault(query: ObservationQuery) -> tuple[str, ...]:
 
 def _ask_faults(*words: str) -> bytes:
     """Return the output of ``readerkit break``, from a process of its own."""
-    import signal
-    import subprocess
-    from functools import partial
-
-    from readerkit.errors import ReaderkitError
-    from readerkit.system.children import end_with_parent, python
-
     done = subprocess.run(
         python("-m", "mini_impls.faults", *words),
         capture_output=True,

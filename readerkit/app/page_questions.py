@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from readerkit.app.quiz_banks import QuizBanks
+from readerkit.model import addresses
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.session import asked, explained
-from readerkit.render.html import addresses
+from readerkit.quiz.variant import Variant
 from readerkit.render.html.quiz_page import BankView, TopicQuestions
 from readerkit.wording.next_command import written
 
@@ -66,15 +65,14 @@ def phase_views(banks: list[Bank]) -> Iterator[BankView]:
         )
 
 
-def checks(banks: list[Bank], phase: int) -> list[dict[str, Any]]:
-    """Return one variant of each question of a phase, with its solution.
+def checks(banks: list[Bank], phase: int) -> list[Variant]:
+    """Return one variant of each question of a phase.
 
     Raises:
         ReaderkitError: a key that does not compute or is not in the lock.
     """
     [bank] = (each for each in banks if each.rules.phase == phase)
-    variants = (bank.variant(name, CHECK_SEED) for name in bank.questions)
-    return [{**asked(bank, each), **explained(each)} for each in variants]
+    return [bank.variant(name, CHECK_SEED) for name in bank.questions]
 
 
 def _asked(phase: int, topic: str, names: Sequence[str]) -> TopicQuestions:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
-
-from msgspec import structs
 
 from readerkit.app.folders import (
     PACKAGE,
@@ -26,9 +24,8 @@ from readerkit.quiz.bank import BANK, BANK_FILE, Bank, parse_bank
 from readerkit.quiz.history import History
 from readerkit.quiz.kinds import QUESTIONS
 from readerkit.quiz.lock import QuizLock
+from readerkit.quiz.messages import CitedLines
 from readerkit.quiz.session import Session
-from readerkit.quiz.variant_context import ResolvedPlace
-from readerkit.render.html import addresses
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
@@ -94,7 +91,7 @@ class QuizBanks:
             if path.name != BANK_FILE
         }
         lock = self.lock(phase) if with_lock else QuizLock()
-        bank = parse_bank(head, topics, FUNCTIONS, lock.keys())
+        bank = parse_bank(head, topics, FUNCTIONS, lock)
         memo.save()
         return bank
 
@@ -119,7 +116,7 @@ class SourceLines:
         self._book = book
         self._read: dict[tuple[str, str], bytes | None] = {}
 
-    def lines(self, place: ResolvedPlace, *, fetch: bool = False) -> list[str] | None:
+    def lines(self, place: CitedLines, *, fetch: bool = False) -> list[str] | None:
         """Return the lines of a place; None where they are not on this disk.
 
         With ``fetch`` an upstream that is not in the cache is brought first.
@@ -127,19 +124,19 @@ class SourceLines:
         whole = self._whole(place, fetch=fetch)
         return None if whole is None else _split(whole)[place.first - 1 : place.last]
 
-    def source(self, place: ResolvedPlace) -> SourceFile | None:
+    def source(self, place: CitedLines) -> SourceFile | None:
         """Return the parsed file of a place, to be coloured; None as in ``lines``."""
         from readerkit.anchors import SourceFile
 
         whole = self._whole(place)
         return None if whole is None else SourceFile(place.path, whole)
 
-    def address(self, place: ResolvedPlace) -> str:
+    def address(self, place: CitedLines) -> str:
         """Return where the place can be looked at: the site if it is built, or its URL.
 
         A mini is a file here, and has no other address.
         """
-        page, _, fragment = page_of(structs.asdict(place)).partition("#")
+        page, _, fragment = place.page.partition("#")
         built = BUILT_SITE.absolute() / unquote(page)
         if built.is_file():
             return f"{built.as_uri()}#{fragment}"
@@ -148,20 +145,20 @@ class SourceLines:
         top = self._mini_top(place.path)
         return f"{top / place.path}:{place.first}" if top else ""
 
-    def _permalink(self, place: ResolvedPlace) -> str:
+    def _permalink(self, place: CitedLines) -> str:
         from readerkit.app.library import open_library
         from readerkit.model.anchor import Span
 
         upstream = open_library(self._book, quiet=True).upstream(place.upstream)
         return upstream.permalink(Span(place.path, place.first, place.last))
 
-    def _whole(self, place: ResolvedPlace, *, fetch: bool = False) -> bytes | None:
+    def _whole(self, place: CitedLines, *, fetch: bool = False) -> bytes | None:
         key = (place.upstream, place.path)
         if self._read.get(key) is None:
             self._read[key] = self._file(place, fetch)
         return self._read[key]
 
-    def _file(self, place: ResolvedPlace, fetch: bool) -> bytes | None:
+    def _file(self, place: CitedLines, fetch: bool) -> bytes | None:
         if not place.blob:
             top = self._mini_top(place.path)
             return read_at_most(top / place.path, top) if top else None
@@ -183,15 +180,6 @@ class SourceLines:
         return next((top for top in tops if (top / path).is_file()), None)
 
 
-def with_lines(question: dict[str, Any], lines: SourceLines) -> dict[str, Any]:
-    """Return a question with the code it asks about, where it asks about code."""
-    search = question.get("search")
-    if not search:
-        return question
-    text = lines.lines(ResolvedPlace(**search), fetch=True)
-    return {**question, "search": {**search, "lines": text}}
-
-
 def kept(session: Session, say: Say = english) -> str:
     """Return how much of an unfinished quiz is kept, and how to resume it."""
     row = session.row
@@ -200,23 +188,6 @@ def kept(session: Session, say: Say = english) -> str:
     told = say("{done} of {of} answered, and kept. To go on: {command}")
     command = typed("quiz", str(row.phase), "--resume")
     return told.format(done=session.answered, of=len(row.questions), command=command)
-
-
-def page_of(place: Mapping[str, Any]) -> str:
-    """Return where the site shows a place, from the site's top."""
-    where = (place[key] for key in ("upstream", "path", "first", "last"))
-    return addresses.href(addresses.lines_page(*where))
-
-
-def with_pages(message: Any) -> Any:
-    """Return a message in which every place says its page of the site."""
-    if isinstance(message, list):
-        return [with_pages(each) for each in message]
-    if not isinstance(message, dict):
-        return message
-    whole = {key: with_pages(value) for key, value in message.items()}
-    is_place = {"upstream", "path", "first", "last"} <= whole.keys()
-    return {**whole, "page": page_of(whole)} if is_place else whole
 
 
 def numbered(lines: Sequence[str], first: int) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,6 +18,7 @@ from readerkit.terminal.group import NamingGroup
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
+    from readerkit.app.quiz_banks import QuizBanks
     from readerkit.quiz.bank import Bank
     from readerkit.quiz.history import History
     from readerkit.quiz.session import Session
@@ -269,7 +270,12 @@ def _wants_to_resume(session: Session) -> bool:
 
 
 def _lead(
-    session: Session, banks: Any, book: Path | None, *, as_json: bool, language: str
+    session: Session,
+    banks: QuizBanks,
+    book: Path | None,
+    *,
+    as_json: bool,
+    language: str,
 ) -> None:
     from readerkit.app.quiz_banks import SourceLines, kept
 
@@ -287,5 +293,6 @@ def _lead(
     except (click.Abort, KeyboardInterrupt):
         click.echo(f"\n{kept(session)}", err=True)
         raise
-    if session.is_exam and not result.get("passed"):
-        raise click.exceptions.Exit(1 if "passed" in result else LEFT)
+    passed = getattr(result, "passed", None)
+    if session.is_exam and not passed:
+        raise click.exceptions.Exit(LEFT if passed is None else 1)

@@ -23,39 +23,38 @@ def stats(as_json: bool) -> None:
     """
     from readerkit.app.quiz_banks import open_history
     from readerkit.quiz.history import timestamp
-    from readerkit.quiz.report import history_values
-    from readerkit.quiz.review import due_values
+    from readerkit.quiz.messages import encode_wide
+    from readerkit.quiz.report import summary
+    from readerkit.quiz.review import due_questions
 
-    history = open_history()
-    now = datetime.now(UTC)
-    due = due_values(history.told_answers(timestamp(now)), now)
-    values = {**history_values(history, now=timestamp(now)), "due": due}
+    history, now = open_history(), datetime.now(UTC)
+    coming = due_questions(history.told_answers(timestamp(now)))
+    due = [each.told(now) for each in coming]
+    told = summary(history, now=timestamp(now), due=due)
     if as_json:
-        import json
-
-        click.echo(json.dumps(values, indent=1))
+        click.echo(encode_wide(told))
         return
-    if not values["quizzes"]:
+    if not told.quizzes:
         click.echo(f"Nothing was answered yet: {typed('quiz', '35')}")
         return
-    for each in values["quizzes"]:
-        state = "" if each["ended"] else "   left unfinished"
+    for each in told.quizzes:
+        state = "" if each.ended else "   left unfinished"
         click.echo(
-            f"{each['started'][:16].replace('T', ' ')}  phase {each['phase']}  "
-            f"{each['mode']:8}  {each['score']:4.0%} of {each['questions']}{state}"
+            f"{each.started[:16].replace('T', ' ')}  phase {each.phase}  "
+            f"{each.mode:8}  {each.score:4.0%} of {each.questions}{state}"
         )
     click.echo("\nBy topic, each question as you last answered it:")
-    for topic, each in values["topics"].items():
-        low, high = each["interval"]
+    for topic, share in told.topics.items():
+        low, high = share.interval
         click.echo(
-            f"  {topic:20} {each['score']:4.0%} of {each['questions']:2}"
+            f"  {topic:20} {share.score:4.0%} of {share.questions:2}"
             f"   95% interval {low:.0%} to {high:.0%}"
         )
-    if values["due"]:
-        now = sum(each["due_now"] for each in values["due"])
-        first = values["due"][0]["due"][:16].replace("T", " ")
+    if due:
+        count = sum(each.due_now for each in due)
+        first = due[0].due[:16].replace("T", " ")
         click.echo(
-            f"\n{now} due now; the earliest: {first} UTC. {typed('quiz', 'review')}"
+            f"\n{count} due now; the earliest: {first} UTC. {typed('quiz', 'review')}"
         )
 
 
@@ -68,12 +67,11 @@ def export(file: Path | None) -> None:
     Example:
         readerkit quiz export answers.json
     """
-    import json
-
     from readerkit.app.quiz_banks import open_history
-    from readerkit.quiz.history import to_plain
+    from readerkit.quiz.messages import encode_wide
+    from readerkit.quiz.report import exported
 
-    text = json.dumps(to_plain(open_history()), indent=1) + "\n"
+    text = encode_wide(exported(open_history())) + "\n"
     if file is None:
         click.echo(text, nl=False)
         return

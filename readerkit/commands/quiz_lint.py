@@ -32,6 +32,8 @@ def lint(
     """
     import json
 
+    from msgspec import to_builtins
+
     from readerkit.app.check_quiz import lint_phase
     from readerkit.app.folders import is_checkout
     from readerkit.app.library import open_library
@@ -55,16 +57,16 @@ def lint(
         lint_phase(banks, library, each, update=update_lock) for each in phases
     ]
     if as_json:
-        click.echo(json.dumps(summaries, indent=1))
+        click.echo(json.dumps(to_builtins(summaries), indent=1))
         return
     for each in summaries:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in each["types"].items())
+        kinds = ", ".join(f"{count} {kind}" for kind, count in each.types.items())
         click.echo(
-            f"phase {each['phase']}: "
-            f"{counted(each['questions'], 'question')} ({kinds}) over "
-            f"{counted(each['objectives'], 'objective')}; "
-            f"{counted(each['places'], 'place')} and "
-            f"{counted(each['facts'], 'fact')} "
+            f"phase {each.phase}: "
+            f"{counted(each.questions, 'question')} ({kinds}) over "
+            f"{counted(each.objectives, 'objective')}; "
+            f"{counted(each.places, 'place')} and "
+            f"{counted(each.facts, 'fact')} "
             f"{'locked' if update_lock else 'as locked'}"
         )
 

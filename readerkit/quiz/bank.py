@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from readerkit.content.kind import Document, Kind
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model.base import SOME, Count, Id, Model, Text
-from readerkit.model.expression import Functions
+from readerkit.model.expression import Functions, Number
 from readerkit.quiz.kinds import Question
-from readerkit.quiz.question import Variant, make_variant
-from readerkit.quiz.variant_context import Keys
+from readerkit.quiz.lock import QuizLock
+from readerkit.quiz.variant import Draw, Scene, Variant
 
 BANK_FILE = "bank.yaml"
 
@@ -64,21 +64,22 @@ class Bank:
     file: str
     """The bank's own file, for messages."""
     functions: Functions = field(default_factory=dict)
-    keys: Keys = field(default_factory=Keys)
+    lock: QuizLock = field(default_factory=QuizLock)
 
     def variant(self, question: str, seed: int) -> Variant:
-        """Return one variant of a question.
+        """Return the variant that the bank's version, a question and a seed name.
 
         Raises:
             ReaderkitError: a key that does not compute or is not in the lock.
         """
-        return make_variant(
-            self.questions[question],
-            version=self.rules.version,
-            seed=seed,
-            functions=self.functions,
-            keys=self.keys,
-        )
+        written = self.questions[question]
+        draw = Draw(self.rules.version, question, seed)
+        values: dict[str, Number] = {}
+        for name, parameter in written.parameters.items():
+            values[name] = parameter.value(draw, values, self.functions)
+        objective = self.objectives[written.objective].title
+        scene = Scene(written, objective, values, self.functions, self.lock)
+        return written.ask(scene, draw)
 
     def topics(self) -> list[str]:
         """Return the topics in the order of their files."""
@@ -89,7 +90,7 @@ def parse_bank(
     head: Document[BankRules],
     topics: Mapping[str, Document[Question]],
     functions: Functions,
-    keys: Keys,
+    lock: QuizLock,
 ) -> Bank:
     """Return the bank of its own file and of the files of its topics.
 
@@ -97,11 +98,12 @@ def parse_bank(
         ContentError: every fault of every file, and of one against another.
     """
     faults = [*head.faults]
-    questions: list[Question] = []
-    for topic, document in topics.items():
-        faults += document.faults
-        for question in document.entries.values():
-            questions.append(replace(question, topic=topic))
+    questions = [
+        replace(question, topic=topic)
+        for topic, document in topics.items()
+        for question in document.entries.values()
+    ]
+    faults += [fault for each in topics.values() for fault in each.faults]
     faults += _duplicates(questions)
     if faults:
         raise ContentError(faults)
@@ -119,7 +121,7 @@ def parse_bank(
     if unknown:
         raise ContentError(unknown)
     by_id = {question.id: question for question in questions}
-    return Bank(rules, objectives, by_id, head.file, functions, keys)
+    return Bank(rules, objectives, by_id, head.file, functions, lock)
 
 
 def _duplicates(questions: list[Question]) -> list[ContentFault]:

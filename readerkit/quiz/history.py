@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import sqlite3
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, convert
+from msgspec.structs import asdict
 
 from readerkit.errors import ReaderkitError
 from readerkit.system.private_files import make_database
@@ -63,8 +65,7 @@ class HistoryError(ReaderkitError):
     """The history cannot be read or written, or is of a newer version."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRow:
+class SessionRow(Struct, frozen=True):
     """One quiz: which questions in which order, under which rules."""
 
     id: str
@@ -79,8 +80,7 @@ class SessionRow:
     ended: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerRow:
+class AnswerRow(Struct, frozen=True):
     """One try at one question."""
 
     session: str
@@ -144,8 +144,7 @@ class History:
 
     def start(self, session: SessionRow) -> None:
         """Keep a session that begins."""
-        values = {**asdict(session), "questions": json.dumps(session.questions)}
-        self._insert("session", values)
+        self._insert("session", session, questions=json.dumps(session.questions))
 
     def record(self, answer: AnswerRow) -> bool:
         """Commit one answer; False where this try is kept already.
@@ -153,7 +152,7 @@ class History:
         When the call returns, the answer is on disk.
         """
         try:
-            self._insert("answer", asdict(answer))
+            self._insert("answer", answer)
         except sqlite3.IntegrityError:
             return False
         return True
@@ -181,32 +180,28 @@ class History:
 
     def session(self, name: str) -> SessionRow | None:
         """Return a session by its id."""
-        rows = self._read("SELECT * FROM session WHERE id = ?", (name,))
-        return _session(rows[0]) if rows else None
+        return next(iter(self._sessions("WHERE id = ?", name)), None)
 
     def sessions(self) -> list[SessionRow]:
         """Return every session, the oldest first."""
-        rows = self._read("SELECT * FROM session ORDER BY started, id", ())
-        return [_session(row) for row in rows]
+        return self._sessions("ORDER BY started, id")
 
     def unfinished(self, phase: int) -> SessionRow | None:
         """Return the latest session of a phase that was left with an answer in it."""
-        rows = self._read(
-            "SELECT * FROM session WHERE phase = ? AND ended IS NULL AND EXISTS"
+        where = (
+            "WHERE phase = ? AND ended IS NULL AND EXISTS"
             " (SELECT 1 FROM answer WHERE answer.session = session.id)"
-            " ORDER BY started DESC, id DESC LIMIT 1",
-            (phase,),
+            " ORDER BY started DESC, id DESC LIMIT 1"
         )
-        return _session(rows[0]) if rows else None
+        return next(iter(self._sessions(where, phase)), None)
 
     def answers(self, session: str = "") -> list[AnswerRow]:
         """Return the answers of a session, or all of them, in their order."""
-        query = "SELECT * FROM answer"
-        values: tuple[str, ...] = ()
-        if session:
-            query, values = query + " WHERE session = ?", (session,)
-        query += " ORDER BY answered, session, position, attempt"
-        return [AnswerRow(**row) for row in self._read(query, values)]
+        query = (
+            "SELECT * FROM answer WHERE ? IN ('', session)"
+            " ORDER BY answered, session, position, attempt"
+        )
+        return [convert(row, AnswerRow) for row in self._read(query, session)]
 
     def told_answers(self, now: str) -> list[AnswerRow]:
         """Return the answers whose marks may be known at a moment, in their order.
@@ -269,7 +264,8 @@ class History:
                 self._connection.execute("ROLLBACK")
                 raise
 
-    def _insert(self, table: str, values: Mapping[str, Any]) -> None:
+    def _insert(self, table: str, row: Struct, **as_kept: str) -> None:
+        values = {**asdict(row), **as_kept}
         names = ", ".join(values)
         slots = ", ".join(f":{name}" for name in values)
         with self._writing() as connection:
@@ -277,26 +273,18 @@ class History:
                 f"INSERT INTO {table} ({names}) VALUES ({slots})", values
             )
 
-    def _read(self, query: str, values: tuple[Any, ...]) -> list[dict[str, Any]]:
+    def _sessions(self, where: str, *values: object) -> list[SessionRow]:
+        rows = self._read(f"SELECT * FROM session {where}", *values)
+        return [
+            convert({**row, "questions": json.loads(row["questions"])}, SessionRow)
+            for row in rows
+        ]
+
+    def _read(self, query: str, *values: object) -> list[dict[str, Any]]:
         with _told(self.path):
             cursor = self._connection.execute(query, values)
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor]
-
-
-def to_plain(history: History) -> dict[str, Any]:
-    """Return everything that is kept, for export."""
-    return {
-        "version": len(MIGRATIONS),
-        "sessions": [asdict(session) for session in history.sessions()],
-        "answers": [asdict(answer) for answer in history.answers()],
-    }
-
-
-def _session(row: dict[str, Any]) -> SessionRow:
-    known = {each.name for each in fields(SessionRow)}
-    given = {name: value for name, value in row.items() if name in known}
-    return SessionRow(**{**given, "questions": tuple(json.loads(row["questions"]))})
 
 
 @contextmanager

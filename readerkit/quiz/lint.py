@@ -10,17 +10,17 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 from readerkit.errors import ContentFault, ReaderkitError
 from readerkit.model.expression import calls_in, names_in, parse_expression
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.kinds.base import Question, letters, plain
+from readerkit.quiz.kinds.base import Question, plain
 from readerkit.quiz.kinds.choice import AskedChoice, Choice, Option
 from readerkit.quiz.kinds.locate import AskedLine
 from readerkit.quiz.kinds.numeric import AskedNumber, Numeric
 from readerkit.quiz.units import binary_twin, convert
-from readerkit.quiz.variant_context import formulas_of
+from readerkit.quiz.variant import Variant, formulas_of
 
 SEEDS = 200
 MAX_SEARCHED_LINES = 90
@@ -155,25 +155,25 @@ def _options(question: Choice) -> Iterator[ContentFault]:
 def _keys(question: Question, bank: Bank) -> Iterator[ContentFault]:
     """Make many variants; yield what is wrong with any of them, once."""
     for seed in range(SEEDS if question.parameters else 1):
-        variant = bank.variant(question.id, seed)
-        asked = variant.asked
-        problem = ""
-        if isinstance(asked, AskedNumber):
-            problem = _number_problem(asked)
-        elif isinstance(asked, AskedChoice):
-            texts = [plain(option.text) for option in asked.options]
-            problem = (
-                "" if len(set(texts)) == len(texts) else "two options are the same"
-            )
-        elif isinstance(asked, AskedLine):
-            problem = _line_problem(asked)
-        if problem:
+        asked = bank.variant(question.id, seed)
+        if problem := _variant_problem(asked):
             yield question.fault(f"{problem} (seed {seed})")
             return
-        if not asked.grade(asked.typed_key()).is_right:
+        if not asked.grade(asked.typed_key).is_right:
             what = f"its own key is not right (seed {seed})"
-            yield question.fault(what, f"'{asked.typed_key()}'")
+            yield question.fault(what, f"'{asked.typed_key}'")
             return
+
+
+def _variant_problem(asked: Variant) -> str:
+    if isinstance(asked, AskedNumber):
+        return _number_problem(asked)
+    if isinstance(asked, AskedLine):
+        return _line_problem(asked)
+    if isinstance(asked, AskedChoice):
+        texts = {plain(option.text) for option in asked.options.values()}
+        return "two options are the same" if len(texts) < len(asked.options) else ""
+    return ""
 
 
 def _number_problem(asked: AskedNumber) -> str:
@@ -184,11 +184,8 @@ def _number_problem(asked: AskedNumber) -> str:
             return f"a misconception equals the key: {value:g} — {says[:40]}"
     twin = binary_twin(asked.unit)
     if twin:
-        confused = (
-            convert(asked.key, asked.unit, twin),
-            convert(asked.key, twin, asked.unit),
-        )
-        if any(asked.accepts(value) for value in confused):
+        pairs = (asked.unit, twin), (twin, asked.unit)
+        if any(asked.accepts(convert(asked.key, *pair)) for pair in pairs):
             return f"the tolerance is so wide that {twin} passes for {asked.unit}"
     return ""
 
@@ -237,96 +234,69 @@ def _runs(question: Question) -> set[tuple[str, ...]]:
     return {tuple(words[i : i + 3]) for i in range(len(words) - 2)} | {tuple(at)}
 
 
-Trick = Callable[[str, list[Option]], list[Option]]
+def _words(text: str) -> set[str]:
+    return set(_COMMON.findall(text.casefold()))
+
+
+def _alike(option: Option, others: list[Option]) -> float:
+    """Return how many words an option has in common with the others."""
+    own = _words(option.text)
+    return sum(len(own & _words(each.text)) for each in others if each is not option)
+
+
+Trick = Callable[[str, Option, list[Option]], float]
+"""How much a prompt's options make one who knows nothing take one of them."""
+TRICKS: Mapping[str, Trick] = {
+    "taking the longest option": lambda _, each, options: len(each.text),
+    "taking the shortest option": lambda _, each, options: -len(each.text),
+    "taking the option that repeats the prompt": lambda prompt, each, options: len(
+        _words(prompt) & _words(each.text)
+    ),
+    "taking the odd one out": lambda _, each, options: -_alike(each, options),
+    "taking the option most like the others": lambda _, each, options: _alike(
+        each, options
+    ),
+}
 
 
 def _tricks(bank: Bank) -> Iterator[ContentFault]:
     """Yield ways to beat single-choice questions without understanding them."""
     singles = [
-        (question.prompt, list(question.options))
+        question
         for question in bank.questions.values()
         if isinstance(question, Choice) and not question.several
     ]
     if len(singles) < MIN_FOR_TRICKS:
         return
-    chance = sum(1 / len(options) for _, options in singles) / len(singles)
+    chance = sum(1 / len(question.options) for question in singles) / len(singles)
     for name, trick in TRICKS.items():
-        won = sum(_share(trick(prompt, options)) for prompt, options in singles)
-        gain = won / len(singles) - chance
-        if gain > MAX_TRICK_GAIN:
-            what = f"{name} finds {won / len(singles):.0%} of {len(singles)} keys"
+        won = sum(_won(trick, question) for question in singles) / len(singles)
+        if won - chance > MAX_TRICK_GAIN:
+            what = f"{name} finds {won:.0%} of {len(singles)} keys"
             expected = f"at most {chance + MAX_TRICK_GAIN:.0%}"
             yield ContentFault(bank.file, 1, 1, what, "", expected)
-    yield from _positions(bank)
+    yield from _positions(bank, singles)
 
 
-def _share(picked: list[Option]) -> float:
-    """Return the chance that one of these, taken at random, is right."""
+def _won(trick: Trick, question: Choice) -> float:
+    """Return the chance that what a trick takes is right; among equals it guesses."""
+    options = list(question.options)
+    pull = [trick(question.prompt, option, options) for option in options]
+    picked = [o for o, each in zip(options, pull, strict=True) if each == max(pull)]
     return sum(option.right for option in picked) / len(picked)
 
 
-def _extreme(options: list[Option], measure: Callable[[Option], float]) -> list[Option]:
-    best = max(map(measure, options))
-    return [option for option in options if measure(option) == best]
-
-
-def _longest(prompt: str, options: list[Option]) -> list[Option]:
-    return _extreme(options, lambda option: len(option.text))
-
-
-def _shortest(prompt: str, options: list[Option]) -> list[Option]:
-    return _extreme(options, lambda option: -len(option.text))
-
-
-def _echo(prompt: str, options: list[Option]) -> list[Option]:
-    asked = set(_COMMON.findall(prompt.casefold()))
-    return _extreme(
-        options,
-        lambda option: len(asked & set(_COMMON.findall(option.text.casefold()))),
-    )
-
-
-def _odd_one_out(prompt: str, options: list[Option]) -> list[Option]:
-    words = {o.text: set(_COMMON.findall(o.text.casefold())) for o in options}
-    count = Counter(word for own in words.values() for word in own)
-    return _extreme(
-        options, lambda option: -sum(count[word] - 1 for word in words[option.text])
-    )
-
-
-def _most_alike(prompt: str, options: list[Option]) -> list[Option]:
-    words = {o.text: set(_COMMON.findall(o.text.casefold())) for o in options}
-    count = Counter(word for own in words.values() for word in own)
-    return _extreme(
-        options, lambda option: sum(count[word] - 1 for word in words[option.text])
-    )
-
-
-TRICKS: Mapping[str, Trick] = {
-    "taking the longest option": _longest,
-    "taking the shortest option": _shortest,
-    "taking the option that repeats the prompt": _echo,
-    "taking the odd one out": _odd_one_out,
-    "taking the option most like the others": _most_alike,
-}
-
-
-def _positions(bank: Bank) -> Iterator[ContentFault]:
+def _positions(bank: Bank, singles: list[Choice]) -> Iterator[ContentFault]:
     """Yield a letter that is right too often, over many variants."""
     seen: Counter[str] = Counter()
     chance: dict[str, float] = defaultdict(float)
-    total = 0
-    for question in bank.questions.values():
-        if not isinstance(question, Choice) or question.several:
-            continue
-        for seed in range(SEEDS):
-            asked = bank.variant(question.id, seed).asked
-            assert isinstance(asked, AskedChoice)
-            labels = letters(len(asked.options))
-            total += 1
-            for label, option in zip(labels, asked.options, strict=True):
-                seen[label] += option.right
-                chance[label] += 1 / len(labels)
+    total = len(singles) * SEEDS
+    for question, seed in product(singles, range(SEEDS)):
+        asked = bank.variant(question.id, seed)
+        assert isinstance(asked, AskedChoice)
+        for label, option in asked.options.items():
+            seen[label] += option.right
+            chance[label] += 1 / len(asked.options)
     for label in seen:
         if (seen[label] - chance[label]) / total > MAX_POSITION_GAIN:
             share = seen[label] / total

@@ -7,14 +7,70 @@ hold it against both.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated, TypeVar
 
+from msgspec import Meta
+from msgspec.structs import replace
+
+from readerkit.errors import ReaderkitError
 from readerkit.model import stored
+from readerkit.model.expression import Number
 from readerkit.model.freshness import Change, MadeFrom, changes, digest
-from readerkit.model.stored import Stored
-from readerkit.quiz.variant_context import Fact, Keys, ResolvedPlace, Work
+from readerkit.model.git_names import (
+    NO_BLOB,
+    BlobId,
+    TreePath,
+    parse_lines,
+    parse_path,
+    parse_upstream,
+)
+from readerkit.model.stored import HEX_ID, Stored
 from readerkit.wording.next_command import typed
 
 FORMAT = 2
+
+Fact = Number | tuple[str, ...]
+"""What a record says: a number, or words in their order."""
+_V = TypeVar("_V")
+
+
+class KeyMissingError(ReaderkitError):
+    """A key that the bank's lock does not hold."""
+
+
+class ResolvedPlace(Stored, frozen=True, omit_defaults=True):
+    """Resolved lines of an upstream or a mini, as the lock has them."""
+
+    upstream: str
+    path: TreePath
+    first: int
+    last: int
+    blob: Annotated[BlobId, HEX_ID] = NO_BLOB
+    """Git's id of the file's bytes; empty for a mini, which is read as it stands."""
+    note: str = ""
+    """The annotation that these lines belong to."""
+    title: str = ""
+    """Of that annotation."""
+
+    def __post_init__(self) -> None:
+        """Refuse lines that are none, and names that lead elsewhere."""
+        parse_lines(self.first, self.last)
+        parse_upstream(self.upstream)
+        parse_path(self.path)
+
+    def __str__(self) -> str:
+        """Return ``path:first-last``."""
+        lines = f"{self.first}-{self.last}" if self.last > self.first else self.first
+        return f"{self.path}:{lines}"
+
+
+class Work(Stored, frozen=True):
+    """A paper or page that questions point to."""
+
+    title: str
+    authors: str
+    year: int
+    url: Annotated[str, Meta(pattern="^https://")]
 
 
 class LockedFact(Stored, frozen=True):
@@ -28,14 +84,12 @@ class QuizLock(Stored, frozen=True):
     """Every resolved key of a bank."""
 
     places: Mapping[str, ResolvedPlace] = {}
+    """``QUESTION/slot`` of a place in the bank, ``note:ID`` of an annotation."""
     facts: Mapping[str, LockedFact] = {}
+    """By question."""
     works: Mapping[str, Work] = {}
+    """By the key of the reference."""
     format: int = FORMAT
-
-    def keys(self) -> Keys:
-        """Return the keys that variants are made with."""
-        facts = {question: locked.value for question, locked in self.facts.items()}
-        return Keys(self.places, facts, self.works)
 
     @classmethod
     def parse(cls, text: str, file: str) -> QuizLock:
@@ -51,13 +105,23 @@ class QuizLock(Stored, frozen=True):
 
     def to_text(self) -> str:
         """Return JSON, sorted, a key on a line: made to be diffed."""
-        places, facts, works = map(sorted, (self.places, self.facts, self.works))
-        in_order = QuizLock(
-            {name: self.places[name] for name in places},
-            {name: self.facts[name] for name in facts},
-            {name: self.works[name] for name in works},
+        tables = ("places", self.places), ("facts", self.facts), ("works", self.works)
+        in_order = {name: dict(sorted(table.items())) for name, table in tables}
+        return stored.write(replace(self, **in_order), width=1)
+
+
+def held(table: Mapping[str, _V], name: str) -> _V:
+    """Return an entry of a table of the lock.
+
+    Raises:
+        KeyMissingError: the lock has none.
+    """
+    if name not in table:
+        raise KeyMissingError(
+            f"{name}: the lock of this bank holds no such key: make it anew with "
+            + typed("quiz", "lint", "--update-lock")
         )
-        return stored.write(in_order, width=1)
+    return table[name]
 
 
 def differences(locked: QuizLock, now: QuizLock) -> list[Change]:

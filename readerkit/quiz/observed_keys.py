@@ -11,7 +11,8 @@ from readerkit.content.vocabulary import Category, Phase, SideName
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import Formula, Id, Model, Name
 from readerkit.model.expression import Number
-from readerkit.quiz.variant_context import Fact, Scene
+from readerkit.quiz.lock import Fact
+from readerkit.quiz.variant import Scene
 
 if TYPE_CHECKING:
     from mini_impls.schedules import Step

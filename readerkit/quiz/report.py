@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import asdict
 
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.history import AnswerRow, History
-from readerkit.quiz.kinds.base import WHOLE
+from readerkit.quiz.history import MIGRATIONS, AnswerRow, History
+from readerkit.quiz.messages import (
+    DueQuestion,
+    HistoryExport,
+    HistorySummary,
+    NextNote,
+    QuizTaken,
+    Score,
+    Share,
+    Standing,
+)
 from readerkit.quiz.scoring import corrected_score, retry_points, wilson_interval
+from readerkit.quiz.variant import WHOLE
 from readerkit.wording.next_command import typed
 
 
@@ -31,12 +44,8 @@ class QuestionOutcome:
 
 def outcomes(answers: Iterable[AnswerRow]) -> list[QuestionOutcome]:
     """Return one outcome for each question of each session, the oldest first."""
-    tries: dict[tuple[str, int], list[AnswerRow]] = {}
-    for answer in answers:
-        tries.setdefault((answer.session, answer.position), []).append(answer)
     found = []
-    for rows in tries.values():
-        rows.sort(key=lambda row: row.attempt)
+    for rows in tries(answers):
         first = rows[0]
         found.append(
             QuestionOutcome(
@@ -53,6 +62,14 @@ def outcomes(answers: Iterable[AnswerRow]) -> list[QuestionOutcome]:
     return found
 
 
+def tries(answers: Iterable[AnswerRow]) -> list[list[AnswerRow]]:
+    """Return the tries at each question of each session, in their order."""
+    groups: dict[tuple[str, int], list[AnswerRow]] = {}
+    for answer in answers:
+        groups.setdefault((answer.session, answer.position), []).append(answer)
+    return [sorted(rows, key=lambda row: row.attempt) for rows in groups.values()]
+
+
 def unanswered(bank: Bank, questions: Iterable[str]) -> list[QuestionOutcome]:
     """Return outcomes without points, for what an exam asked and nobody answered."""
     chosen = [bank.questions[name] for name in questions]
@@ -62,94 +79,83 @@ def unanswered(bank: Bank, questions: Iterable[str]) -> list[QuestionOutcome]:
     ]
 
 
-def score(results: list[QuestionOutcome], pass_mark: float) -> dict[str, Any]:
-    """Return the result of a quiz as JSON values."""
+def scored(
+    bank: Bank, found: list[QuestionOutcome], *, is_part: bool, standing: Standing
+) -> Score:
+    """Return the result of a quiz; of a part of it without a verdict."""
+    results = [each for each in found if not (is_part and each.is_left_out)]
+    whole, pass_mark = share_of(results), bank.rules.pass_mark
+    choice = [
+        (None if each.is_left_out else each.is_right, each.choices)
+        for each in results
+        if each.choices
+    ]
+    return Score(
+        **asdict(standing),
+        **asdict(whole),
+        pass_mark=pass_mark,
+        passed=UNSET if is_part else bool(results) and whole.score >= pass_mark - 1e-9,
+        choice_questions=len(choice),
+        choice_corrected=corrected_score(choice),
+        topics=by_group(results, lambda each: each.topic),
+        read_next=tuple(read_next(bank, found)),
+    )
+
+
+def share_of(results: list[QuestionOutcome]) -> Share:
+    """Return the points of outcomes with a 95% interval around their share."""
     points, count = sum(each.points for each in results), len(results)
-    choice = [(_mark(each), each.choices) for each in results if each.choices]
-    return {
-        "questions": count,
-        "points": round(points, 3),
-        "score": points / count if count else 0.0,
-        "interval": list(wilson_interval(points, count)),
-        "pass_mark": pass_mark,
-        "passed": count > 0 and points / count >= pass_mark - 1e-9,
-        "choice_questions": len(choice),
-        "choice_corrected": corrected_score(choice),
-        "topics": by_group(results, lambda each: each.topic),
-    }
+    share = points / count if count else 0.0
+    return Share(count, round(points, 3), share, wilson_interval(points, count))
 
 
-def _mark(outcome: QuestionOutcome) -> bool | None:
-    return None if outcome.is_left_out else outcome.is_right
-
-
-def by_group(results: list[QuestionOutcome], key: Any) -> dict[str, dict[str, Any]]:
-    """Return points, number and 95% interval for each group of outcomes."""
-    groups: dict[str, list[float]] = {}
+def by_group(
+    results: Iterable[QuestionOutcome], key: Callable[[QuestionOutcome], str]
+) -> dict[str, Share]:
+    """Return the share of each group of outcomes."""
+    groups: dict[str, list[QuestionOutcome]] = {}
     for each in results:
-        groups.setdefault(key(each), []).append(each.points)
-    return {
-        name: {
-            "questions": len(points),
-            "points": round(sum(points), 3),
-            "score": sum(points) / len(points),
-            "interval": list(wilson_interval(sum(points), len(points))),
-        }
-        for name, points in groups.items()
-    }
+        groups.setdefault(key(each), []).append(each)
+    return {name: share_of(group) for name, group in groups.items()}
 
 
 def read_next(
     bank: Bank, results: list[QuestionOutcome], limit: int = 5
-) -> list[dict[str, Any]]:
-    """Return where to read after a quiz: the lines behind the points that were lost."""
-    lost: dict[str, float] = {}
+) -> Iterator[NextNote]:
+    """Yield where to read after a quiz: the lines behind the points that were lost."""
+    lost: defaultdict[str, float] = defaultdict(float)
     for each in results:
         question = bank.questions.get(each.question)
-        if question is None or each.points >= WHOLE:
-            continue
-        for note in question.all_notes() or [""]:
-            if note:
-                lost[note] = lost.get(note, 0.0) + 1 - each.points
-    best = sorted(lost, key=lambda note: (-lost[note], note))[:limit]
-    found: list[Mapping[str, Any]] = []
-    for note in best:
-        place = bank.keys.places[f"note:{note}"]
-        found.append(
-            {
-                "note": note,
-                "title": place.title,
-                "place": str(place),
-                "command": typed("annotate", note),
-            }
-        )
-    return [dict(each) for each in found]
+        if question is not None and each.points < WHOLE:
+            for note in question.all_notes():
+                lost[note] += 1 - each.points
+    for note in sorted(lost, key=lambda note: (-lost[note], note))[:limit]:
+        place = bank.lock.places[f"note:{note}"]
+        yield NextNote(note, place.title, str(place), typed("annotate", note))
 
 
-def history_values(history: History, *, now: str) -> dict[str, Any]:
-    """Return the quizzes and topics of a history as JSON values."""
+def summary(
+    history: History, *, now: str, due: Iterable[DueQuestion] = ()
+) -> HistorySummary:
+    """Return what a history tells: its quizzes, and the state of each topic.
+
+    A topic's is from the latest outcome of each of its questions.
+    """
     answers = history.told_answers(now)
     quizzes = []
     for row in history.sessions():
         found = outcomes(each for each in answers if each.session == row.id)
         if found:
-            points = sum(each.points for each in found)
             count = len(row.questions) if row.mode == "exam" else len(found)
-            quizzes.append(
-                {
-                    "id": row.id,
-                    "phase": row.phase,
-                    "mode": row.mode,
-                    "started": row.started,
-                    "ended": row.ended,
-                    "questions": count,
-                    "score": points / count,
-                }
-            )
-    return {"quizzes": quizzes, "topics": mastery(answers)}
-
-
-def mastery(answers: Iterable[AnswerRow]) -> dict[str, dict[str, Any]]:
-    """Return each topic's state from the latest outcome of each of its questions."""
+            share = sum(each.points for each in found) / count
+            told = (row.id, row.phase, row.mode, row.started, row.ended)
+            quizzes.append(QuizTaken(*told, count, share))
     latest = {each.question: each for each in outcomes(answers)}
-    return by_group(list(latest.values()), lambda each: each.topic)
+    topics = by_group(latest.values(), lambda each: each.topic)
+    return HistorySummary(tuple(quizzes), topics, tuple(due))
+
+
+def exported(history: History) -> HistoryExport:
+    """Return everything that is kept."""
+    rows = tuple(history.sessions()), tuple(history.answers())
+    return HistoryExport(len(MIGRATIONS), *rows)

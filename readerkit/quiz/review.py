@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from fsrs import Card, Rating, Scheduler
 
 from readerkit.quiz.history import AnswerRow
-from readerkit.quiz.kinds.base import WHOLE
+from readerkit.quiz.messages import DueQuestion
+from readerkit.quiz.report import tries
+from readerkit.quiz.variant import WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,11 @@ class Due:
     missed: bool
     """Whether the last outcome was a mistake."""
 
+    def told(self, now: datetime) -> DueQuestion:
+        """Return it as a message."""
+        due = self.moment.isoformat(timespec="seconds")
+        return DueQuestion(self.question, due, self.moment <= now, self.missed)
+
 
 def due_questions(answers: Iterable[AnswerRow]) -> list[Due]:
     """Return when each answered question is due, the earliest first, mistakes before.
@@ -36,7 +42,7 @@ def due_questions(answers: Iterable[AnswerRow]) -> list[Due]:
     scheduler = Scheduler(enable_fuzzing=False, learning_steps=(), relearning_steps=())
     cards: dict[str, Card] = {}
     missed: dict[str, bool] = {}
-    for rows in _tries(answers):
+    for rows in sorted(tries(answers), key=lambda rows: rows[0].answered):
         name = rows[0].question
         card = cards.get(name) or Card(card_id=len(cards) + 1)
         moment = datetime.fromisoformat(rows[0].answered).astimezone(UTC)
@@ -45,27 +51,6 @@ def due_questions(answers: Iterable[AnswerRow]) -> list[Due]:
         missed[name] = rating is Rating.Again
     found = [Due(name, card.due, missed[name]) for name, card in cards.items()]
     return sorted(found, key=lambda due: (due.moment, not due.missed, due.question))
-
-
-def due_values(answers: Iterable[AnswerRow], now: datetime) -> list[dict[str, Any]]:
-    """Return ``due_questions`` as JSON values."""
-    return [
-        {
-            "question": each.question,
-            "due": each.moment.isoformat(timespec="seconds"),
-            "due_now": each.moment <= now,
-            "missed": each.missed,
-        }
-        for each in due_questions(answers)
-    ]
-
-
-def _tries(answers: Iterable[AnswerRow]) -> list[list[AnswerRow]]:
-    groups: dict[tuple[str, int], list[AnswerRow]] = {}
-    for answer in answers:
-        groups.setdefault((answer.session, answer.position), []).append(answer)
-    ordered = [sorted(rows, key=lambda row: row.attempt) for rows in groups.values()]
-    return sorted(ordered, key=lambda rows: rows[0].answered)
 
 
 def _rating(rows: list[AnswerRow]) -> Rating:

@@ -44,32 +44,6 @@ def _inversions(given: Sequence[int], order: Sequence[int]) -> int:
     return sum(place[a] > place[b] for a, b in combinations(given, 2))
 
 
-def within_tolerance(
-    given: float, key: float, *, relative: float = 0.0, absolute: float = 0.0
-) -> bool:
-    """Tell whether |given - key| <= absolute + relative·|key|, as both add up.
-
-    Source: the rule of numpy.isclose.
-    """
-    # A hair more, so that a limit typed in decimal is not missed in binary.
-    return abs(given - key) <= (absolute + relative * abs(key)) * (1 + 1e-9) + 1e-12
-
-
-def within_significant(given: float, key: float, digits: int) -> bool:
-    """Tell whether ``given`` is ``key`` to so many significant digits.
-
-    |x - a| < 0.51·10^-n with n = d - 1 - floor(log10|a|): half a unit of the last
-    digit, and a little for those who rounded at another step. 15.8 is 15.789 to three
-    digits; 15.7 is not.
-
-    Source: rounding to nearest, ISO 80000-1 annex B.
-    """
-    if key == 0:
-        return abs(given) < 0.51 * 10.0 ** (1 - digits)
-    places = digits - 1 - math.floor(math.log10(abs(key)))
-    return abs(given - key) < 0.51 * 10.0**-places
-
-
 def retry_points(credits: Sequence[float]) -> float:
     """Return the points of a question from the credit of each try at it.
 

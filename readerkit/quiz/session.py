@@ -1,4 +1,4 @@
-"""One quiz from its first question to its result, as JSON values.
+"""One quiz from its first question to its result.
 
 The terminal, the JSON protocol and the served page all lead through this one class; it
 knows nothing of how questions are shown. Every answer is committed to the history
@@ -7,28 +7,27 @@ before anything is said about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
-from typing import Any
 
-from msgspec import structs
+from msgspec.structs import asdict, replace
 
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import AnswerRow, History, SessionRow, new_id, timestamp
-from readerkit.quiz.kinds import Grade
-from readerkit.quiz.question import Variant
-from readerkit.quiz.report import (
-    QuestionOutcome,
-    outcomes,
-    read_next,
-    score,
-    unanswered,
+from readerkit.quiz.messages import (
+    Begun,
+    DoneResult,
+    MarkedAnswer,
+    Prompt,
+    Recorded,
+    Score,
+    Standing,
+    TryResult,
 )
+from readerkit.quiz.report import QuestionOutcome, outcomes, scored, unanswered
 from readerkit.quiz.scoring import retry_points
-from readerkit.quiz.seeded_random import Draw
-from readerkit.quiz.variant_context import ResolvedPlace
+from readerkit.quiz.variant import WHOLE, Draw, Grade, Variant
 
 Clock = Callable[[], datetime]
 
@@ -203,46 +202,57 @@ class Session:
 
     # --- asking and answering ---
 
-    def question(self) -> dict[str, Any] | None:
+    def begun(self) -> Begun:
+        """Return what the quiz is, and what is answered of it."""
+        row = self.row
+        return Begun(
+            row.id,
+            row.phase,
+            row.seed,
+            row.mode,
+            len(row.questions),
+            self.answered,
+            row.tries,
+            self.time_left(),
+        )
+
+    def question(self) -> Prompt | None:
         """Return the current question; None where the quiz is over."""
         if self.is_over:
             return None
-        position = self.position
         self._shown = self._clock()
-        return {
-            "position": position + 1,
-            "of": len(self.row.questions),
-            "attempt": self.attempt,
-            **asked(self.bank, self.variant(position)),
-        }
+        return replace(
+            self.variant().prompt,
+            position=self.position + 1,
+            of=len(self.row.questions),
+            attempt=self.attempt,
+        )
 
-    def answer(self, text: str) -> dict[str, Any]:
+    def answer(self, text: str) -> Recorded | TryResult | DoneResult:
         """Mark an answer to the current question, keep it, and say what it earned.
 
         Raises:
             AnswerError: an answer that cannot be read; nothing is kept.
             ReaderkitError: the quiz is over.
         """
-        return self._take(text, self.variant().grade(text) if self._is_open() else None)
+        variant = self._open_variant()
+        return self._take(variant, text, variant.grade(text))
 
-    def skip(self) -> dict[str, Any]:
+    def skip(self) -> Recorded | TryResult | DoneResult:
         """Leave the current question without an answer; it earns nothing more."""
-        self._is_open()
-        return self._take("", Grade(0.0), gives_up=True)
+        return self._take(self._open_variant(), "", Grade(0.0), gives_up=True)
 
-    def _is_open(self) -> bool:
+    def _open_variant(self) -> Variant:
         if self.position == len(self.row.questions):
             raise ReaderkitError("the quiz is over: every question has its answer")
         if self.time_left() == 0:
             raise ReaderkitError("the time is over: the quiz takes no more answers")
-        return True
+        return self.variant()
 
     def _take(
-        self, text: str, grade: Grade | None, *, gives_up: bool = False
-    ) -> dict[str, Any]:
-        assert grade is not None
+        self, variant: Variant, text: str, grade: Grade, *, gives_up: bool = False
+    ) -> Recorded | TryResult | DoneResult:
         position = self.position
-        variant = self.variant(position)
         credits = self._credits.setdefault(position, [])
         self._commit(variant, position, text, grade)
         credits.append(grade.credit)
@@ -250,24 +260,18 @@ class Session:
             self._give_up(position)
         done = self._is_done(position)
         if self.is_exam:
-            return {"position": position + 1, "recorded": True, "done": done}
-        result: dict[str, Any] = {
-            "position": position + 1,
-            "id": variant.question.id,
-            "recorded": True,
-            "right": grade.is_right,
-            "credit": round(grade.credit, 4),
-            "points": round(retry_points(credits), 4),
-            "remarks": [
-                {"text": r.text, "place": r.place and place_values(r.place)}
-                for r in grade.remarks
-            ],
-            "done": done,
-            "tries_left": 0 if done else self._tries(position) - len(credits),
-        }
-        if done:
-            result.update(explained(variant))
-        return result
+            return Recorded(position=position + 1, done=done)
+        result = TryResult(
+            position=position + 1,
+            done=done,
+            id=variant.prompt.id,
+            right=grade.is_right,
+            credit=round(grade.credit, 4),
+            points=round(retry_points(credits), 4),
+            remarks=grade.remarks,
+            tries_left=0 if done else self._tries(position) - len(credits),
+        )
+        return DoneResult(**asdict(result), **asdict(variant.told)) if done else result
 
     def _give_up(self, position: int) -> None:
         """Count every try that is left as taken."""
@@ -276,7 +280,7 @@ class Session:
 
     def _commit(self, variant: Variant, position: int, text: str, grade: Grade) -> None:
         now = self._clock()
-        written = variant.question
+        written = self.bank.questions[variant.prompt.id]
         kept = self._history.record(
             AnswerRow(
                 session=self.row.id,
@@ -290,7 +294,7 @@ class Session:
                 bank_version=self.bank.rules.version,
                 answer=text,
                 credit=grade.credit,
-                choices=variant.asked.choices,
+                choices=variant.choices,
                 seconds=round((now - self._shown).total_seconds(), 3),
                 answered=timestamp(now),
             )
@@ -303,102 +307,56 @@ class Session:
 
     # --- the result ---
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> Score:
         """Return the score so far; an exam counts what nobody answered as lost.
 
-        What was skipped is lost at the end; before that it says nothing.
-
-        ``passed`` stands there once there is a verdict: after all of an exam, or of the
-        questions.
+        What was skipped is lost at the end; before that it says nothing. A verdict
+        stands there after all of an exam, or of the questions; with an exam's verdict,
+        once its time or its questions are over, every answer and its key.
         """
         found = self.outcomes()
         is_part = not self.is_exam and self.position < len(self.row.questions)
-        counted = [each for each in found if not (is_part and each.is_left_out)]
-        points = score(counted, self.bank.rules.pass_mark)
-        if is_part:
-            del points["passed"]
-        return {
-            **points,
-            "answered": self.answered,
-            "of": len(self.row.questions),
-            "session": self.row.id,
-            "seed": self.row.seed,
-            "mode": self.row.mode,
-            "read_next": read_next(self.bank, found),
-        }
+        score = scored(self.bank, found, is_part=is_part, standing=self._standing())
+        if self.is_exam and self.is_over:
+            return replace(score, marked=tuple(self._marked()))
+        return score
 
-    def standing(self) -> dict[str, Any]:
+    def standing(self) -> Standing:
         """Return an unfinished quiz's standing: no verdict, no points of an exam."""
-        told = {
-            "session": self.row.id,
-            "seed": self.row.seed,
-            "mode": self.row.mode,
-            "answered": self.answered,
-            "of": len(self.row.questions),
-        }
-        return told if self.is_exam or not self.answered else {**told, **self.result()}
+        is_told = self.answered and not self.is_exam
+        return self.result() if is_told else self._standing()
+
+    def _standing(self) -> Standing:
+        return Standing(
+            complete=self.is_over,
+            session=self.row.id,
+            seed=self.row.seed,
+            mode=self.row.mode,
+            answered=self.answered,
+            of=len(self.row.questions),
+        )
 
     def outcomes(self) -> list[QuestionOutcome]:
         """Return the outcome of each question that counts."""
         found = outcomes(self._history.answers(self.row.id))
         if self.is_exam:
-            missing = [
-                name
-                for position, name in enumerate(self.row.questions)
-                if position not in self._credits
-            ]
+            names = enumerate(self.row.questions)
+            missing = [name for at, name in names if at not in self._credits]
             found += unanswered(self.bank, missing)
         return found
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self) -> Score:
         """End the session and return its result."""
         self._history.end(self.row.id, timestamp(self._clock()))
         return self.result()
 
-    def marked(self) -> list[dict[str, Any]]:
-        """Return every answer with its mark and explanation: the end of an exam."""
-        rows = []
+    def _marked(self) -> Iterator[MarkedAnswer]:
+        """Yield every answer with its mark and explanation: the end of an exam."""
         for answer in self._history.answers(self.row.id):
             variant = self.variant(answer.position)
-            rows.append(
-                {
-                    **asdict(answer),
-                    "prompt": variant.prompt,
-                    "right": answer.credit >= 1,
-                    **explained(variant),
-                }
+            yield MarkedAnswer(
+                **asdict(answer),
+                prompt=variant.prompt.prompt,
+                right=answer.credit >= WHOLE,
+                **asdict(variant.told),
             )
-        return rows
-
-
-def asked(bank: Bank, variant: Variant) -> dict[str, Any]:
-    """Return the reader's view of a question, as JSON values; no key."""
-    written = variant.question
-    return {
-        "id": written.id,
-        "kind": written.type,
-        "topic": written.topic,
-        "objective": bank.objectives[written.objective].title,
-        "difficulty": written.difficulty,
-        "prompt": variant.prompt,
-        "how": variant.asked.help,
-        **variant.asked.shown(),
-    }
-
-
-def explained(variant: Variant) -> dict[str, Any]:
-    """Return the solution of a question: key, reason, where to read."""
-    return {
-        "solution": variant.asked.solution(),
-        "explanation": variant.explanation,
-        "links": [place_values(place) for place in variant.links],
-        "references": [
-            {**structs.asdict(variant.works[key]), "key": key, "section": section}
-            for key, section in variant.question.sections()
-        ],
-    }
-
-
-def place_values(place: ResolvedPlace) -> dict[str, Any]:
-    """Return a place as JSON values."""
-    return {**structs.asdict(place), "text": str(place)}

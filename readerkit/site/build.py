@@ -21,9 +21,10 @@ from readerkit.content.book import Book, Note, Sources, check_mirrors, resolve_e
 from readerkit.errors import ContentError, ContentFault
 from readerkit.evidence.record import Record
 from readerkit.evidence.relevance import homes, ran_lines
+from readerkit.model import addresses
 from readerkit.model.freshness import digest_all
 from readerkit.model.git_names import BlobId, TreePath
-from readerkit.render.html import addresses, search
+from readerkit.render.html import search
 from readerkit.render.html.chapter import diagram_file
 from readerkit.render.html.code import Drawn
 from readerkit.render.html.environment import Templates

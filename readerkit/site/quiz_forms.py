@@ -18,18 +18,11 @@ from readerkit.model.language import Told
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History, timestamp
 from readerkit.quiz.kinds.words import MARKS
-from readerkit.quiz.report import history_values
+from readerkit.quiz.messages import TryResult
+from readerkit.quiz.report import summary
 from readerkit.quiz.session import Session
-from readerkit.quiz.variant_context import AnswerError
-from readerkit.render.html import addresses
-from readerkit.render.html.question import question_view
-from readerkit.render.html.quiz_turn import (
-    Feedback,
-    Offer,
-    Turn,
-    feedback_view,
-    result_view,
-)
+from readerkit.quiz.variant import AnswerError
+from readerkit.render.html.quiz import Feedback, Offer, QuizPage, Turn
 from readerkit.render.html.site_model import SiteModel
 
 Form = Mapping[str, Sequence[str]]
@@ -54,7 +47,7 @@ class QuizDesk:
         try:
             bank = self._banks.bank(phase)
             with closing(open_history()) as history:
-                visit = Visit(bank, history, model, self._shown)
+                visit = Visit(bank, history, QuizPage(model, phase), self._shown)
                 try:
                     return visit.turn(form)
                 except ReaderkitError as error:
@@ -69,13 +62,8 @@ class Visit:
 
     bank: Bank
     history: History
-    model: SiteModel
+    page: QuizPage
     shown: Shown
-
-    @property
-    def address(self) -> str:
-        """The page that the turn is shown on."""
-        return addresses.quiz_page(self.bank.rules.phase)
 
     def turn(self, form: Form) -> Turn:
         """Return the turn after a form.
@@ -99,7 +87,7 @@ class Visit:
         """Return the choice of quizzes, and the quiz that was left."""
         bank, left = self.bank, self.history.unfinished(self.bank.rules.phase)
         minutes = f", {bank.rules.exam.minutes} min" if bank.rules.exam.minutes else ""
-        known = history_values(self.history, now=timestamp(now()))["topics"]
+        known = summary(self.history, now=timestamp(now())).topics
         topics = {name: known[name] for name in bank.topics() if name in known}
         answered = self.history.answers(left.id) if left else []
         return Turn(
@@ -124,22 +112,22 @@ class Visit:
         given: Sequence[str] = (),
     ) -> Turn:
         """Return the current question, or the result where there is none left."""
-        values = session.question()
-        if values is None:
-            return self._result(session)
-        if values["attempt"] == 1:
+        asked = session.question()
+        if asked is None:
+            return Turn(result=self.page.result(session.finish()))
+        if asked.attempt == 1:
             self.shown[session.row.id] = now()
         left = session.time_left()
         return Turn(
             session=session.row.id,
-            position=values["position"],
-            of=values["of"],
-            attempt=values["attempt"],
+            position=asked.position,
+            of=asked.of,
+            attempt=asked.attempt,
             minutes_left="" if left is None else str(math.ceil(left / 60)),
             notice=notice,
             given=tuple(given),
             feedback=feedback,
-            question=question_view(self.model, values, self.address),
+            question=self.page.question(asked),
         )
 
     def _begun(self, form: Form) -> Session:
@@ -173,33 +161,28 @@ class Visit:
         # A form sent twice, or left in another window, must not answer what comes next.
         if _first(form, "at") != f"{session.position + 1}.{session.attempt}":
             return self.ask(session, notice=Told("That question was answered before."))
-        variant = session.variant()
+        asked = session.variant().prompt
+        given = form.get("answer", ())
         try:
-            text = "" if is_skipped else _typed(form, variant.question.type)
+            text = "" if is_skipped else _typed(form, asked.kind)
             result = session.skip() if is_skipped else session.answer(text)
         except AnswerError as error:
-            return self.ask(session, notice=error.args[0], given=form.get("answer", ()))
+            return self.ask(session, notice=error.args[0], given=given)
         except ReaderkitError:
             if session.time_left() == 0:
-                return self._result(session)
+                return self.ask(session)
             raise
-        if session.is_exam:
-            return self.ask(session)
-        feedback = feedback_view(self.model, variant.prompt, text, result, self.address)
-        if not result["done"]:
-            given = form.get("answer", ())
+        if not isinstance(result, TryResult):
+            return self.ask(session)  # an exam says nothing until the end
+        feedback = self.page.feedback(asked.prompt, text, result)
+        if not result.done:
             return self.ask(session, feedback=feedback, given=given)
         return Turn(
             session=session.row.id,
-            position=result["position"],
+            position=result.position,
             of=len(session.row.questions),
             feedback=feedback,
         )
-
-    def _result(self, session: Session) -> Turn:
-        outcome = session.finish()
-        marked = session.marked() if session.is_exam else []
-        return Turn(result=result_view(self.model, outcome, marked, self.address))
 
 
 def _first(form: Form, name: str) -> str:

@@ -35,8 +35,8 @@ from watchfiles import awatch
 
 from readerkit.app.library import open_library, warn
 from readerkit.errors import ReaderkitError
+from readerkit.model import addresses
 from readerkit.model.freshness import digest_all
-from readerkit.render.html import addresses
 from readerkit.site.build import SERVED_ONLY, BuildCache, Files, make_site
 from readerkit.site.http import (
     HOST,

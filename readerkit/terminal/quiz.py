@@ -9,20 +9,33 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from readerkit.app.interface_words import say_in
-from readerkit.app.quiz_banks import (
-    SourceLines,
-    kept,
-    numbered,
-    with_lines,
-)
+from readerkit.app.quiz_banks import SourceLines, kept, numbered
 from readerkit.errors import ReaderkitError
 from readerkit.model.language import Say, said
 from readerkit.quiz.kinds.words import MARKS
+from readerkit.quiz.messages import (
+    ChoicePrompt,
+    CitedLines,
+    DoneResult,
+    Labelled,
+    LocatePrompt,
+    MatchPrompt,
+    OrderPrompt,
+    Prompt,
+    Score,
+    Share,
+    ShortPrompt,
+    SketchPrompt,
+    Solved,
+    Standing,
+    TryResult,
+)
 from readerkit.quiz.session import Session
-from readerkit.quiz.variant_context import AnswerError, ResolvedPlace
+from readerkit.quiz.variant import AnswerError
 from readerkit.render.terminal_safe import visible
 from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
@@ -46,7 +59,7 @@ class _Desk:
         return counted(number, self.say("question"), self.say("questions"))
 
 
-def lead(session: Session, lines: SourceLines, language: str = "en") -> dict[str, Any]:
+def lead(session: Session, lines: SourceLines, language: str = "en") -> Standing:
     """Ask until the end, or until the reader leaves; return the result.
 
     Questions are in English: in another language what is said of them is not.
@@ -62,7 +75,7 @@ def lead(session: Session, lines: SourceLines, language: str = "en") -> dict[str
         _say(say("The questions are in English: not translated yet."), dim=True)
     left = False
     while not left and (question := session.question()) is not None:
-        left = not _ask(session, with_lines(question, lines), desk)
+        left = not _ask(session, question, desk)
     if left:
         _say(f"{say('Left.')} {kept(session, say)}")
         outcome = session.standing()
@@ -70,16 +83,14 @@ def lead(session: Session, lines: SourceLines, language: str = "en") -> dict[str
         if session.time_left() == 0:
             _say(say("The time is over."), bold=True)
         outcome = session.finish()
-        if session.is_exam:
-            _show_marked(session, desk)
-    _show_outcome(outcome, session, desk)
+    _show_outcome(outcome, desk)
     return outcome
 
 
 # --- one question ---
 
 
-def _ask(session: Session, question: dict[str, Any], desk: _Desk) -> bool:
+def _ask(session: Session, question: Prompt, desk: _Desk) -> bool:
     """Ask one question until it is done; return whether the reader stays."""
     _show_question(question, desk)
     while True:
@@ -95,40 +106,37 @@ def _ask(session: Session, question: dict[str, Any], desk: _Desk) -> bool:
             if session.time_left() == 0:
                 return True
             raise
-        if session.is_exam:
-            return True
+        if not isinstance(result, TryResult):
+            return True  # an exam says nothing until the end
         _show_result(result, desk, skipped=given == SKIP)
-        if result["done"]:
+        if result.done:
             return True
-        is_second = result["tries_left"] == session.row.tries - 1
+        is_second = result.tries_left == session.row.tries - 1
         again = desk.say("Once more, for {share} of the points; - shows the answer.")
         share = desk.say("half" if is_second else "a quarter")
         _say(again.format(share=share), dim=True)
 
 
-def _read(question: dict[str, Any], say: Say) -> str:
-    if question.get("self_marked"):
+def _read(question: Prompt, say: Say) -> str:
+    if isinstance(question, ShortPrompt):
         return _read_short(question, say)
-    rows = question.get("rows")
-    if not rows:
-        return _prompt("> ", say)
+    labels = question.rows if isinstance(question, SketchPrompt) else ("",)
     given = []
-    for label in rows:
-        line = _prompt(f"{label} > ", say)
+    for label in labels:
+        line = _prompt(f"{label} > ".lstrip(), say)
         if line in (SKIP, QUIT):
             return line
         given.append(line)
     return "\n".join(given)
 
 
-def _read_short(question: dict[str, Any], say: Say) -> str:
+def _read_short(question: ShortPrompt, say: Say) -> str:
     text = _prompt("> ", say)
     if text in (SKIP, QUIT):
         return text
     which = "Which of these points did you make? Numbers, or nothing."
     _say(say(which), dim=True)
-    for number, point in enumerate(question["rubric"], 1):
-        _say(f"{number}  {point}", indent=2)
+    _show_entries(Labelled.each(range(1, len(question.rubric) + 1), question.rubric))
     marks = _line(say("points: "))
     return QUIT if marks is None else f"{marks} {MARKS} {text}"
 
@@ -157,80 +165,80 @@ def _line(label: str) -> str | None:
         return None
 
 
-def _show_question(question: dict[str, Any], desk: _Desk) -> None:
+def _show_question(question: Prompt, desk: _Desk) -> None:
     click.echo()
-    dots = "●" * question["difficulty"] + "○" * (3 - question["difficulty"])
-    head = f"{question['position']}/{question['of']}  {question['topic']}  {dots}"
+    dots = "●" * question.difficulty + "○" * (3 - question.difficulty)
+    head = f"{question.position}/{question.of}  {question.topic}  {dots}"
     _say(head, fg="cyan")
-    _say(question["prompt"])
-    for option in (*question.get("options", ()), *question.get("items", ())):
-        _say(f"{option['label']}  {option['text']}", indent=2)
-    if "left" in question:
-        for side in ("left", "right"):
-            click.echo()
-            for entry in question[side]:
-                _say(f"{entry['label']}  {entry['text']}", indent=2)
-    if "search" in question:
-        search = question["search"]
-        _say(f"{search['path']}:{search['first']}-{search['last']}", dim=True)
-        place = ResolvedPlace(**{key: search[key] for key in search.keys() - {"lines"}})
-        _show_code(place, desk)
-        count = place.last - place.first + 1
-        if sys.stdout.isatty() and count + 4 > shutil.get_terminal_size().lines:
-            _say(question["prompt"])  # the first one has scrolled away
-    if "columns" in question:
-        _say(f"{desk.say('Each row')}: {', '.join(question['columns'])}", dim=True)
-    if not question.get("self_marked"):
-        _say(f"({said(question['how'], desk.say)})", dim=True)
+    _say(question.prompt)
+    match question:
+        case ChoicePrompt(options=entries) | OrderPrompt(items=entries):
+            _show_entries(entries)
+        case MatchPrompt(left=left, right=right):
+            for side in (left, right):
+                click.echo()
+                _show_entries(side)
+        case LocatePrompt(search=search):
+            _show_search(question, search, desk)
+        case SketchPrompt(columns=columns):
+            _say(f"{desk.say('Each row')}: {', '.join(columns)}", dim=True)
+    if not isinstance(question, ShortPrompt):
+        _say(f"({said(question.how, desk.say)})", dim=True)
+
+
+def _show_entries(entries: tuple[Labelled, ...]) -> None:
+    for entry in entries:
+        _say(f"{entry.label}  {entry.text}", indent=2)
+
+
+def _show_search(question: Prompt, search: CitedLines, desk: _Desk) -> None:
+    _say(f"{search.path}:{search.first}-{search.last}", dim=True)
+    desk.lines.lines(search, fetch=True)
+    _show_code(search, desk)
+    count = search.last - search.first + 1
+    if sys.stdout.isatty() and count + 4 > shutil.get_terminal_size().lines:
+        _say(question.prompt)  # the first one has scrolled away
 
 
 # --- what it earned ---
 
 
-def _show_result(result: dict[str, Any], desk: _Desk, *, skipped: bool) -> None:
+def _show_result(result: TryResult, desk: _Desk, *, skipped: bool) -> None:
     say = desk.say
-    if result["right"]:
-        _say(f"{say('Right.')} {_points(result['points'], say)}", fg="green")
+    if result.right:
+        _say(f"{say('Right.')} {_points(result.points, say)}", fg="green")
     elif not skipped:
-        share = say("{share} of it is right").format(share=f"{result['credit']:.0%}")
-        partly = f", {share}" if result["credit"] else ""
-        _say(f"{say('Wrong' if result['done'] else 'Not yet')}{partly}.", fg="red")
-    for remark in result["remarks"]:
-        _say(said(remark["text"], say), indent=2)
-        _show_place(remark["place"], desk)
-    if result["done"]:
+        share = say("{share} of it is right").format(share=f"{result.credit:.0%}")
+        partly = f", {share}" if result.credit else ""
+        _say(f"{say('Wrong' if result.done else 'Not yet')}{partly}.", fg="red")
+    for remark in result.remarks:
+        _say(said(remark.text, say), indent=2)
+        if remark.place:
+            _show_place(remark.place, desk)
+    if isinstance(result, DoneResult):
+        if not result.right:
+            _show_key(result, desk)
         _explain(result, desk)
 
 
-def _explain(result: dict[str, Any], desk: _Desk) -> None:
-    if not result.get("right"):
-        label = f"{desk.say('Answer')}  "
-        for number, line in enumerate(result["solution"].split("\n")):
-            _say(f"{' ' * len(label) if number else label}{line}", bold=True)
-    _say(result["explanation"])
-    _show_links(result, desk)
+def _show_key(told: Solved, desk: _Desk) -> None:
+    label = f"{desk.say('Answer')}  "
+    for number, line in enumerate(told.solution.split("\n")):
+        _say(f"{' ' * len(label) if number else label}{line}", bold=True)
 
 
-def _show_links(result: dict[str, Any], desk: _Desk) -> None:
-    for place in result["links"]:
-        _show_link(_place(place), desk)
-    for work in result["references"]:
-        section = f", {work['section']}" if work["section"] else ""
-        words = f"{work['authors']} {work['year']}, {work['title']}{section}"
-        _say(f"→ {words}. {work['url']}", fg="blue", indent=2)
+def _explain(told: Solved, desk: _Desk) -> None:
+    _say(told.explanation)
+    for place in told.links:
+        _show_link(place, desk)
+    for work in told.references:
+        section = f", {work.section}" if work.section else ""
+        words = f"{work.authors} {work.year}, {work.title}{section}"
+        _say(f"→ {words}. {work.url}", fg="blue", indent=2)
 
 
-def _place(values: dict[str, Any]) -> ResolvedPlace:
-    return ResolvedPlace(
-        **{key: value for key, value in values.items() if key != "text"}
-    )
-
-
-def _show_place(values: dict[str, Any] | None, desk: _Desk) -> None:
+def _show_place(place: CitedLines, desk: _Desk) -> None:
     """Show the lines that refute an answer, the first few of them."""
-    if values is None:
-        return
-    place = _place(values)
     _show_link(place, desk)
     last = min(place.last, place.first + MAX_SHOWN_LINES - 1)
     _show_code(replace(place, last=last), desk)
@@ -238,7 +246,7 @@ def _show_place(values: dict[str, Any] | None, desk: _Desk) -> None:
         _say("…", indent=4)
 
 
-def _show_link(place: ResolvedPlace, desk: _Desk) -> None:
+def _show_link(place: CitedLines, desk: _Desk) -> None:
     _say(f"→ {place}", fg="blue", indent=2, wrap=False)
     if place.note:
         _say(f"  {typed('annotate', place.note)}", fg="blue", indent=2, wrap=False)
@@ -246,7 +254,7 @@ def _show_link(place: ResolvedPlace, desk: _Desk) -> None:
         _say(f"  {address}", dim=True, indent=2, wrap=False)
 
 
-def _show_code(place: ResolvedPlace, desk: _Desk) -> None:
+def _show_code(place: CitedLines, desk: _Desk) -> None:
     """Show lines of code: coloured and folded to fit a terminal, plain in a pipe."""
     if not sys.stdout.isatty():
         for line in numbered(desk.lines.lines(place) or [], place.first):
@@ -265,67 +273,66 @@ def _show_code(place: ResolvedPlace, desk: _Desk) -> None:
 # --- the end ---
 
 
-def _show_marked(session: Session, desk: _Desk) -> None:
-    for row in session.marked():
+def _show_marked(score: Score, desk: _Desk) -> None:
+    for row in () if score.marked is UNSET else score.marked:
         click.echo()
-        sign, colour = ("right", "green") if row["right"] else ("wrong", "red")
-        sign = desk.say(sign)
-        _say(f"{row['position'] + 1}  {sign}  {row['question']}", fg=colour)
-        if not row["right"]:
-            _say(row["prompt"])
-            _say(f"{desk.say('Yours'):8}{row['answer'] or '-'}")
-            _say(f"{desk.say('Answer')}  {row['solution']}", bold=True)
-            _say(row["explanation"])
-            _show_links(row, desk)
+        sign, colour = ("right", "green") if row.right else ("wrong", "red")
+        _say(f"{row.position + 1}  {desk.say(sign)}  {row.question}", fg=colour)
+        if not row.right:
+            _say(row.prompt)
+            _say(f"{desk.say('Yours'):8}{row.answer or '-'}")
+            _show_key(row, desk)
+            _explain(row, desk)
 
 
-def _show_outcome(outcome: dict[str, Any], session: Session, desk: _Desk) -> None:
+def _show_outcome(outcome: Standing, desk: _Desk) -> None:
+    if isinstance(outcome, Score):
+        _show_marked(outcome, desk)
     click.echo()
-    if "score" not in outcome:
+    if not isinstance(outcome, Score):
         return
     say = desk.say
-    low, high = (f"{each:.0%}" for each in outcome["interval"])
     told = {
-        "share": f"{outcome['score']:.0%}",
-        "questions": desk.counted(outcome["questions"]),
-        "low": low,
-        "high": high,
+        "share": f"{outcome.score:.0%}",
+        "questions": desk.counted(outcome.questions),
+        **_ends(outcome),
     }
-    if "passed" in outcome:
-        passes = say("{share} passes").format(share=f"{outcome['pass_mark']:.0%}")
-        verdict = say("passed") if outcome["passed"] else passes
-        score = "Score {share} of {questions} (95% interval {low} to {high}): {verdict}"
-        _say(say(score).format(**told, verdict=verdict), bold=True)
-    else:
+    if outcome.passed is UNSET:
         part = (
             "{done} of {of} answered: so far {share} of {questions} "
             "(95% interval {low} to {high}). Part of a quiz has no verdict."
         )
-        done = {"done": outcome["answered"], "of": outcome["of"]}
-        _say(say(part).format(**told, **done), bold=True)
-    if outcome["choice_corrected"] is not None:
+        told |= {"done": str(outcome.answered), "of": str(outcome.of)}
+        _say(say(part).format(**told), bold=True)
+    else:
+        passes = say("{share} passes").format(share=f"{outcome.pass_mark:.0%}")
+        verdict = say("passed") if outcome.passed else passes
+        score = "Score {share} of {questions} (95% interval {low} to {high}): {verdict}"
+        _say(say(score).format(**told, verdict=verdict), bold=True)
+    if outcome.choice_corrected is not None:
         luck = "Choice questions without luck, (R - W/(k-1))/N: {share} of {questions}"
-        share, among = f"{outcome['choice_corrected']:.0%}", outcome["choice_questions"]
+        share, among = f"{outcome.choice_corrected:.0%}", outcome.choice_questions
         _say(say(luck).format(share=share, questions=among))
-    for topic, each in outcome["topics"].items():
-        low, high = (f"{end:.0%}" for end in each["interval"])
-        row = say("{points} of {questions}   {low} to {high}").format(
-            points=f"{each['points']:g}",
-            questions=each["questions"],
-            low=low,
-            high=high,
-        )
-        _say(f"{topic:20} {row}", indent=2)
-    if outcome["read_next"]:
+    row = say("{points} of {questions}   {low} to {high}")
+    for topic, each in outcome.topics.items():
+        of = {"points": f"{each.points:g}", "questions": each.questions}
+        _say(f"{topic:20} {row.format(**of, **_ends(each))}", indent=2)
+    if outcome.read_next:
         _say(say("Read next:"))
-        for each in outcome["read_next"]:
-            tell(f"  {each['command']}   {each['title']}")
+    for note in outcome.read_next:
+        tell(f"  {note.command}   {note.title}")
     again = (
         "Mistakes come back from tomorrow: {review}. "
         "The same questions again: --seed {seed}"
     )
     review = typed("quiz", "review")
-    _say(say(again).format(review=review, seed=session.row.seed), dim=True)
+    _say(say(again).format(review=review, seed=outcome.seed), dim=True)
+
+
+def _ends(share: Share | Score) -> dict[str, str]:
+    """Return the ends of an interval, in words."""
+    low, high = (f"{end:.0%}" for end in share.interval)
+    return {"low": low, "high": high}
 
 
 def _points(points: float, say: Say) -> str:

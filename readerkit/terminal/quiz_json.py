@@ -1,115 +1,112 @@
 """The quiz for programs: a JSON object a line, questions out, answers in.
 
-``quizzes/README.md`` documents every message.
+``quizzes/README.md`` documents every message; ``quiz.messages`` declares them.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from typing import Any
+from contextlib import suppress
 
 import click
+from msgspec import MsgspecError, Struct
+from msgspec.json import decode
+from msgspec.structs import replace
 
-from readerkit.app.quiz_banks import SourceLines, with_lines, with_pages
+from readerkit.app.quiz_banks import SourceLines
 from readerkit.errors import ReaderkitError
+from readerkit.quiz.messages import (
+    LocatePrompt,
+    Prompt,
+    Recorded,
+    Refusal,
+    Request,
+    SketchPrompt,
+    Standing,
+    encode,
+)
 from readerkit.quiz.session import Session
-from readerkit.quiz.variant_context import AnswerError
+from readerkit.quiz.variant import AnswerError
 
-PROTOCOL = 1
 MAX_LINE = 100_000
 
 
-def lead(session: Session, lines: SourceLines) -> dict[str, Any]:
+def lead(session: Session, lines: SourceLines) -> Standing:
     """Ask on stdout, take answers from stdin; return the result."""
-    row = session.row
-    _say(
-        "session",
-        protocol=PROTOCOL,
-        id=row.id,
-        phase=row.phase,
-        seed=row.seed,
-        mode=row.mode,
-        questions=len(row.questions),
-        answered=session.answered,
-        tries=row.tries,
-        seconds_left=session.time_left(),
-    )
+    _say(session.begun())
     while (question := session.question()) is not None:
-        _say("question", **with_lines(question, lines))
-        result = _next_result(session, columns=len(question.get("columns", ())))
+        _say(_with_lines(question, lines))
+        result = _next_result(session, question)
         if result is None:
             break
-        _say("result", **with_pages(result))
-    done = session.is_over
-    outcome = session.finish() if done else session.standing()
-    marked = session.marked() if session.is_exam and done else None
-    extra = {"marked": with_pages(marked)} if marked else {}
-    _say("score", complete=done, **outcome, **extra)
+        _say(result)
+    outcome = session.finish() if session.is_over else session.standing()
+    _say(outcome)
     return outcome
 
 
-def _next_result(session: Session, *, columns: int) -> dict[str, Any] | None:
+def _with_lines(question: Prompt, lines: SourceLines) -> Prompt:
+    """Return a question with the code it asks about, where it asks about code."""
+    if not isinstance(question, LocatePrompt):
+        return question
+    text = lines.lines(question.search, fetch=True)
+    shown = replace(question.search, lines=text and tuple(text))
+    return replace(question, search=shown)
+
+
+def _next_result(session: Session, question: Prompt) -> Recorded | None:
     """Return the result of the next readable line; None where it ends the quiz."""
     while line := sys.stdin.readline(MAX_LINE):
         if not line.strip():
             continue
-        request = _request(line)
-        if request is None:
-            got = line.strip()[:60]
-            expected = 'a JSON object on one line: {"answer": "17.5 GB"}'
-            _say("error", text=f"got '{got}', expected {expected}")
-            continue
-        if request.get("stop"):
-            return None
         try:
-            if request.get("skip"):
+            request = _request(line)
+            if request.stop:
+                return None
+            if request.skip:
                 return session.skip()
-            return session.answer(_answer_text(request.get("answer"), columns))
+            return session.answer(_answer_text(request.answer, question))
         except AnswerError as error:
-            _say("error", text=str(error))
+            _say(Refusal(str(error)))
         except ReaderkitError as error:
             if session.question() is not None:
                 raise
-            _say("error", text=str(error))
+            _say(Refusal(str(error)))
             return None
     return None
 
 
-def _request(line: str) -> dict[str, Any] | None:
-    try:
-        request = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return request if isinstance(request, dict) else None
-
-
-def _answer_text(answer: Any, columns: int) -> str:
-    """Return an answer as the engine reads it: lists become text."""
-    if isinstance(answer, str):
-        return answer
-    if isinstance(answer, (int, float)) and not isinstance(answer, bool):
-        return str(answer)
-    if isinstance(answer, list):
-        rows = [
-            _row_text(row, columns) if isinstance(row, list) else str(row)
-            for row in answer
-        ]
-        nested = any(isinstance(row, list) for row in answer)
-        return ("\n" if nested else " ").join(rows)
+def _request(line: str) -> Request:
+    with suppress(MsgspecError, RecursionError, UnicodeError):
+        request = decode(line, type=Request)
+        if request.answer is not None or request.skip or request.stop:
+            return request
     raise AnswerError(
-        f"got {json.dumps(answer)[:60]}, expected text, a number or a list as 'answer'"
+        f"got '{line.strip()[:60]}', expected a JSON object on one line, its answer "
+        'text, a number or a list: {"answer": "17.5 GB"}'
     )
 
 
-def _row_text(row: list[Any], columns: int) -> str:
+def _answer_text(answer: object, question: Prompt) -> str:
+    """Return an answer as the engine reads it: lists become text."""
+    if not isinstance(answer, list):
+        return str(answer)
+    is_narrow = isinstance(question, SketchPrompt) and len(question.columns) == 1
+    rows = [_row_text(row, is_narrow=is_narrow) for row in answer]
+    nested = any(isinstance(row, list) for row in answer)
+    return ("\n" if nested else " ").join(rows)
+
+
+def _row_text(row: object, *, is_narrow: bool) -> str:
+    if not isinstance(row, list):
+        return str(row)
     # Of a grid with one column a row is one cell, with or without a list around it.
-    if columns == 1 and len(row) > 1:
+    if is_narrow and len(row) > 1:
         return _cell_text(row)
     return " ".join(map(_cell_text, row))
 
 
-def _cell_text(cell: Any) -> str:
+def _cell_text(cell: object) -> str:
     """Return a cell without blanks: a list is a shape or ranks, one of lists groups."""
     if not isinstance(cell, list):
         return "".join(str(cell).split())
@@ -118,6 +115,6 @@ def _cell_text(cell: Any) -> str:
     return ",".join(map(_cell_text, cell))
 
 
-def _say(message: str, /, **values: Any) -> None:
-    click.echo(json.dumps({"type": message, **values}))
+def _say(message: Struct) -> None:
+    click.echo(encode(message))
     sys.stdout.flush()

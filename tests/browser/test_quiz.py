@@ -88,11 +88,11 @@ def test_served_page_marks_explains_and_keeps_answers(book, served, open_page):
     for position in range(1, 11):
         page.get_by_role("heading", name=f"{position} / 10").wait_for()
         variant = typed_key(book)
-        expected[variant.question.id] = 1.0
-        if variant.question.type == "locate":
+        expected[variant.prompt.id] = 1.0
+        if variant.prompt.kind == "locate":
             page.locator(".to-search .l", has_text="y = all_reduce").click()
-        elif variant.question.type == "single":
-            wrong = next(o for o in variant.asked.options if "copy" in o.text)
+        elif variant.prompt.kind == "single":
+            wrong = next(o for o in variant.prompt.options if "copy" in o.text)
             page.get_by_label(wrong.text).check()
             page.get_by_role("button", name="Answer").click()
             page.get_by_text("Not yet.").wait_for()
@@ -103,14 +103,14 @@ def test_served_page_marks_explains_and_keeps_answers(book, served, open_page):
             refuted = page.locator('.feedback a[href$="linear.py.html#close"]')
             expect(refuted.first).to_be_visible()
             page.get_by_role("button", name="Skip").click()
-            expected[variant.question.id] = 0.0
+            expected[variant.prompt.id] = 0.0
         else:
             fill(page, variant)
-        if expected[variant.question.id]:
+        if expected[variant.prompt.id]:
             page.get_by_role("button", name="Answer").click()
             page.get_by_text("Right.").wait_for()
         page.locator("#quiz .feedback .key").wait_for()
-        assert page.locator("#quiz .prompt").inner_text() == variant.prompt
+        assert page.locator("#quiz .prompt").inner_text() == variant.prompt.prompt
         page.get_by_role("button", name="Go on").click()
     page.get_by_text("passed", exact=True).wait_for()
     expect(page.get_by_role("heading", name="90%")).to_be_visible()
@@ -137,7 +137,7 @@ def test_a_choice_to_be_mended_is_where_one_goes_on(book, served, open_page):
     page = open_page(f"http://127.0.0.1:{served}/quiz/7.html")
     variant = begin_and_skip_to(page, book, "single")
     # Not the first of the options, where the focus would be without a choice.
-    wrong = [o for o in variant.asked.options if "reduction" not in o.text][-1]
+    wrong = [o for o in variant.prompt.options if "reduction" not in o.text][-1]
     page.get_by_label(wrong.text).check()
     page.get_by_role("button", name="Answer").click()
     page.get_by_text("Not yet.").wait_for()
@@ -154,7 +154,7 @@ def begin_and_skip_to(page, book, kind):
         expect(page.locator("#quiz h2")).to_be_focused()
         assert re.search(r"difficulty [●○]{3}", page.locator("#quiz").inner_text())
         variant = typed_key(book)
-        if variant.question.type == kind:
+        if variant.prompt.kind == kind:
             return variant
         page.get_by_role("button", name="Skip").click()
         page.get_by_role("button", name="Go on").click()
@@ -238,18 +238,18 @@ def test_the_focus_is_the_readers_until_an_answer_was_asked_for(
 
 def fill(page, variant):
     """Answer with the key, by whatever the page has for it."""
-    key = variant.asked.typed_key()
-    if variant.question.type == "multiple":
-        for option in variant.asked.options:
+    key = variant.typed_key
+    if variant.prompt.kind == "multiple":
+        for option in variant.options.values():
             if option.right:
                 page.get_by_label(option.text).check()
-    elif variant.question.type == "sketch":
-        for row, cells in zip(variant.asked.rows, key.split("\n"), strict=True):
-            page.get_by_label(row[0]).fill(cells)
-    elif variant.question.type == "short":
+    elif variant.prompt.kind == "sketch":
+        for row, cells in zip(variant.prompt.rows, key.split("\n"), strict=True):
+            page.get_by_label(row).fill(cells)
+    elif variant.prompt.kind == "short":
         page.get_by_label("Your answer").first.fill("Both.")
         page.get_by_text("Which of these points").click()
-        for point in variant.asked.rubric:
+        for point in variant.rubric:
             page.get_by_label(point).check()
     else:
         page.get_by_label("Your answer").fill(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from collections import Counter
 from functools import cache
@@ -11,13 +12,12 @@ from itertools import product
 import pytest
 from msgspec.structs import replace
 
-from readerkit.app.check_quiz import known_names, resolve_keys, with_keys
+from readerkit.app.check_quiz import known_names, resolve_keys
 from readerkit.app.library import open_library
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.quiz.lint import lint_bank
-from readerkit.quiz.lock import QuizLock, differences
+from readerkit.quiz.lock import QuizLock, ResolvedPlace, differences
 from readerkit.quiz.rank_groups import rank_groups
-from readerkit.quiz.variant_context import ResolvedPlace
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT
 
@@ -58,7 +58,9 @@ def test_every_key_is_what_the_lock_says_and_lint_is_clean():
     assert faults == []
     again = "look at each, then: readerkit quiz lint 35 --update-lock"
     assert differences(BANKS.lock(PHASE), now) == [], again
-    assert lint_bank(with_keys(bank(), now), known_names(library())) == []
+    assert (
+        lint_bank(dataclasses.replace(bank(), lock=now), known_names(library())) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_there_are_questions_enough_of_each_kind():
 
 
 def test_both_upstreams_are_read():
-    places = bank().keys.places
+    places = bank().lock.places
     keys = [place.upstream for slot, place in places.items() if slot.endswith("/key")]
     assert Counter(keys)["megatron"] >= 8
     assert Counter(keys)["pytorch"] >= 8
@@ -109,14 +111,14 @@ def test_every_objective_and_difficulty_is_asked():
 def test_key_passes_as_its_own_answer():
     for name, seed in product(bank().questions, SEEDS):
         variant = bank().variant(name, seed)
-        assert variant.grade(variant.asked.typed_key()).is_right, (name, seed)
-        assert variant.asked.solution(), (name, seed)
+        assert variant.grade(variant.typed_key).is_right, (name, seed)
+        assert variant.told.solution, (name, seed)
 
 
 def test_texts_are_short_and_whole():
     for (name, question), seed in product(bank().questions.items(), (0, 7)):
         variant = bank().variant(name, seed)
-        for text in (variant.prompt, variant.explanation):
+        for text in (variant.prompt.prompt, variant.told.explanation):
             assert "{" not in text and "  " not in text, name
             assert len(text.split()) <= MAX_WORDS, name
         assert question.explanation[-1] in ".!?", name
@@ -142,14 +144,14 @@ def test_numeric_prompt_names_its_convention():
 def test_parametric_questions_have_several_variants():
     for question in bank().questions.values():
         if question.type == "numeric":
-            keys = {bank().variant(question.id, seed).asked.key for seed in range(40)}
+            keys = {bank().variant(question.id, seed).key for seed in range(40)}
             assert len(keys) >= 3, question.id
 
 
 def test_no_upstream_text_stands_in_a_question():
     for name, question in bank().questions.items():
         texts = [question.prompt, question.explanation, *question.texts()]
-        for place in bank().variant(name, 0).links:
+        for place in bank().variant(name, 0).told.links:
             long = {line.strip() for line in lines(place) if len(line.strip()) > 50}
             assert not any(line in text for line in long for text in texts), name
 
@@ -174,7 +176,7 @@ def test_no_upstream_text_stands_in_a_question():
     ],
 )
 def test_locked_line_is_the_line_that_is_meant(name, text):
-    place = bank().keys.places[f"{name}/key"]
+    place = bank().lock.places[f"{name}/key"]
     assert text in " ".join(line.strip() for line in lines(place))
 
 
@@ -207,12 +209,12 @@ def test_groups_are_those_of_megatron():
     ],
 )
 def test_what_a_record_says_is_what_the_explanation_counts(name, key):
-    assert bank().variant(name, 0).asked.key == key
+    assert bank().variant(name, 0).key == key
 
 
 @pytest.mark.parametrize(
     ("name", "low", "high"), [("run-mfu", 1, 70), ("run-days", 1, 400)]
 )
 def test_no_variant_asks_about_a_run_that_nobody_makes(name, low, high):
-    keys = {bank().variant(name, seed).asked.key for seed in range(200)}
+    keys = {bank().variant(name, seed).key for seed in range(200)}
     assert low < min(keys) < max(keys) < high

@@ -62,6 +62,7 @@ BELOW: dict[str, set[str]] = {
         "labs",
         "minis",
         "model",
+        "quiz",
         "upstreams",
         "wording",
         "xref",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from readerkit.content.kind import Kind
-from readerkit.quiz.kinds.base import Asked, Grade, PlaceRef, Question, Remark
+from readerkit.quiz.kinds.base import PlaceRef, Question
 from readerkit.quiz.kinds.choice import Multiple, Single
 from readerkit.quiz.kinds.locate import Locate
 from readerkit.quiz.kinds.numeric import Numeric
@@ -14,7 +14,7 @@ from readerkit.quiz.kinds.sequence import Match, Order
 from readerkit.quiz.kinds.sketch import Sketch
 from readerkit.quiz.kinds.words import Fill, Short
 
-__all__ = ["QUESTIONS", "Asked", "Grade", "PlaceRef", "Question", "Remark"]
+__all__ = ["QUESTIONS", "PlaceRef", "Question"]
 
 _ANY: Any = (
     Single

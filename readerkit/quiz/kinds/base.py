@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -29,14 +28,9 @@ from readerkit.model.base import (
 )
 from readerkit.model.expression import Functions, Number, evaluate
 from readerkit.model.language import Told
-from readerkit.quiz.seeded_random import Draw
-from readerkit.quiz.variant_context import AnswerError, ResolvedPlace, Scene
+from readerkit.quiz.variant import AnswerError, Draw, Scene, Variant
 
 _PARAMETER_KEYS = {"first": "from", "last": "to", "formula": "is"}
-
-WHOLE = 1 - 1e-9
-"""Credit that counts as right, whatever binary fractions add up to."""
-
 
 Amount = int | float
 
@@ -102,51 +96,6 @@ class Parameter(Model, frozen=True, rename=_PARAMETER_KEYS):
         return int(number) if number == int(number) else number
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """One thing said about an answer, and the lines that bear it out."""
-
-    text: str
-    place: ResolvedPlace | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Grade:
-    """What an answer earned, from 0 to 1, and what is said about it."""
-
-    credit: float
-    remarks: tuple[Remark, ...] = ()
-
-    @property
-    def is_right(self) -> bool:
-        """Whether all of it was right."""
-        return self.credit >= WHOLE
-
-
-class Asked(Protocol):
-    """A question made concrete: what the reader sees, and the key behind it."""
-
-    @property
-    def help(self) -> str:
-        """How to type an answer."""
-
-    @property
-    def choices(self) -> int | None:
-        """How many answers there are to guess among; None where nobody can guess."""
-
-    def shown(self) -> dict[str, Any]:
-        """Return the reader's view beside the prompt, as JSON values; no key."""
-
-    def grade(self, answer: str) -> Grade:
-        """Return the grade of an answer; AnswerError where it cannot be read."""
-
-    def typed_key(self) -> str:
-        """Return the key as a reader would type it; ``grade`` gives it all credit."""
-
-    def solution(self) -> str:
-        """Return the key in words."""
-
-
 class Question(Entry, frozen=True, kw_only=True, tag_field="type"):
     """Everything that a person wrote about one question; each type adds its own."""
 
@@ -202,7 +151,7 @@ class Question(Entry, frozen=True, kw_only=True, tag_field="type"):
         """Return every text of its own part that may hold ``{formulas}``."""
         return []
 
-    def ask(self, scene: Scene, draw: Draw) -> Asked:
+    def ask(self, scene: Scene, draw: Draw) -> Variant:
         """Return the question made concrete."""
         raise NotImplementedError
 
@@ -210,10 +159,6 @@ class Question(Entry, frozen=True, kw_only=True, tag_field="type"):
         """Return every anchor of the question, by slot."""
         links = {f"code/{i}": each for i, each in enumerate(self.code, 1)}
         return {**self.own_places(), **links}
-
-    def sections(self) -> list[tuple[str, str]]:
-        """Return the works that it cites, each with a section or an empty string."""
-        return [(cited.key, cited.section) for cited in self.references]
 
     def all_notes(self) -> list[str]:
         """Return every annotation that it names."""
@@ -249,11 +194,6 @@ def not_read(answer: str, expected: str) -> AnswerError:
     return AnswerError(
         Told("got '{got}', expected {expected}", got=got, expected=expected)
     )
-
-
-def read_place(line: str, scene: Scene, slot: str, note: str) -> Remark:
-    """Return a remark with the lines of a note, or of a slot of the question."""
-    return Remark(line, scene.place(f"note:{note}" if note else slot))
 
 
 def letters(count: int) -> list[str]:

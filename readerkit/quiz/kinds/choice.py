@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
 from readerkit.model.base import Id, Model, Text, at_least
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import (
-    Grade,
-    PlaceRef,
-    Question,
+from readerkit.quiz.kinds.base import PlaceRef, Question, letters, read_labels
+from readerkit.quiz.messages import (
+    CitedLines,
+    Labelled,
+    MultiplePrompt,
     Remark,
-    letters,
-    read_labels,
+    SinglePrompt,
 )
 from readerkit.quiz.scoring import coverage_credit
-from readerkit.quiz.seeded_random import Draw
-from readerkit.quiz.variant_context import AnswerError, ResolvedPlace, Scene
+from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
 
 class Option(Model, frozen=True):
@@ -60,23 +60,43 @@ class Choice(Question, frozen=True):
 
     def ask(self, scene: Scene, draw: Draw) -> AskedChoice:
         """Return the options in the variant's order."""
-        shown = []
-        for index in draw.shuffled(range(len(self.options))):
+        labels = letters(len(self.options))
+        shown = {}
+        for label, index in zip(
+            labels, draw.shuffled(range(len(self.options))), strict=True
+        ):
             option = self.options[index]
-            place = None
-            if option.note:
-                place = scene.place(f"note:{option.note}")
-            elif option.at:
-                place = scene.place(f"option/{index + 1}")
-            shown.append(
-                ShownOption(
-                    scene.text(option.text),
-                    option.right,
-                    scene.text(option.why),
-                    place,
-                )
+            slot = f"note:{option.note}" if option.note else f"option/{index + 1}"
+            has_lines = option.note or option.at
+            shown[label] = ShownOption(
+                scene.text(option.text),
+                option.right,
+                scene.text(option.why),
+                scene.place(slot) if has_lines else None,
             )
-        return AskedChoice(tuple(shown), self.several)
+        how = Told(
+            "the letters of all that are right, of {first} to {last}"
+            if self.several
+            else "one letter, {first} to {last}",
+            first=labels[0],
+            last=labels[-1],
+        )
+        right = [label for label in labels if shown[label].right]
+        key = "; ".join(f"{label}: {shown[label].text}" for label in right)
+        kind = MultiplePrompt if self.several else SinglePrompt
+        texts = (option.text for option in shown.values())
+        return AskedChoice(
+            prompt=kind(
+                *scene.head(how),
+                options=Labelled.each(labels, texts),
+                several=self.several,
+            ),
+            told=scene.solved(key),
+            typed_key=" ".join(right),
+            choices=2 ** len(labels) - 1 if self.several else len(labels),
+            options=shown,
+            several=self.several,
+        )
 
 
 class Single(Choice, frozen=True, tag="single"):
@@ -94,77 +114,38 @@ class ShownOption:
     text: str
     right: bool
     why: str
-    place: ResolvedPlace | None
+    place: CitedLines | None
 
 
-@dataclass(frozen=True, slots=True)
-class AskedChoice:
-    """Options as they are shown."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedChoice(Variant):
+    """Options to choose from, by their letters."""
 
-    options: tuple[ShownOption, ...]
+    options: Mapping[str, ShownOption]
     several: bool
-
-    @property
-    def labels(self) -> list[str]:
-        """The letters of the options."""
-        return letters(len(self.options))
-
-    @property
-    def help(self) -> str:
-        """How to type an answer."""
-        return Told(
-            "the letters of all that are right, of {first} to {last}"
-            if self.several
-            else "one letter, {first} to {last}",
-            first=self.labels[0],
-            last=self.labels[-1],
-        )
-
-    @property
-    def choices(self) -> int | None:
-        """How many answers there are: options, or sets of them but the empty one."""
-        count = len(self.options)
-        return 2**count - 1 if self.several else count
-
-    def shown(self) -> dict[str, Any]:
-        """Return labels and texts."""
-        pairs = zip(self.labels, self.options, strict=True)
-        options = [{"label": label, "text": option.text} for label, option in pairs]
-        return {"options": options, "several": self.several}
 
     def grade(self, answer: str) -> Grade:
         """Return the credit: one right letter, or t²/(C·n) for several."""
-        chosen = read_labels(answer, self.labels)
+        chosen = read_labels(answer, list(self.options))
         if not self.several and len(chosen) > 1:
             raise AnswerError(
                 Told("got {count} letters, expected one", count=len(chosen))
             )
-        by_label = dict(zip(self.labels, self.options, strict=True))
-        picked = [by_label[label] for label in chosen]
-        right = sum(option.right for option in picked)
-        total = sum(option.right for option in self.options)
-        credit = coverage_credit(right, total, len(picked))
-        remarks = [
-            Remark(f"{label}: {by_label[label].why}", by_label[label].place)
+        wrong = {
+            label: self.options[label]
             for label in chosen
-            if not by_label[label].right
+            if not self.options[label].right
+        }
+        right = len(chosen) - len(wrong)
+        total = sum(option.right for option in self.options.values())
+        remarks = [
+            Remark(f"{at}: {each.why}", each.place) for at, each in wrong.items()
         ]
-        missed = total - right
-        if self.several and missed:
+        if self.several and right < total:
             told = Told(
                 "{missed} of {total} right ones are missing.",
-                missed=missed,
+                missed=total - right,
                 total=total,
             )
             remarks.append(Remark(told))
-        return Grade(credit, tuple(remarks))
-
-    def typed_key(self) -> str:
-        """Return the key as it would be typed."""
-        pairs = zip(self.labels, self.options, strict=True)
-        return " ".join(label for label, each in pairs if each.right)
-
-    def solution(self) -> str:
-        """Return the right options with their letters."""
-        pairs = zip(self.labels, self.options, strict=True)
-        return "; ".join(f"{label}: {each.text}" for label, each in pairs if each.right)
+        return Grade(coverage_credit(right, total, len(chosen)), tuple(remarks))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+
+from msgspec.structs import astuple
 
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import Grade, PlaceRef, Question, Remark, not_read
-from readerkit.quiz.seeded_random import Draw
-from readerkit.quiz.variant_context import AnswerError, ResolvedPlace, Scene
+from readerkit.quiz.kinds.base import PlaceRef, Question, not_read
+from readerkit.quiz.messages import CitedLines, LocatePrompt, Remark, SearchedLines
+from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
 _LINES = re.compile(r"\s*(?:.*:)?\s*(?:line\s+)?(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*")
 
@@ -35,41 +36,26 @@ class Locate(Question, frozen=True, tag="locate"):
 
     def ask(self, scene: Scene, draw: Draw) -> AskedLine:
         """Return the resolved lines."""
-        return AskedLine(scene.place("key"), scene.place("within"))
-
-
-@dataclass(frozen=True, slots=True)
-class AskedLine:
-    """A line to find."""
-
-    key: ResolvedPlace
-    within: ResolvedPlace
-
-    @property
-    def help(self) -> str:
-        """How to type an answer."""
-        around = self.within
-        return Told(
+        key, around = scene.place("key"), scene.place("within")
+        how = Told(
             "a line number, {first} to {last}", first=around.first, last=around.last
         )
+        search = SearchedLines(*astuple(around))
+        return AskedLine(
+            prompt=LocatePrompt(*scene.head(how), search=search),
+            told=scene.solved(str(key)),
+            typed_key=str(key.first),
+            key=key,
+            within=around,
+        )
 
-    @property
-    def choices(self) -> int | None:
-        """Lines are too many to guess among."""
-        return None
 
-    def shown(self) -> dict[str, Any]:
-        """Return where to search."""
-        around = self.within
-        return {
-            "search": {
-                "upstream": around.upstream,
-                "path": around.path,
-                "first": around.first,
-                "last": around.last,
-                "blob": around.blob,
-            }
-        }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedLine(Variant):
+    """A line to find."""
+
+    key: CitedLines
+    within: CitedLines
 
     def grade(self, answer: str) -> Grade:
         """Return all or nothing: a line of the key, or a range that lies in it.
@@ -79,24 +65,16 @@ class AskedLine:
         """
         match = _LINES.fullmatch(answer) if len(answer) < 300 else None
         if match is None:
-            raise not_read(answer, self.help)
+            raise not_read(answer, self.prompt.how)
         first = int(match[1])
         last = int(match[2] or first)
         if self.key.first <= first <= last <= self.key.last:
             return Grade(1)
         shown = (self.within.first, self.within.last)
         if not shown[0] <= first <= last <= shown[1] or (first, last) == shown:
-            raise not_read(answer, self.help)
+            raise not_read(answer, self.prompt.how)
         if first <= self.key.last and self.key.first <= last:
             return Grade(0, (Remark(Told("That range is too wide.")),))
         is_above = first < self.key.first
         side = Told("It is further down." if is_above else "It is further up.")
         return Grade(0, (Remark(side),))
-
-    def typed_key(self) -> str:
-        """Return the key as it would be typed."""
-        return str(self.key.first)
-
-    def solution(self) -> str:
-        """Return the place."""
-        return str(self.key)

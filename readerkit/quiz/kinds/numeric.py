@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
 from readerkit.model.base import Formula, Model, Name, Text
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import Grade, Parameter, Question, Remark, not_read
-from readerkit.quiz.scoring import within_significant, within_tolerance
-from readerkit.quiz.seeded_random import Draw
+from readerkit.quiz.kinds.base import Parameter, Question, not_read
+from readerkit.quiz.messages import NumericPrompt, PredictPrompt, Remark
 from readerkit.quiz.units import (
     QuantityError,
     TypedQuantity,
@@ -23,7 +23,14 @@ from readerkit.quiz.units import (
     find_unit,
     parse_quantity,
 )
-from readerkit.quiz.variant_context import AnswerError, Scene, format_number
+from readerkit.quiz.variant import (
+    AnswerError,
+    Draw,
+    Grade,
+    Scene,
+    Variant,
+    format_number,
+)
 
 DEFAULT_RELATIVE = 0.01
 
@@ -52,12 +59,22 @@ class AnswerTolerance:
         return cls(relative or 0.0, absolute or 0.0, significant or 0)
 
     def accepts(self, number: float, key: float) -> bool:
-        """Tell whether a number is near enough to the key."""
+        """Tell whether a number x is near enough to the key a.
+
+        By significant digits: |x - a| < 0.51·10^-n with n = d - 1 - floor(log10|a|),
+        half a unit of the last digit, and a little for those who rounded at another
+        step. 15.8 is 15.789 to three digits; 15.7 is not. Else
+        |x - a| <= absolute + relative·|a|, as both add up.
+
+        Source: rounding to nearest, ISO 80000-1 annex B; the rule of numpy.isclose.
+        """
+        away = abs(number - key)
         if self.significant:
-            return within_significant(number, key, self.significant)
-        return within_tolerance(
-            number, key, relative=self.relative, absolute=self.absolute
-        )
+            leading = math.floor(math.log10(abs(key))) if key else 0
+            return away < 0.51 * 10.0 ** (leading + 1 - self.significant)
+        # A hair more, so that a limit typed in decimal is not missed in binary.
+        limit = self.absolute + self.relative * abs(key)
+        return away <= limit * (1 + 1e-9) + 1e-12
 
     @property
     def told(self) -> Told:
@@ -134,7 +151,7 @@ class Numeric(Question, frozen=True, tag="numeric"):
         known = tuple(
             (
                 convert(
-                    scene.number(str(wrong.value)),
+                    scene.number(wrong.value),
                     find_unit(wrong.unit) or self.unit,
                     self.unit,
                 ),
@@ -142,42 +159,52 @@ class Numeric(Question, frozen=True, tag="numeric"):
             )
             for wrong in self.misconceptions
         )
-        key = scene.number(str(self.answer.value))
-        return AskedNumber(key, self.unit, self.answer.tolerance, known)
+        key = scene.number(self.answer.value)
+        near = self.answer.tolerance
+        return ask_number(NumericPrompt, scene, key, self.unit, near, known)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedNumber:
+def ask_number(
+    prompt: type[NumericPrompt | PredictPrompt],
+    scene: Scene,
+    key: float,
+    unit: str,
+    tolerance: AnswerTolerance,
+    mistakes: tuple[tuple[float, str], ...] = (),
+) -> AskedNumber:
+    """Return a number to give; ``mistakes`` are wrong ones, and what to say to each."""
+    form = Told("in {unit}", unit=unit)
+    if unit in ("", "%"):
+        form = Told("per cent" if unit else "a number")
+    near = tolerance.told
+    how = Told("{form}, {tolerance}", form=form, tolerance=near)
+    gap = "" if unit in ("%", "") else " "
+    solution = f"${key:,.2f}" if unit == "$" else f"{format_number(key)}{gap}{unit}"
+    return AskedNumber(
+        prompt=prompt(*scene.head(how), unit=unit, tolerance=near),
+        told=scene.solved(solution),
+        typed_key=f"{key:.12g} {unit}".strip(),
+        key=key,
+        unit=unit,
+        tolerance=tolerance,
+        mistakes=mistakes,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedNumber(Variant):
     """A number to give."""
 
     key: float
     unit: str
     tolerance: AnswerTolerance
-    mistakes: tuple[tuple[float, str], ...] = ()
-    """Wrong values, in the question's unit, and what to say to each."""
-
-    @property
-    def help(self) -> str:
-        """How to type an answer."""
-        form = Told("in {unit}", unit=self.unit)
-        if self.unit in ("", "%"):
-            form = Told("per cent" if self.unit else "a number")
-        return Told("{form}, {tolerance}", form=form, tolerance=self.tolerance.told)
+    mistakes: tuple[tuple[float, str], ...]
 
     @property
     def _form(self) -> str:
         if not self.unit:
             return Told("a number without a unit: 8 or 3/16")
         return Told("a number and a unit: 17.5 {unit}", unit=self.unit)
-
-    @property
-    def choices(self) -> int | None:
-        """Nobody guesses a number."""
-        return None
-
-    def shown(self) -> dict[str, Any]:
-        """Return unit and tolerance."""
-        return {"unit": self.unit, "tolerance": self.tolerance.told}
 
     def grade(self, answer: str) -> Grade:
         """Return all or nothing, with a wrong unit or a known mistake named."""
@@ -204,17 +231,6 @@ class AskedNumber:
     def accepts(self, number: float) -> bool:
         """Tell whether a number in the question's unit is right."""
         return self.tolerance.accepts(number, self.key)
-
-    def typed_key(self) -> str:
-        """Return the key as it would be typed."""
-        return f"{self.key:.12g} {self.unit}".strip()
-
-    def solution(self) -> str:
-        """Return the key with its unit."""
-        if self.unit == "$":
-            return f"${self.key:,.2f}"
-        gap = "" if self.unit in ("%", "") else " "
-        return f"{format_number(self.key)}{gap}{self.unit}"
 
     def _value(self, given: TypedQuantity) -> float:
         """Return the number that was meant, in the question's unit."""

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from readerkit.model.base import Text
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import (
-    Grade,
-    Question,
-    Remark,
-    joined,
-    not_read,
-    plain,
-)
+from readerkit.quiz.kinds.base import Question, joined, not_read, plain
 from readerkit.quiz.kinds.numeric import (
     Absolute,
     AnswerTolerance,
     AskedNumber,
     Relative,
     Significant,
+    ask_number,
 )
+from readerkit.quiz.lock import held
+from readerkit.quiz.messages import PredictPrompt, Remark
 from readerkit.quiz.observed_keys import ObservationQuery, answer_schedule
-from readerkit.quiz.seeded_random import Draw
 from readerkit.quiz.units import find_unit
-from readerkit.quiz.variant_context import AnswerError, Scene
+from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
 
 class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
@@ -50,41 +44,39 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
 
     def ask(self, scene: Scene, draw: Draw) -> AskedNumber | AskedWords:
         """Return a number or words to predict."""
-        is_drawn = self.source.schedule is not None
-        fact = answer_schedule(self.source, scene) if is_drawn else scene.fact()
-        if isinstance(fact, tuple):
-            return AskedWords(fact, self.words)
-        near = (self.relative, self.absolute, self.significant)
-        return AskedNumber(
-            fact, find_unit(self.unit), AnswerTolerance.of(*near, default=0.0)
+        if self.source.schedule is not None:
+            key = answer_schedule(self.source, scene)
+        else:
+            key = held(scene.lock.facts, self.id).value
+        if not isinstance(key, tuple):
+            near = (self.relative, self.absolute, self.significant)
+            tolerance = AnswerTolerance.of(*near, default=0.0)
+            unit = find_unit(self.unit)
+            return ask_number(PredictPrompt, scene, key, unit, tolerance)
+        how, count = Told("{count} cells in order: F0 B0 . F1", count=len(key)), None
+        if self.words:
+            words = joined(self.words)
+            how = Told("{count} in order, of: {words}", count=len(key), words=words)
+            # Only one word among those offered is a choice.
+            count = len(self.words) if len(key) == 1 else None
+        shown = PredictPrompt(*scene.head(how), words=self.words, length=len(key))
+        typed = " ".join(key)
+        return AskedWords(
+            prompt=shown,
+            told=scene.solved(typed),
+            typed_key=typed,
+            choices=count,
+            key=key,
+            words=self.words,
         )
 
 
-@dataclass(frozen=True, slots=True)
-class AskedWords:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedWords(Variant):
     """Words to give in their order: operations, or the cells of a schedule."""
 
     key: tuple[str, ...]
     words: tuple[str, ...]
-
-    @property
-    def help(self) -> str:
-        """How to type an answer."""
-        if self.words:
-            words = joined(self.words)
-            return Told(
-                "{count} in order, of: {words}", count=len(self.key), words=words
-            )
-        return Told("{count} cells in order: F0 B0 . F1", count=len(self.key))
-
-    @property
-    def choices(self) -> int | None:
-        """Only one word among those offered is a choice."""
-        return len(self.words) if self.words and len(self.key) == 1 else None
-
-    def shown(self) -> dict[str, Any]:
-        """Return the words to choose from and how many are wanted."""
-        return {"words": list(self.words), "length": len(self.key)}
 
     def grade(self, answer: str) -> Grade:
         """Return the share of the words before the first that is wrong."""
@@ -101,18 +93,9 @@ class AskedWords:
         strange = [word for word in given if known and word not in known]
         if strange:
             raise not_read(strange[0], joined(self.words))
-        pairs = list(zip(given, self.key, strict=True))
-        wrong = [i for i, (word, key) in enumerate(pairs) if word != plain(key)]
-        if not wrong:
+        pairs = enumerate(zip(given, self.key, strict=True))
+        right = next((i for i, (word, key) in pairs if word != plain(key)), None)
+        if right is None:
             return Grade(1)
-        share = wrong[0] / len(self.key)
-        first = Told("Number {number} is the first that is wrong.", number=wrong[0] + 1)
-        return Grade(share, (Remark(first),))
-
-    def typed_key(self) -> str:
-        """Return the key as it would be typed."""
-        return " ".join(self.key)
-
-    def solution(self) -> str:
-        """Return the words."""
-        return " ".join(self.key)
+        first = Told("Number {number} is the first that is wrong.", number=right + 1)
+        return Grade(right / len(self.key), (Remark(first),))

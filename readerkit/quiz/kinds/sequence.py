@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from readerkit.model.base import SOME, Count, Model, Text, at_least
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import Grade, Question, Remark, letters, not_read
+from readerkit.quiz.kinds.base import Question, letters, not_read
+from readerkit.quiz.messages import Labelled, MatchPrompt, OrderPrompt, Remark
 from readerkit.quiz.scoring import order_credit
-from readerkit.quiz.seeded_random import Draw
-from readerkit.quiz.variant_context import AnswerError, Scene
+from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
 
 class Order(Question, frozen=True, tag="order"):
@@ -42,49 +43,39 @@ class Order(Question, frozen=True, tag="order"):
         mixed = draw.shuffled(range(len(self.items)))
         while tuple(mixed) in self.valid:
             mixed = draw.shuffled(mixed)
-        shown = tuple(scene.text(self.items[index]) for index in mixed)
-        place = {item: index for index, item in enumerate(mixed)}
-        valid = tuple(tuple(place[item] for item in order) for order in self.valid)
-        return AskedOrder(shown, valid)
-
-
-@dataclass(frozen=True, slots=True)
-class AskedOrder:
-    """Items to put in order."""
-
-    items: tuple[str, ...]
-    valid: tuple[tuple[int, ...], ...]
-
-    @property
-    def help(self) -> str:
-        """How to type an answer."""
-        return Told(
-            "the numbers 1 to {count} in order, with blanks", count=len(self.items)
+        shown = [scene.text(self.items[index]) for index in mixed]
+        place = {item: number for number, item in enumerate(mixed, 1)}
+        valid = [[place[item] for item in order] for order in self.valid]
+        numbers = " ".join(map(str, valid[0]))
+        words = " → ".join(shown[number - 1] for number in valid[0])
+        how = Told("the numbers 1 to {count} in order, with blanks", count=len(shown))
+        items = Labelled.each(range(1, len(shown) + 1), shown)
+        return AskedOrder(
+            prompt=OrderPrompt(*scene.head(how), items=items),
+            told=scene.solved(f"{numbers}: {words}"),
+            typed_key=numbers,
+            valid=valid,
         )
 
-    @property
-    def choices(self) -> int | None:
-        """Orders are too many to guess."""
-        return None
 
-    def shown(self) -> dict[str, Any]:
-        """Return the items with their numbers."""
-        items = [
-            {"label": str(number), "text": text}
-            for number, text in enumerate(self.items, 1)
-        ]
-        return {"items": items}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedOrder(Variant):
+    """Items to put in order."""
+
+    valid: list[list[int]]
+    """Every right order, by the numbers of the items."""
 
     def grade(self, answer: str) -> Grade:
         """Return 1 - 2d/D for the distance to the nearest right order."""
-        given = [int(word) - 1 for word in re.findall(r"\d{1,3}", answer)]
-        if sorted(given) != list(range(len(self.items))):
-            form = Told("the numbers 1 to {count}, each once", count=len(self.items))
+        given = [int(word) for word in re.findall(r"\d{1,3}", answer)]
+        key = self.valid[0]
+        if sorted(given) != sorted(key):
+            form = Told("the numbers 1 to {count}, each once", count=len(key))
             raise not_read(answer, form)
         credit = order_credit(given, self.valid)
         if credit == 1:
             return Grade(1)
-        first = next((i for i, item in enumerate(given) if item != self.valid[0][i]), 0)
+        first = next((i for i, item in enumerate(given) if item != key[i]), 0)
         told = Told(
             "Place {number} is the first to look at. Everything before it is in place."
             if first
@@ -92,16 +83,6 @@ class AskedOrder:
             number=first + 1,
         )
         return Grade(credit, (Remark(told),))
-
-    def typed_key(self) -> str:
-        """Return the key as it would be typed."""
-        return " ".join(str(item + 1) for item in self.valid[0])
-
-    def solution(self) -> str:
-        """Return the numbers, and the items in words."""
-        order = self.valid[0]
-        numbers = " ".join(str(item + 1) for item in order)
-        return f"{numbers}: " + " → ".join(self.items[item] for item in order)
 
 
 class Pair(Model, frozen=True):
@@ -125,50 +106,40 @@ class Match(Question, frozen=True, tag="match"):
 
     def ask(self, scene: Scene, draw: Draw) -> AskedMatch:
         """Return the left sides in order and the right sides mixed."""
-        rights = list(
-            dict.fromkeys([*(pair.right for pair in self.pairs), *self.spare])
-        )
+        rights = [*(pair.right for pair in self.pairs), *self.spare]
         mixed = draw.shuffled(list(dict.fromkeys(rights)))
-        lefts = draw.shuffled(self.pairs)
+        pairs = draw.shuffled(self.pairs)
+        labels = dict(zip(mixed, letters(len(mixed)), strict=True))
+        texts = [scene.text(pair.left) for pair in pairs]
+        key = [labels[pair.right] for pair in pairs]
+        rows = [
+            (f"{number}{label}", f"{left} — {scene.text(pair.right)}")
+            for number, (label, left, pair) in enumerate(
+                zip(key, texts, pairs, strict=True), 1
+            )
+        ]
+        left = Labelled.each(range(1, len(pairs) + 1), texts)
+        right = Labelled.each(labels.values(), map(scene.text, mixed))
+        how = Told("a letter for each number, in the form 1x 2y")
         return AskedMatch(
-            tuple(scene.text(pair.left) for pair in lefts),
-            tuple(scene.text(right) for right in mixed),
-            tuple(mixed.index(pair.right) for pair in lefts),
+            prompt=MatchPrompt(*scene.head(how), left=left, right=right),
+            told=scene.solved("; ".join(f"{typed}: {words}" for typed, words in rows)),
+            typed_key=" ".join(typed for typed, _ in rows),
+            key={entry.label: label for entry, label in zip(left, key, strict=True)},
+            lefts={entry.label: entry.text for entry in left},
+            labels=list(labels.values()),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class AskedMatch:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedMatch(Variant):
     """Left sides to find the right ones for."""
 
-    lefts: tuple[str, ...]
-    rights: tuple[str, ...]
-    key: tuple[int, ...]
-
-    @property
-    def help(self) -> str:
-        """How to type an answer."""
-        return Told("a letter for each number, in the form 1x 2y")
-
-    @property
-    def choices(self) -> int | None:
-        """Pairings are too many to guess."""
-        return None
-
-    def shown(self) -> dict[str, Any]:
-        """Return both columns with their labels."""
-        return {
-            "left": [
-                {"label": str(number), "text": text}
-                for number, text in enumerate(self.lefts, 1)
-            ],
-            "right": [
-                {"label": label, "text": text}
-                for label, text in zip(
-                    letters(len(self.rights)), self.rights, strict=True
-                )
-            ],
-        }
+    key: Mapping[str, str]
+    """The letter of each number."""
+    lefts: Mapping[str, str]
+    labels: list[str]
+    """Every letter."""
 
     def grade(self, answer: str) -> Grade:
         """Return the share of pairs that are right."""
@@ -176,42 +147,23 @@ class AskedMatch:
         if not given:  # letters alone, in the order of the numbers
             found = re.findall(r"[a-z]", answer.lower())
             given = {str(number): label for number, label in enumerate(found, 1)}
-        labels = letters(len(self.rights))
-        numbers = {str(number) for number in range(1, len(self.lefts) + 1)}
-        if set(given) != numbers or not set(given.values()) <= set(labels):
+        if given.keys() != self.key.keys() or not {*given.values()} <= {*self.labels}:
             form = Told(
                 "a letter from a to {last} for each number from 1 to {count}, "
                 "in the form 1x 2y",
-                last=labels[-1],
-                count=len(self.lefts),
+                last=self.labels[-1],
+                count=len(self.key),
             )
             raise not_read(answer, form)
-        wrong = [
-            number
-            for number, right in enumerate(self.key, 1)
-            if given[str(number)] != labels[right]
-        ]
         remarks = [
             Remark(
                 Told(
                     "{number}: “{item}” belongs elsewhere.",
                     number=number,
-                    item=self.lefts[number - 1],
+                    item=self.lefts[number],
                 )
             )
-            for number in wrong
+            for number, label in self.key.items()
+            if given[number] != label
         ]
-        return Grade(1 - len(wrong) / len(self.key), tuple(remarks))
-
-    def typed_key(self) -> str:
-        """Return the key as it would be typed."""
-        labels = letters(len(self.rights))
-        return " ".join(f"{n}{labels[right]}" for n, right in enumerate(self.key, 1))
-
-    def solution(self) -> str:
-        """Return every pair."""
-        labels = letters(len(self.rights))
-        return "; ".join(
-            f"{n}{labels[right]}: {left} — {self.rights[right]}"
-            for n, (left, right) in enumerate(zip(self.lefts, self.key, strict=True), 1)
-        )
+        return Grade(1 - len(remarks) / len(self.key), tuple(remarks))

@@ -5,17 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import to_builtins
 
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import SOME, Formula, Model, Name, Text, at_least
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import Grade, Question, Remark, plain
+from readerkit.quiz.kinds.base import Question, plain
+from readerkit.quiz.messages import Remark, SketchPrompt
 from readerkit.quiz.rank_groups import rank_groups
-from readerkit.quiz.seeded_random import Draw
-from readerkit.quiz.variant_context import AnswerError, Scene, format_number
+from readerkit.quiz.variant import (
+    AnswerError,
+    Draw,
+    Grade,
+    Scene,
+    Variant,
+    format_number,
+)
 
 
 class GridKey(Model, frozen=True):
@@ -92,63 +99,52 @@ class Sketch(Question, frozen=True, tag="sketch"):
 
     def ask(self, scene: Scene, draw: Draw) -> AskedSketch:
         """Return the grid with every key computed."""
-        sizes = {axis: scene.whole(str(size)) for axis, size in self.layout.items()}
+        sizes = {axis: scene.whole(size) for axis, size in self.layout.items()}
         rows = [
-            (scene.text(row.label), tuple(_key(c, scene, sizes) for c in row.cells))
+            (scene.text(row.label), [_key(cell, scene, sizes) for cell in row.cells])
             for row in self.rows
         ]
-        kinds = tuple(cell.kind for cell in self.rows[0].cells)
-        return AskedSketch(self.columns, tuple(rows), self.words, kinds)
-
-
-def _key(cell: GridKey, scene: Scene, sizes: Mapping[str, int]) -> str:
-    if cell.shape is not None:
-        return "x".join(str(scene.whole(formula)) for formula in cell.formulas())
-    if cell.number is not None:
-        return format_number(scene.number(str(cell.number))).replace(",", "")
-    if cell.groups is not None:
-        return _groups_text(rank_groups(sizes, cell.groups))
-    return cell.word or ""
-
-
-def _groups_text(groups: tuple[tuple[int, ...], ...]) -> str:
-    return "|".join(",".join(map(str, group)) for group in groups)
-
-
-@dataclass(frozen=True, slots=True)
-class AskedSketch:
-    """A grid to fill in, a row on a line."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[str, ...]], ...]
-    words: tuple[str, ...]
-    kinds: tuple[str, ...]
-    """Of each column's cells."""
-
-    @property
-    def help(self) -> str:
-        """How to type an answer."""
+        kinds = [cell.kind for cell in self.rows[0].cells]
         examples = {
             "word": "/".join(self.words),
             "shape": "1024x4096",
             "number": "12",
             "groups": "0,1|2,3",
         }
-        example = " ".join(examples[kind] for kind in self.kinds)
-        return Told("a line for each row: {example}", example=example)
+        example = " ".join(examples[kind] for kind in kinds)
+        how = Told("a line for each row: {example}", example=example)
+        labels, cells = zip(*rows, strict=True)
+        filled = [" ".join(row) for row in cells]
+        return AskedSketch(
+            prompt=SketchPrompt(
+                *scene.head(how), columns=self.columns, rows=labels, words=self.words
+            ),
+            told=scene.solved("\n".join(map("{}: {}".format, labels, filled))),
+            typed_key="\n".join(filled),
+            columns=list(zip(self.columns, kinds, strict=True)),
+            rows=rows,
+        )
 
-    @property
-    def choices(self) -> int | None:
-        """Grids are too many to guess among."""
-        return None
 
-    def shown(self) -> dict[str, Any]:
-        """Return the empty grid and the words to use."""
-        return {
-            "columns": list(self.columns),
-            "rows": [label for label, _ in self.rows],
-            "words": list(self.words),
-        }
+def _key(cell: GridKey, scene: Scene, sizes: Mapping[str, int]) -> str:
+    if cell.shape is not None:
+        return "x".join(str(scene.whole(formula)) for formula in cell.formulas())
+    if cell.number is not None:
+        return format_number(scene.number(cell.number)).replace(",", "")
+    if cell.groups is not None:
+        groups = rank_groups(sizes, cell.groups)
+        return "|".join(",".join(map(str, group)) for group in groups)
+    return cell.word or ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedSketch(Variant):
+    """A grid to fill in, a row on a line."""
+
+    columns: list[tuple[str, str]]
+    """The title of each, and what its cells are."""
+    rows: list[tuple[str, list[str]]]
+    """The label of each, and its cells."""
 
     def grade(self, answer: str) -> Grade:
         """Return the share of cells that are right."""
@@ -159,26 +155,17 @@ class AskedSketch:
                     "got {got} rows, expected {count}: {form}",
                     got=len(lines),
                     count=len(self.rows),
-                    form=self.help,
+                    form=self.prompt.how,
                 )
             )
-        wrong: list[Remark] = []
-        for line, (label, key) in zip(lines, self.rows, strict=True):
-            given = self._cells(line, label)
-            wrong += [
-                Remark(
-                    Told(
-                        "{row}, {column}: not {cell}.",
-                        row=label,
-                        column=column,
-                        cell=cell,
-                    )
-                )
-                for column, kind, cell, right in zip(
-                    self.columns, self.kinds, given, key, strict=True
-                )
-                if _normal(cell, kind) != _normal(right, kind)
-            ]
+        wrong = [
+            Remark(Told("{row}, {column}: not {cell}.", row=row, column=at, cell=cell))
+            for line, (row, key) in zip(lines, self.rows, strict=True)
+            for (at, kind), cell, right in zip(
+                self.columns, self._cells(line, row), key, strict=True
+            )
+            if _normal(cell, kind) != _normal(right, kind)
+        ]
         total = len(self.rows) * len(self.columns)
         return Grade(1 - len(wrong) / total, tuple(wrong))
 
@@ -195,18 +182,10 @@ class AskedSketch:
                     row=label,
                     got=len(words),
                     count=len(self.columns),
-                    form=self.help,
+                    form=self.prompt.how,
                 )
             )
         return words
-
-    def typed_key(self) -> str:
-        """Return the key as it would be typed."""
-        return "\n".join(" ".join(key) for _, key in self.rows)
-
-    def solution(self) -> str:
-        """Return the filled grid."""
-        return "\n".join(f"{label}: {' '.join(key)}" for label, key in self.rows)
 
 
 def _normal(cell: str, kind: str) -> object:

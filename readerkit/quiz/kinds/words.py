@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from readerkit.model.base import SOME, Model, Text, at_least
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import Grade, Question, Remark, plain
-from readerkit.quiz.seeded_random import Draw
-from readerkit.quiz.variant_context import AnswerError, Scene
+from readerkit.quiz.kinds.base import Question, plain
+from readerkit.quiz.messages import FillPrompt, Remark, ShortPrompt
+from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
 MARKS = "::"
 """Parts the reader's own marks from the text of a short answer: ``1 3 :: text``."""
@@ -38,51 +39,36 @@ class Fill(Question, frozen=True, tag="fill"):
 
     def ask(self, scene: Scene, draw: Draw) -> AskedFill:
         """Return the gap with its numbers filled in."""
-        accept = tuple(scene.text(word) for word in self.accept)
-        mistakes = tuple(
-            (scene.text(each.text), scene.text(each.says)) for each in self.mistakes
+        accept = tuple(map(scene.text, self.accept))
+        return AskedFill(
+            prompt=FillPrompt(*scene.head(Told("a word or a name"))),
+            told=scene.solved(accept[0]),
+            typed_key=accept[0],
+            accept=frozenset(map(_name, accept)),
+            mistakes={
+                _name(scene.text(each.text)): scene.text(each.says)
+                for each in self.mistakes
+            },
         )
-        return AskedFill(accept, mistakes)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedFill:
-    """A gap to fill."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedFill(Variant):
+    """A gap to fill: words as they are compared."""
 
-    accept: tuple[str, ...]
-    mistakes: tuple[tuple[str, str], ...]
-
-    @property
-    def help(self) -> str:
-        """How to type an answer."""
-        return Told("a word or a name")
-
-    @property
-    def choices(self) -> int | None:
-        """Words are not guessed among."""
-        return None
-
-    def shown(self) -> dict[str, Any]:
-        """Return nothing beside the prompt."""
-        return {}
+    accept: frozenset[str]
+    mistakes: Mapping[str, str]
+    """What to say to each."""
 
     def grade(self, answer: str) -> Grade:
         """Return all or nothing; case, hyphens, blanks and `()` do not count."""
         given = _name(answer)
         if not given:
             raise AnswerError(Told("got nothing, expected a word"))
-        if given in map(_name, self.accept):
+        if given in self.accept:
             return Grade(1)
-        said = [Remark(says) for word, says in self.mistakes if _name(word) == given]
-        return Grade(0, tuple(said))
-
-    def typed_key(self) -> str:
-        """Return the key as it would be typed."""
-        return self.accept[0]
-
-    def solution(self) -> str:
-        """Return the first of the right words."""
-        return self.accept[0]
+        says = self.mistakes.get(given)
+        return Grade(0, (Remark(says),) if says else ())
 
 
 def _name(text: str) -> str:
@@ -102,32 +88,24 @@ class Short(Question, frozen=True, tag="short"):
 
     def ask(self, scene: Scene, draw: Draw) -> AskedShort:
         """Return the rubric with its numbers filled in."""
-        points = tuple(scene.text(point) for point in self.rubric)
-        return AskedShort(points, scene.text(self.model))
+        how = Told(
+            "points you made, then your text: 1 3 {marks} because ...", marks=MARKS
+        )
+        points, model = tuple(map(scene.text, self.rubric)), scene.text(self.model)
+        numbers = " ".join(str(number) for number in range(1, len(points) + 1))
+        return AskedShort(
+            prompt=ShortPrompt(*scene.head(how), rubric=points, model=model),
+            told=scene.solved(model),
+            typed_key=f"{numbers} {MARKS} {model}",
+            rubric=points,
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class AskedShort:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedShort(Variant):
     """A short answer to write, then to mark."""
 
     rubric: tuple[str, ...]
-    model: str
-
-    @property
-    def help(self) -> str:
-        """How to type an answer."""
-        return Told(
-            "points you made, then your text: 1 3 {marks} because ...", marks=MARKS
-        )
-
-    @property
-    def choices(self) -> int | None:
-        """Readers mark themselves."""
-        return None
-
-    def shown(self) -> dict[str, Any]:
-        """Return the rubric: to be shown after the reader has written."""
-        return {"rubric": list(self.rubric), "model": self.model, "self_marked": True}
 
     def grade(self, answer: str) -> Grade:
         """Return the share of the points that the reader marked as made."""
@@ -138,7 +116,7 @@ class AskedShort:
                 Told(
                     "got no text after '{marks}', expected {form}",
                     marks=MARKS,
-                    form=self.help,
+                    form=self.prompt.how,
                 )
             )
         if not numbers <= set(range(1, len(self.rubric) + 1)):
@@ -155,12 +133,3 @@ class AskedShort:
             if number not in numbers
         ]
         return Grade(len(numbers) / len(self.rubric), tuple(missed))
-
-    def typed_key(self) -> str:
-        """Return the key as it would be typed."""
-        numbers = " ".join(str(n) for n in range(1, len(self.rubric) + 1))
-        return f"{numbers} {MARKS} {self.model}"
-
-    def solution(self) -> str:
-        """Return the model answer."""
-        return self.model

@@ -17,8 +17,8 @@ from markupsafe import Markup
 
 from readerkit.content.diagrams import Diagram
 from readerkit.errors import ContentError, ContentFault
+from readerkit.model import addresses
 from readerkit.model.language import SPANISH
-from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.file_page import rights_of, view

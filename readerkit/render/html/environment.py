@@ -18,7 +18,7 @@ from jinja2 import (
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from readerkit.errors import ContentError, ContentFault
-from readerkit.render.html import addresses
+from readerkit.model import addresses
 from readerkit.render.html.escape import shown, worded
 from readerkit.render.html.words import Words, both
 from readerkit.render.terminal_safe import visible

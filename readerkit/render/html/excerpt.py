@@ -8,8 +8,8 @@ from functools import partial
 from markupsafe import Markup
 
 from readerkit.anchors import Span
+from readerkit.model import addresses
 from readerkit.model.language import said
-from readerkit.render.html import addresses
 from readerkit.render.html.code import unlinked
 from readerkit.render.html.linked import linked
 from readerkit.render.html.site_model import SiteModel

@@ -11,9 +11,9 @@ from itertools import groupby
 from readerkit.content.book import Note
 from readerkit.evidence.executed_lines import LitLines, Sent, say_calls, say_when
 from readerkit.evidence.relevance import expected_to_run, seen_there, worth_saying
+from readerkit.model import addresses
 from readerkit.model.git_names import TreePath
 from readerkit.model.language import SPANISH, Say, said
-from readerkit.render.html import addresses
 from readerkit.render.html.code import numbered
 from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.linked import linked

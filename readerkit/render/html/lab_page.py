@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from readerkit.content.diagrams import Diagram
-from readerkit.render.html import addresses
+from readerkit.model import addresses
 from readerkit.render.html.chapter import (
     Script,
     chapter_text,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from readerkit.render.html import addresses
+from readerkit.model import addresses
 from readerkit.render.html.code import link
 from readerkit.render.html.site_model import SiteModel
 from readerkit.xref.links import File, Target

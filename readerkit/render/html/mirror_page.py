@@ -10,7 +10,7 @@ from readerkit.anchors import Span
 from readerkit.content.book import MINIS
 from readerkit.content.mirrors import Mirror, MirrorSection
 from readerkit.evidence.relevance import main_mini, related, seen_there
-from readerkit.render.html import addresses
+from readerkit.model import addresses
 from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.file_page import rights_of, say_ran, view
 from readerkit.render.html.markdown import line, prose

@@ -13,8 +13,8 @@ from readerkit.content.annotations import Annotation, Citation, CitedWork
 from readerkit.content.book import Book, Note
 from readerkit.content.vocabulary import STARTS
 from readerkit.errors import ContentError, ContentFault
+from readerkit.model import addresses
 from readerkit.model.language import SPANISH, Say
-from readerkit.render.html import addresses
 from readerkit.render.html.escape import shown
 from readerkit.render.html.markdown import FormulaError, line, prose, title
 from readerkit.render.html.quiz_page import TopicQuestions

@@ -12,15 +12,15 @@ from markupsafe import Markup
 from readerkit.content.book import MINIS
 from readerkit.content.diagrams import Diagram
 from readerkit.content.reading_paths import ReadingPaths
-from readerkit.render.html import addresses
+from readerkit.model import addresses
+from readerkit.quiz.variant import Variant
 from readerkit.render.html.chapter import Script, chapter_page, chapter_title
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.estimate_page import Examples, estimate_page, headings
 from readerkit.render.html.file_page import FilePage, code_html, file_page
 from readerkit.render.html.lab_page import LabScript, lab_lines, lab_page
 from readerkit.render.html.mirror_page import mirror_index, mirror_page
-from readerkit.render.html.question import Values
-from readerkit.render.html.quiz_check import check_page
+from readerkit.render.html.quiz import QuizPage
 from readerkit.render.html.quiz_page import BankView
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.study import (
@@ -70,11 +70,11 @@ class Writing:
     first_stop: str = ""
     phases: tuple[BankView, ...] = ()
     """Of the quiz."""
-    checks: Callable[[int], Iterable[Values]] = field(
+    checks: Callable[[int], Iterable[Variant]] = field(
         default=lambda _: [],
         compare=False,  # the content's digest stands for it
     )
-    """From a phase to its questions, each with its solution."""
+    """From a phase to a variant of each of its questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,8 @@ def _written_pages(
 
 
 def _check_page(model: SiteModel, writing: Writing, phase: BankView) -> Context:
-    return check_page(model, phase.phase, phase.title, writing.checks(phase.phase))
+    variants = writing.checks(phase.phase)
+    return QuizPage(model, phase.phase).checks(phase.title, variants)
 
 
 def _in_turn(

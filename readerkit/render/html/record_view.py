@@ -11,7 +11,7 @@ from readerkit.evidence.executed_lines import op_name
 from readerkit.evidence.record import PARAMETER_LINES, Record, Verdict
 from readerkit.evidence.relevance import Evidence
 from readerkit.evidence.tally import Tally, say_tally
-from readerkit.render.html import addresses
+from readerkit.model import addresses
 from readerkit.render.html.call_sites import issuers
 from readerkit.render.html.charts import Cell, gantt, loss_chart, memory_chart
 from readerkit.render.html.site_model import Context, SiteModel

@@ -9,7 +9,7 @@ from readerkit.content.book import Note
 from readerkit.content.reading_order import by_need
 from readerkit.content.reading_paths import Failure, MechanismPair, ReadingPaths
 from readerkit.content.translations import Translation
-from readerkit.render.html import addresses
+from readerkit.model import addresses
 from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.file_page import ran_in, rights_of, view
 from readerkit.render.html.markdown import prose

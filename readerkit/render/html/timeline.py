@@ -11,8 +11,8 @@ from readerkit.content.book import MINIS
 from readerkit.evidence.executed_lines import op_name
 from readerkit.evidence.record import Event, EventMatch, ExecutedLine, RankEvents
 from readerkit.evidence.relevance import Evidence
+from readerkit.model import addresses
 from readerkit.model.language import Say, english
-from readerkit.render.html import addresses
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
 from readerkit.wording.numbers import format_bytes

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from readerkit.model import addresses
 from readerkit.model.git_names import TreePath
 from readerkit.model.language import said
-from readerkit.render.html import addresses
 from readerkit.render.html.file_page import rights
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.xref.links import File

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from markupsafe import Markup
 
-from readerkit.render.html import addresses
+from readerkit.model import addresses
 from readerkit.render.html.file_page import crumbs
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.xref.links import File, Target

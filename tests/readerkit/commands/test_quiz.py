@@ -20,7 +20,7 @@ import pytest
 from readerkit.app.interface_words import read_words
 from readerkit.app.quiz_banks import QuizBanks, open_history
 from readerkit.content.strict_yaml import parse_yaml
-from readerkit.render.html.addresses import source_page
+from readerkit.model.addresses import source_page
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT, Result, run, run_process, run_typed, write_files
 from tests.readerkit.quiz.sample import BANK, QUESTIONS
@@ -111,7 +111,7 @@ def driven(*arguments: str) -> Iterator[Driver]:
 
 
 def key(book: Path, question: dict, seed: int) -> str:
-    return bank(book).variant(question["id"], seed).asked.typed_key()
+    return bank(book).variant(question["id"], seed).typed_key
 
 
 # --- for programs ---
@@ -205,10 +205,10 @@ def test_cells_of_a_grid_may_be_lists(book):
 def test_groups_of_a_grid_may_be_lists_of_lists(real_cache, around):
     with driven("35", "--only", "layout-8-groups", "--seed", "1") as driver:
         driver.read(), driver.read()
-        asked = QuizBanks(ROOT).bank(35).variant("layout-8-groups", 1).asked
+        asked = QuizBanks(ROOT).bank(35).variant("layout-8-groups", 1)
         cells = [
             [[int(rank) for rank in group.split(",")] for group in line.split("|")]
-            for line in asked.typed_key().split("\n")
+            for line in asked.typed_key.split("\n")
         ]
         rows = [[cell] for cell in cells] if around else cells
         assert driver.say(answer=rows)["right"]
@@ -324,8 +324,8 @@ def test_stranger_fails_follows_the_links_and_passes_with_other_variants(
                 question = driver.read()
                 prompts.append(question["prompt"])
                 if passes:
-                    asked = shipped.variant(question["id"], seed).asked
-                    driver.say(answer=asked.typed_key())
+                    asked = shipped.variant(question["id"], seed)
+                    driver.say(answer=asked.typed_key)
                 else:
                     driver.say(skip=True)
             score = driver.read()
@@ -347,8 +347,8 @@ def typed(book: Path, *arguments: str, answers: str) -> Result:
 
 
 def test_wrong_answer_leads_to_the_lines_that_refute_it(book):
-    shown = bank(book).variant("pick", 0).asked.shown()["options"]
-    [copy] = [option["label"] for option in shown if option["text"] == "a copy"]
+    shown = bank(book).variant("pick", 0).prompt.options
+    [copy] = [option.label for option in shown if option.text == "a copy"]
     done = typed(book, "--only", "pick", "--seed", "0", answers=f"{copy}\n-\n")
     assert done.code == 0
     assert "Not yet." in done.out
@@ -395,12 +395,12 @@ def english_words() -> set[str]:
     ],
 )
 def test_all_but_the_question_is_spanish(name, unread, wrong, book, english_words):
-    key = bank(book).variant(name, 0).asked.typed_key()
+    key = bank(book).variant(name, 0).typed_key
     blanks = {
         "wrong": min({"a", "b", "c"} - {key}),
         "part": key.split()[0],
         "back": " ".join(reversed(key.split())),
-        "first": bank(book).keys.places["line/within"].first,
+        "first": bank(book).lock.places["line/within"].first,
     }
     given = [unread, wrong.format(**blanks), *([] if name == "essay" else [key])]
     options = ("--only", name, "--seed", "0", "--lang", "es")
@@ -416,8 +416,8 @@ def test_all_but_the_question_is_spanish(name, unread, wrong, book, english_word
 def test_place_is_led_to_where_it_can_be_looked_at(book, tmp_path, monkeypatch):
     """The page of a site that was built here; the file, of a mini."""
     monkeypatch.chdir(tmp_path)
-    shown = bank(book).variant("pick", 0).asked.shown()["options"]
-    label = {option["text"]: option["label"] for option in shown}
+    shown = bank(book).variant("pick", 0).prompt.options
+    label = {option.text: option.label for option in shown}
     wrong = f"{label['a barrier']}\n{label['a copy']}\n"
     one = ("--only", "pick", "--seed", "0")
     done = typed(book, *one, answers=wrong)

@@ -56,15 +56,15 @@ def test_quiz_is_asked_marked_and_kept_form_by_form(book, served):
     for position in range(1, 11):
         assert f"{position} / 10" in text
         variant = typed_key(book)
-        if variant.question.type == "short":
+        if variant.prompt.kind == "short":
             fields = {"answer": "Both.", "mark": ["1", "2"]}
         else:
-            fields = {"answer": variant.asked.typed_key().split("\n")}
+            fields = {"answer": variant.typed_key.split("\n")}
         session, at = hidden(text, "session"), hidden(text, "at")
         _, text = send(served, do="answer", session=session, at=at, answer=" ")
         assert 'role="alert"' in text, "nothing is no answer, and is kept nowhere"
         _, text = send(served, do="answer", session=session, at=at, **fields)
-        assert "Right." in text, (variant.question.id, text)
+        assert "Right." in text, (variant.prompt.id, text)
         _, text = send(served, do="next", session=session)
     assert "100%" in text and "passed" in text
     kept = open_history().answers()
@@ -120,7 +120,7 @@ def test_time_that_is_over_ends_a_quiz_and_a_part_has_no_verdict(
 ):
     _, text = send(served, do="begin", **begun)
     session, at = hidden(text, "session"), hidden(text, "at")
-    fields = {"answer": typed_key(book).asked.typed_key().split("\n")}
+    fields = {"answer": typed_key(book).typed_key.split("\n")}
     send(served, do="answer", session=session, at=at, **fields)
     before = timestamp(datetime.now(UTC) - timedelta(seconds=1))
     with closing(sqlite3.connect(data_folder() / "quiz.sqlite3")) as history:

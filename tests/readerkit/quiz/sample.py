@@ -6,7 +6,7 @@ from readerkit.content.read import read_document
 from readerkit.quiz.bank import BANK as BANK_KIND
 from readerkit.quiz.bank import Bank, parse_bank
 from readerkit.quiz.kinds import QUESTIONS as QUESTION_KIND
-from readerkit.quiz.variant_context import Keys, ResolvedPlace, Work
+from readerkit.quiz.lock import QuizLock, ResolvedPlace, Work
 
 BANK = """\
 phase: 7
@@ -136,7 +136,7 @@ QUESTIONS = """\
   explanation: Both.
   notes: [close]
 """
-KEYS = Keys(
+LOCK = QuizLock(
     {
         "note:close": ResolvedPlace(
             "sample", "a.py", 3, 5, "b" * 40, "close", "It closes"
@@ -156,14 +156,10 @@ def documents(questions: str = QUESTIONS, bank: str = BANK, name: str = "all.yam
     return head, {name.removesuffix(".yaml"): topic}
 
 
-def sample_bank(questions: str = QUESTIONS, keys: Keys = KEYS, **functions) -> Bank:
-    return parse_bank(*documents(questions), functions, keys)
+def sample_bank(questions: str = QUESTIONS, lock: QuizLock = LOCK, **functions) -> Bank:
+    return parse_bank(*documents(questions), functions, lock)
 
 
 def asked(name: str, seed: int = 0, questions: str = QUESTIONS):
     """Return a question of the sample as it is asked."""
-    return sample_bank(questions).variant(name, seed).asked
-
-
-def right_answer(bank: Bank, name: str, seed: int = 0) -> str:
-    return bank.variant(name, seed).asked.typed_key()
+    return sample_bank(questions).variant(name, seed)

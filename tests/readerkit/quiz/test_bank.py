@@ -6,12 +6,13 @@ import pytest
 
 from readerkit.errors import ContentError
 from readerkit.quiz.bank import parse_bank
+from readerkit.quiz.lock import QuizLock
 from tests.readerkit.quiz.sample import BANK, QUESTIONS, documents, sample_bank
 
 
 def faults(questions: str = QUESTIONS, bank: str = BANK) -> list[str]:
     with pytest.raises(ContentError) as caught:
-        parse_bank(*documents(questions, bank), {}, sample_bank().keys)
+        parse_bank(*documents(questions, bank), {}, QuizLock())
     return str(caught.value).splitlines()
 
 
@@ -73,10 +74,10 @@ def test_yaml_that_builds_things_is_refused():
 
 def test_variants_follow_version_and_seed():
     bank = sample_bank(QUESTIONS.replace("[2, 4]", "[2, 4, 8, 16, 32, 64]"))
-    prompts = {bank.variant("pick", seed).prompt for seed in range(60)}
+    prompts = {bank.variant("pick", seed).prompt.prompt for seed in range(60)}
     assert len(prompts) == 6
     assert bank.variant("pick", 3) == bank.variant("pick", 3)
-    orders = {str(bank.variant("pick", seed).asked.shown()) for seed in range(60)}
+    orders = {bank.variant("pick", seed).prompt for seed in range(60)}
     assert len(orders) > 6
 
 
@@ -86,12 +87,12 @@ def test_key_is_computed_from_what_is_displayed():
         "parameters: {q: {choose: [3, 3]}, p: {is: q / 7, significant: 2}}",
     )
     variant = sample_bank(text).variant("bytes", 0)
-    assert variant.prompt.startswith("0.43 billion")
-    assert variant.asked.key == pytest.approx(16 * 0.43)
-    assert variant.explanation == "6.88 GB."
+    assert variant.prompt.prompt.startswith("0.43 billion")
+    assert variant.key == pytest.approx(16 * 0.43)
+    assert variant.told.explanation == "6.88 GB."
 
 
 def test_numbers_in_texts_are_readable():
     text = QUESTIONS.replace('"{16 * p} GB."', '"{p * 10 ** 9} {p / 9} {1 / p ** 9}"')
-    shown = sample_bank(text).variant("bytes", 0).explanation
+    shown = sample_bank(text).variant("bytes", 0).told.explanation
     assert shown == "7,000,000,000 0.7778 2.478e-08"

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from readerkit.quiz.variant_context import AnswerError
+from readerkit.quiz.messages import encode
+from readerkit.quiz.variant import AnswerError
 from tests.readerkit.quiz.sample import QUESTIONS, asked, sample_bank
 
 
 def letter(name: str, text: str) -> str:
     """Return the label that an option has in the variant of seed 0."""
-    shown = asked(name).shown()
-    options = [*shown.get("options", ()), *shown.get("items", ())]
-    options += [*shown.get("left", ()), *shown.get("right", ())]
-    return next(option["label"] for option in options if text in option["text"])
+    shown = asked(name).prompt
+    options = shown.items if name == "steps" else shown.options
+    return next(option.label for option in options if text in option.text)
 
 
 @pytest.mark.parametrize("name", sample_bank().questions)
 @pytest.mark.parametrize("seed", [0, 1, 7])
 def test_the_key_as_it_would_be_typed_is_right(name, seed):
     variant = sample_bank().variant(name, seed)
-    assert variant.grade(variant.asked.typed_key()).credit == 1
-    assert variant.asked.solution()
+    assert variant.grade(variant.typed_key).credit == 1
+    assert variant.told.solution
 
 
 @pytest.mark.parametrize("name", sample_bank().questions)
@@ -120,8 +122,8 @@ def test_order_earns_by_distance():
 def test_order_is_never_shown_in_order():
     bank = sample_bank()
     for seed in range(60):
-        shown = bank.variant("steps", seed).asked.shown()["items"]
-        assert [item["text"] for item in shown] != [
+        shown = bank.variant("steps", seed).prompt.items
+        assert [item.text for item in shown] != [
             "forward",
             "loss",
             "backward",
@@ -130,9 +132,9 @@ def test_order_is_never_shown_in_order():
 
 
 def test_pairs_earn_their_share():
-    shown = asked("pairs").shown()
-    key = asked("pairs").typed_key()
-    wrong = next(r["label"] for r in shown["right"] if f"1{r['label']}" not in key)
+    shown = asked("pairs").prompt
+    key = asked("pairs").typed_key
+    wrong = next(r.label for r in shown.right if f"1{r.label}" not in key)
     grade = asked("pairs").grade(f"1{wrong} {' '.join(key.split()[1:])}")
     assert grade.credit == pytest.approx(2 / 3)
     letters_alone = "".join(pair[1] for pair in key.split())
@@ -216,9 +218,26 @@ def test_short_answer_is_marked_by_its_reader():
         asked("essay").grade("3 :: a third")
 
 
+SHOWN = {
+    *("id", "kind", "topic", "objective", "difficulty", "prompt", "how"),
+    *("type", "position", "of", "attempt"),
+}
+OWN = {
+    "single": {"options", "several"},
+    "multiple": {"options", "several"},
+    "numeric": {"unit", "tolerance"},
+    "order": {"items"},
+    "match": {"left", "right"},
+    "fill": set(),
+    "locate": {"search"},
+    "predict": {"words", "length"},
+    "sketch": {"columns", "rows", "words"},
+    "short": {"rubric", "model", "self_marked"},
+}
+
+
 def test_what_is_shown_holds_no_key():
     bank = sample_bank()
     for name in bank.questions:
-        shown = str(bank.variant(name, 0).asked.shown())
-        assert "right': True" not in shown
-        assert "why" not in shown
+        shown = json.loads(encode(bank.variant(name, 0).prompt))
+        assert shown.keys() == SHOWN | OWN[shown["kind"]]

@@ -10,9 +10,9 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from dataclasses import asdict, replace
 
 import pytest
+from msgspec.structs import asdict, replace
 
 from readerkit.quiz.history import (
     MIGRATIONS,
@@ -20,8 +20,9 @@ from readerkit.quiz.history import (
     History,
     HistoryError,
     SessionRow,
-    to_plain,
 )
+from readerkit.quiz.messages import encode
+from readerkit.quiz.report import exported
 from tests.helpers import ROOT
 
 SESSION = SessionRow(
@@ -164,7 +165,7 @@ def test_delete_forgets_everything(path):
     history.start(SESSION)
     history.record(ANSWER)
     assert history.delete() == 1
-    assert to_plain(history)["answers"] == []
+    assert exported(history).answers == ()
     history.close()
     assert b"pick" not in path.read_bytes()
 
@@ -173,7 +174,7 @@ def test_export_is_plain_json(path):
     history = History(path)
     history.start(SESSION)
     history.record(ANSWER)
-    values = json.loads(json.dumps(to_plain(history)))
+    values = json.loads(encode(exported(history)))
     assert values["answers"][0]["question"] == "pick"
     assert values["sessions"][0]["questions"] == ["pick", "bytes"]
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from readerkit.quiz.lint import Known, lint_bank
-from readerkit.quiz.variant_context import Keys, ResolvedPlace
-from tests.readerkit.quiz.sample import KEYS, QUESTIONS, sample_bank
+from readerkit.quiz.lock import QuizLock, ResolvedPlace
+from tests.readerkit.quiz.sample import LOCK, QUESTIONS, sample_bank
 
 KNOWN = Known(frozenset({"close"}), frozenset({"c"}), {"paper": frozenset({"3"})})
 
 
-def found(questions: str = QUESTIONS, keys: Keys = KEYS, known: Known = KNOWN) -> str:
-    return "\n".join(map(str, lint_bank(sample_bank(questions, keys), known)))
+def found(questions: str = QUESTIONS, lock: QuizLock = LOCK) -> str:
+    return "\n".join(map(str, lint_bank(sample_bank(questions, lock), KNOWN)))
 
 
 def test_sample_is_clean():
@@ -94,12 +93,12 @@ def test_near_duplicates_are_found():
     ],
 )
 def test_line_to_locate_lies_within_what_is_shown(slot, place, said):
-    assert said in found(keys=replace(KEYS, places={**KEYS.places, slot: place}))
+    assert said in found(lock=replace(LOCK, places={**LOCK.places, slot: place}))
 
 
 def test_missing_key_is_found():
-    places = {slot: place for slot, place in KEYS.places.items() if slot != "line/key"}
-    assert "line/key: the lock" in found(keys=replace(KEYS, places=places))
+    places = {slot: place for slot, place in LOCK.places.items() if slot != "line/key"}
+    assert "line/key: the lock" in found(lock=replace(LOCK, places=places))
 
 
 CHOICE = """\

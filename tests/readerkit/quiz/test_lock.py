@@ -6,17 +6,16 @@ import pytest
 from msgspec.structs import replace
 
 from readerkit.errors import ContentError
-from readerkit.quiz.lock import LockedFact, QuizLock, differences
-from readerkit.quiz.variant_context import ResolvedPlace
-from tests.readerkit.quiz.sample import KEYS
+from readerkit.quiz.lock import LockedFact, QuizLock, ResolvedPlace, differences
+from tests.readerkit.quiz.sample import LOCK as SAMPLE
 
 LOCK = QuizLock(
-    KEYS.places,
+    SAMPLE.places,
     {
         "count": LockedFact(8, {"records/tp.json": "a" * 64}),
         "order": LockedFact(("send", "recv"), {"records/pp.json": "b" * 64}),
     },
-    KEYS.works,
+    SAMPLE.works,
 )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from msgspec.structs import replace
+
 from readerkit.quiz.history import AnswerRow, timestamp
-from readerkit.quiz.review import due_questions, due_values
+from readerkit.quiz.messages import DueQuestion
+from readerkit.quiz.review import due_questions
 from tests.readerkit.quiz.test_history import ANSWER
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -54,7 +56,6 @@ def test_same_answers_give_the_same_dates():
 
 
 def test_dates_are_utc():
-    [value] = due_values([answer("a", 0)], NOON)
-    assert value["due"] == "2026-03-02T12:00:00+00:00"
-    assert not value["due_now"]
-    assert value["missed"]
+    [due] = due_questions([answer("a", 0)])
+    assert due.told(NOON) == DueQuestion("a", "2026-03-02T12:00:00+00:00", False, True)
+    assert due.told(due.moment).due_now

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from readerkit.quiz.kinds.numeric import AnswerTolerance
 from readerkit.quiz.scoring import (
     corrected_score,
     coverage_credit,
     order_credit,
     retry_points,
     wilson_interval,
-    within_significant,
-    within_tolerance,
 )
 
 
@@ -60,9 +59,7 @@ def test_the_nearest_valid_order_counts():
     ],
 )
 def test_tolerances_add_up(given, key, relative, absolute, accepted):
-    assert (
-        within_tolerance(given, key, relative=relative, absolute=absolute) is accepted
-    )
+    assert AnswerTolerance(relative, absolute).accepts(given, key) is accepted
 
 
 @pytest.mark.parametrize(
@@ -78,7 +75,7 @@ def test_tolerances_add_up(given, key, relative, absolute, accepted):
     ],
 )
 def test_significant_digits_of_15_789(given, digits, accepted):
-    assert within_significant(given, 15.789473, digits) is accepted
+    assert AnswerTolerance(significant=digits).accepts(given, 15.789473) is accepted
 
 
 @pytest.mark.parametrize(

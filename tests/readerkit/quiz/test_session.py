@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from msgspec import structs
+from msgspec.json import decode
 
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.history import History, timestamp
-from readerkit.quiz.report import history_values
+from readerkit.quiz.messages import (
+    DoneResult,
+    FillPrompt,
+    LocatePrompt,
+    MatchPrompt,
+    MultiplePrompt,
+    NumericPrompt,
+    OrderPrompt,
+    PredictPrompt,
+    Recorded,
+    Score,
+    ShortPrompt,
+    SinglePrompt,
+    SketchPrompt,
+    Standing,
+    encode,
+)
+from readerkit.quiz.report import exported, summary
 from readerkit.quiz.session import Session, choose_questions, without_self_marked
-from readerkit.quiz.variant_context import AnswerError
+from readerkit.quiz.variant import AnswerError
 from tests.readerkit.quiz.sample import sample_bank
 
+PROMPTS = (
+    SinglePrompt
+    | MultiplePrompt
+    | NumericPrompt
+    | OrderPrompt
+    | MatchPrompt
+    | FillPrompt
+    | LocatePrompt
+    | PredictPrompt
+    | SketchPrompt
+    | ShortPrompt
+)
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -51,18 +80,25 @@ def start(history, clock, *questions, mode="practice", **options):
 
 
 def key(session):
-    return session.variant().asked.typed_key()
+    return session.variant().typed_key
 
 
-def test_every_message_is_json(history, clock):
+def same(message):
+    """Return a message after its way through JSON."""
+    assert decode(encode(message), type=type(message)) == message
+    return message
+
+
+def test_every_message_is_read_from_its_json_as_it_was(history, clock):
     session = start(history, clock, *sample_bank().questions)
+    same(session.begun())
     while (question := session.question()) is not None:
-        json.dumps(question)
-        json.dumps(session.answer(key(session)))
-    result = json.loads(json.dumps(session.finish()))
-    assert result["score"] == 1
-    assert result["passed"]
-    assert result["questions"] == 10
+        assert decode(encode(question), type=PROMPTS) == question
+        same(session.skip() if question.id == "line" else session.answer(key(session)))
+    result = same(session.finish())
+    assert (result.complete, result.passed, result.questions) == (True, True, 10)
+    same(summary(history, now=timestamp(clock.now)))
+    same(exported(history))
 
 
 def test_answer_is_on_disk_before_its_result_is_known(history, clock, tmp_path):
@@ -79,39 +115,39 @@ def test_answer_that_cannot_be_read_is_not_kept(history, clock):
     with pytest.raises(AnswerError):
         session.answer("plenty")
     assert history.answers() == []
-    assert session.question()["attempt"] == 1
+    assert session.question().attempt == 1
 
 
 def test_second_try_is_worth_half_and_the_key_waits_for_the_end(history, clock):
     session = start(history, clock, "bytes")
     first = session.answer("84")
-    assert not first["right"]
-    assert not first["done"]
-    assert first["tries_left"] == 1
-    assert "master copy" in first["remarks"][0]["text"]
-    assert "solution" not in first
-    assert session.question()["attempt"] == 2
+    assert not first.right
+    assert not first.done
+    assert first.tries_left == 1
+    assert "master copy" in first.remarks[0].text
+    assert not isinstance(first, DoneResult)
+    assert session.question().attempt == 2
     second = session.answer("112")
-    assert second["done"]
-    assert second["points"] == 0.5
-    assert second["solution"] == "112 GB"
-    assert second["references"][0]["title"] == "A paper"
-    assert session.result()["score"] == 0.5
+    assert second.done
+    assert second.points == 0.5
+    assert second.solution == "112 GB"
+    assert second.references[0].title == "A paper"
+    assert session.result().score == 0.5
 
 
 def test_retry_never_lowers_a_score(history, clock):
     session = start(history, clock, "several")
     labels = key(session).split()
-    assert session.answer(labels[0])["points"] == 0.5
+    assert session.answer(labels[0]).points == 0.5
     wrong = next(label for label in "abcd" if label not in labels)
-    assert session.answer(wrong)["points"] == 0.5
+    assert session.answer(wrong).points == 0.5
 
 
 def test_skipped_question_stays_skipped_in_a_quiz_that_is_resumed(history, clock):
     session = start(history, clock, "bytes", "pick")
     session.skip()
     again = Session.resume(session.bank, history, session.row, clock=clock)
-    assert again.question()["id"] == "pick"
+    assert again.question().id == "pick"
 
 
 def test_time_taken_counts_from_when_the_question_was_shown(history, clock):
@@ -125,67 +161,63 @@ def test_time_taken_counts_from_when_the_question_was_shown(history, clock):
 def test_skipped_question_is_done_and_explained(history, clock):
     session = start(history, clock, "bytes", "gap")
     result = session.skip()
-    assert result["done"]
-    assert result["solution"] == "112 GB"
-    assert session.question()["id"] == "gap"
+    assert result.done
+    assert result.solution == "112 GB"
+    assert session.question().id == "gap"
 
 
 def test_reader_who_marks_gets_no_second_try(history, clock):
     session = start(history, clock, "essay")
-    assert session.answer("1 :: a reason")["done"]
+    assert session.answer("1 :: a reason").done
 
 
 def test_exam_says_nothing_until_the_end(history, clock):
     session = start(history, clock, "bytes", "gap", mode="exam")
-    assert session.answer("84") == {"position": 1, "recorded": True, "done": True}
-    assert session.question()["id"] == "gap"
+    assert same(session.answer("84")) == Recorded(position=1, done=True)
+    assert session.question().id == "gap"
     session.answer("no_sync")
     assert session.question() is None
     result = session.finish()
-    assert result["score"] == 0.5
-    assert not result["passed"]
-    marked = session.marked()
-    assert [row["right"] for row in marked] == [False, True]
-    assert marked[0]["solution"] == "112 GB"
+    assert result.score == 0.5
+    assert not result.passed
+    marked = same(result).marked
+    assert [row.right for row in marked] == [False, True]
+    assert marked[0].solution == "112 GB"
 
 
 def test_exam_counts_what_nobody_answered(history, clock):
     session = start(history, clock, "bytes", "gap", "row", mode="exam")
     session.answer("112")
-    assert session.result()["score"] == pytest.approx(1 / 3)
-    assert session.result()["questions"] == 3
+    assert session.result().score == pytest.approx(1 / 3)
+    assert session.result().questions == 3
 
 
 def test_exam_that_is_left_tells_no_points(history, clock):
     session = start(history, clock, "bytes", "gap", mode="exam", minutes=10)
     session.answer("112")
-    assert session.standing() == {
-        "session": session.row.id,
-        "seed": 5,
-        "mode": "exam",
-        "answered": 1,
-        "of": 2,
-    }
-    values = history_values(history, now=timestamp(clock.now))
-    assert values == {"quizzes": [], "topics": {}}
+    assert same(session.standing()) == Standing(
+        complete=False, session=session.row.id, seed=5, mode="exam", answered=1, of=2
+    )
+    told = summary(history, now=timestamp(clock.now))
+    assert (told.quizzes, told.topics) == ((), {})
     clock.now += timedelta(minutes=11)
     assert session.is_over
-    [told] = history_values(history, now=timestamp(clock.now))["quizzes"]
-    assert told["score"] == 0.5
+    [told] = summary(history, now=timestamp(clock.now)).quizzes
+    assert told.score == 0.5
 
 
 def test_practice_that_is_left_tells_points_once_there_are_some(history, clock):
     session = start(history, clock, "bytes", "gap")
-    assert "score" not in session.standing()
+    assert not isinstance(session.standing(), Score)
     session.answer("112")
-    assert session.standing()["score"] == 1
+    assert session.standing().score == 1
 
 
 def test_practice_counts_what_was_answered(history, clock):
     session = start(history, clock, "bytes", "gap", "row")
     session.answer("112")
-    assert session.result()["score"] == 1
-    assert session.result()["questions"] == 1
+    assert session.result().score == 1
+    assert session.result().questions == 1
 
 
 def test_deadline_ends_the_quiz(history, clock):
@@ -214,10 +246,10 @@ def test_resumed_quiz_goes_on_where_it_was_left(history, clock):
     before = session.question()
     again = Session.resume(sample_bank(), history, history.unfinished(7), clock=clock)
     assert again.question() == before
-    assert again.question()["attempt"] == 2
+    assert again.question().attempt == 2
     again.answer("F0 F1 B0")
     again.answer("112")
-    assert again.finish()["points"] == pytest.approx(1 + 2 / 3 + 1, abs=1e-3)
+    assert again.finish().points == pytest.approx(1 + 2 / 3 + 1, abs=1e-3)
     assert history.unfinished(7) is None
 
 
@@ -247,21 +279,21 @@ def test_result_has_topics_intervals_and_what_to_read(history, clock):
     session.answer(next(label for label in "abc" if label not in (wrong, key(session))))
     session.answer("112")
     result = session.finish()
-    assert result["score"] == 0.5
-    assert result["choice_questions"] == 1
-    assert result["choice_corrected"] == pytest.approx(-0.5)
-    topic = result["topics"]["all"]
-    assert topic["questions"] == 2
-    assert 0 < topic["interval"][0] < 0.5 < topic["interval"][1] < 1
-    [read] = result["read_next"]
-    assert read["command"] == "readerkit annotate close"
-    assert read["place"] == "a.py:3-5"
+    assert result.score == 0.5
+    assert result.choice_questions == 1
+    assert result.choice_corrected == pytest.approx(-0.5)
+    topic = result.topics["all"]
+    assert topic.questions == 2
+    assert 0 < topic.interval[0] < 0.5 < topic.interval[1] < 1
+    [read] = result.read_next
+    assert read.command == "readerkit annotate close"
+    assert read.place == "a.py:3-5"
 
 
 def test_choice_of_questions_follows_the_seed():
     bank = sample_bank()
-    same = {choose_questions(bank, seed=3, count=6) for _ in range(3)}
-    assert len(same) == 1
+    drawn = {choose_questions(bank, seed=3, count=6) for _ in range(3)}
+    assert len(drawn) == 1
     others = {choose_questions(bank, seed=seed, count=6) for seed in range(20)}
     assert len(others) > 10
 

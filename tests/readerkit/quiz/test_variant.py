@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
-from readerkit.quiz.seeded_random import Draw
+from readerkit.quiz.variant import Draw
 
 
 def test_draw_is_the_digest_of_version_question_and_seed():

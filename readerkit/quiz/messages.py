@@ -1,0 +1,352 @@
+"""What a quiz says: every message between engine, programs, terminal and page.
+
+Each is declared here once, and its JSON is its encoding. A prompt is tagged by the kind
+of its question, every other message by its own type; what is told in a language keeps
+its phrase (``model.language.Told``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType, json, structs
+
+from readerkit.model import addresses
+from readerkit.quiz.history import AnswerRow, SessionRow
+from readerkit.quiz.lock import ResolvedPlace, Work
+
+PROTOCOL = 1
+
+
+class CitedLines(ResolvedPlace, frozen=True, omit_defaults=False):
+    """Lines that a message leads to."""
+
+    text: str = ""
+    """Path and lines."""
+    page: str = ""
+    """Where the site shows them, from its top."""
+
+    @classmethod
+    def of(cls, place: ResolvedPlace) -> CitedLines:
+        """Return lines of the lock with what they are called."""
+        where = (place.upstream, place.path, place.first, place.last)
+        page = addresses.href(addresses.lines_page(*where))
+        return cls(**structs.asdict(place), text=str(place), page=page)
+
+
+class SearchedLines(CitedLines, frozen=True):
+    """Lines among which one is to be found."""
+
+    lines: tuple[str, ...] | None = None
+    """Their text, for programs; None where it is not on this disk."""
+
+
+class QuotedWork(Work, frozen=True):
+    """A work that bears a question out, and where in it."""
+
+    key: str
+    section: str
+
+
+class Labelled(Struct, frozen=True):
+    """A text to answer by its label."""
+
+    label: str
+    text: str
+
+    @classmethod
+    def each(
+        cls, labels: Iterable[object], texts: Iterable[str]
+    ) -> tuple[Labelled, ...]:
+        """Return texts with their labels."""
+        pairs = zip(labels, texts, strict=True)
+        return tuple(cls(str(label), text) for label, text in pairs)
+
+
+# --- a question, by its kind: no key among it ---
+
+
+class Prompt(Struct, frozen=True, tag_field="kind"):
+    """A question as it is shown."""
+
+    id: str
+    topic: str
+    objective: str
+    """In words."""
+    difficulty: int
+    prompt: str
+    how: str
+    """How to type an answer."""
+    position: int = 0
+    """In its quiz, from 1; 0 on a page without one."""
+    of: int = 0
+    attempt: int = 0
+    """Which try at it is the next one, from 1."""
+    type: Literal["question"] = "question"
+
+    @property
+    def kind(self) -> str:
+        """The type of the question."""
+        return str(self.__struct_config__.tag)
+
+
+class ChoicePrompt(Prompt, frozen=True, kw_only=True):
+    """Options to choose from."""
+
+    options: tuple[Labelled, ...]
+    several: bool
+
+
+class SinglePrompt(ChoicePrompt, frozen=True, tag="single"):
+    """One of them is right."""
+
+
+class MultiplePrompt(ChoicePrompt, frozen=True, tag="multiple"):
+    """Several of them are right."""
+
+
+class NumericPrompt(Prompt, frozen=True, kw_only=True, tag="numeric"):
+    """A number to compute."""
+
+    unit: str
+    tolerance: str
+
+
+class PredictPrompt(Prompt, frozen=True, kw_only=True, tag="predict"):
+    """What code will do: a number, or so many words in order."""
+
+    unit: str | UnsetType = UNSET
+    tolerance: str | UnsetType = UNSET
+    words: tuple[str, ...] | UnsetType = UNSET
+    length: int | UnsetType = UNSET
+
+
+class OrderPrompt(Prompt, frozen=True, kw_only=True, tag="order"):
+    """Items to put in order."""
+
+    items: tuple[Labelled, ...]
+
+
+class MatchPrompt(Prompt, frozen=True, kw_only=True, tag="match"):
+    """Left sides to find the right ones for."""
+
+    left: tuple[Labelled, ...]
+    right: tuple[Labelled, ...]
+
+
+class FillPrompt(Prompt, frozen=True, tag="fill"):
+    """A gap to fill with a word."""
+
+
+class LocatePrompt(Prompt, frozen=True, kw_only=True, tag="locate"):
+    """A line to find."""
+
+    search: SearchedLines
+
+
+class SketchPrompt(Prompt, frozen=True, kw_only=True, tag="sketch"):
+    """A grid to fill in, a row on a line."""
+
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    words: tuple[str, ...]
+
+
+class ShortPrompt(Prompt, frozen=True, kw_only=True, tag="short"):
+    """A text to write; rubric and model are shown once it is written."""
+
+    rubric: tuple[str, ...]
+    model: str
+    self_marked: Literal[True] = True
+
+
+# --- what an answer earned ---
+
+
+class Remark(Struct, frozen=True):
+    """One thing said about an answer, and the lines that bear it out."""
+
+    text: str
+    place: CitedLines | None = None
+
+
+class Solution(Struct, frozen=True):
+    """What is told once a question is done: key, reason, where to read."""
+
+    solution: str
+    explanation: str
+    links: tuple[CitedLines, ...]
+    references: tuple[QuotedWork, ...]
+
+
+class Recorded(Struct, frozen=True, kw_only=True, tag_field="type", tag="result"):
+    """An answer is on disk; in an exam no more is said."""
+
+    position: int
+    recorded: bool = True
+    done: bool
+
+
+class TryResult(Recorded, frozen=True, kw_only=True):
+    """What an answer earned; the same question follows where it is not done."""
+
+    id: str
+    right: bool
+    credit: float
+    points: float
+    remarks: tuple[Remark, ...]
+    tries_left: int
+
+
+class DoneResult(TryResult, frozen=True, kw_only=True):
+    """What the last answer to a question earned, and its solution."""
+
+    solution: str
+    explanation: str
+    links: tuple[CitedLines, ...]
+    references: tuple[QuotedWork, ...]
+
+
+class MarkedAnswer(AnswerRow, frozen=True, kw_only=True):
+    """An answer of an exam, after its end."""
+
+    prompt: str
+    right: bool
+    solution: str
+    explanation: str
+    links: tuple[CitedLines, ...]
+    references: tuple[QuotedWork, ...]
+
+
+Solved = Solution | DoneResult | MarkedAnswer
+"""Whatever tells a solution."""
+
+
+# --- a whole quiz ---
+
+
+class Begun(Struct, frozen=True, tag_field="type", tag="session"):
+    """A quiz that begins or goes on."""
+
+    id: str
+    phase: int
+    seed: int
+    mode: str
+    questions: int
+    answered: int
+    tries: int
+    seconds_left: float | None
+    protocol: int = PROTOCOL
+
+
+class Share(Struct, frozen=True):
+    """Points of so many questions, with a 95% interval around their share."""
+
+    questions: int
+    points: float
+    score: float
+    interval: tuple[float, float]
+
+
+class NextNote(Struct, frozen=True):
+    """A note to read after a quiz."""
+
+    note: str
+    title: str
+    place: str
+    command: str
+
+
+class Standing(Struct, frozen=True, kw_only=True, tag_field="type", tag="score"):
+    """A quiz as it stands: no points of an exam that is not over."""
+
+    complete: bool
+    session: str
+    seed: int
+    mode: str
+    answered: int
+    of: int
+
+
+class Score(Standing, frozen=True, kw_only=True):
+    """The points so far, or in the end."""
+
+    questions: int
+    points: float
+    score: float
+    interval: tuple[float, float]
+    pass_mark: float
+    choice_questions: int
+    choice_corrected: float | None
+    topics: Mapping[str, Share]
+    read_next: tuple[NextNote, ...]
+    passed: bool | UnsetType = UNSET
+    """The verdict; there is none on part of a quiz."""
+    marked: tuple[MarkedAnswer, ...] | UnsetType = UNSET
+    """Every answer of an exam that is over."""
+
+
+class Refusal(Struct, frozen=True, tag_field="type", tag="error"):
+    """Why a line is no answer: nothing was kept."""
+
+    text: str
+
+
+class Request(Struct, frozen=True):
+    """What a program says on a line."""
+
+    answer: str | int | float | list[object] | None = None
+    skip: bool = False
+    stop: bool = False
+
+
+# --- what the history tells ---
+
+
+class QuizTaken(Struct, frozen=True):
+    """A quiz of the history."""
+
+    id: str
+    phase: int
+    mode: str
+    started: str
+    ended: str | None
+    questions: int
+    score: float
+
+
+class DueQuestion(Struct, frozen=True):
+    """When a question is due again."""
+
+    question: str
+    due: str
+    due_now: bool
+    missed: bool
+    """Whether the last outcome was a mistake."""
+
+
+class HistorySummary(Struct, frozen=True):
+    """What was taken, the state of each topic, and what comes back."""
+
+    quizzes: tuple[QuizTaken, ...]
+    topics: Mapping[str, Share]
+    due: tuple[DueQuestion, ...]
+
+
+class HistoryExport(Struct, frozen=True):
+    """Everything that is kept."""
+
+    version: int
+    sessions: tuple[SessionRow, ...]
+    answers: tuple[AnswerRow, ...]
+
+
+def encode(message: Struct) -> bytes:
+    """Return a message as JSON on one line."""
+    return json.encode(message, enc_hook=str)
+
+
+def encode_wide(message: Struct) -> str:
+    """Return a message as JSON on many lines, for files and people."""
+    return json.format(encode(message), indent=1).decode()

@@ -1,0 +1,181 @@
+"""One variant of a question: what is asked, the key behind it, and what made it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import asdict
+
+from readerkit.errors import ReaderkitError
+from readerkit.model.expression import Functions, Number, evaluate
+from readerkit.quiz.lock import QuizLock, held
+from readerkit.quiz.messages import CitedLines, Prompt, QuotedWork, Remark, Solution
+
+if TYPE_CHECKING:
+    from readerkit.quiz.kinds.base import Question
+
+T = TypeVar("T")
+
+WHOLE = 1 - 1e-9
+"""Credit that counts as right, whatever binary fractions add up to."""
+_SLOT = re.compile(r"\{([^{}]+)\}")
+
+
+class AnswerError(ReaderkitError):
+    """An answer that cannot be read as one: it is not marked, but typed again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """What an answer earned, from 0 to 1, and what is said about it."""
+
+    credit: float
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def is_right(self) -> bool:
+        """Whether all of it was right."""
+        return self.credit >= WHOLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A question made concrete by a seed; each kind adds the key that it marks by."""
+
+    prompt: Prompt
+    told: Solution
+    """What is told once it is done; made with it, so that nothing is missing then."""
+    typed_key: str
+    """The key as a reader would type it: ``grade`` gives it all credit."""
+    choices: int | None = None
+    """How many answers there are to guess among; None where nobody can guess."""
+
+    def grade(self, answer: str) -> Grade:
+        """Return the grade of an answer, a pure function of variant and answer.
+
+        Raises:
+            AnswerError: an answer that cannot be read as one.
+        """
+        raise NotImplementedError
+
+
+class Draw:
+    """A stream of draws named by a bank's version, a question and a seed.
+
+    SHA-256 in counter mode: Python promises the sequence of ``random.random`` across
+    versions, but not that of its shuffles; a variant has to be the same for the engine,
+    the site and a later resume.
+    """
+
+    def __init__(self, version: int, question: str, seed: int) -> None:
+        self._name = f"{version}\0{question}\0{seed}".encode()
+        self._count = 0
+
+    def below(self, bound: int) -> int:
+        """Return a number from 0 to ``bound - 1``, each as likely as the others."""
+        # 64 bits over a bound of at most thousands: the bias is below 1e-15.
+        digest = hashlib.sha256(self._name + b"\0%d" % self._count).digest()
+        self._count += 1
+        return int.from_bytes(digest[:8], "big") % bound
+
+    def choice(self, items: Sequence[T]) -> T:
+        """Return one of the items."""
+        return items[self.below(len(items))]
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        """Return the items in another order (Fisher and Yates)."""
+        mixed = list(items)
+        for last in range(len(mixed) - 1, 0, -1):
+            other = self.below(last + 1)
+            mixed[last], mixed[other] = mixed[other], mixed[last]
+        return mixed
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything that one variant depends on."""
+
+    written: Question
+    objective: str
+    """In words."""
+    values: Mapping[str, Number]
+    """Parameters as they are displayed."""
+    functions: Functions
+    lock: QuizLock
+
+    def head(self, how: str) -> tuple[str, str, str, int, str, str]:
+        """Return what a prompt of any kind begins with."""
+        of = self.written
+        text = self.text(of.prompt)
+        return of.id, of.topic, self.objective, of.difficulty, text, how
+
+    def solved(self, key: str) -> Solution:
+        """Return what is told once the question is done.
+
+        Raises:
+            KeyMissingError: the lock lacks a link of it.
+        """
+        of = self.written
+        slots = [f"note:{note}" for note in of.notes]
+        slots += [f"code/{number}" for number in range(1, len(of.code) + 1)]
+        works = [
+            QuotedWork(
+                **asdict(held(self.lock.works, cited.key)),
+                key=cited.key,
+                section=cited.section,
+            )
+            for cited in of.references
+        ]
+        links = tuple(map(self.place, slots))
+        return Solution(key, self.text(of.explanation), links, tuple(works))
+
+    def number(self, formula: object) -> Number:
+        """Return the value of a formula over the parameters."""
+        return evaluate(str(formula), self.values, self.functions)
+
+    def whole(self, formula: object) -> int:
+        """Return the value of a formula that counts something.
+
+        Raises:
+            ReaderkitError: a value that is no whole number.
+        """
+        value = self.number(formula)
+        if value != int(value):
+            raise ReaderkitError(f"'{formula}': got {value}, expected a whole number")
+        return int(value)
+
+    def text(self, template: str) -> str:
+        """Return a text with each ``{formula}`` replaced by its value."""
+        return _SLOT.sub(lambda m: format_number(self.number(m[1])), template)
+
+    def place(self, slot: str) -> CitedLines:
+        """Return the lines of a slot of this question, or of ``note:ID``.
+
+        Raises:
+            KeyMissingError: the lock has none.
+        """
+        name = slot if slot.startswith("note:") else f"{self.written.id}/{slot}"
+        return CitedLines.of(held(self.lock.places, name))
+
+
+def formulas_of(template: str) -> list[str]:
+    """Return the formulas between the braces of a text."""
+    return _SLOT.findall(template)
+
+
+def format_number(value: Number) -> str:
+    """Return a number for readers: whole ones exactly, others to four digits.
+
+    >>> format_number(16384), format_number(4096.0), format_number(0.18756)
+    ('16,384', '4096', '0.1876')
+    """
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}" if abs(value) >= 10_000 else str(int(value))
+    rounded = float(f"{value:.4g}")
+    if abs(rounded) >= 10_000 and abs(rounded) < 1e15:
+        return f"{rounded:,.0f}"
+    return f"{rounded:.12g}"
