@@ -65,6 +65,21 @@ def real_cache(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def own_memory(
+    real_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real upstreams, and what was parsed of a book remembered for this test alone.
+
+    What is remembered of a book is what its latest command read, in any process.
+    """
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    for name in ("blobs", "served"):
+        (cache / name).symlink_to(real_cache / name)
+    monkeypatch.setenv("READERKIT_CACHE", str(cache))
+
+
+@pytest.fixture
 def free_port() -> int:
     """A port on loopback that nobody listens on."""
     with socket.socket() as listener:

@@ -130,6 +130,7 @@ def stand_still(rank, clock):
     dist.all_reduce(torch.ones(1), group=rank.group)
 
 
+@pytest.mark.slow
 def test_a_rank_that_cannot_take_a_signal_does_not_hold_up_the_end(
     tmp_path, monkeypatch
 ):
@@ -164,19 +165,18 @@ def wait_for_one_another(rank, own_words, slow, seconds):
         raise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("own_words", "slow", "seconds", "message"),
     [
         pytest.param(
             *(False, 1, 0.3, r"(?s)rank 0 failed first: .*[Tt]imed out"),
             id="timeout said first",
-            marks=pytest.mark.slow,
         ),
         pytest.param(
             *(False, 0, launch.GRACE_S + 0.5),
             r"(?s)rank 0 failed first: .*[Tt]imed out",
             id="timeout said last",
-            marks=pytest.mark.slow,
         ),
         pytest.param(
             *(True, 0, 0.3, "rank 0 failed first: ValueError: no message came"),
@@ -235,7 +235,8 @@ def started(script, text, **how):
     )
 
 
-@pytest.mark.parametrize("killed", [pytest.param(0, marks=pytest.mark.slow), 1])
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [0, 1])
 def test_a_killed_rank_is_named_though_its_neighbour_ended_before_the_launcher_looked(
     tmp_path, killed
 ):

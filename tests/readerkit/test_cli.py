@@ -250,7 +250,7 @@ def test_help_and_version_import_nothing_heavy(arguments):
     assert imported(*arguments) & HEAVY == set()
 
 
-def test_reading_from_the_cache_imports_no_git_and_no_network(real_cache):
+def test_reading_from_the_cache_imports_no_git_and_no_network(own_memory):
     run_process("annotate", "megatron")
     needless = HEAVY - {"tree_sitter"}
     assert imported("annotate", "megatron") & needless == set()

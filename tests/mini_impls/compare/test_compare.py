@@ -1,5 +1,6 @@
 """Whole comparisons, on ranks that stay alive; and faults that each must be seen."""
 
+import sys
 from contextlib import nullcontext
 from functools import cache
 from importlib import import_module
@@ -34,9 +35,12 @@ def the_book():
 def _watch(rank, mini, upstream, fault):
     comparison = find(mini, upstream).at(rank.world_size)
     watcher = _Watcher(rank, comparison, Places(get_roots(None)))
-    if fault is not None:
-        fault(watcher.sides.mini)
-    return watcher.run(MIN_STEPS)
+    if fault is None:
+        return watcher.run(MIN_STEPS)
+    fault(watcher.sides.mini)
+    # No verdict looks at lines, and to note each is half of the work.
+    with patch.object(sys, "settrace", lambda trace: None):
+        return watcher.run(MIN_STEPS)
 
 
 def judged(pool, comparison, fault=None, known=None):

@@ -21,11 +21,7 @@ from readerkit.model.anchor import Span
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT
 
-QUICK = ("fsdp_fully_shard",)
-NAMES = [
-    pytest.param(c.name, marks=() if c.name in QUICK else pytest.mark.slow)
-    for c in comparisons()
-]
+NAMES = [comparison.name for comparison in comparisons()]
 LATER = (ast.Lambda, ast.GeneratorExp)
 """Their line may run again when their statement does not."""
 BY_NAME = {comparison.name: comparison for comparison in comparisons()}
@@ -82,6 +78,7 @@ def count(name, folder):
     return roots, windows
 
 
+@pytest.mark.slow  # two ranks that compile their upstream anew
 @pytest.mark.parametrize("name", NAMES)
 def test_a_line_ran_when_its_record_says_and_at_no_other_watched_time(name, tmp_path):
     roots, counted = count(name, tmp_path)

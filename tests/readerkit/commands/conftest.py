@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.helpers import Result, SampleBook, made_once, make_book, run, run_process
+from tests.helpers import (
+    Result,
+    SampleBook,
+    made_once,
+    make_book,
+    run,
+    run_process,
+    run_typed,
+)
 
 
 class Desk:
@@ -30,11 +39,32 @@ def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Desk:
     return Desk(make_book(tmp_path), capsys)
 
 
+@pytest.fixture(scope="session")
+def locked_once(tmp_path_factory: pytest.TempPathFactory) -> SampleBook:
+    """The sample book, fetched, with its anchors locked: to be copied."""
+    folder = tmp_path_factory.mktemp("locked")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("READERKIT_CACHE", str(folder / "cache"))
+        patch.setenv("READERKIT_DATA", str(folder / "data"))
+        book = make_book(folder)
+        arguments = ("annotate", "--update-lock", "--book", str(book.root))
+        assert run_typed(*arguments, stdin="").code == 0
+    shutil.rmtree(folder / "cache" / "git")  # it names this folder
+    return book
+
+
 @pytest.fixture
-def locked(desk: Desk) -> Desk:
+def locked(
+    locked_once: SampleBook, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Desk:
     """The sample book, fetched, with its anchors locked."""
-    assert desk.run("annotate", "--update-lock").code == 0
-    return desk
+    made = locked_once.root.parent
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    root, repository = tmp_path / "book", tmp_path / "served" / "sample"
+    named_in = (tmp_path / "cache" / "served").glob("*.json")
+    for path in (root / "annotations" / "upstreams.yaml", *named_in):
+        path.write_text(path.read_text().replace(str(made), str(tmp_path)))
+    return Desk(SampleBook(root, repository, locked_once.commit), capsys)
 
 
 @pytest.hookimpl(tryfirst=True)  # before marks decide what is run

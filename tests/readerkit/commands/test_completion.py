@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import make_book, run, run_process
+from tests.helpers import Result, make_book, run, run_process
 from tests.terminals import Terminal
 
 LINES = {
@@ -45,23 +45,33 @@ LINES = {
 }
 
 
-def completed(line: str, **environment: str | None) -> tuple[list[str], str]:
+def asked(line: str) -> dict[str, str | None]:
+    """Return what a shell says of a line, as variables."""
     words = ["readerkit", *line.split(" ")]
-    asked = {
+    return {
         "_READERKIT_COMPLETE": "bash_complete",
         "COMP_WORDS": " ".join(words),
         "COMP_CWORD": str(len(words) - 1),
     }
-    done = run_process(environment={**asked, **environment})
+
+
+def names_in(done: Result) -> list[str]:
     assert done.code == 0
-    return [row.partition(",")[2] for row in done.out.splitlines() if row], done.err
+    return [row.partition(",")[2] for row in done.out.splitlines() if row]
+
+
+def completed(line: str, **environment: str | None) -> tuple[list[str], str]:
+    done = run_process(environment={**asked(line), **environment})
+    return names_in(done), done.err
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_names_are_completed(line, real_cache):
-    found, said = completed(line)
-    assert [each for each in found if not each.startswith("-")] == LINES[line]
-    assert said == ""
+def test_names_are_completed(line, real_cache, monkeypatch, capsys):
+    for name, value in asked(line).items():
+        monkeypatch.setenv(name, value)
+    done = run(capsys)
+    found = [each for each in names_in(done) if not each.startswith("-")]
+    assert (found, done.err) == (LINES[line], "")
 
 
 FORWARDED = {
@@ -72,7 +82,13 @@ FORWARDED = {
 }
 
 
-@pytest.mark.parametrize("name", FORWARDED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == "break" else pytest.mark.slow)
+        for name in FORWARDED
+    ],
+)
 def test_options_of_what_a_command_runs_are_completed_as_its_own(name):
     module, runs = FORWARDED[name]
     command = getattr(import_module(module), module.rpartition(".")[2])
@@ -92,15 +108,14 @@ def test_names_are_those_of_the_book_on_the_line(tmp_path):
     assert completed(f"annotate --book {book.root} whole") == (["whole-step"], "")
 
 
-def test_no_name_needs_the_network_or_heavy_imports(real_cache):
-    asked = {"PYTHONPROFILEIMPORTTIME": "1"}
+def test_no_name_needs_the_network_or_heavy_imports(own_memory):
     for line, heavy in (
         ("annotate tp-d", ("tree_sitter", "rich", "jinja2", "git", "torch")),
         ("run fsdp_s", ("readerkit.content.book", "yaml", "rich", "torch")),
         ("comp", ("readerkit.commands.annotate", "readerkit.content.book")),
     ):
         completed(line)  # what is parsed once is remembered
-        _, imported = completed(line, **asked)
+        _, imported = completed(line, PYTHONPROFILEIMPORTTIME="1")
         loaded = {row.rpartition("|")[2].strip() for row in imported.splitlines()}
         assert "click" in loaded and not loaded & {*heavy}
 

@@ -51,7 +51,7 @@ def test_help_with_a_mini_is_the_help_of_that_mini(mini):
     [
         pytest.param(("run", "schedules"), id="run schedules"),
         pytest.param(("run", "ddp"), id="run ddp", marks=pytest.mark.slow),
-        pytest.param(("compare", "ddp"), id="compare ddp"),
+        pytest.param(("compare", "ddp"), id="compare ddp", marks=pytest.mark.slow),
     ],
 )
 def test_help_of_a_mini_reads_as_that_of_every_command(words):
@@ -97,7 +97,11 @@ def test_a_mini_that_is_not_compared_is_refused_by_a_list_without_it(capsys):
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize(
     ("signum", "code"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+    ],
 )
 def test_signal_ends_every_rank_and_leaves_no_file(signum, code, tmp_path):
     (tmp_path / "tmp").mkdir()
