@@ -7,27 +7,27 @@ import torch
 RANKS = 1
 
 
-def state_bytes(optimizer):
-    moments = [
-        t for s in optimizer.state.values() for name, t in s.items() if name != "step"
-    ]
-    return sum(t.nbytes for t in moments)
+def moments(optimizer):
+    states = optimizer.state.values()
+    return [t for s in states for name, t in s.items() if name != "step"]
 
 
-for dtype in (torch.float32, torch.bfloat16):
-    model = torch.nn.Linear(10, 10, bias=False, dtype=dtype)
-    frozen = torch.nn.Linear(10, 10, bias=False, dtype=dtype).requires_grad_(False)
-    optimizer = torch.optim.Adam([*model.parameters(), *frozen.parameters()])
-    built = state_bytes(optimizer)
-    model(torch.ones(1, 10, dtype=dtype)).sum().backward()
-    before = state_bytes(optimizer)
+def show(name, dtype):
+    layers = [torch.nn.Linear(10, 10, bias=False, dtype=dtype) for _ in range(2)]
+    layers[1].requires_grad_(False)
+    optimizer = torch.optim.Adam(p for layer in layers for p in layer.parameters())
+    figure = {"built": sum(t.nbytes for t in moments(optimizer))}
+    x = torch.ones(1, 10, dtype=dtype)
+    layers[0](x).sum().backward()
+    figure["before_the_step"] = sum(t.nbytes for t in moments(optimizer))
     optimizer.step()
-    after = state_bytes(optimizer) // 100
-    frozen.requires_grad_(True)(torch.ones(1, 10, dtype=dtype)).sum().backward()
+    figure["bytes_per_parameter"] = sum(t.nbytes for t in moments(optimizer)) // 100
+    figure["dtypes"] = sorted({str(t.dtype) for t in moments(optimizer)})
+    layers[1].requires_grad_(True)(x).sum().backward()
     optimizer.step()
-    name = str(dtype).removeprefix("torch.")
-    print(f"{name}_bytes_built = {built}\n{name}_bytes_before_the_step = {before}")
-    print(f"{name}_bytes_per_parameter = {after}")
-    print(f"{name}_parameters_with_state_after_unfreezing =", len(optimizer.state))
-    dtypes = {str(s["exp_avg"].dtype) for s in optimizer.state.values()}
-    print(f"{name}_moments =", json.dumps(sorted(dtypes)))
+    figure["states_after_unfreezing"] = len(optimizer.state)
+    print(name, "=", json.dumps(figure))
+
+
+show("fp32", torch.float32)
+show("bf16", torch.bfloat16)

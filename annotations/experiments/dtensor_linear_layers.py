@@ -26,11 +26,12 @@ def show(name, style, columns):
         y = layer(x)
     with CommDebugMode() as backward:
         y.sum().backward()
+    figure = {}
+    for half, comm in (("forward", forward), ("backward", backward)):
+        figure[half] = [str(op).split(".")[-1] for op in comm.get_comm_counts()]
+    figure["output"] = [type(y).__name__, *y.shape]
     if dist.get_rank() == 0:
-        for half, comm in (("forward", forward), ("backward", backward)):
-            ops = [str(op).split(".")[-1] for op in comm.get_comm_counts()]
-            print(f"{name}_{half} =", json.dumps(ops))
-        print(f"{name}_output =", json.dumps([type(y).__name__, *y.shape]))
+        print(name, "=", json.dumps(figure))
 
 
 show("column", ColwiseParallel(), 4)

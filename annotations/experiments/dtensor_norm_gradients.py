@@ -13,26 +13,27 @@ RANKS = 2
 dist.init_process_group("gloo")
 mesh = init_device_mesh("cpu", (2,))
 torch.manual_seed(dist.get_rank())
+figures = {"all_reduces": {}}
 
 
-def step(optimizer, **options):
-    norm = parallelize_module(torch.nn.LayerNorm(4), mesh, SequenceParallel())
-    norm(torch.randn(1, 2, 4)).to_local().square().sum().backward()
-    optimizer = getattr(torch.optim, optimizer)(norm.parameters(), **options)
-    with CommDebugMode() as comm:
-        optimizer.step()
-    return comm.get_total_counts(), str(norm.weight.grad.placements[0]), norm
+def same(tensor):
+    copies = [torch.empty(4) for _ in range(2)]
+    dist.all_gather(copies, tensor.to_local().detach())
+    return torch.equal(*copies)
 
 
 for name in ("SGD", "Adam", "AdamW"):
-    count, placement, norm = step(name, lr=0.1)
-    print(f"{name.lower()}_all_reduces = {count}") if dist.get_rank() == 0 else None
-odd = torch.nn.LayerNorm(4)
-torch.nn.init.normal_(odd.weight)
-odd = parallelize_module(odd, mesh, SequenceParallel())
-copies = [torch.empty(4) for _ in range(2)]
-dist.all_gather(copies, odd.weight.to_local().detach())
+    norm = torch.nn.LayerNorm(4)
+    torch.nn.init.normal_(norm.weight)
+    norm = parallelize_module(norm, mesh, SequenceParallel())
+    figures.update(labelled=str(norm.weight.placements[0]), equal=same(norm.weight))
+    norm(torch.randn(1, 2, 4)).to_local().square().sum().backward()
+    figures["gradient"] = str(norm.weight.grad.placements[0])
+    optimizer = getattr(torch.optim, name)(norm.parameters(), lr=0.1)
+    with CommDebugMode() as comm:
+        optimizer.step()
+    figures["all_reduces"][name] = comm.get_total_counts()
+    figures["equal_after_a_step"] = same(norm.weight)
 if dist.get_rank() == 0:
-    print("gradient =", json.dumps(placement))
-    print("labelled =", json.dumps(str(odd.weight.placements[0])))
-    print("equal_copies =", json.dumps(torch.equal(*copies)))
+    for name, value in figures.items():
+        print(name, "=", json.dumps(value))

@@ -6,7 +6,12 @@ from torch.distributed.tensor import Shard
 
 RANKS = 1
 
-for rows in (10, 5):
-    cut = [Shard.local_shard_size_and_offset(rows, 4, rank) for rank in range(4)]
-    print(f"rows_of_{rows} =", json.dumps([size for size, _ in cut]))
-    print(f"offsets_of_{rows} =", json.dumps([offset for _, offset in cut]))
+
+def cut(rows):
+    shards = [Shard.local_shard_size_and_offset(rows, 4, rank) for rank in range(4)]
+    sizes, offsets = zip(*shards, strict=True)
+    return json.dumps({"sizes": sizes, "offsets": offsets})
+
+
+print("ten_rows =", cut(10))
+print("five_rows =", cut(5))

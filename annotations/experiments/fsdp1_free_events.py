@@ -36,5 +36,5 @@ def distances(prefetch):
     return [sorted(steps) for steps in found]
 
 
-for prefetch in runtime.BackwardPrefetch:
-    print(prefetch.name.lower(), "=", distances(prefetch))
+print("backward_pre =", distances(runtime.BackwardPrefetch.BACKWARD_PRE))
+print("backward_post =", distances(runtime.BackwardPrefetch.BACKWARD_POST))

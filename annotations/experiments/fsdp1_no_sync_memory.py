@@ -24,11 +24,10 @@ def show(name, strategy, inside):
         with model.no_sync() if inside else contextlib.nullcontext():
             model(torch.ones(1, 16)).sum().backward()
     flat = model._flat_param
-    gathered = flat._full_param_padded.untyped_storage().size() > 0
+    found = {"elements": flat.grad.numel(), "dtype": str(flat.grad.dtype)}
+    found["gathered"] = flat._full_param_padded.untyped_storage().size() > 0
     if dist.get_rank() == 0:
-        print(f"{name}_elements = {flat.grad.numel()}")
-        print(f"{name}_dtype =", json.dumps(str(flat.grad.dtype)))
-        print(f"{name}_parameters_gathered =", json.dumps(gathered))
+        print(name, "=", json.dumps(found))
 
 
 show("inside", "FULL_SHARD", True)

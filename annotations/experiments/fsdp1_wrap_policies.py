@@ -27,8 +27,8 @@ def show(name, policy, **options):
         warnings.simplefilter("always")
         model = FSDP(model, auto_wrap_policy=policy, **options)
     warned = any("requires_grad=True and False" in str(w.message) for w in caught)
-    print(f"{name}_warns =", json.dumps(warned))
-    print(f"{name}_units =", len(FSDP.fsdp_modules(model)))
+    found = {"warns": warned, "units": len(FSDP.fsdp_modules(model))}
+    print(name, "=", json.dumps(found))
 
 
 classes = {Block}

@@ -4,18 +4,20 @@ import json
 from types import SimpleNamespace
 
 import torch
-from torch.distributed.fsdp._fully_shard._fsdp_collectives import (
-    _get_gradient_divide_factors,
-)
+from torch.distributed.fsdp._fully_shard import _fsdp_collectives as collectives
 
 RANKS = 1
 
-for ranks in (2, 4, 6, 7, 8, 64):
-    group = SimpleNamespace(size=lambda n=ranks: n)
-    before, after, _, _ = _get_gradient_divide_factors(group, None, torch.float16)
-    print(f"fp16_{ranks} =", json.dumps([before, after]))
-for dtype in (torch.bfloat16, torch.float32):
-    before, after, op, _ = _get_gradient_divide_factors(group, None, dtype)
-    print(
-        f"{str(dtype).removeprefix('torch.')} =", json.dumps([before, after, op.name])
-    )
+
+def factors(ranks, dtype):
+    """Return the division before the sum and after it, and the operation between."""
+    group = SimpleNamespace(size=lambda: ranks)
+    found = collectives._get_gradient_divide_factors(group, None, dtype)
+    return [*found[:2], found[2].name]
+
+
+by_ranks = {ranks: factors(ranks, torch.float16)[:2] for ranks in (2, 4, 6, 7, 8, 64)}
+print("fp16 =", json.dumps(by_ranks))
+print("bf16 =", json.dumps(factors(8, torch.bfloat16)))
+print("fp32 =", json.dumps(factors(8, torch.float32)))
+print("fp16_max =", torch.finfo(torch.float16).max)

@@ -7,20 +7,22 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.fsdp._fully_shard import _fsdp_param_group as groups
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
-RANKS = 2
+RANKS = 1
 
-dist.init_process_group("gloo")
+dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
 mesh = init_device_mesh("cpu", (2,))
 model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(3)))
-for layer in model:
+for layer in (*model, model):
     fully_shard(layer, mesh=mesh)
-fully_shard(model, mesh=mesh)
-gathers, foreach_all_gather = [], groups.foreach_all_gather
+gathers, whole, foreach_all_gather = [], [], groups.foreach_all_gather
 
 
 def noting(params, *args):
-    gathers.append(params[0]._param_fqn.split(".")[0])
+    gathers.append(params[0]._param_fqn[0])
+    layers = [layer._get_fsdp_state()._fsdp_param_group for layer in model]
+    whole.append(1 + sum(group.is_unsharded for group in layers))
     return foreach_all_gather(params, *args)
 
 
@@ -35,5 +37,4 @@ groups.foreach_all_gather = noting
 clean = backward_gathers()
 torch.no_grad()(model)(torch.ones(1, 4))
 after = backward_gathers()
-if dist.get_rank() == 0:
-    print("clean =", clean, "\nafter_an_evaluation =", after)
+print(f"clean = {clean}\nafter_an_evaluation = {after}\nmost_gathered = {max(whole)}")

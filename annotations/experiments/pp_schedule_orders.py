@@ -33,5 +33,4 @@ for name, kind in (("interleaved", "1F1B"), ("zero_bubble", "ZeroBubble")):
     )
     per_rank = [counts(schedule.pipeline_order[rank]) for rank in range(4)]
     warm_up, held, lag = zip(*per_rank, strict=True)
-    print(f"{name}_warm_up =", json.dumps(warm_up))
-    print(f"{name}_held =", json.dumps(held), f"\n{name}_lag =", json.dumps(lag))
+    print(name, "=", json.dumps({"warm_up": warm_up, "held": held, "lag": lag}))

@@ -32,6 +32,5 @@ for name, kind in (("gpipe", ScheduleGPipe), ("one_f_one_b", Schedule1F1B)):
     dist.all_gather_object(found, run(kind))
     if rank == 0:
         orders, held, buffers = zip(*found, strict=True)
-        print(f"{name}_orders =", json.dumps(orders))
-        print(f"{name}_held =", json.dumps(held))
-        print(f"{name}_buffers =", json.dumps(buffers))
+        figure = {"orders": orders, "held": held, "buffers": buffers}
+        print(name, "=", json.dumps(figure))

@@ -1,5 +1,7 @@
 """How ZeroRedundancyOptimizer deals out tensors, and what a step broadcasts."""
 
+import json
+
 import torch
 import torch.distributed as dist
 from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -25,9 +27,10 @@ def show(name, sizes, **options):
     optimizer.step()
     dist.broadcast = broadcast
     dealt = [ranks[0]["params"] for ranks in optimizer._partition_parameters()]
+    elements = [sum(p.numel() for p in own) for own in dealt]
     if dist.get_rank() == 0:
-        print(f"{name}_elements =", [sum(p.numel() for p in own) for own in dealt])
-        print(f"{name}_broadcasts =", sorted(sent))
+        figure = {"elements": elements, "broadcasts": sorted(sent)}
+        print(name, "=", json.dumps(figure))
 
 
 show("tensors", [100, 1, 40, 30, 20])
