@@ -18,8 +18,8 @@ read: .venv/.toolkit
 	@echo "== The first stop"
 	@$(RUN) start </dev/null  # whole: nobody may be there to answer
 	@$(MAKE) --no-print-directory .venv/.torch
-	@echo "== PyTorch: fetching the pinned source"
-	@$(RUN) fetch pytorch
+	@echo "== PyTorch and the others: fetching the pinned source"
+	@$(RUN) fetch  # one that the index lacks comes by git, or one line says how
 	@echo "== Every annotation, held against its lock"
 	@$(RUN) annotate --check
 	@echo "== The reading site"
@@ -49,8 +49,7 @@ slow: fetched
 	@$(PYTEST) -m slow
 
 fetched: .venv/.test
-	@$(RUN) fetch megatron
-	@$(RUN) fetch pytorch
+	@$(RUN) fetch
 
 # SkyPilot wants an older click and 560 MB: an environment of its own, and no part of test.
 sky: .venv/.test .venv-sky/bin/sky

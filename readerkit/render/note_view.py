@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from rich.console import Console, Group, RenderableType
 from rich.constrain import Constrain
@@ -25,6 +25,19 @@ from readerkit.wording.next_command import typed
 
 Shown = SourceFile | str
 """A file, or why it cannot be read here."""
+
+
+class Beside(NamedTuple):
+    """Lines of another place, with what records show of them."""
+
+    heading: str
+    says: str
+    """What they say to the note; empty where a mirror put them there."""
+    source: Shown
+    span: Span
+    ran: Sequence[str]
+
+
 SIDE_BY_SIDE_WIDTH = 150
 NOTE_WIDTH = 62
 _STYLES = {
@@ -146,7 +159,7 @@ def note_view(
     references: Mapping[str, CitedWork],
     *,
     width: int,
-    beside: list[tuple[str, Shown, Span, Sequence[str]]],
+    beside: Iterable[Beside],
     ran: Sequence[str] = (),
     folds: bool = True,
     below: bool = False,
@@ -154,9 +167,8 @@ def note_view(
 ) -> Group:
     """Return the page of one note.
 
-    ``beside`` holds what it shows of other places, and what mirrors put next to it: a
-    heading, the file, lines, and what records show of them; ``ran`` says the same of
-    the note's own lines. In place of a file stands why it cannot be read.
+    ``beside`` holds what it shows of other places, and what mirrors put next to it;
+    ``ran`` is what records show of the note's own lines.
     Unless it ``folds``, lines of code are wider than ``width`` where they are; with
     ``below`` the note's own lines are left out, which stand above already.
     """
@@ -175,12 +187,13 @@ def note_view(
         lines = note_lines(note, source, width=width if folds else None, say=say)
         parts += [lines, Text(), _indented(text, width)]
     parts += _evidence(ran, width, say)
-    for heading, mini, span, mini_ran in beside:
-        said = Text(visible_line(heading), style="magenta")
-        parts += [Text(), Constrain(Rule(said, align="left", style="dim"), width)]
-        parts.append(Text(visible_line(str(span)), style="dim"))
-        parts.append(code_lines(mini, span, width if folds else None))
-        parts += _evidence(mini_ran, width, say)
+    for each in beside:
+        heading = Text(visible_line(each.heading), style="magenta")
+        parts += [Text(), Constrain(Rule(heading, align="left", style="dim"), width)]
+        parts += [Constrain(prose(each.says), width)] if each.says else []
+        parts.append(Text(visible_line(str(each.span)), style="dim"))
+        parts.append(code_lines(each.source, each.span, width if folds else None))
+        parts += _evidence(each.ran, width, say)
     return Group(*parts)
 
 
@@ -253,9 +266,18 @@ _STATES = {
 
 
 def proof(
-    note: Note, upstream: Upstream, *, blob: str, came_from: str, say: Say = english
+    note: Note,
+    upstream: Upstream,
+    *,
+    blob: str,
+    came_from: str,
+    others: Iterable[Upstream] = (),
+    say: Say = english,
 ) -> list[Text]:
-    """Return what a reader can check the page by: link, pin, blob, review."""
+    """Return what a reader can check the page by: link, pin, blob, review, rights.
+
+    ``others`` are upstreams of which it shows lines too.
+    """
     mend = {
         "unreviewed": f": {typed('review', note.annotation.id)}",
         "unlocked": f": {typed('annotate', '--update-lock')}",
@@ -274,10 +296,10 @@ def proof(
     else:
         rows = [("folder", f"{upstream.title}, {upstream.folder}"), ("blob", blob)]
     rows.append(("state", state))
-    if upstream.licence:
-        licence = upstream.licence
-        terms = f"{upstream.url}/blob/{upstream.commit}/{licence.path}"
-        rows.append(("rights", f"© {licence.holder}, {licence.spdx}: {terms}"))
+    for each in (upstream, *others):
+        if licence := each.licence:
+            terms = f"{each.url}/blob/{each.commit}/{licence.path}"
+            rows.append(("rights", f"© {licence.holder}, {licence.spdx}: {terms}"))
     return [
         Text.assemble((f"{say(label):7} ", "dim"), visible(value))
         for label, value in rows

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 import click
 
@@ -22,6 +21,7 @@ from readerkit.evidence.relevance import (
 from readerkit.model.anchor import Span
 from readerkit.model.language import Say, english, said
 from readerkit.render.note_view import (
+    Beside,
     Shown,
     console,
     note_lines,
@@ -53,14 +53,19 @@ def note_page(
     """
     evidence = {each.comparison: Evidence(each) for each in read_records(library)}
     upstream, screen = sources.upstream, console()
-    beside = [*_asides(library, note, evidence, say_in(language))]
+    asides = asides_of(library, note)
+    shown = dict.fromkeys(each.annotation.upstream for each in asides)
+    others = [library.book.upstreams[n] for n in shown if n != upstream.name]
     came_from, width, say = library.came_from(upstream), screen.width, say_in(language)
     view = note_view(
         note,
         _shown(sources, note.span, say),
         library.book.references,
         width=width,
-        beside=[*beside, *_beside(library, note, evidence, say)],
+        beside=[
+            *_also(library, asides, evidence, say),
+            *_beside(library, note, evidence, say),
+        ],
         ran=_ran(library, note, sources, evidence, say),
         folds=screen.is_terminal,
         below=below,
@@ -70,7 +75,7 @@ def note_page(
     blob = lock.files[note.span.path] if lock and sources.is_absent else ""
     blob = blob or blob_id(sources.read(note.span.path))
     origin = came_from.origin if came_from else "the cache"
-    rows = proof(note, upstream, blob=blob, came_from=origin, say=say)
+    rows = proof(note, upstream, blob=blob, came_from=origin, others=others, say=say)
     return on_page(screen, view, rows)
 
 
@@ -120,23 +125,30 @@ def _say(
     return say_lit([*told, *stale], say)
 
 
-def _asides(
-    library: Library, note: Note, evidence: Mapping[str, Evidence], say: Say
-) -> Iterator[Any]:
-    """Yield the other lines that a note shows, and what ran of them."""
-    for aside in asides_of(library, note):
+def _also(
+    library: Library,
+    asides: Iterable[Note],
+    evidence: Mapping[str, Evidence],
+    say: Say,
+) -> Iterator[Beside]:
+    """Yield the other lines that a note shows, and what ran of them, if anything."""
+    records = [each.record for each in evidence.values()]
+    for aside in asides:
         upstream = library.book.upstreams[aside.annotation.upstream]
         sources = library.sources(upstream)
-        ran = _say(sources, aside.span, evidence, frozenset(), say)
-        shown = _shown(sources, aside.span, say)
-        title = aside.annotation.title
-        heading = f"{say('Also')} ({upstream.title}): {title}"
-        yield heading, shown, aside.span, ran
+        ran = [each for each in lit_in(sources, aside.span, records) if each.ran]
+        yield Beside(
+            f"{say('Also')}: {upstream.title}",
+            aside.annotation.title,
+            _shown(sources, aside.span, say),
+            aside.span,
+            say_lit(ran, say),
+        )
 
 
 def _beside(
     library: Library, note: Note, evidence: Mapping[str, Evidence], say: Say
-) -> list[Any]:
+) -> list[Beside]:
     """Return the mini lines that mirrors put beside a note, and what ran of them."""
     sections = [
         (mirror, section)
@@ -156,6 +168,6 @@ def _beside(
             span = resolve_mini(minis, mirror, anchor, place)
             idea = of_the_idea(mirror, evidence)
             ran = _say(minis, span, evidence, idea, say)
-            found.append((heading, minis.file(anchor.file), span, ran))
-        found[-1][-1].extend(say_section(lit_section(records, section), say))
+            found.append(Beside(heading, "", minis.file(anchor.file), span, ran))
+        ran.extend(say_section(lit_section(records, section), say))
     return found

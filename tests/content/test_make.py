@@ -59,7 +59,7 @@ def test_first_stop_is_not_pushed_away_by_what_follows(checkout, real_cache):
     (checkout / ".venv" / ".torch").touch()  # a gigabyte, and no part of this
     shown = make(checkout, "read")
     first = shown.index("== The first stop")
-    last = shown.index("== PyTorch: fetching the pinned source")
+    last = shown.index("== PyTorch and the others: fetching the pinned source")
     assert any(
         "Which collective closes the layer?" in line for line in shown[first:last]
     )

@@ -213,12 +213,12 @@ def test_lines_that_are_not_there_are_a_fault_at_their_place(written, said, fetc
 def test_a_note_shows_its_other_lines_and_what_it_speaks_of(fetched):
     shown = fetched.run("annotate", "both").out
     assert "Holds for  core alone, the default layers" in shown
-    for row in ("Also (Trainer): The trainer turns it on", *TRAINER.splitlines()):
+    for row in ("Also: Trainer", "The trainer turns it on", *TRAINER.splitlines()):
         assert row in shown
-    assert "Also (Sample): One step" in shown
+    assert "Also: Sample" in shown and "© Somebody, MIT" in shown
     spanish = fetched.run("annotate", "both", "--lang", "es").out
     assert "Vale para  el núcleo solo, las capas por defecto" in spanish
-    assert "También (Trainer): El entrenador lo enciende" in spanish
+    assert "También: Trainer" in spanish and "El entrenador lo enciende" in spanish
     [plain] = [json.loads(fetched.run("annotate", "both", "--json").out)]
     assert plain["starts"] == ["core", "layers"]
     assert [(a["upstream"], a["path"], a["state"]) for a in plain["also"]] == [

@@ -11,6 +11,7 @@ from readerkit.render.note_view import (
     MAX_SHOWN_CHARACTERS,
     NOTE_WIDTH,
     SIDE_BY_SIDE_WIDTH,
+    Beside,
     cite,
     code_lines,
     console,
@@ -222,8 +223,8 @@ def test_no_line_is_wider_than_asked_for(width):
 def test_mini_is_shown_below_with_its_own_lines():
     mini = SourceFile("mini_impls/tp.py", b"def close(x):\n    return all_reduce(x)\n")
     span = Span("mini_impls/tp.py", 1, 2)
-    beside = [("the mini (same): the sum", mini, span, ["ran in tp_torch: 1 send"])]
-    rows = view(80, beside=beside)
+    ran = ["ran in tp_torch: 1 send"]
+    rows = view(80, beside=[Beside("the mini (same): the sum", "", mini, span, ran)])
     assert rows[-7].startswith("the mini (same): the sum ──")
     assert rows[-6:] == [
         "mini_impls/tp.py:1-2",
