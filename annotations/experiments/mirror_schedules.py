@@ -1,0 +1,33 @@
+"""What the mini's schedules are worth: bubbles, peaks, warm-up, the plain cases."""
+
+import json
+
+from mini_impls.schedules import get_orders
+from mini_impls.timeline import get_bubble, get_peak_in_flight, get_timeline
+
+UPSTREAMS = ["minis"]
+
+
+def bubble(schedule, chunks=1, ranks=4, **costs):
+    timeline = get_timeline(get_orders(schedule, ranks, 16, chunks), **costs)
+    return float(get_bubble(timeline, ranks)[0])
+
+
+def steps(schedule, ranks, microbatches, chunks=1):
+    orders = get_orders(schedule, ranks, microbatches, chunks)
+    return ["".join(step.kind for step in order) for order in orders]
+
+
+whole = bubble("1f1b", backward_cost=2)
+split = bubble("zb-h1")
+held = {s: [*map(get_peak_in_flight, get_orders(s, 4, 16))] for s in ("1f1b", "zb-h1")}
+plain = get_orders("interleaved", 4, 16, 1) == get_orders("1f1b", 4, 16)
+print("bubble_1f1b =", bubble("1f1b"))
+print("bubble_interleaved =", bubble("interleaved", 2))
+print("split_over_whole =", round(split / whole, 6))
+print("held_1f1b =", held["1f1b"])
+print("held_zb_h1 =", held["zb-h1"])
+print("one_chunk_is_1f1b =", json.dumps(plain))
+print("on_one_rank =", json.dumps(steps("1f1b", 1, 3)))
+print("orders_of_five =", json.dumps(steps("1f1b", 2, 5)))
+print("fewer_than_ranks =", json.dumps(steps("1f1b", 4, 2)[0]))
