@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -137,18 +137,11 @@ def quiz() -> None:
 @book_option
 def take(
     phase: int,
-    exam: bool,
-    topics: tuple[str, ...],
-    count: int | None,
-    seed: int | None,
-    only: tuple[str, ...],
-    due: bool,
-    minutes: float | None,
-    tries: int,
     lang: str,
     resume: bool | None,
     as_json: bool,
     book: Path | None,
+    **wanted: Any,
 ) -> None:
     """Take the quiz of PHASE: one question at a time, marked and explained at once.
 
@@ -158,28 +151,21 @@ def take(
         readerkit quiz 35 --exam --minutes 45
         readerkit quiz 35 --seed 7 --json
     """
-    from readerkit.app.begin_quiz import begin
+    from readerkit.app.begin_quiz import WantedQuiz, begin
     from readerkit.app.quiz_banks import QuizBanks, open_history
 
     banks = QuizBanks.at(book)
-    bank = banks.bank(phase)
-    history = open_history()
-    asked = bool(exam or topics or count or seed is not None or only or due)
-    session = _resumed(bank, history, resume, asked=asked, as_json=as_json)
-    if session is None:
-        session = begin(
-            bank,
-            history,
-            topics=topics,
-            only=only,
-            due=due,
-            count=count,
-            exam=exam,
-            seed=seed,
-            tries=tries,
-            minutes=minutes,
-        )
-    _lead(session, banks, book, as_json=as_json, language=lang)
+    bank, history, asked = banks.bank(phase), open_history(), WantedQuiz(**wanted)
+    session = None
+    if resume is not False and not asked.is_another:
+        session = _resumed(bank, history, resume, as_json=as_json)
+    _lead(
+        session or begin(bank, history, asked),
+        banks,
+        book,
+        as_json=as_json,
+        language=lang,
+    )
 
 
 @quiz.command(short_help="Mistakes again, as new variants, when they are due.")
@@ -214,14 +200,8 @@ def review(
     context.invoke(
         take,
         phase=phases[0] if phase is None else phase,
-        exam=False,
-        topics=(),
         count=count,
-        seed=None,
-        only=(),
         due=True,
-        minutes=None,
-        tries=2,
         lang=lang,
         resume=False,
         as_json=as_json,
@@ -234,16 +214,16 @@ for command in (lint, stats, export, delete):
 
 
 def _resumed(
-    bank: Bank, history: History, resume: bool | None, *, asked: bool, as_json: bool
+    bank: Bank, history: History, resume: bool | None, *, as_json: bool
 ) -> Session | None:
     """Return the session that was left, if the reader wants to go on with it."""
     from readerkit.app.begin_quiz import now
     from readerkit.errors import ReaderkitError
     from readerkit.quiz.session import Session
 
-    row = None if resume is False or asked else history.unfinished(bank.rules.phase)
+    row = history.unfinished(bank.rules.phase)
     if row is None:
-        if resume and not asked:
+        if resume:
             raise ReaderkitError("no quiz was left unfinished: leave out --resume")
         return None
     try:

@@ -7,9 +7,10 @@ hold it against both.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, TypeVar
 
-from msgspec import Meta
+from msgspec import Meta, MsgspecError, json
 from msgspec.structs import replace
 
 from readerkit.errors import ReaderkitError
@@ -89,7 +90,8 @@ class QuizLock(Stored, frozen=True):
     """By question."""
     works: Mapping[str, Work] = {}
     """By the key of the reference."""
-    format: int = FORMAT
+    format: int = 0
+    """Of the file; 0 where it was not read from one."""
 
     @classmethod
     def parse(cls, text: str, file: str) -> QuizLock:
@@ -98,6 +100,10 @@ class QuizLock(Stored, frozen=True):
         Raises:
             ContentError: text that is not such a lock.
         """
+        with suppress(MsgspecError, RecursionError):
+            lock = json.decode(text, type=cls)
+            if lock.format == FORMAT:
+                return cls(lock.places, lock.facts, lock.works)
         expected = f"what {typed('quiz', 'lint', '--update-lock')} writes: run it"
         return stored.parse(
             text, cls, file, what="lock", expected=expected, version=FORMAT
@@ -107,7 +113,7 @@ class QuizLock(Stored, frozen=True):
         """Return JSON, sorted, a key on a line: made to be diffed."""
         tables = ("places", self.places), ("facts", self.facts), ("works", self.works)
         in_order = {name: dict(sorted(table.items())) for name, table in tables}
-        return stored.write(replace(self, **in_order), width=1)
+        return stored.write(replace(self, **in_order, format=FORMAT), width=1)
 
 
 def held(table: Mapping[str, _V], name: str) -> _V:

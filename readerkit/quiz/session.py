@@ -7,7 +7,7 @@ before anything is said about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 from msgspec.structs import asdict, replace
@@ -27,46 +27,12 @@ from readerkit.quiz.messages import (
 )
 from readerkit.quiz.report import QuestionOutcome, outcomes, scored, unanswered
 from readerkit.quiz.scoring import retry_points
-from readerkit.quiz.variant import WHOLE, Draw, Grade, Variant
+from readerkit.quiz.variant import WHOLE, Grade, Variant
 
 Clock = Callable[[], datetime]
 
 SELF_MARKED = {"short"}
 """Types of which a second try would be worth nothing: the model answer is out."""
-
-
-def choose_questions(
-    bank: Bank,
-    *,
-    seed: int,
-    count: int,
-    topics: Iterable[str] = (),
-    among: Iterable[str] | None = None,
-) -> tuple[str, ...]:
-    """Return questions spread over the objectives, in an order that the seed names.
-
-    Each round takes one question of every objective, so that a short quiz still asks
-    about as many of them as it can.
-    """
-    wanted = set(topics)
-    allowed = set(bank.questions if among is None else among)
-    draw = Draw(bank.rules.version, "the choice of questions", seed)
-    piles: dict[str, list[str]] = {}
-    for name in draw.shuffled(sorted(allowed & set(bank.questions))):
-        question = bank.questions[name]
-        if not wanted or question.topic in wanted:
-            piles.setdefault(question.objective, []).append(name)
-    chosen: list[str] = []
-    while len(chosen) < count and any(piles.values()):
-        for objective in draw.shuffled(sorted(piles)):
-            if piles[objective] and len(chosen) < count:
-                chosen.append(piles[objective].pop())
-    return tuple(chosen)
-
-
-def without_self_marked(bank: Bank) -> list[str]:
-    """Return the questions that an exam may ask: nobody marks their own."""
-    return [q.id for q in bank.questions.values() if q.type not in SELF_MARKED]
 
 
 class Session:

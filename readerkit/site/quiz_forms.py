@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from readerkit.app.begin_quiz import begin, now
+from readerkit.app.begin_quiz import WantedQuiz, begin, now
 from readerkit.app.quiz_banks import QuizBanks as Banks
 from readerkit.app.quiz_banks import open_history
 from readerkit.errors import ReaderkitError
@@ -143,11 +143,13 @@ class Visit:
         return begin(
             self.bank,
             self.history,
-            topics=(topic,) if topic else (),
-            count=int(count) if count and not exam else None,
-            exam=exam,
-            due=bool(_first(form, "due")) and not exam,
-            minutes=float(minutes) if minutes else None,
+            WantedQuiz(
+                topics=(topic,) if topic else (),
+                count=int(count) if count and not exam else None,
+                exam=exam,
+                due=bool(_first(form, "due")) and not exam,
+                minutes=float(minutes) if minutes else None,
+            ),
         )
 
     def _session(self, name: str) -> Session:

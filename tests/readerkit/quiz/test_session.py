@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 from msgspec.json import decode
 
+from readerkit.app.begin_quiz import choose_questions, without_self_marked
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.history import History, timestamp
 from readerkit.quiz.messages import (
@@ -30,7 +31,7 @@ from readerkit.quiz.messages import (
     encode,
 )
 from readerkit.quiz.report import exported, summary
-from readerkit.quiz.session import Session, choose_questions, without_self_marked
+from readerkit.quiz.session import Session
 from readerkit.quiz.variant import AnswerError
 from tests.readerkit.quiz.sample import sample_bank
 
