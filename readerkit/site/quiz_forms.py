@@ -114,11 +114,12 @@ class Visit:
         """Return the current question, or the result where there is none left."""
         asked = session.question()
         if asked is None:
-            return Turn(result=self.page.result(session.finish()))
+            return Turn(self.page, score=session.finish())
         if asked.attempt == 1:
             self.shown[session.row.id] = now()
         left = session.time_left()
         return Turn(
+            self.page,
             session=session.row.id,
             position=asked.position,
             of=asked.of,
@@ -127,7 +128,7 @@ class Visit:
             notice=notice,
             given=tuple(given),
             feedback=feedback,
-            question=self.page.question(asked),
+            question=asked,
         )
 
     def _begun(self, form: Form) -> Session:
@@ -176,10 +177,11 @@ class Visit:
             raise
         if not isinstance(result, TryResult):
             return self.ask(session)  # an exam says nothing until the end
-        feedback = self.page.feedback(asked.prompt, text, result)
+        feedback = Feedback(asked.prompt, text, result)
         if not result.done:
             return self.ask(session, feedback=feedback, given=given)
         return Turn(
+            self.page,
             session=session.row.id,
             position=result.position,
             of=len(session.row.questions),
