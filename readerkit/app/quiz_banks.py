@@ -19,7 +19,7 @@ from readerkit.app.parse_cache import Memo
 from readerkit.content.kind import Document, E, Kind
 from readerkit.errors import ReaderkitError
 from readerkit.estimate.functions import FUNCTIONS
-from readerkit.model.language import Say, english
+from readerkit.model.language import Told
 from readerkit.quiz.bank import BANK, BANK_FILE, Bank, parse_bank
 from readerkit.quiz.history import History
 from readerkit.quiz.kinds import QUESTIONS
@@ -180,14 +180,17 @@ class SourceLines:
         return next((top for top in tops if (top / path).is_file()), None)
 
 
-def kept(session: Session, say: Say = english) -> str:
+def kept(session: Session) -> Told:
     """Return how much of an unfinished quiz is kept, and how to resume it."""
     row = session.row
     if not session.is_begun:
-        return say("Nothing was answered, so there is nothing to go on with.")
-    told = say("{done} of {of} answered, and kept. To go on: {command}")
-    command = typed("quiz", str(row.phase), "--resume")
-    return told.format(done=session.answered, of=len(row.questions), command=command)
+        return Told("Nothing was answered, so there is nothing to go on with.")
+    return Told(
+        "{done} of {of} answered, and kept. To go on: {command}",
+        done=session.answered,
+        of=len(row.questions),
+        command=typed("quiz", str(row.phase), "--resume"),
+    )
 
 
 def numbered(lines: Sequence[str], first: int) -> Iterator[str]:

@@ -1,0 +1,247 @@
+"""What the quiz shows on a terminal: its messages in words, and the code behind."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from typing import Any
+
+import click
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from readerkit.app.interface_words import say_in
+from readerkit.app.quiz_banks import SourceLines, numbered
+from readerkit.model.language import Told, said
+from readerkit.quiz.messages import (
+    ChoicePrompt,
+    CitedLines,
+    DoneResult,
+    Labelled,
+    LocatePrompt,
+    MarkedAnswer,
+    MatchPrompt,
+    OrderPrompt,
+    Prompt,
+    Score,
+    Share,
+    ShortPrompt,
+    SketchPrompt,
+    Solved,
+    Standing,
+    TryResult,
+)
+from readerkit.render.terminal_safe import visible
+from readerkit.terminal.folded import tell
+from readerkit.wording.next_command import typed
+from readerkit.wording.nouns import counted
+
+MAX_WIDTH = 88
+MAX_SHOWN_LINES = 8
+"""Of the code behind a mistake; the note has all of it."""
+
+
+class QuizScreen:
+    """Shows messages in the reader's language, and the code that they lead to."""
+
+    def __init__(self, lines: SourceLines, language: str) -> None:
+        self._lines = lines
+        self._say = say_in(language)
+
+    def said(self, text: str) -> str:
+        """Return a text in the reader's language."""
+        return said(text, self._say)
+
+    def counted(self, number: int) -> str:
+        """Return so many questions."""
+        words = Told("question"), Told("questions")
+        return counted(number, *map(self.said, words))
+
+    def tell(
+        self, *texts: str, indent: int = 0, wrap: bool = True, **style: Any
+    ) -> None:
+        """Print a paragraph at a readable width, with nothing a terminal would obey."""
+        is_screen = sys.stdout.isatty()
+        columns = shutil.get_terminal_size().columns if is_screen else MAX_WIDTH
+        shown = " " * indent + visible(" ".join(map(self.said, texts)))
+        if wrap:
+            shown = textwrap.fill(
+                shown,
+                width=max(min(columns, MAX_WIDTH), 20),
+                subsequent_indent=" " * (indent + 3 if indent else 0),
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        click.echo(click.style(shown, **style) if style else shown)
+
+    def show_labelled(self, entries: tuple[Labelled, ...]) -> None:
+        """Show what is answered by its labels."""
+        for entry in entries:
+            self.tell(f"{entry.label}  {entry.text}", indent=2)
+
+    def show_question(self, question: Prompt) -> None:
+        """Show a question, and how it is answered."""
+        click.echo()
+        dots = "●" * question.difficulty + "○" * (3 - question.difficulty)
+        head = f"{question.position}/{question.of}  {question.topic}  {dots}"
+        self.tell(head, fg="cyan")
+        self.tell(question.prompt)
+        match question:
+            case ChoicePrompt(options=entries) | OrderPrompt(items=entries):
+                self.show_labelled(entries)
+            case MatchPrompt(left=left, right=right):
+                for side in (left, right):
+                    click.echo()
+                    self.show_labelled(side)
+            case LocatePrompt():
+                self._show_search(question)
+            case SketchPrompt(columns=columns):
+                row = self.said(Told("Each row"))
+                self.tell(f"{row}: {', '.join(columns)}", dim=True)
+        if not isinstance(question, ShortPrompt):
+            self.tell(f"({self.said(question.how)})", dim=True)
+
+    def _show_search(self, question: LocatePrompt) -> None:
+        place = question.search
+        self.tell(f"{place.path}:{place.first}-{place.last}", dim=True)
+        self._lines.lines(place, fetch=True)
+        self._show_code(place)
+        count = place.last - place.first + 1
+        if sys.stdout.isatty() and count + 4 > shutil.get_terminal_size().lines:
+            self.tell(question.prompt)  # the first one has scrolled away
+
+    # --- what it earned ---
+
+    def show_result(self, result: TryResult, *, skipped: bool) -> None:
+        """Show what an answer earned."""
+        if result.right:
+            points = Told("{points} points.", points=f"{result.points:g}")
+            one = Told("1 point.")
+            self.tell(Told("Right."), one if result.points == 1 else points, fg="green")
+        elif not skipped:
+            share = Told("{share} of it is right", share=f"{result.credit:.0%}")
+            parts = [Told("Wrong" if result.done else "Not yet")]
+            parts += [share] if result.credit else []
+            self.tell(f"{', '.join(map(self.said, parts))}.", fg="red")
+        for remark in result.remarks:
+            self.tell(remark.text, indent=2)
+            if remark.place:
+                self._show_place(remark.place)
+        if isinstance(result, DoneResult):
+            self._explain(result, with_key=not result.right)
+
+    def _explain(self, told: Solved, *, with_key: bool = True) -> None:
+        label = f"{self.said(Told('Answer'))}  "
+        for number, line in enumerate(told.solution.split("\n") if with_key else ()):
+            self.tell(f"{' ' * len(label) if number else label}{line}", bold=True)
+        self.tell(told.explanation)
+        for place in told.links:
+            self._show_link(place)
+        for work in told.references:
+            section = f", {work.section}" if work.section else ""
+            words = f"{work.authors} {work.year}, {work.title}{section}"
+            self.tell(f"→ {words}. {work.url}", fg="blue", indent=2)
+
+    def _show_place(self, place: CitedLines) -> None:
+        """Show the lines that refute an answer, the first few of them."""
+        self._show_link(place)
+        last = min(place.last, place.first + MAX_SHOWN_LINES - 1)
+        self._show_code(replace(place, last=last))
+        if place.last > last:
+            self.tell("…", indent=4)
+
+    def _show_link(self, place: CitedLines) -> None:
+        self.tell(f"→ {place}", fg="blue", indent=2, wrap=False)
+        if place.note:
+            command = typed("annotate", place.note)
+            self.tell(command, fg="blue", indent=4, wrap=False)
+        if address := self._lines.address(place):
+            self.tell(address, dim=True, indent=4, wrap=False)
+
+    def _show_code(self, place: CitedLines) -> None:
+        """Show lines of code: coloured and folded on a terminal, plain in a pipe."""
+        if not sys.stdout.isatty():
+            for line in numbered(self._lines.lines(place) or [], place.first):
+                click.echo("    " + visible(line))
+            return
+        from readerkit.model.anchor import Span
+        from readerkit.render.note_view import console, indented_code
+
+        source = self._lines.source(place)
+        if source is not None:
+            screen = console()
+            span = Span(place.path, place.first, place.last)
+            screen.print(indented_code(source, span, screen.width, 4))
+
+    # --- the end ---
+
+    def show_outcome(self, outcome: Standing) -> None:
+        """Show the result: score, topics, what to read; nothing where it is hidden."""
+        if not isinstance(outcome, Score):
+            click.echo()
+            return
+        for answer in outcome.marked or ():
+            self._show_marked(answer)
+        click.echo()
+        self.tell(_verdict(outcome, self.counted(outcome.questions)), bold=True)
+        if outcome.choice_corrected is not None:
+            luck = (
+                "Choice questions without luck, (R - W/(k-1))/N: {share} of {questions}"
+            )
+            share, among = f"{outcome.choice_corrected:.0%}", outcome.choice_questions
+            self.tell(Told(luck, share=share, questions=among))
+        for topic, each in outcome.topics.items():
+            row = Told(
+                "{points} of {questions}   {low} to {high}",
+                points=f"{each.points:g}",
+                questions=each.questions,
+                **_ends(each),
+            )
+            self.tell(f"{topic:20}", row, indent=2)
+        if outcome.read_next:
+            self.tell(Told("Read next:"))
+        for note in outcome.read_next:
+            tell(f"  {note.command}   {note.title}")
+        again = Told(
+            "Mistakes come back from tomorrow: {review}. "
+            "The same questions again: --seed {seed}",
+            review=typed("quiz", "review"),
+            seed=outcome.seed,
+        )
+        self.tell(again, dim=True)
+
+    def _show_marked(self, answer: MarkedAnswer) -> None:
+        click.echo()
+        sign, colour = ("right", "green") if answer.right else ("wrong", "red")
+        sign = self.said(Told(sign))
+        self.tell(f"{answer.position + 1}  {sign}  {answer.question}", fg=colour)
+        if not answer.right:
+            self.tell(answer.prompt)
+            self.tell(f"{self.said(Told('Yours')):8}{answer.answer or '-'}")
+            self._explain(answer)
+
+
+def _verdict(outcome: Score, questions: str) -> Told:
+    share = f"{outcome.score:.0%}"
+    told = {"share": share, "questions": questions, **_ends(outcome)}
+    if outcome.passed is UNSET:
+        return Told(
+            "{done} of {of} answered: so far {share} of {questions} "
+            "(95% interval {low} to {high}). Part of a quiz has no verdict.",
+            done=outcome.answered,
+            of=outcome.of,
+            **told,
+        )
+    passes = Told("{share} passes", share=f"{outcome.pass_mark:.0%}")
+    return Told(
+        "Score {share} of {questions} (95% interval {low} to {high}): {verdict}",
+        verdict=Told("passed") if outcome.passed else passes,
+        **told,
+    )
+
+
+def _ends(share: Share | Score) -> dict[str, str]:
+    """Return the ends of an interval, in words."""
+    low, high = (f"{end:.0%}" for end in share.interval)
+    return {"low": low, "high": high}
