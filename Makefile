@@ -47,6 +47,7 @@ test: fetched
 
 slow: fetched
 	@$(PYTEST) -m slow
+	@$(RUN) prove --all
 
 fetched: .venv/.test
 	@$(RUN) fetch

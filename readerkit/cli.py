@@ -41,6 +41,7 @@ _COMMANDS = {
     "note": ("note", "Write a note of your own on FILE:LINES."),
     "path": ("path", "The reading paths: what to read, and what comes next."),
     "progress": ("progress", "The definition of done, each line with its evidence."),
+    "prove": ("prove", "Run the experiment behind a sentence of ID."),
     "quiz": ("quiz", "Ask, mark and explain: quiz 35."),
     "review": ("review", "Mark notes as reviewed against the code as it is now."),
     "run": ("run", "One mini implementation, on processes of this machine."),

@@ -57,6 +57,9 @@ _SHIMS: dict[str, tuple[str, Callable[[], AbstractContextManager[Any]]]] = {
 }
 
 
+ALL = tuple(_SHIMS)
+
+
 def describe(names: Iterable[str]) -> tuple[Shim, ...]:
     """Return what a record says of these shims."""
     return tuple(Shim(name, _SHIMS[name][0]) for name in names)

@@ -100,6 +100,17 @@ def _faults() -> Iterator[tuple[str, str, str]]:
         yield fault["mini"], fault["name"], fault["title"]
 
 
+def proved(book: Path | None, given: Given) -> Names:
+    """Yield what has a sentence with an experiment."""
+    from readerkit.claims.proof import parts_of
+
+    held = _open(book)
+    for entries in (held.annotations, held.mirrors, held.concepts):
+        for name, entry in entries.items():
+            if any(each.experiment for p in parts_of(entry) for each in p.claims):
+                yield name, entry.title
+
+
 def phases(book: Path | None, given: Given) -> Names:
     """Yield the phases that have a quiz."""
     from readerkit.app.quiz_banks import QuizBanks
@@ -177,6 +188,7 @@ KINDS: dict[str, Find] = {
     "compared": compared,
     "beside": beside,
     "faulty": faulty,
+    "proved": proved,
     "phases": phases,
     "quiz-topics": quiz_topics,
     "models": models,

@@ -46,6 +46,14 @@ def named(mini: str | None, wants_help: bool) -> str:
     context.exit()
 
 
+def needs_torch(why: str) -> ReaderkitError:
+    """Return the error of what needs torch where it is not installed."""
+    return ReaderkitError(
+        f"torch is not installed here, and {why}; to install it:\n"
+        f"    {shlex.join([sys.executable, '-m', 'pip', 'install', *TORCH])}"
+    )
+
+
 def run_module(
     module: str,
     arguments: Sequence[str],
@@ -63,10 +71,7 @@ def run_module(
         ReaderkitError: it needs torch, and torch is not installed here.
     """
     if torch and importlib.util.find_spec("torch") is None:
-        raise ReaderkitError(
-            "torch is not installed here, and minis run on it; to install it:\n"
-            f"    {shlex.join([sys.executable, '-m', 'pip', 'install', *TORCH])}"
-        )
+        raise needs_torch("minis run on it")
     sys.stdout.flush()
     doing = f"{command}: importing torch" if torch and not asks else ""
     code = run_to_its_end(python("-m", module, *arguments), command, doing)

@@ -97,6 +97,7 @@ BELOW: dict[str, set[str]] = {
     },
     "terminal": {
         "app",
+        "claims",
         "content",
         "errors",
         "evidence",
@@ -111,6 +112,7 @@ BELOW: dict[str, set[str]] = {
         "anchors",
         "app",
         "budget",
+        "claims",
         "content",
         "errors",
         "estimate",

@@ -1,0 +1,250 @@
+"""Runs the programs behind sentences, on verified upstream code, rank by rank."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import os
+import re
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from readerkit.app.folders import read_at_most
+from readerkit.app.library import Library
+from readerkit.claims.experiment import program_fault, settings_of
+from readerkit.claims.literals import is_equal
+from readerkit.claims.proof import Sentence
+from readerkit.errors import ReaderkitError
+from readerkit.system.children import python
+from readerkit.system.sessions import Ended, Process, run_together
+from readerkit.upstreams.installed import serve_installed
+from readerkit.upstreams.store import blob_id
+
+_FIGURE = re.compile(r"([a-z][a-z0-9_]*) = (.+)")
+_LEFT_OUT = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_", "TORCHELASTIC", "PYTHON")
+"""Of the environment: what another launcher, or the reader's Python, was told."""
+_LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
+Printed = tuple[str, Any, Any, bool]
+"""A figure: its name, what was printed, what was expected, whether they are equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A program of a book."""
+
+    name: str
+    path: Path
+    ranks: int
+    upstreams: tuple[str, ...]
+
+    @property
+    def file(self) -> str:
+        """Where it stands in the book."""
+        return f"annotations/experiments/{self.name}.py"
+
+
+@dataclass(slots=True)
+class Ran:
+    """What one run of a program gave."""
+
+    seconds: float = 0.0
+    figures: dict[str, Any] = field(default_factory=dict)
+    error: str = ""
+    """What went wrong, with its place; empty where nothing did."""
+    skipped: str = ""
+    """Why it cannot be run here."""
+
+    def beside(self, expected: Mapping[str, Any]) -> list[Printed]:
+        """Return each expected figure beside what was printed."""
+        return [
+            (name, self.figures.get(name), value, self._is(name, value))
+            for name, value in expected.items()
+        ]
+
+    def _is(self, name: str, value: Any) -> bool:
+        if name not in self.figures:
+            return False
+        printed = self.figures[name]
+        if isinstance(printed, float) and isinstance(value, (int, float)):
+            return math.isclose(printed, value, rel_tol=1e-9, abs_tol=1e-12)
+        return is_equal(printed, value)
+
+
+def read_experiment(library: Library, sentence: Sentence) -> Experiment:
+    """Return the program of a claim.
+
+    Raises:
+        ReaderkitError: no such program, or one of another shape.
+    """
+    check = sentence.claim.experiment
+    assert check is not None
+    path = library.root / "annotations" / "experiments" / f"{check.name}.py"
+    found = Experiment(check.name, path, 1, ())
+    if not path.is_file():
+        raise ReaderkitError(f"{found.file}: no such program")
+    text = read_at_most(path, library.root).decode()
+    if wrong := program_fault(text, check.prints):
+        raise ReaderkitError(f"{found.file}: {wrong}")
+    settings = settings_of(ast.parse(text))
+    return Experiment(check.name, path, settings["RANKS"], tuple(settings["UPSTREAMS"]))
+
+
+class Laboratory:
+    """Runs programs of one book; each upstream is written out and verified once."""
+
+    def __init__(self, library: Library, folder: Path) -> None:
+        self._library = library
+        self._folder = folder
+        self._ready: dict[str, str] = {}
+        """By upstream: why it cannot be run; empty where it can."""
+        self._ran: dict[str, Ran] = {}
+
+    def run(self, experiment: Experiment, timeout_s: float) -> Ran:
+        """Return what a program prints; of two claims on one it is run once."""
+        if experiment.name not in self._ran:
+            self._ran[experiment.name] = self._run(experiment, timeout_s)
+        return self._ran[experiment.name]
+
+    def _run(self, experiment: Experiment, timeout_s: float) -> Ran:
+        needed = ("pytorch", *experiment.upstreams)
+        for name in needed if "pytorch" in self._library.book.upstreams else needed[1:]:
+            if why := self._make_ready(name):
+                return Ran(skipped=why)
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(dir=self._folder) as name:
+            folder = Path(name)
+            processes = [*self._processes(experiment, folder)]
+            ended = run_together(processes, folder, timeout_s)
+            seconds = time.monotonic() - began
+            output = processes[0].output.read_text("utf-8", "replace")
+            error = _what_failed(experiment, ended, folder, timeout_s)
+        figures = dict(_figures(output))
+        if not error and not figures:
+            expected = "expected lines 'name = value'"
+            error = f"{experiment.file}: prints no figure: {expected}"
+        return Ran(seconds, figures, error)
+
+    def _make_ready(self, name: str) -> str:
+        if name not in self._ready:
+            self._ready[name] = self._write(name)
+        return self._ready[name]
+
+    def _write(self, name: str) -> str:
+        """Write the verified files of an upstream; return why that cannot be."""
+        upstream = self._library.upstream(name)
+        lock = self._library.lock(upstream)
+        if upstream.installed == "torch":
+            served = serve_installed(upstream, lock.files).files
+            wrong = [
+                path
+                for path, blob in lock.files.items()
+                if path not in served or blob_id(served[path]) != blob
+            ]
+            what = f"torch as it is installed here is not the pinned one: {wrong[:1]}"
+            return what if wrong else ""
+        sources = self._library.sources(upstream)
+        if sources.is_absent:
+            return str(upstream.not_fetched)
+        for path in sources.paths:
+            file = self._tree / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(sources.read(path))
+        return ""
+
+    @property
+    def _tree(self) -> Path:
+        return self._folder / "upstreams"
+
+    def _processes(self, experiment: Experiment, folder: Path) -> Iterator[Process]:
+        port = _free_port()
+        program = folder / experiment.path.name
+        program.write_bytes(experiment.path.read_bytes())
+        around = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(_LEFT_OUT) or name == "PYTHONPATH"
+        }
+        shims = ["--tree", str(self._tree), "--shims"] if experiment.upstreams else []
+        for rank in range(experiment.ranks):
+            yield Process(
+                python(
+                    *("-m", "mini_impls.compare.experiment", str(program)),
+                    *("--report", str(folder / f"{rank}.report"), *shims),
+                ),
+                {
+                    **around,
+                    **{"RANK": str(rank), "LOCAL_RANK": str(rank)},
+                    **{"WORLD_SIZE": str(experiment.ranks), "MASTER_PORT": str(port)},
+                    **{"MASTER_ADDR": "127.0.0.1", **_LOOPBACK},
+                    **{"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
+                    **{"HOME": str(folder), "TMPDIR": str(folder)},
+                },
+                folder / f"{rank}.out",
+                folder / f"{rank}.err",
+            )
+
+
+@contextmanager
+def open_laboratory(library: Library) -> Iterator[Laboratory]:
+    """Yield what runs the programs of a book; behind it no file is left."""
+    with tempfile.TemporaryDirectory(prefix="readerkit-prove-") as name:
+        yield Laboratory(library, Path(name))
+
+
+def _figures(output: str) -> Iterator[tuple[str, Any]]:
+    for line in output.splitlines():
+        if match := _FIGURE.fullmatch(line.strip()):
+            try:
+                yield match[1], json.loads(match[2])
+            except ValueError:
+                continue
+
+
+def _what_failed(
+    experiment: Experiment, ended: Ended, folder: Path, timeout_s: float
+) -> str:
+    """Return what went wrong, with the line of the program; or nothing."""
+    if ended.late:
+        rank = ended.late[0]
+        said = f"had not ended after {timeout_s:g} s"
+        return _placed(experiment, _stack_line(folder, rank, experiment), said, rank)
+    if ended.first is not None:
+        rank, code = ended.first, ended.codes[ended.first]
+        report = folder / f"{rank}.report"
+        told = json.loads(report.read_text()) if report.is_file() else {}
+        died = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
+        return _placed(experiment, told.get("line", 0), told.get("error", died), rank)
+    if ended.left_over:
+        said = f"left {ended.left_over} processes running, which were ended"
+        return _placed(experiment, 0, said, 0)
+    return ""
+
+
+def _placed(experiment: Experiment, line: int, said: str, rank: int) -> str:
+    place = f"{experiment.file}:{line}" if line else experiment.file
+    who = f" (rank {rank})" if experiment.ranks > 1 else ""
+    return f"{place}: {said}{who}"
+
+
+def _stack_line(folder: Path, rank: int, experiment: Experiment) -> int:
+    """Return the line where a rank stood when it was told to end; 0: unknown."""
+    stack = folder / f"{rank}.stack"
+    text = stack.read_text() if stack.is_file() else ""
+    name = re.escape(str(folder / experiment.path.name))
+    found = re.search(rf'File "{name}", line (\d+)', text)
+    return int(found[1]) if found else 0
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

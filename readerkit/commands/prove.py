@@ -1,0 +1,75 @@
+"""``readerkit prove``: the experiments behind sentences, run on the real upstream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from readerkit.commands.options import book_option, json_option
+from readerkit.terminal.completing import names
+
+
+@click.command(short_help="Run the experiment behind a sentence of ID.")
+@click.argument("ids", metavar="[ID]...", nargs=-1, shell_complete=names("proved"))
+@click.option("--all", "all_of", is_flag=True, help="Every experiment of the book.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="What has not ended by then fails.",
+)
+@json_option
+@book_option
+def prove(
+    ids: tuple[str, ...],
+    all_of: bool,
+    timeout: float,
+    as_json: bool,
+    book: Path | None,
+) -> None:
+    """Run the experiments that prove sentences of a note, a mirror or a concept.
+
+    Each is a program of at most 40 lines on the real upstream, one or two ranks on this
+    machine's CPU: its figures are printed beside those that the sentence stands on. A
+    wrong one fails. Without ID, lists what there is to prove.
+
+    \b
+    Example:
+        readerkit prove
+        readerkit prove ddp-bucket-caps
+        readerkit prove --all --json
+    """
+    import importlib.util
+
+    from readerkit.app.check_claims import entries_of
+    from readerkit.app.library import open_library
+    from readerkit.claims.proof import sentences
+    from readerkit.errors import ReaderkitError
+    from readerkit.terminal.prove import prove as run
+    from readerkit.terminal.run_mini import needs_torch
+    from readerkit.wording.meant_name import choose_all
+
+    if ids and all_of:
+        raise click.UsageError("name an ID, or give --all")
+    library = open_library(book)
+    known = [
+        each
+        for entry in entries_of(library)
+        for each in sentences(entry)
+        if each.claim.experiment is not None
+    ]
+    if not ids and not all_of:
+        for each in known:
+            click.echo(f"{each.entry}\t{each.claim.says}")
+        return
+    entries = [*dict.fromkeys(each.entry for each in known)]
+    chosen = choose_all("entry with an experiment", ids, entries)
+    wanted = [each for each in known if all_of or each.entry in chosen]
+    if wanted and importlib.util.find_spec("torch") is None:
+        raise needs_torch("experiments run on it")
+    faults = run(library, wanted, as_json=as_json, timeout_s=timeout)
+    if faults:
+        raise ReaderkitError("\n".join(faults))

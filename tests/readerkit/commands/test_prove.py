@@ -1,0 +1,159 @@
+"""Experiments: what they print proves a sentence; what goes wrong is one message."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import ANNOTATIONS, WAIT_S, make_book, run
+
+CLAIM = """\
+  claims:
+  - {says: Forward, experiment: {name: try, prints: {total: 3}}}
+"""
+HEAD = '"""Tries."""\nimport os, signal, socket, subprocess, sys, time\n# total\n'
+TWO = HEAD + "RANKS = 2\n"
+SLEEP = 'subprocess.Popen(["sleep", "3123"]{})\nprint("total = 3")\n'
+HANGS = "\nwhile True:\n    time.sleep(1)\n"
+
+
+def book_of(tmp_path: Path, program: str, claims: str = CLAIM) -> str:
+    experiment = {"experiments/try.py": program}
+    made = make_book(tmp_path, annotations=ANNOTATIONS + claims, more=experiment)
+    return str(made.root)
+
+
+def sleepers() -> list[str]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"3123" in command or any(b"experiments/try" in w for w in command):
+            found.append(f"{folder.name} {command}")
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    yield
+    assert not sleepers()
+
+
+def test_figures_stand_beside_what_the_sentence_needs(tmp_path, capsys):
+    more = CLAIM + "  - {says: backward, experiment: {name: try, prints: {it: [1.5]}}}"
+    program = TWO + (
+        'rank = int(os.environ["RANK"])\n'
+        'print("total =", 3 + rank)\nprint("it = [1.5]")\nprint("other words")\n'
+        'assert os.environ["MASTER_ADDR"] == "127.0.0.1" and __name__ == "__main__"\n'
+    )
+    book = book_of(tmp_path, program, more)
+    done = run(capsys, "prove", "whole", "--book", book)
+    assert done.code == 0, done.err
+    assert "  lib/linear.py:21-24\n    | def step(model, batch):\n" in done.out
+    assert "    total = 3   expected 3\n" in done.out
+    assert "    it = [1.5]   expected [1.5]\n" in done.out
+    assert done.out.endswith("proved: 2 of 2 sentences\n")
+    listed = run(capsys, "prove", "--book", book)
+    assert listed.out == "whole-step\tForward\nwhole-step\tbackward\n"
+    rows = json.loads(run(capsys, "prove", "--all", "--json", "--book", book).out)
+    assert [row["figures"][0]["ok"] for row in rows] == [True, True]
+
+
+def test_a_wrong_figure_fails_with_what_was_printed(tmp_path, capsys):
+    book = book_of(tmp_path, HEAD + 'print("total = 4")\n')
+    done = run(capsys, "prove", "--all", "--book", book)
+    assert done.code == 1
+    assert "    total = 4   expected 3   WRONG\n" in done.out
+    assert done.err == (
+        "readerkit: annotations/sample/linear.yaml:19:5: whole-step: 'Forward' is not "
+        "true: got total = 4, expected total = 3\n"
+    )
+
+
+BAD = {
+    "hangs": (HEAD + HANGS, ":6: had not ended after 8 s"),
+    "does not heed that it is to end": (
+        HEAD + "signal.signal(signal.SIGTERM, signal.SIG_IGN)" + HANGS,
+        ": had not ended after 8 s",
+    ),
+    "prints nothing": (HEAD, ": prints no figure: expected lines 'name = value'"),
+    "prints no JSON": (
+        HEAD + 'print("total = None")\n',
+        ": prints no figure: expected",
+    ),
+    "raises": (HEAD + "\n1 / 0\n", ":5: ZeroDivisionError: division by zero"),
+    "ends itself": (HEAD + "sys.exit(3)\n", ":4: SystemExit: 3"),
+    "is killed": (HEAD + "os.kill(os.getpid(), 9)\n", ": was ended by signal 9"),
+    "prints for ever": (HEAD + "while True:\n    print('x' * 4095)\n", ":5: OSError: "),
+    "leaves a process": (HEAD + SLEEP.format(""), ": left 1 processes running"),
+    "leaves one of another session": (
+        HEAD + SLEEP.format(", start_new_session=True"),
+        ": left 1 processes running",
+    ),
+    "leaves one in a hurry": (
+        HEAD + SLEEP.format("") + "os.kill(os.getpid(), 9)\n",
+        ": was ended by signal 9",
+    ),
+    "connects beyond this machine": (
+        HEAD + "try:\n    socket.create_connection(('192.0.2.1', 80), 1)\n"
+        "except BaseException: pass\nprint('total = 3')\n",
+        ":5: connects beyond this machine: 192.0.2.1",
+    ),
+    "one rank fails, and the other waits": (
+        TWO
+        + "if os.environ['RANK'] == '1':\n    raise ValueError(7)\ntime.sleep(99)\n",
+        ":6: ValueError: 7 (rank 1)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("program", "said"), BAD.values(), ids=BAD)
+def test_what_goes_wrong_is_one_message_with_its_place(program, said, tmp_path, capsys):
+    book = book_of(tmp_path, program)
+    seconds = "8" if "ended after" in said else "60"
+    done = run(capsys, "prove", "--all", "--timeout", seconds, "--book", book)
+    assert done.code == 1
+    assert len(done.err.splitlines()) == 1
+    place = "annotations/sample/linear.yaml:19:5: whole-step: 'Forward' is not proved: "
+    assert f"{place}annotations/experiments/try.py{said}" in done.err
+
+
+def test_what_listens_on_this_machine_may_be_reached(tmp_path, capsys):
+    program = HEAD + (
+        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "socket.create_connection(server.getsockname()).close()\nprint('total = 3')\n"
+    )
+    assert run(capsys, "prove", "--all", "--book", book_of(tmp_path, program)).code == 0
+
+
+def test_names_that_are_none_are_refused(tmp_path, capsys):
+    book = book_of(tmp_path, HEAD)
+    done = run(capsys, "prove", "close", "--book", book)
+    assert (done.code, "expected one of whole-step" in done.err) == (1, True)
+    assert run(capsys, "prove", "whole-step", "--all", "--book", book).code == 2
+
+
+def test_an_interrupt_ends_the_program_and_what_it_started(tmp_path):
+    book = book_of(tmp_path, TWO + SLEEP.format("") + HANGS)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "readerkit", "prove", "--all", "--book", book],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    until = time.monotonic() + WAIT_S
+    while sum("3123" in each for each in sleepers()) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=WAIT_S)
+    assert (process.returncode, b"Traceback" in error) == (130, False)
+    assert not [*tmp_path.glob("readerkit-prove-*")]
