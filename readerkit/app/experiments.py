@@ -172,7 +172,10 @@ class Laboratory:
             for name, value in os.environ.items()
             if not name.startswith(_LEFT_OUT) or name == "PYTHONPATH"
         }
-        shims = ["--tree", str(self._tree), "--shims"] if experiment.upstreams else []
+        known = self._library.book.upstreams
+        shims = ["--tree", str(self._tree)] if experiment.upstreams else []
+        if any(known[name].is_pinned for name in experiment.upstreams):
+            shims.append("--shims")
         for rank in range(experiment.ranks):
             yield Process(
                 python(
