@@ -1,0 +1,24 @@
+"""The groups that `generate_masked_orthogonal_rank_groups` makes for [2, 3, 4]."""
+
+import json
+
+from megatron.core.parallel_state import RankGenerator
+from megatron.core.parallel_state import generate_masked_orthogonal_rank_groups as make
+
+RANKS = 1
+UPSTREAMS = ["megatron"]
+
+pp = make(24, [2, 3, 4], [False, False, True])
+print(f"pp_groups = {json.dumps(len(pp))}")
+print(f"pp_group_3 = {json.dumps(pp[3])}")
+print(f"tp_group_0 = {json.dumps(make(24, [2, 3, 4], [True, False, False])[0])}")
+print(f"tp_pp_group_0 = {json.dumps(make(24, [2, 3, 4], [True, False, True])[0])}")
+
+# t = 2, cp = 2, dp = 3, pp = 2 in the default order, and in the trainer's other one.
+for tp, pp, order in (
+    ("default_tp", "default_pp", "tp-cp-ep-dp-pp"),
+    ("other_tp", "other_pp", "tp-cp-ep-pp-dp"),
+):
+    ranks = RankGenerator(tp=2, ep=1, dp=3, pp=2, cp=2, order=order, rank_offset=0)
+    print(f"{tp} = {json.dumps(ranks.get_ranks('tp')[0])}")
+    print(f"{pp} = {json.dumps(ranks.get_ranks('pp')[0])}")
