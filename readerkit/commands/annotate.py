@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.options import book_option, json_option, pager_option
+from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 from readerkit.wording.next_command import typed
 
@@ -209,7 +210,6 @@ def _update_lock(
 ) -> None:
     from readerkit.app.check_locks import update_locks
     from readerkit.errors import ReaderkitError
-    from readerkit.terminal.note_list import print_json
 
     if is_one:
         raise click.UsageError("--update-lock is for a whole upstream")
@@ -242,7 +242,6 @@ def _check(
     from readerkit.app.check_locks import Report, check, print_report
     from readerkit.app.library import open_library
     from readerkit.errors import ReaderkitError
-    from readerkit.terminal.note_list import print_json
 
     report = Report()
     try:
@@ -274,7 +273,6 @@ def _print_schema(library: Library, kind: str) -> None:
         NOTE_TRANSLATION,
         PATH_TRANSLATION,
     )
-    from readerkit.terminal.note_list import print_json
 
     known: list[Kind[Any]] = [ANNOTATIONS, NOTE_TRANSLATION, MIRROR, *BY_NAME.values()]
     known += [DIAGRAM, DIAGRAM_TRANSLATION, PATHS, PATH_TRANSLATION]
@@ -295,7 +293,7 @@ def _show_one(
 ) -> None:
     from readerkit.content.book import resolve_notes
     from readerkit.model.freshness import tell
-    from readerkit.terminal.note_list import plain_notes, print_json
+    from readerkit.terminal.note_list import plain_notes
 
     annotation = _find(library, upstream, note_id)
     if lang:

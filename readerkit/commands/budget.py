@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from readerkit.commands.options import json_option
+from readerkit.terminal.as_json import print_json
 from readerkit.terminal.group import NamingGroup
 from readerkit.wording.next_command import typed
 
@@ -153,7 +154,6 @@ def estimate(as_json: bool, **given: Any) -> None:
             --confirm-price 0.35
     """
     from readerkit.budget import BudgetGuard, show_usd
-    from readerkit.commands.estimate_options import print_json
 
     job, ledger = _take_job(given), open_ledger()
     BudgetGuard(ledger).check(job)
@@ -273,7 +273,6 @@ def ledger(
         readerkit budget ledger --export
     """
     from readerkit.budget import Ceilings, parse_usd
-    from readerkit.commands.estimate_options import print_json
 
     if sum((create, settle is not None, export is not None)) > 1:
         raise click.UsageError("--create, --settle and --export exclude each other")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.options import book_option, json_option
+from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 from readerkit.wording.next_command import typed
 
@@ -77,7 +78,7 @@ def cache(
     wrong = {each.name: _altered(library, each) for each in pinned if verify}
     kept = [_kept(library, each) for each in pinned]
     if as_json:
-        _print_json(library, kept, wrong if verify else None)
+        _print_plain(library, kept, wrong if verify else None)
     else:
         _print(library, kept, wrong if verify else None)
     if problems := [name for name, files in wrong.items() if files]:
@@ -129,11 +130,9 @@ def _sizes(library: Library, kept: list[_CacheRow]) -> dict[str, int]:
     }
 
 
-def _print_json(
+def _print_plain(
     library: Library, kept: list[_CacheRow], wrong: dict[str, list[str]] | None
 ) -> None:
-    import json
-
     from readerkit.app.folders import data_folder
 
     rows: list[dict[str, Any]] = [asdict(row) for row in kept]
@@ -141,7 +140,7 @@ def _print_json(
         row["altered"] = (wrong or {})[row["name"]]
     folders = {"cache": str(library.store.root), "own": str(data_folder())}
     told = {**folders, **_sizes(library, kept), "upstreams": rows}
-    click.echo(json.dumps(told, indent=1))
+    print_json(told)
 
 
 def _print(
@@ -199,11 +198,7 @@ def _remove(library: Library, chosen: list[Upstream], yes: bool, as_json: bool) 
         _ask(f"Remove {what}, {format_bytes(size)}, from {store.root}?")
     freed = remove(chosen, blobs, store) if chosen else remove_all(store)
     if as_json:
-        import json
-
-        click.echo(
-            json.dumps({"cache": str(library.store.root), "removed_bytes": freed})
-        )
+        print_json({"cache": str(library.store.root), "removed_bytes": freed})
     else:
         _say(f"removed {format_bytes(freed)} from {library.store.root}")
 

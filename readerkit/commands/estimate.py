@@ -11,9 +11,9 @@ from readerkit.commands.estimate_bubble import bubble
 from readerkit.commands.estimate_comm import comm
 from readerkit.commands.estimate_flops import flops
 from readerkit.commands.estimate_memory import memory
-from readerkit.commands.estimate_options import print_json
 from readerkit.commands.estimate_plan import lint, plan
 from readerkit.commands.options import json_option
+from readerkit.terminal.as_json import print_json
 from readerkit.terminal.group import NamingGroup
 
 

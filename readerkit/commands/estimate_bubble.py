@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.estimate_options import (
-    COUNT,
-    EstimateCommand,
-    brief_option,
-    print_json,
-    show,
-)
+from readerkit.commands.estimate_options import brief_option, options, show
+from readerkit.commands.estimate_values import COUNT, EstimateCommand, count, word
 from readerkit.commands.options import json_option
+from readerkit.terminal.as_json import print_json
 
 if TYPE_CHECKING:
     from readerkit.estimate.pipeline import Pipeline
@@ -27,18 +23,19 @@ if TYPE_CHECKING:
 @click.option("-p", "--stages", type=COUNT, required=True, help="Pipeline ranks.")
 @click.option("-m", "--microbatches", type=COUNT, required=True, help="In a step.")
 @click.option("-v", "--virtual-stages", type=COUNT, default=1, help="Chunks of a rank.")
-@click.option(
-    "--schedule",
-    help="gpipe, 1f1b (default), interleaved, zb-h1 or zb-h2; 'all' for each.",
+@options(
+    word(
+        "schedule",
+        "gpipe, 1f1b (default), interleaved, zb-h1 or zb-h2; 'all' for each.",
+    ),
+    count("forward", "Time of a forward.", 1),
+    count(
+        "backward",
+        "Time of a backward; of its input's half for zero-bubble schedules.",
+        1,
+    ),
+    count("weight", "Time of the weights' half.", 1),
 )
-@click.option("--forward", type=COUNT, default=1, help="Time of a forward.")
-@click.option(
-    "--backward",
-    type=COUNT,
-    default=1,
-    help="Time of a backward; of its input's half for zero-bubble schedules.",
-)
-@click.option("--weight", type=COUNT, default=1, help="Time of the weights' half.")
 @click.option("--grid", is_flag=True, help="Draw the schedule as text.")
 @click.option(
     "--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw it to a file."

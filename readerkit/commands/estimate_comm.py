@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.estimate_options import (
-    COUNT,
-    SIZE,
-    EstimateCommand,
     brief_option,
     layout_options,
     model_options,
+    options,
     show,
+    sync_option,
     take_layouts,
     take_shape,
+)
+from readerkit.commands.estimate_values import (
+    SIZE,
+    EstimateCommand,
+    count,
+    real,
+    size,
+    word,
 )
 from readerkit.commands.options import json_option
 
@@ -29,39 +36,26 @@ if TYPE_CHECKING:
 )
 @click.argument("operation", required=False)
 @click.argument("size", type=SIZE, required=False)
-@click.option("--ranks", type=COUNT, help="Ranks of the collective.")
-@click.option(
-    "--bandwidth", type=SIZE, help="Per GPU, per direction, in a second: 50GB."
-)
-@click.option("--latency-us", type=float, default=0.0, help="Of one step.")
-@click.option(
-    "--algorithm", default="ring", help="ring (default), tree, hierarchical or naive."
-)
-@click.option("--nodes", type=COUNT, help="For hierarchical: nodes.")
-@click.option("--inside-bandwidth", type=SIZE, help="For hierarchical: in a node.")
-@click.option(
-    "--inside-latency-us", type=float, default=0.0, help="For hierarchical: in a node."
-)
-@click.option("--compute-ms", type=float, help="Time of compute beside it.")
-@click.option("--comm-ms", type=float, help="Time of communication, if it is known.")
-@click.option(
-    "--overlap",
-    type=float,
-    default=0.0,
-    help="Share of it that compute hides (0 to 1).",
-)
-@click.option("--compression", is_flag=True, help="Compression of SIZE of gradients.")
-@click.option("--baseline", default="fp32", help="Of compression: fp32, bf16 or fp16.")
-@click.option(
-    "--top-k", type=float, default=0.01, help="Share of values that top-k keeps."
-)
-@click.option("--rank", type=COUNT, default=4, help="Rank of PowerSGD.")
-@click.option("--rows", type=COUNT, default=4096, help="Of a matrix, for PowerSGD.")
-@click.option("--columns", type=COUNT, default=4096, help="Of a matrix, for PowerSGD.")
-@click.option(
-    "--no-sync/--sync",
-    default=True,
-    help="Gradients are summed once in a step (default), or after each microbatch.",
+@options(
+    count("ranks", "Ranks of the collective."),
+    size("bandwidth", "Per GPU, per direction, in a second: 50GB."),
+    real("latency-us", "Of one step.", 0.0),
+    word("algorithm", "ring (default), tree, hierarchical or naive.", "ring"),
+    count("nodes", "For hierarchical: nodes."),
+    size("inside-bandwidth", "For hierarchical: in a node."),
+    real("inside-latency-us", "For hierarchical: in a node.", 0.0),
+    real("compute-ms", "Time of compute beside it."),
+    real("comm-ms", "Time of communication, if it is known."),
+    real("overlap", "Share of it that compute hides (0 to 1).", 0.0),
+    click.option(
+        "--compression", is_flag=True, help="Compression of SIZE of gradients."
+    ),
+    word("baseline", "Of compression: fp32, bf16 or fp16.", "fp32"),
+    real("top-k", "Share of values that top-k keeps.", 0.01),
+    count("rank", "Rank of PowerSGD.", 4),
+    count("rows", "Of a matrix, for PowerSGD.", 4096),
+    count("columns", "Of a matrix, for PowerSGD.", 4096),
+    sync_option,
 )
 @model_options
 @layout_options
@@ -109,61 +103,48 @@ def comm(as_json: bool, brief: bool, **given: Any) -> None:
 
 
 def _collective(given: dict[str, Any]) -> list[Estimate]:
-    from readerkit.estimate.checks import check_choice
     from readerkit.estimate.collectives import (
         estimate_collective,
         estimate_hierarchical,
     )
+
+    one = {"size_bytes": given["size"], "operation": given["operation"]}
+    ranks, bandwidth = given["ranks"], given["bandwidth"]
+    if one["size_bytes"] is None or ranks is None:
+        raise click.UsageError("a collective needs SIZE and --ranks")
+    if given["compression"]:
+        return [_compression(given)]
+    if bandwidth is None:
+        raise click.UsageError("a time needs --bandwidth: of one GPU, in one direction")
+    latency = given["latency_us"] * 1e-6
+    if given["algorithm"] != "hierarchical":
+        one |= {"ranks": ranks, "algorithm": given["algorithm"]}
+        one |= {"bandwidth_bytes_per_s": bandwidth, "latency_s": latency}
+        return [estimate_collective(**one)]
+    nodes, inside = given["nodes"], given["inside_bandwidth"]
+    if not nodes or inside is None or ranks % nodes:
+        raise click.UsageError(
+            "hierarchical needs --nodes that divide --ranks, and --inside-bandwidth"
+        )
+    one |= {"inside_bytes_per_s": inside, "between_bytes_per_s": bandwidth}
+    one |= {"inside_latency_s": given["inside_latency_us"] * 1e-6}
+    one |= {"between_latency_s": latency, "nodes": nodes}
+    return [estimate_hierarchical(**one, ranks_per_node=ranks // nodes)]
+
+
+def _compression(given: dict[str, Any]) -> Estimate:
+    from readerkit.estimate.checks import check_choice
     from readerkit.estimate.compression import BASELINES, estimate_compression
     from readerkit.estimate.quantity import divide
 
-    size, ranks = given["size"], given["ranks"]
-    if size is None or ranks is None:
-        raise click.UsageError("a collective needs SIZE and --ranks")
-    if given["compression"]:
-        check_choice("baseline", given["baseline"], BASELINES)
-        return [
-            estimate_compression(
-                elements=divide(size, BASELINES[given["baseline"]]),
-                ranks=ranks,
-                baseline=given["baseline"],
-                kept_fraction=given["top_k"],
-                rows=given["rows"],
-                columns=given["columns"],
-                rank=given["rank"],
-            )
-        ]
-    if given["bandwidth"] is None:
-        raise click.UsageError("a time needs --bandwidth: of one GPU, in one direction")
-    latency = given["latency_us"] * 1e-6
-    if given["algorithm"] == "hierarchical":
-        nodes, inside = given["nodes"], given["inside_bandwidth"]
-        if not nodes or inside is None or ranks % nodes:
-            raise click.UsageError(
-                "hierarchical needs --nodes that divide --ranks, and --inside-bandwidth"
-            )
-        return [
-            estimate_hierarchical(
-                operation=given["operation"],
-                size_bytes=size,
-                nodes=nodes,
-                ranks_per_node=ranks // nodes,
-                inside_bytes_per_s=inside,
-                between_bytes_per_s=given["bandwidth"],
-                inside_latency_s=given["inside_latency_us"] * 1e-6,
-                between_latency_s=latency,
-            )
-        ]
-    return [
-        estimate_collective(
-            operation=given["operation"],
-            size_bytes=size,
-            ranks=ranks,
-            bandwidth_bytes_per_s=given["bandwidth"],
-            latency_s=latency,
-            algorithm=given["algorithm"],
-        )
-    ]
+    baseline = check_choice("baseline", given["baseline"], BASELINES)
+    matrix = {name: given[name] for name in ("ranks", "rows", "columns", "rank")}
+    return estimate_compression(
+        elements=divide(given["size"], BASELINES[baseline]),
+        baseline=baseline,
+        kept_fraction=given["top_k"],
+        **matrix,
+    )
 
 
 def _step(given: dict[str, Any]) -> list[Estimate]:

@@ -7,16 +7,15 @@ from typing import Any
 import click
 
 from readerkit.commands.estimate_options import (
-    COUNT,
-    EstimateCommand,
     brief_option,
     fit_sequence,
     model_options,
     need_shape,
+    options,
     show,
 )
+from readerkit.commands.estimate_values import EstimateCommand, count, gpu, real, word
 from readerkit.commands.options import json_option
-from readerkit.terminal.completing import names
 
 
 @click.command(
@@ -24,24 +23,19 @@ from readerkit.terminal.completing import names
     short_help="FLOPs of a step, MFU and HFU, days and cost of a run.",
 )
 @model_options
-@click.option("--batch", type=COUNT, required=True, help="Sequences in a step.")
-@click.option("--sequence", type=COUNT, help="Tokens in one (2048).")
-@click.option("--recompute", default="none", help="none (default), selective or full.")
-@click.option(
-    "--attention", default="full", help="full (default, as the papers) or causal: half."
+@options(
+    count("batch", "Sequences in a step.", required=True),
+    count("sequence", "Tokens in one (2048)."),
+    word("recompute", "none (default), selective or full.", "none"),
+    word("attention", "full (default, as the papers) or causal: half.", "full"),
+    count("gpus", "How many work on the step."),
+    gpu("Which, for its peak: h100-80gb."),
+    real("peak-tflops", "Instead of --gpu."),
+    real("step-s", "A measured step: gives MFU and HFU."),
+    real("mfu", "An expected MFU: gives the time."),
+    count("tokens", "The budget of a whole training."),
+    real("usd-per-gpu-hour", "A price, for its cost."),
 )
-@click.option("--gpus", type=COUNT, help="How many work on the step.")
-@click.option(
-    "--gpu",
-    metavar="NAME",
-    help="Which, for its peak: h100-80gb.",
-    shell_complete=names("gpus"),
-)
-@click.option("--peak-tflops", type=float, help="Instead of --gpu.")
-@click.option("--step-s", type=float, help="A measured step: gives MFU and HFU.")
-@click.option("--mfu", type=float, help="An expected MFU: gives the time.")
-@click.option("--tokens", type=COUNT, help="The budget of a whole training.")
-@click.option("--usd-per-gpu-hour", type=float, help="A price, for its cost.")
 @brief_option
 @json_option
 def flops(as_json: bool, brief: bool, **given: Any) -> None:

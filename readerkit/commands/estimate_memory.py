@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.estimate_options import (
-    COUNT,
-    EstimateCommand,
     brief_option,
     gpu_options,
     layout_options,
     model_options,
     need_shape,
+    options,
     show,
     take_gpu_bytes,
     take_layouts,
     take_shape,
 )
+from readerkit.commands.estimate_values import EstimateCommand, count, real
 from readerkit.commands.options import json_option
 from readerkit.terminal.folded import tell
 
@@ -30,16 +30,14 @@ if TYPE_CHECKING:
     cls=EstimateCommand,
     short_help="What one GPU holds, and which allocation fails first.",
 )
-@click.option("--params", type=COUNT, help="Only model states, of so many parameters.")
-@click.option("--inference", is_flag=True, help="Weights and KV cache instead.")
-@click.option("--batch", type=COUNT, default=1, help="Sequences at once, in inference.")
-@click.option(
-    "--context", type=COUNT, default=4096, help="Tokens of each, in inference."
+@options(
+    count("params", "Only model states, of so many parameters."),
+    click.option("--inference", is_flag=True, help="Weights and KV cache instead."),
+    count("batch", "Sequences at once, in inference.", 1),
+    count("context", "Tokens of each, in inference.", 4096),
+    real("weight-bytes", "Bytes of a weight, in inference.", 2),
+    count("cache-bytes", "Bytes of a cached number.", 2),
 )
-@click.option(
-    "--weight-bytes", type=float, default=2, help="Bytes of a weight, in inference."
-)
-@click.option("--cache-bytes", type=COUNT, default=2, help="Bytes of a cached number.")
 @model_options
 @layout_options
 @gpu_options

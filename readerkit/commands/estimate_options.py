@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from readerkit.commands.estimate_values import (
+    ZeroStages,
+    count,
+    gpu,
+    option,
+    real,
+    size,
+    word,
+)
 from readerkit.errors import EstimateError
 from readerkit.estimate.layout import SIZES as LAYOUT_SIZES
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.quantity import Number, Size
 from readerkit.estimate.shape import SIZES as MODEL_SIZES
 from readerkit.estimate.shape import Shape
+from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
@@ -24,61 +33,6 @@ if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-_NUMBER = re.compile(
-    r"([+-]?[0-9][0-9_]*(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)"
-)
-_BYTES = {"": 1, "b": 1} | {
-    f"{letter}{suffix}": step**power
-    for power, letter in enumerate("kmgtp", start=1)
-    for suffix, step in (("b", 1000), ("ib", 1024))
-}
-_COUNTS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
-
-
-class QuantityType(click.ParamType):  # type: ignore[type-arg]
-    """A number with a unit: bytes (10GB, 25MiB) or counts (70B, 2T)."""
-
-    def __init__(self, name: str, units: dict[str, int], example: str) -> None:
-        self.name, self.units, self.example = name, units, example
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Number:
-        """Return the number in its base unit, whole where it is whole."""
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
-        found = _NUMBER.fullmatch(value.strip())
-        if not found or found[2].lower() not in self.units:
-            self.fail(f"got '{value}', expected {self.example}", param, ctx)
-        digits = found[1].replace("_", "")
-        scale = self.units[found[2].lower()]
-        if re.fullmatch(r"[+-]?[0-9]+", digits):
-            return int(digits) * scale
-        number = float(digits) * scale
-        if not math.isfinite(number):
-            self.fail(f"got '{value}', expected a finite number", param, ctx)
-        return int(number) if number.is_integer() else number
-
-
-class EstimateCommand(click.Command):
-    """A command that takes a negative number for one, and not for an option."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does; name the number where one looks like an option."""
-        given = list(args)
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            if not error.option_name.lstrip("-")[:1].isdigit():
-                raise
-            number = next(arg for arg in given if arg.startswith(error.option_name))
-            message = f"got '{number}', expected a number that is not negative"
-            raise click.UsageError(message, ctx) from None
-
-
-SIZE = QuantityType("size", _BYTES, "bytes, such as 10GB (10^9) or 25MiB (2^20)")
-COUNT = QuantityType("count", _COUNTS, "a number, such as 70B or 1.5e12")
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
@@ -95,12 +49,10 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
 def size_options(sizes: Mapping[str, Size]) -> list[Callable[[Any], Any]]:
     """Return an option for each size of a model or a layout."""
     return [
-        click.option(
-            f"--{name.replace('_', '-')}",
-            type=COUNT,
-            help=f"{size.means[0].upper()}{size.means[1:]}{size.more}.",
+        count(
+            name.replace("_", "-"), f"{one.means[0].upper()}{one.means[1:]}{one.more}."
         )
-        for name, size in sizes.items()
+        for name, one in sizes.items()
         if name != "vocab_multiple"
     ]
 
@@ -131,19 +83,15 @@ _FLAGS = {
 }
 MODEL_HELP = f"A model that ships, or FILE.yaml; {typed('estimate', 'list')} shows all."
 model_options = options(
-    click.option(
-        "--model", metavar="NAME", help=MODEL_HELP, shell_complete=names("models")
-    ),
+    word("model", MODEL_HELP, shell_complete=names("models")),
     *size_options(MODEL_SIZES),
-    click.option("--norms-per-layer", type=COUNT, help="Norms in a layer (default 2)."),
+    count("norms-per-layer", "Norms in a layer (default 2)."),
     *(
         click.option(flag, name, default=None, help=text)
         for name, (flag, text) in _FLAGS.items()
     ),
     click.option("--bias/--no-bias", default=None, help="All biases at once."),
-    click.option(
-        "--norm", metavar="NAME", help="layernorm (with a bias) or rmsnorm (without)."
-    ),
+    word("norm", "layernorm (with a bias) or rmsnorm (without)."),
 )
 
 
@@ -185,78 +133,39 @@ def need_shape(given: dict[str, Any]) -> Shape:
 
 # --- a layout -------------------------------------------------------------------------
 
-ZERO_SPELLINGS = {
-    "0": (0,),
-    "ddp": (0,),
-    "1": (1,),
-    "2": (2,),
-    "3": (3,),
-    "fsdp": (3,),
-    "1/2": (1, 2),
-    "½": (1, 2),
-}
-
-
-class ZeroStages(click.ParamType):  # type: ignore[type-arg]
-    """A ZeRO stage by any of its names; ``1/2`` and ``½`` mean both stages."""
-
-    name = "stage"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        """Return the stages that are meant."""
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
-        word = re.sub(r"^zero[ -]?", "", value.strip().lower())
-        if word not in ZERO_SPELLINGS:
-            self.fail(f"got '{value}', expected 0 (ddp), 1, 2 or 3 (fsdp)", param, ctx)
-        return ZERO_SPELLINGS[word]
-
-
 flash_option = click.option(
     "--flash/--no-flash",
     default=True,
     help="Flash attention (default), or attention scores kept in memory.",
 )
+vocab_option = count(
+    "vocab-multiple", "Pad the vocabulary to this times tp (Megatron: 128).", 1
+)
 layout_options = options(
     *size_options(LAYOUT_SIZES),
-    click.option("--global-batch", type=COUNT, help="Instead of --microbatches."),
-    click.option("--gpus", type=COUNT, help="What dp × tp × pp × cp must come to."),
-    click.option(
-        "--zero", type=ZeroStages(), default="1", help="0 (ddp), 1, 2 or 3 (fsdp)."
-    ),
+    count("global-batch", "Instead of --microbatches."),
+    count("gpus", "What dp × tp × pp × cp must come to."),
+    option(ZeroStages(), "zero", "0 (ddp), 1, 2 or 3 (fsdp).", "1"),
     click.option(
         "--sequence-parallel/--no-sequence-parallel",
         default=True,
         help="Norms and dropout cut over tp as well (default).",
     ),
-    click.option(
-        "--recompute",
-        default="none",
-        metavar="KIND",
-        help="none (default), selective or full.",
-    ),
+    word("recompute", "none (default), selective or full.", "none"),
     flash_option,
-    click.option(
-        "--schedule",
-        default=None,
-        metavar="NAME",
-        help="gpipe, 1f1b (default), interleaved or zb-h1.",
-    ),
-    click.option(
-        "--vocab-multiple",
-        type=COUNT,
-        default=1,
-        help="Pad the vocabulary to this times tp (Megatron: 128).",
-    ),
-    click.option(
-        "--precision",
-        default="mixed-18",
-        metavar="NAME",
-        help="Bytes per parameter: mixed-12, mixed-16, mixed-18 (default), mixed-20, "
+    word("schedule", "gpipe, 1f1b (default), interleaved or zb-h1."),
+    vocab_option,
+    word(
+        "precision",
+        "Bytes per parameter: mixed-12, mixed-16, mixed-18 (default), mixed-20, "
         "fp32-16, adam8bit-10 or sgd-12.",
+        "mixed-18",
     ),
+)
+sync_option = click.option(
+    "--no-sync/--sync",
+    default=True,
+    help="Gradients are summed once in a step (default), or after each microbatch.",
 )
 
 
@@ -313,21 +222,16 @@ def _left_for_dp(gpus: Number, values: dict[str, Any]) -> int | None:
 
 # --- a GPU, and what is printed -------------------------------------------------------
 
+reserve_option = real(
+    "reserve",
+    "Share of the GPU kept free for context, buffers and fragmentation (default 0.1, "
+    "an assumption).",
+    0.1,
+)
 gpu_options = options(
-    click.option(
-        "--gpu",
-        metavar="NAME",
-        help="A GPU that ships, such as h100-80gb.",
-        shell_complete=names("gpus"),
-    ),
-    click.option("--gpu-memory", type=SIZE, help="Instead of --gpu: 80GB."),
-    click.option(
-        "--reserve",
-        type=float,
-        default=0.1,
-        help="Share of the GPU kept free for context, buffers and fragmentation "
-        "(default 0.1, an assumption).",
-    ),
+    gpu("A GPU that ships, such as h100-80gb."),
+    size("gpu-memory", "Instead of --gpu: 80GB."),
+    reserve_option,
 )
 brief_option = click.option(
     "--brief", is_flag=True, help="Only the numbers, without formulas and sources."
@@ -356,10 +260,3 @@ def show(
     from readerkit.render.estimate_table import estimate_table
 
     tell(estimate_table(estimates, brief=brief))
-
-
-def print_json(value: Any) -> None:
-    """Print JSON in ASCII; a number that JSON has no word for is a bug, not output."""
-    import json
-
-    click.echo(json.dumps(value, indent=1, allow_nan=False))

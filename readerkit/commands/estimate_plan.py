@@ -8,19 +8,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.estimate_options import (
-    COUNT,
-    SIZE,
-    EstimateCommand,
     fit_sequence,
     flash_option,
     layout_options,
     model_options,
     need_shape,
     options,
-    print_json,
+    reserve_option,
+    sync_option,
     take_layouts,
+    vocab_option,
+)
+from readerkit.commands.estimate_values import (
+    EstimateCommand,
+    count,
+    real,
+    size,
+    word,
 )
 from readerkit.commands.options import json_option
+from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 from readerkit.terminal.folded import tell
 
@@ -31,51 +38,36 @@ if TYPE_CHECKING:
     from readerkit.estimate.step_time import Assumptions, StepTime
 
 cluster_options = options(
-    click.option(
-        "--cluster",
+    word(
+        "cluster",
+        "A cluster that ships (default dgx-h100), or FILE.yaml.",
+        "dgx-h100",
         shell_complete=names("clusters"),
-        metavar="NAME",
-        default="dgx-h100",
-        help="A cluster that ships (default dgx-h100), or FILE.yaml.",
     ),
-    click.option(
-        "--gpu-memory", type=SIZE, help="Memory of a GPU, instead of the cluster's."
+    size("gpu-memory", "Memory of a GPU, instead of the cluster's."),
+    real("kernel-efficiency", "Share of peak of matrix kernels (default: the GPU's)."),
+    real(
+        "memory-passes",
+        "How often a kept activation crosses the GPU's memory (default 8).",
+        8.0,
     ),
-    click.option(
-        "--kernel-efficiency",
-        type=float,
-        help="Share of peak of matrix kernels (default: the GPU's).",
+    real(
+        "link-efficiency",
+        "Share of a link's bandwidth that collectives reach (default 0.7).",
+        0.7,
     ),
-    click.option(
-        "--memory-passes",
-        type=float,
-        default=8.0,
-        help="How often a kept activation crosses the GPU's memory (default 8).",
+    real(
+        "overlap",
+        "Share of data-parallel traffic that compute hides (default 0.5).",
+        0.5,
     ),
-    click.option(
-        "--link-efficiency",
-        type=float,
-        default=0.7,
-        help="Share of a link's bandwidth that collectives reach (default 0.7).",
-    ),
-    click.option(
-        "--overlap",
-        type=float,
-        default=0.5,
-        help="Share of data-parallel traffic that compute hides (default 0.5).",
-    ),
-    click.option(
-        "--reserve",
-        type=float,
-        default=0.1,
-        help="Share of a GPU kept free (default 0.1, an assumption).",
-    ),
+    reserve_option,
 )
 
 
 def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
     """Take the cluster's options out of ``given``."""
-    from dataclasses import replace
+    from dataclasses import fields, replace
 
     from readerkit.app.catalog import find_cluster
     from readerkit.estimate.checks import check_amount, check_reserve
@@ -85,8 +77,8 @@ def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
     if memory is not None:
         memory = check_amount("GPU memory", memory)
         cluster = replace(cluster, gpu=replace(cluster.gpu, memory_bytes=memory))
-    names = ("kernel_efficiency", "memory_passes", "link_efficiency", "overlap")
-    assumptions = Assumptions.parse(**{name: given.pop(name) for name in names})
+    assumed = [field.name for field in fields(Assumptions)]
+    assumptions = Assumptions.parse(**{name: given.pop(name) for name in assumed})
     check_reserve(given["reserve"])
     return cluster, assumptions
 
@@ -95,19 +87,17 @@ def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
     cls=EstimateCommand, short_help="Layouts for a model on a cluster, ranked."
 )
 @model_options
-@click.option("--gpus", type=COUNT, required=True, help="How many.")
-@click.option(
-    "--global-batch", type=COUNT, default=1024, help="Sequences of a step (1024)."
+@options(
+    count("gpus", "How many.", required=True),
+    count("global-batch", "Sequences of a step (1024).", 1024),
+    count("sequence", "Tokens of one (4096)."),
+    word("precision", "Bytes per parameter (mixed-18).", "mixed-18"),
+    vocab_option,
+    flash_option,
+    count("tokens", "Of the whole training: gives days."),
+    real("days", "How many there are."),
+    count("top", "How many layouts to show.", 5),
 )
-@click.option("--sequence", type=COUNT, help="Tokens of one (4096).")
-@click.option("--precision", default="mixed-18", help="Bytes per parameter (mixed-18).")
-@click.option(
-    "--vocab-multiple", type=COUNT, default=1, help="Padding of the vocabulary."
-)
-@flash_option
-@click.option("--tokens", type=COUNT, help="Of the whole training: gives days.")
-@click.option("--days", type=float, help="How many there are.")
-@click.option("--top", type=COUNT, default=5, help="How many layouts to show.")
 @cluster_options
 @json_option
 def plan(as_json: bool, **given: Any) -> None:
@@ -186,11 +176,7 @@ def _plain_plan(made: Plan) -> dict[str, Any]:
 )
 @model_options
 @layout_options
-@click.option(
-    "--no-sync/--sync",
-    default=True,
-    help="Gradients are summed once in a step (default), or after each microbatch.",
-)
+@sync_option
 @cluster_options
 @json_option
 def lint(as_json: bool, **given: Any) -> None:

@@ -11,6 +11,7 @@ import click
 
 from readerkit.commands.options import book_option, json_option
 from readerkit.system.status import Status
+from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 
 if TYPE_CHECKING:
@@ -83,9 +84,7 @@ def fetch(
             elif not as_json:
                 click.echo(visible_line(each.not_fetched))
     if as_json:
-        import json
-
-        click.echo(json.dumps(results, indent=1))
+        print_json(results)
     if problems:
         raise ReaderkitError("\n".join(problems))
 

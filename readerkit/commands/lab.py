@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from readerkit.commands.options import (
     json_option,
 )
 from readerkit.errors import ContentError, ReaderkitError
+from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 from readerkit.terminal.run_mini import Forwarding
 from readerkit.wording.next_command import LAB_OF_BOOK, typed
@@ -329,7 +329,7 @@ def _show_page(markdown: str) -> None:
 def _show(chosen: Lab, items: list[ChecklistItem], *, as_json: bool) -> None:
     if as_json:
         rows = [asdict(item) for item in items]
-        click.echo(json.dumps({"lab": chosen.id, "items": rows}, indent=2))
+        print_json({"lab": chosen.id, "items": rows})
         return
     from readerkit.render.checklist import print_checklist
     from readerkit.render.note_view import console

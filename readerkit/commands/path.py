@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from readerkit.commands.options import book_option, json_option, pager_option
+from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 from readerkit.wording.next_command import typed
 from readerkit.wording.nouns import counted
@@ -42,7 +43,6 @@ def path(
     from readerkit.app.library import open_library
     from readerkit.app.read_paths import read_paths
     from readerkit.errors import ReaderkitError
-    from readerkit.terminal.note_list import print_json
     from readerkit.terminal.pager import show_paged
     from readerkit.wording.meant_name import choose
 

@@ -13,6 +13,7 @@ import click
 
 from readerkit.commands.options import book_option, folder_option, json_option
 from readerkit.errors import ReaderkitError
+from readerkit.terminal.as_json import print_json
 from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
 
@@ -257,7 +258,7 @@ def _show(lines: list[Line], *, as_json: bool) -> None:
             {"line": line.name, "group": line.group, **asdict(line.item)}
             for line in lines
         ]
-        click.echo(json.dumps({"phase": PHASE, "lines": rows, **states}, indent=2))
+        print_json({"phase": PHASE, "lines": rows, **states})
         return
     from readerkit.labs.progress import DONE, GROUPS
     from readerkit.render.checklist import print_checklist

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from readerkit.commands.options import book_option, json_option
+from readerkit.terminal.as_json import print_json
 from readerkit.wording.nouns import counted
 
 
@@ -30,8 +31,6 @@ def lint(
         readerkit quiz lint
         readerkit quiz lint 35 --update-lock
     """
-    import json
-
     from msgspec import to_builtins
 
     from readerkit.app.check_quiz import lint_phase
@@ -41,7 +40,7 @@ def lint(
     from readerkit.errors import ReaderkitError
 
     if schema:
-        click.echo(json.dumps(_schema(book), indent=1))
+        print_json(_schema(book))
         return
     banks = QuizBanks.at(book)
     if update_lock and not is_checkout(banks.root):
@@ -57,7 +56,7 @@ def lint(
         lint_phase(banks, library, each, update=update_lock) for each in phases
     ]
     if as_json:
-        click.echo(json.dumps(to_builtins(summaries), indent=1))
+        print_json(to_builtins(summaries))
         return
     for each in summaries:
         kinds = ", ".join(f"{count} {kind}" for kind, count in each.types.items())

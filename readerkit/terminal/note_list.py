@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import textwrap
@@ -10,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from typing import Any
-
-import click
 
 from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
@@ -30,6 +27,7 @@ from readerkit.model.language import Say
 from readerkit.model.language import said as in_language
 from readerkit.render.table import legend, note_rows, note_table
 from readerkit.render.terminal_safe import visible_line
+from readerkit.terminal.as_json import print_json
 from readerkit.terminal.pager import show_paged
 from readerkit.upstreams import Upstream
 from readerkit.wording.meant_name import choose, plain
@@ -256,11 +254,6 @@ def _summary(library: Library, sources: Sources, notes: list[Note], say: Say) ->
 
 def _counted(number: int, one: str, several: str, say: Say) -> str:
     return counted(number, say(one), say(several))
-
-
-def print_json(value: Any) -> None:
-    """Print JSON in ASCII: a terminal's encoding can neither change it nor obey it."""
-    click.echo(json.dumps(value, indent=1))
 
 
 def plain_notes(
