@@ -43,17 +43,7 @@ if TYPE_CHECKING:
 @gpu_options
 @brief_option
 @json_option
-def memory(
-    params: int | None,
-    inference: bool,
-    batch: int,
-    context: int,
-    weight_bytes: float,
-    cache_bytes: int,
-    as_json: bool,
-    brief: bool,
-    **given: Any,
-) -> None:
+def memory(as_json: bool, brief: bool, **given: Any) -> None:
     """Print the parameters of a model and the memory of the most loaded GPU.
 
     \b
@@ -62,41 +52,39 @@ def memory(
         readerkit estimate memory --model llama-2-70b --tp 8 --inference --batch 16
         readerkit estimate memory --params 7.5B --dp 64 --zero 2 --precision mixed-16
     """
+    gpu_bytes, reserve = take_gpu_bytes(given), given.pop("reserve")
+    room: dict[str, Any] = {"gpu_bytes": gpu_bytes, "reserve": reserve}
+    shown: dict[str, Any] = {"as_json": as_json, "brief": brief}
+    if given["params"] is not None:
+        estimates = _states_alone(given, **room)
+        show(estimates, **shown)
+    elif given["inference"]:
+        estimates = _inference(given, **room)
+        show(estimates, **shown)
+    else:
+        estimates, moments = _training(given, **room)
+        show(estimates, timeline=moments, **shown)
+        if not as_json and not brief:
+            usable = gpu_bytes * (1 - reserve) if gpu_bytes is not None else None
+            _print_timeline(moments, usable)
+    _exit_unless_it_fits(estimates)
+
+
+def _training(
+    given: dict[str, Any], **room: Any
+) -> tuple[list[Estimate], list[dict[str, Any]]]:
+    """Return the parameters, the memory in each layout, and the last one's moments."""
     from readerkit.estimate.memory import most_loaded
-    from readerkit.estimate.memory_estimates import (
-        estimate_inference,
-        estimate_training,
-    )
+    from readerkit.estimate.memory_estimates import estimate_training
     from readerkit.estimate.parameters import estimate_parameters
     from readerkit.estimate.states import precision
     from readerkit.estimate.timeline import timeline
 
-    gpu_bytes, reserve = take_gpu_bytes(given), given.pop("reserve")
     convention = given.pop("precision")
-    shown: dict[str, Any] = {"as_json": as_json, "brief": brief}
-    room: dict[str, Any] = {"gpu_bytes": gpu_bytes, "reserve": reserve}
-    if params is not None:
-        states = _states_alone(given, params=params, convention=convention, **room)
-        show(states, **shown)
-        _exit_unless_it_fits(states)
-        return
     shape = need_shape(given)
     layouts = take_layouts(given, shape)
     parameters = estimate_parameters(shape)
-    if inference:
-        run = estimate_inference(
-            shape,
-            tokens=context,
-            batch=batch,
-            tensor_parallel=layouts[0].tp,
-            weight_bytes=weight_bytes,
-            cache_bytes=cache_bytes,
-            **room,
-        )
-        show([parameters, run], **shown)
-        _exit_unless_it_fits([run])
-        return
-    estimates = [
+    found = [
         estimate_training(shape, layout, convention=convention, **room)
         for layout in layouts
     ]
@@ -105,14 +93,28 @@ def memory(
         {"moment": moment.name, "allocates": moment.what, "held": moment.held_bytes}
         for moment in timeline(most)
     ]
-    show([parameters, *estimates], timeline=moments, **shown)
-    if not as_json and not brief:
-        usable = gpu_bytes * (1 - reserve) if gpu_bytes is not None else None
-        _print_timeline(moments, usable)
-    _exit_unless_it_fits(estimates)
+    return [parameters, *found], moments
 
 
-def _states_alone(given: dict[str, Any], **what: Any) -> list[Estimate]:
+def _inference(given: dict[str, Any], **room: Any) -> list[Estimate]:
+    """Return a model's parameters, and what one GPU holds of it in inference."""
+    from readerkit.estimate.memory_estimates import estimate_inference
+    from readerkit.estimate.parameters import estimate_parameters
+
+    shape = need_shape(given)
+    run = estimate_inference(
+        shape,
+        tokens=given["context"],
+        batch=given["batch"],
+        tensor_parallel=take_layouts(given, shape)[0].tp,
+        weight_bytes=given["weight_bytes"],
+        cache_bytes=given["cache_bytes"],
+        **room,
+    )
+    return [estimate_parameters(shape), run]
+
+
+def _states_alone(given: dict[str, Any], **room: Any) -> list[Estimate]:
     """Return the model states of a parameter count under each layout asked for."""
     from readerkit.estimate.memory_estimates import estimate_states
 
@@ -120,10 +122,12 @@ def _states_alone(given: dict[str, Any], **what: Any) -> list[Estimate]:
         raise click.UsageError("--params stands alone: leave out the model")
     return [
         estimate_states(
+            params=given["params"],
+            convention=given["precision"],
             stage=layout.zero,
             world_size=layout.replicas,
             model_parallel=layout.tp * layout.pp,
-            **what,
+            **room,
         )
         for layout in take_layouts(given)
     ]

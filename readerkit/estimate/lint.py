@@ -14,10 +14,7 @@ from typing import Any
 from readerkit.errors import EstimateError
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout, check_fit, misfits
-from readerkit.estimate.memory import most_loaded
-from readerkit.estimate.shape import Shape
-from readerkit.estimate.states import precision
-from readerkit.estimate.step_time import Assumptions, StepTime, step_time
+from readerkit.estimate.step_time import Setup, StepTime
 from readerkit.estimate.step_traffic import dp_step_traffic
 from readerkit.estimate.timeline import first_failure
 from readerkit.wording.numbers import format_bytes, format_rate, format_seconds
@@ -39,46 +36,16 @@ class Finding:
     instead: str
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting(Setup):
     """A layout and what it is to run on."""
 
-    shape: Shape
     layout: Layout
-    cluster: Cluster
-    assumptions: Assumptions
-    convention: str = "mixed-18"
-    reserve: float = 0.1
-    no_sync: bool = True
-
-    def time(self, layout: Layout) -> StepTime:
-        """Return the time of a step with another layout."""
-        return step_time(
-            self.shape,
-            layout,
-            self.cluster,
-            self.assumptions,
-            convention=self.convention,
-            no_sync=self.no_sync,
-        )
-
-    def held(self, layout: Layout) -> float:
-        """Return the bytes of the most loaded GPU with another layout."""
-        kept = precision(self.convention)
-        most = most_loaded(self.shape, layout, kept)
-        return float(most.total)
 
     def sent(self, layout: Layout) -> float:
         """Return the bytes that data parallelism sends with another layout."""
-        traffics = dp_step_traffic(
-            self.shape, layout, precision(self.convention), no_sync=self.no_sync
-        )
+        traffics = dp_step_traffic(self.shape, layout, self.kept, no_sync=self.no_sync)
         return float(sum(traffic.sent_bytes for traffic in traffics))
-
-    @property
-    def usable_bytes(self) -> float:
-        """What one GPU offers."""
-        return float(self.cluster.gpu.memory_bytes * (1 - self.reserve))
 
 
 def lint(setting: Setting) -> list[Finding]:
@@ -109,10 +76,9 @@ def _memory(setting: Setting) -> Iterator[Finding]:
     held = setting.held(setting.layout)
     if held <= setting.usable_bytes:
         return
-    most = most_loaded(setting.shape, setting.layout, precision(setting.convention))
     failure = first_failure(
-        most,
-        precision(setting.convention),
+        setting.most_loaded(setting.layout),
+        setting.kept,
         setting.cluster.gpu.memory_bytes,
         setting.reserve,
     )

@@ -18,11 +18,11 @@ from readerkit.estimate.checks import (
     check_reserve,
 )
 from readerkit.estimate.layout import Layout
-from readerkit.estimate.memory import RankMemory, most_loaded
+from readerkit.estimate.memory import RankMemory
 from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.plan_search import Best, PlanRequest, Search
 from readerkit.estimate.states import precision
-from readerkit.estimate.step_time import StepTime, ranks_in_node, step_time
+from readerkit.estimate.step_time import StepTime, ranks_in_node
 from readerkit.wording.numbers import format_billions, format_bytes, format_rate
 
 
@@ -109,19 +109,9 @@ def _check(question: PlanRequest) -> None:
 
 def rank_layout(question: PlanRequest, layout: Layout) -> Ranked:
     """Return a layout with its memory, its time, and why it is as it is."""
-    memory = most_loaded(question.shape, layout, precision(question.convention))
-    time = _time(question, layout)
-    return Ranked(layout, memory, time, tuple(_reasons(question, layout, time)))
-
-
-def _time(question: PlanRequest, layout: Layout) -> StepTime:
-    return step_time(
-        question.shape,
-        layout,
-        question.cluster,
-        question.assumptions,
-        convention=question.convention,
-    )
+    time = question.time(layout)
+    reasons = tuple(_reasons(question, layout, time))
+    return Ranked(layout, question.most_loaded(layout), time, reasons)
 
 
 def _reasons(question: PlanRequest, layout: Layout, time: StepTime) -> Iterator[str]:
@@ -215,7 +205,7 @@ def _slower(
     causes: dict[str, list[tuple[float, Layout, float]]] = {}
     for best in fitting:
         assert best.layout is not None
-        time = _time(question, best.layout)
+        time = question.time(best.layout)
         cause, share = loss(best.layout, time)
         causes.setdefault(cause, []).append((time.total, best.layout, share))
     for cause, group in sorted(causes.items(), key=lambda pair: -len(pair[1])):
@@ -230,7 +220,7 @@ def _slower(
 
 def _memory_reason(question: PlanRequest) -> str:
     params = parameter_count(question.shape)
-    kept = precision(question.convention)
+    kept = question.kept
     states = kept.total * params
     usable = question.usable_bytes
     text = (

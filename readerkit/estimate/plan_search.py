@@ -9,12 +9,11 @@ made once, by the functions that ``memory`` and ``step_time`` are made of.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 from operator import add
 
 from readerkit.errors import EstimateError
-from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout, misfits, stage_layers
 from readerkit.estimate.memory import (
     ActivationPieces,
@@ -26,10 +25,8 @@ from readerkit.estimate.memory import (
 )
 from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.quantity import Number
-from readerkit.estimate.shape import Shape
-from readerkit.estimate.states import precision
 from readerkit.estimate.step_time import (
-    Assumptions,
+    Setup,
     axis_seconds,
     compose,
     group_seconds,
@@ -44,27 +41,17 @@ MIN_CONTEXT = 4096
 """Tokens of a sequence on one rank below which context parallel is not tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRequest:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest(Setup):
     """What is to be trained on what."""
 
-    shape: Shape
-    cluster: Cluster
     gpus: int
     global_batch: int
     sequence: int = 4096
-    convention: str = "mixed-18"
-    reserve: float = 0.1
     flash: bool = True
-    assumptions: Assumptions = field(default_factory=Assumptions)
     tokens: Number | None = None
     """Of the whole training, for days; None: only a step is timed."""
     deadline_days: Number | None = None
-
-    @property
-    def usable_bytes(self) -> float:
-        """What one GPU offers."""
-        return float(self.cluster.gpu.memory_bytes * (1 - self.reserve))
 
     @property
     def step_tokens(self) -> int:
@@ -185,7 +172,7 @@ class Search:
 
     def __init__(self, question: PlanRequest) -> None:
         self.question = question
-        self.kept = precision(question.convention)
+        self.kept = question.kept
         # Flash attention has no scores to recompute: selective would be none.
         kinds = ("none", "full") if question.flash else ("none", "selective", "full")
         self.recomputes = kinds

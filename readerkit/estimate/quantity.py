@@ -18,7 +18,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import partial, total_ordering
 from typing import Any, NamedTuple, cast
 
 from readerkit.model.expression import (
@@ -52,6 +52,7 @@ class Input:
     """Of a symbol; empty for the name of another item."""
 
 
+@total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantity:
     """An expression over named inputs, and its value."""
@@ -126,18 +127,6 @@ class Quantity:
     def __lt__(self, other: Any) -> bool:
         """Whether its value is less."""
         return self.exact < _exact(other)
-
-    def __le__(self, other: Any) -> bool:
-        """Whether its value is no more."""
-        return self.exact <= _exact(other)
-
-    def __gt__(self, other: Any) -> bool:
-        """Whether its value is more."""
-        return self.exact > _exact(other)
-
-    def __ge__(self, other: Any) -> bool:
-        """Whether its value is no less."""
-        return self.exact >= _exact(other)
 
     def __bool__(self) -> bool:
         """Whether there is any of it."""
@@ -227,13 +216,6 @@ def ceil_divide(value: Number, by: Number) -> Number:
     if isinstance(value, Quantity) or isinstance(by, Quantity):
         return _call("ceil", divide(value, by))
     return -(-value // by)
-
-
-def floor_divide(value: Number, by: Number) -> Number:
-    """Return a quotient, rounded down."""
-    if isinstance(value, Quantity) or isinstance(by, Quantity):
-        return _call("floor", divide(value, by))
-    return value // by
 
 
 def minimum(one: Number, other: Number) -> Number:

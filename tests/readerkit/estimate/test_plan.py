@@ -12,7 +12,7 @@ from readerkit.estimate.memory import most_loaded
 from readerkit.estimate.plan import plan
 from readerkit.estimate.plan_search import PlanRequest, divisors
 from readerkit.estimate.states import precision
-from readerkit.estimate.step_time import Assumptions, step_time
+from readerkit.estimate.step_time import step_time
 from tests.readerkit.estimate.catalog import CLUSTERS, shape
 
 H100 = CLUSTERS["dgx-h100"]
@@ -204,14 +204,14 @@ def test_a_question_that_cannot_be_is_named(change, message):
 def findings(model="llama-2-70b", cluster="dgx-h100", **layout):
     given = {"flash": True, "recompute": "none"} | layout
     setting = Setting(
-        shape(model), Layout.parse(given), CLUSTERS[cluster], Assumptions()
+        shape=shape(model), layout=Layout.parse(given), cluster=CLUSTERS[cluster]
     )
     return {finding.code: finding for finding in lint(setting)}
 
 
 def test_the_best_plan_has_nothing_to_condemn(seventy):
     best = seventy.ranked[0].layout
-    setting = Setting(SEVENTY.shape, best, H100, Assumptions())
+    setting = Setting(shape=SEVENTY.shape, layout=best, cluster=H100)
     assert lint(setting) == []
 
 
@@ -267,10 +267,9 @@ def test_accumulation_that_sends_the_same_bytes_is_left_alone():
 def test_sums_after_each_microbatch_are_the_fault_and_not_the_batch():
     given = {"dp": 128, "sequence": 2048, "microbatches": 8, "flash": True}
     setting = Setting(
-        shape("llama-2-7b"),
-        Layout.parse(given | {"recompute": "none"}),
-        CLUSTERS["dgx-h100"],
-        Assumptions(),
+        shape=shape("llama-2-7b"),
+        layout=Layout.parse(given | {"recompute": "none"}),
+        cluster=CLUSTERS["dgx-h100"],
         no_sync=False,
     )
     found = lint(setting)
