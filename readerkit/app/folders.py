@@ -9,10 +9,14 @@ import stat
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from readerkit.errors import ReaderkitError
 from readerkit.system.json_file import MAX_BYTES
 from readerkit.system.private_files import tighten
+
+if TYPE_CHECKING:
+    from readerkit.budget import Ledger
 
 PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -115,3 +119,10 @@ def _own_folder(variable: str, kind: str) -> Path:
     raise ReaderkitError(
         f"this user has no home folder: set {variable} to a folder for readerkit"
     )
+
+
+def open_ledger() -> Ledger:
+    """Return the ledger of this user; there is no option for another one."""
+    from readerkit.budget import Ledger
+
+    return Ledger(data_folder() / "budget.sqlite")

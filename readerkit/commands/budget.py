@@ -16,7 +16,7 @@ from readerkit.terminal.group import NamingGroup
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
-    from readerkit.budget import Ceilings, Job, Ledger, Price, Reservation
+    from readerkit.budget import Ceilings, Job, Price, Reservation
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT_RECORD = Path("experiments") / "35-cloud-budget.md"
@@ -134,14 +134,6 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def open_ledger() -> Ledger:
-    """Return the ledger of this user; there is no option for another one."""
-    from readerkit.app.folders import data_folder
-    from readerkit.budget import Ledger
-
-    return Ledger(data_folder() / "budget.sqlite")
-
-
 @budget.command(short_help="What a job costs at worst, and what is left after it.")
 @job_options
 @json_option
@@ -153,6 +145,7 @@ def estimate(as_json: bool, **given: Any) -> None:
         readerkit budget estimate --gpu rtx-4090 --instances 2 --hours 3 --lab 02 \\
             --confirm-price 0.35
     """
+    from readerkit.app.folders import open_ledger
     from readerkit.budget import BudgetGuard, show_usd
 
     job, ledger = _take_job(given), open_ledger()
@@ -210,6 +203,7 @@ def run(command: tuple[str, ...], **given: Any) -> None:
         readerkit budget run --gpu rtx-4090 --instances 2 --hours 1 --lab 02 \\
             --confirm-price 0.35 -- sky launch -c lab-02 --yes --down lab-02.yaml
     """
+    from readerkit.app.folders import open_ledger
     from readerkit.app.library import warn
     from readerkit.budget import BudgetGuard, show_usd
 
@@ -272,6 +266,7 @@ def ledger(
         readerkit budget ledger --settle 3 --cost 0.80 --note "killed by hand"
         readerkit budget ledger --export
     """
+    from readerkit.app.folders import open_ledger
     from readerkit.budget import Ceilings, parse_usd
 
     if sum((create, settle is not None, export is not None)) > 1:

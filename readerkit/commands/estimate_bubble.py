@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.estimate_options import brief_option, options, show
-from readerkit.commands.estimate_values import COUNT, EstimateCommand, count, word
 from readerkit.commands.options import json_option
+from readerkit.commands.quantity_options import COUNT, EstimateCommand, count, word
 from readerkit.terminal.as_json import print_json
 
 if TYPE_CHECKING:

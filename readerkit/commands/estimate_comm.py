@@ -16,7 +16,8 @@ from readerkit.commands.estimate_options import (
     take_layouts,
     take_shape,
 )
-from readerkit.commands.estimate_values import (
+from readerkit.commands.options import json_option
+from readerkit.commands.quantity_options import (
     SIZE,
     EstimateCommand,
     count,
@@ -24,7 +25,6 @@ from readerkit.commands.estimate_values import (
     size,
     word,
 )
-from readerkit.commands.options import json_option
 
 if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate

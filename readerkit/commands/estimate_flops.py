@@ -14,8 +14,8 @@ from readerkit.commands.estimate_options import (
     options,
     show,
 )
-from readerkit.commands.estimate_values import EstimateCommand, count, gpu, real, word
 from readerkit.commands.options import json_option
+from readerkit.commands.quantity_options import EstimateCommand, count, gpu, real, word
 
 
 @click.command(

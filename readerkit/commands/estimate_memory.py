@@ -18,8 +18,8 @@ from readerkit.commands.estimate_options import (
     take_layouts,
     take_shape,
 )
-from readerkit.commands.estimate_values import EstimateCommand, count, real
 from readerkit.commands.options import json_option
+from readerkit.commands.quantity_options import EstimateCommand, count, real
 from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:

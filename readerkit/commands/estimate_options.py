@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from readerkit.commands.estimate_values import (
+from readerkit.commands.quantity_options import (
     ZeroStages,
     count,
     gpu,

@@ -19,14 +19,14 @@ from readerkit.commands.estimate_options import (
     take_layouts,
     vocab_option,
 )
-from readerkit.commands.estimate_values import (
+from readerkit.commands.options import json_option
+from readerkit.commands.quantity_options import (
     EstimateCommand,
     count,
     real,
     size,
     word,
 )
-from readerkit.commands.options import json_option
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 from readerkit.terminal.folded import tell

@@ -25,10 +25,8 @@ from readerkit.terminal.run_mini import Forwarding
 from readerkit.wording.next_command import LAB_OF_BOOK, typed
 
 if TYPE_CHECKING:
-    from readerkit.app.library import Library
     from readerkit.labs.checklist_item import ChecklistItem
     from readerkit.labs.lab import Lab
-    from readerkit.labs.results import Result
 
 TOPIC = "lab-03"
 
@@ -91,7 +89,9 @@ def lab(
     if action == "run":
         measure(chosen, folder, options)
     elif action == "check":
-        items = check(chosen, folder, book)
+        from readerkit.app.check_lab import check_lab
+
+        items = check_lab(chosen, folder, book)
         _show(chosen, items, as_json=as_json)
         if any(item.state == "not met" for item in items):
             raise click.exceptions.Exit(1)
@@ -110,13 +110,14 @@ def measure(chosen: Lab, folder: Path, options: tuple[str, ...]) -> None:
     Raises:
         ReaderkitError: a lab with nothing to run, or torch is not installed.
     """
+    from readerkit.app.check_lab import file_name
     from readerkit.terminal.run_mini import run_module
 
     if not chosen.module:
         raise ReaderkitError(
             f"lab {chosen.id} has nothing to run: {typed('lab', chosen.id)} shows it"
         )
-    path = folder / _file_name(chosen, on_gpus=_backend(options) == "nccl")
+    path = folder / file_name(chosen, on_gpus=_backend(options) == "nccl")
     guesses = _ask_for_guesses() if chosen.id == "01" else ()
     arguments = [*options, "--out", str(path)]
     run_module(chosen.module, arguments, command=typed("lab", chosen.id, "--run"))
@@ -134,12 +135,6 @@ def _backend(options: Sequence[str]) -> str:
     with suppress(argparse.ArgumentError):  # which the measurement will complain of
         return str(parser.parse_known_args(options)[0].backend)
     return "gloo"
-
-
-def _file_name(chosen: Lab, *, on_gpus: bool) -> str:
-    """Return the name of a hand-in: the one from GPUs stands beside the local one."""
-    name = chosen.handed_in
-    return name.replace(".json", "-nccl.json") if on_gpus else name
 
 
 def _ask_for_guesses() -> list[float | None]:
@@ -188,110 +183,13 @@ def _show_steps(path: Path, guesses: Sequence[float | None]) -> None:
     write_atomically(path.with_suffix(".svg"), svg.encode())
 
 
-def check(chosen: Lab, folder: Path, book: Path | None) -> list[ChecklistItem]:
-    """Return the checklist of a lab, each line with its evidence, verified now.
-
-    Raises:
-        ContentError: a hand-in that cannot be read.
-    """
-    from readerkit.app.library import open_library
-
-    library = open_library(book)
-    if chosen.id == "03":
-        return _check_readings(library)
-    if chosen.id == "00":
-        return _check_budget(chosen, folder / chosen.handed_in)
-    local = folder / _file_name(chosen, on_gpus=False)
-    rented = folder / _file_name(chosen, on_gpus=True)
-    items = []
-    for path in (local, rented) if chosen.has_task and rented.is_file() else (local,):
-        items.append(_handed_in(chosen, path))
-        if path.is_file():
-            items += _check_measured(chosen, path, library)
-    if chosen.id == "01" and local.is_file():
-        items.append(_drawn(local.with_suffix(".svg")))
-    return items
-
-
-def _handed_in(chosen: Lab, path: Path) -> ChecklistItem:
-    from readerkit.labs.checklist_item import ChecklistItem
-
-    if path.is_file():
-        evidence = f"{path.stat().st_size:,} bytes"
-    else:
-        run = ["--run"] if chosen.module else []
-        evidence = f"make it with {typed('lab', chosen.id, *run)}"
-    return ChecklistItem.of(f"{path} is handed in", path.is_file(), evidence)
-
-
-def _drawn(path: Path) -> ChecklistItem:
-    from readerkit.labs.checklist_item import ChecklistItem
-
-    found = path.is_file() and path.read_bytes().startswith(b"<svg")
-    how = f"drawn by {typed('lab', '01', '--run')}"
-    return ChecklistItem.of("one rank against more, as a plot", found, f"{path}, {how}")
-
-
-def _check_measured(chosen: Lab, path: Path, library: Library) -> list[ChecklistItem]:
-    from readerkit.content.book import MINIS
-    from readerkit.labs import measured, results
-    from readerkit.upstreams.store import blob_id
-
-    minis = library.sources(library.upstream(MINIS))
-    today = {str(path): blob_id(minis.read(path)) for path in minis.paths}
-    found: Result
-    if chosen.id == "01":
-        found = results.read_result(results.DdpResult, chosen.id, path)
-        items = measured.check_ddp(found)
-    elif chosen.id == "02":
-        found = results.read_result(results.GenerationResult, chosen.id, path)
-        items = measured.check_generation(found)
-    else:
-        found = results.read_result(results.FsdpResult, chosen.id, path)
-        items = measured.check_fsdp(found)
-    return [measured.check_origin(found, today), *items]
-
-
-def _check_budget(chosen: Lab, path: Path) -> list[ChecklistItem]:
-    from datetime import UTC, datetime
-
-    from readerkit.budget import BudgetGuard
-    from readerkit.commands.budget import open_ledger
-    from readerkit.content.strict_yaml import parse_yaml
-    from readerkit.labs.budget import check_budget, read_hand_in
-
-    handed_in = _handed_in(chosen, path)
-    if not path.is_file():
-        return [handed_in]
-    hand_in = read_hand_in(parse_yaml(path.read_bytes(), str(path)))
-    today = datetime.now(UTC).date()
-    return [handed_in, *check_budget(hand_in, BudgetGuard(open_ledger()), today)]
-
-
-def _check_readings(library: Library) -> list[ChecklistItem]:
-    from readerkit.labs.reading import READINGS, belongs, check_reading
-
-    notes = [note for note in library.book.annotations.values() if belongs(note)]
-    faults: dict[str, str] = {}
-    for upstream in {note.upstream for note in notes}:
-        sources = library.sources(library.upstream(upstream))
-        for note in notes:
-            if note.upstream == upstream:
-                try:
-                    sources.resolve(note.anchor)
-                except ReaderkitError as error:
-                    faults[note.id] = str(error).splitlines()[0]
-    return [
-        item for reading in READINGS for item in check_reading(reading, notes, faults)
-    ]
-
-
 def _demand_attempt(chosen: Lab, folder: Path, book: Path | None) -> None:
     """Raise where nothing of this lab was done; what was done need not be right."""
+    from readerkit.app.check_lab import check_lab
     from readerkit.labs.reading import TOPIC
 
     try:
-        items = check(chosen, folder, book)
+        items = check_lab(chosen, folder, book)
     except ContentError as error:
         raise ReaderkitError(
             f"the solution of lab {chosen.id} shows after an attempt that can be read:"

@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from readerkit.commands.options import book_option, folder_option, json_option
 from readerkit.errors import ReaderkitError
+from readerkit.labs.progress import PHASE
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
     from readerkit.labs.checklist_item import ChecklistItem
-    from readerkit.labs.progress import Findings, Line, Mastery, Spend
-
-PHASE = 35
-SPEND_RECORDS = ("35-cloud-budget.md", "35-cloud-budget/spend.jsonl")
+    from readerkit.labs.progress import Line
 
 
 @click.command(short_help="The definition of done, each line with its evidence.")
@@ -61,9 +58,10 @@ def progress(
         reason is not None and not reason.strip()
     ):
         raise click.UsageError("--waive LINE and --reason TEXT belong together")
+    from readerkit.app.progress_findings import find_progress
     from readerkit.labs.progress import get_lines
 
-    found = look(folder, book)
+    found = find_progress(folder, book, _diagram(book))
     waived = _read_waived()
     names = [line.name for line in get_lines(found, {})]
     for name in filter(None, (waive, unwaive)):
@@ -81,125 +79,6 @@ def progress(
     _show(lines, as_json=as_json)
     if any(line.item.state == "not met" for line in lines):
         raise click.exceptions.Exit(1)
-
-
-def look(folder: Path, book: Path | None) -> Findings:
-    """Return everything that the definition of done is held against, seen now."""
-    from readerkit.app.quiz_banks import QuizBanks, open_history
-    from readerkit.commands.lab import check
-    from readerkit.labs.checklist_item import ChecklistItem
-    from readerkit.labs.lab import LABS
-    from readerkit.labs.progress import OBJECTIVES, Findings
-
-    labs: dict[str, list[ChecklistItem]] = {}
-    for name, lab in LABS.items():
-        try:
-            labs[name] = check(lab, folder, book)
-        except ReaderkitError as error:  # one that cannot be read is one not met
-            first = str(error).splitlines()[0]
-            labs[name] = [ChecklistItem.of("a hand-in that can be read", False, first)]
-    rented = {
-        name: str(path)
-        for name, lab in LABS.items()
-        if lab.has_task
-        for path in [folder / lab.handed_in.replace(".json", "-nccl.json")]
-        if path.is_file()
-    }
-    bank = QuizBanks.at(book).bank(PHASE)
-    if lacking := [o for o in OBJECTIVES.values() if o not in bank.objectives]:
-        raise ReaderkitError(
-            f"quizzes/{PHASE}/bank.yaml: got no objective {', '.join(lacking)}, "
-            "expected every one that the definition of done names"
-        )
-    history = open_history()
-    try:
-        exam, mastery = _exam(bank, history), _mastery(bank, history)
-    finally:
-        history.close()
-    return Findings(
-        labs,
-        rented,
-        _spend(folder),
-        _diagram(book),
-        exam,
-        mastery,
-        bank.rules.pass_mark,
-    )
-
-
-def _exam(bank: Any, history: Any) -> ChecklistItem:
-    """Return the best exam that was finished under the bank's rules."""
-    from readerkit.labs.checklist_item import ChecklistItem
-    from readerkit.quiz.report import outcomes
-
-    what = f"quiz {PHASE} at {bank.rules.pass_mark:.0%} or more"
-    answers = history.answers()
-    best: tuple[float, str] | None = None
-    for session in history.sessions():
-        full = (
-            session.mode == "exam" and len(session.questions) >= bank.rules.exam.count
-        )
-        if session.phase == PHASE and full and session.ended:
-            found = outcomes(a for a in answers if a.session == session.id)
-            points = sum(each.points for each in found) / len(session.questions)
-            best = max(best or (0.0, ""), (points, session.ended[:10]))
-    if best is None:
-        how = typed("quiz", str(PHASE), "--exam")
-        return ChecklistItem.of(what, False, f"no exam yet: {how}")
-    points, day = best
-    met = points >= bank.rules.pass_mark - 1e-9
-    return ChecklistItem.of(what, met, f"best exam: {points:.0%}, {day}")
-
-
-def _mastery(bank: Any, history: Any) -> dict[str, Mastery]:
-    from readerkit.labs.progress import Mastery
-    from readerkit.quiz.history import timestamp
-    from readerkit.quiz.report import outcomes
-
-    told = history.told_answers(timestamp(datetime.now(UTC)))
-    latest = {each.question: each for each in outcomes(told)}
-    found = {}
-    for name, objective in bank.objectives.items():
-        asked = [q for q in bank.questions.values() if q.objective == name]
-        answered = [latest[q.id] for q in asked if q.id in latest]
-        topics = Counter(question.topic for question in asked).most_common(1)
-        found[name] = Mastery(
-            objective.title,
-            topics[0][0] if topics else "",
-            len(asked),
-            len(answered),
-            sum(each.points for each in answered),
-        )
-    return found
-
-
-def _spend(folder: Path) -> Spend | None:
-    from readerkit.budget.ledger_export import as_json_lines, as_markdown
-    from readerkit.commands.budget import open_ledger
-    from readerkit.labs.progress import Spend
-
-    ledger = open_ledger()
-    if not ledger.path.exists():
-        return None
-    entries, ceilings = ledger.entries(), ledger.ceilings()
-    total = sum(entry.counted_cents for entry in entries)
-    labs: Counter[str] = Counter()
-    for entry in entries:
-        if entry.lab:
-            labs[entry.lab] += entry.counted_cents
-    texts = (as_markdown(entries, ceilings, total), as_json_lines(entries))
-    recorded = [
-        str(folder / name)
-        for name in SPEND_RECORDS
-        if (folder / name).is_file() and (folder / name).read_text() in texts
-    ]
-    return Spend(
-        total,
-        ceilings.phase_cents,
-        labs,
-        ceilings.lab_cents,
-        recorded[0] if recorded else "",
-    )
 
 
 def _diagram(book: Path | None) -> ChecklistItem:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from textwrap import dedent
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 from readerkit.estimate.quantity import Number, Quantity, express, named
 from readerkit.model.expression import plain
@@ -115,7 +115,10 @@ class Estimate:
         }
 
 
-_ROW = re.compile(r"(?P<name>[^[]+) \[(?P<unit>.+?)\] = (?P<rest>.+)")
+_ROW = re.compile(
+    r"(?P<name>[^[]+) \[(?P<unit>.+?)\] = (?P<expression>.+?)"
+    r" \| (?P<source>.+?) \| (?P<convention>.+)"
+)
 
 
 @dataclass(slots=True)
@@ -150,21 +153,25 @@ class Worksheet:
 
         A row goes on where a line begins further in. An expression is made of the
         sheet's names, those of its rows too, and of ``values``.
+
+        Raises:
+            ValueError: a line that is no row, or whose unit is none.
         """
-        lines = re.sub(r"\n {4,}", " ", dedent(rows).strip()).splitlines()
-        for line in lines:
+        for line in re.sub(r"\n {4,}", " ", dedent(rows).strip()).splitlines():
             row = _ROW.fullmatch(line)
-            if row is None:
-                raise ValueError(f"no row of a worksheet: {line!r}")
-            expression, source, *convention = row["rest"].split(" | ")
-            names = self.names | values
+            if row is None or row["unit"] not in get_args(Unit):
+                raise ValueError(
+                    f"no row of a worksheet: got {line!r}, expected "
+                    "name [unit] = expression | source | convention"
+                )
+            names, expression = self.names | values, row["expression"]
             # Names as people write them, longest first: no part of one is another.
             wide = sorted((n for n in names if not n.isidentifier()), key=len)
             for at, name in enumerate(reversed(wide)):
                 names[f"_{at}"] = names[name]
                 expression = expression.replace(name, f"_{at}")
-            quantity = express(expression, names)
-            self.add(row["name"], quantity, row["unit"], source, *convention)  # type: ignore[arg-type]
+            quantity, unit = express(expression, names), cast(Unit, row["unit"])
+            self.add(row["name"], quantity, unit, row["source"], row["convention"])
 
     def add(
         self, name: str, quantity: Any, unit: Unit, source: str, convention: str = ""

@@ -15,7 +15,6 @@ import traceback
 from collections.abc import AsyncIterator, Iterator
 from html import escape
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, unquote
 
 import click
@@ -47,12 +46,10 @@ from readerkit.site.http import (
 )
 from readerkit.site.inputs import Inputs
 from readerkit.site.quiz_forms import Form, QuizDesk
+from readerkit.site.read_notes import ReadNotes
 from readerkit.system.private_files import make_folder
 from readerkit.system.status import Status
-from readerkit.upstreams.store import write_atomically
 
-MAX_READ = 10_000
-"""Ids of notes that one reader may have read."""
 TRIES = 5
 """Builds for one change, where somebody writes faster than the site is made."""
 _LIVE = '<script src="/-/live.js" data-build="{build}" data-looks="{looks}"></script>\n'
@@ -93,7 +90,7 @@ class Server:
         """The build and what is wrong since, as open pages are told it."""
         self.listeners: dict[asyncio.Queue[str], str] = {}
         """Who is told of changes, and which page is open there."""
-        self.read_file = inputs.mine.parent / "read.json"
+        self.read_notes = ReadNotes(inputs.mine.parent / "read.json")
         self.closing = False
         self.desk = QuizDesk(book)
 
@@ -209,21 +206,15 @@ class Server:
 
     async def what_was_read(self, _: Request) -> Response:
         """Answer with the ids that this reader has read, in whichever browser."""
-        return JSONResponse(self._read(), headers=_HEADERS)
+        return JSONResponse(self.read_notes.ids(), headers=_HEADERS)
 
     async def remember(self, request: Request) -> Response:
         """Add ids to what was read; only this site's own pages may ask for it."""
         body = await own_body(request)
         try:
-            given = json.loads(body)
-        except (ValueError, RecursionError):  # the latter: nested too deeply
-            given = None
-        if not isinstance(given, list) or not all(_is_id(each) for each in given):
-            raise HTTPException(400, "expected a list of ids")
-        known = self._read()
-        merged = list(dict.fromkeys([*known, *given]))[:MAX_READ]
-        if merged != known:
-            write_atomically(self.read_file, json.dumps(merged).encode(), private=True)
+            merged = self.read_notes.add(body)
+        except ValueError as error:
+            raise HTTPException(400, str(error)) from None
         return JSONResponse(merged, headers=_HEADERS)
 
     async def quiz_turn(self, request: Request) -> Response:
@@ -245,13 +236,6 @@ class Server:
         turn = self.desk.turn(phase, form, model)
         return templates.render("quiz_turn.html", addresses.quiz_page(phase), turn)
 
-    def _read(self) -> list[str]:
-        try:
-            kept: Any = json.loads(self.read_file.read_bytes())
-        except (OSError, ValueError):
-            return []
-        return [each for each in kept if _is_id(each)] if isinstance(kept, list) else []
-
 
 def _address(path: str) -> str:
     """Return the page that a path of the server leads to."""
@@ -271,13 +255,6 @@ def _said(error: Exception) -> str:
         return str(error)
     traceback.print_exception(error)
     return f"{type(error).__name__}: {error}: a bug of readerkit; the terminal has more"
-
-
-def _is_id(value: Any) -> bool:
-    """Return whether this may be an id: half of a surrogate pair is no text."""
-    if not isinstance(value, str) or not 0 < len(value) <= 200:
-        return False
-    return not any("\ud800" <= each <= "\udfff" for each in value)
 
 
 def application(server: Server, port: int) -> Starlette:

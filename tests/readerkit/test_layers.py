@@ -69,6 +69,7 @@ BELOW: dict[str, set[str]] = {
     },
     "app": {
         "anchors",
+        "budget",
         "claims",
         "content",
         "errors",
