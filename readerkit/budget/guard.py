@@ -115,11 +115,7 @@ class BudgetGuard:
         entry = self.ledger.reserve(job, shlex.join(command))
         self._tell("reserved")
         started = time.monotonic()
-        # A machine takes a while to go, inside the time that is paid for.
-        limit = float(job.limit_seconds)
-        if launch is not None:
-            limit = max(limit / 2, limit - DOWN_SECONDS)
-        after = [] if launch is None else launch.down
+        limit, after = _limit(job, launch), [] if launch is None else launch.down
         times = [repr(limit), repr(self._grace)]
         watched = python("-c", _WATCH, *times, *after, "--", *command)
         # The watchdog holds it too: a killed guard does not make the run look ended.
@@ -191,6 +187,12 @@ def _launch_of(command: Sequence[str], job: Job) -> Launch | None:
     if launch is not None:
         check_task(launch, job)
     return launch
+
+
+def _limit(job: Job, launch: Launch | None) -> float:
+    """Return the seconds of a command: a machine goes inside the time paid for."""
+    limit = float(job.limit_seconds)
+    return limit if launch is None else max(limit / 2, limit - DOWN_SECONDS)
 
 
 class _Heeded:

@@ -7,7 +7,6 @@ and a scheme whose messages cannot be summed on the way has to gather all of the
 from __future__ import annotations
 
 from readerkit.errors import EstimateError
-from readerkit.estimate.checks import check_amount, check_choice, check_count
 from readerkit.estimate.closed_form import ClosedForm, checked
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.quantity import Number, Quantity, divide
@@ -84,6 +83,7 @@ def compressed_bytes(
     return divide(divide(2 * (n - 1) * (size * elements), ratio), n)
 
 
+@checked(baseline=BASELINES)
 def estimate_compression(
     *,
     elements: Number,
@@ -95,10 +95,9 @@ def estimate_compression(
     rank: int = 4,
 ) -> Estimate:
     """Return each method's ratio and traffic beside the uncompressed all-reduce."""
-    check_choice("baseline", baseline, BASELINES)
     sheet, named = Worksheet("gradient compression"), f"baseline {baseline}"
-    n = sheet.given("n", check_count("ranks", ranks), "ranks")
-    count = sheet.given("N", check_amount("elements", elements), "elements")
+    n = sheet.given("n", ranks, "ranks")
+    count = sheet.given("N", elements, "elements")
     kept = sheet.given("q", kept_fraction, "share of values kept")
     matrix = {
         "rows": sheet.given("x", rows, "rows of a matrix"),

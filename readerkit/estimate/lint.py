@@ -14,7 +14,8 @@ from typing import Any
 from readerkit.errors import EstimateError
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout, check_fit, misfits
-from readerkit.estimate.step_time import Setup, StepTime
+from readerkit.estimate.setup import Setup
+from readerkit.estimate.step_time import StepTime
 from readerkit.estimate.step_traffic import dp_step_traffic
 from readerkit.estimate.timeline import first_failure
 from readerkit.wording.numbers import format_bytes, format_rate, format_seconds

@@ -25,8 +25,8 @@ from readerkit.estimate.memory import (
 )
 from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.quantity import Number
+from readerkit.estimate.setup import Setup
 from readerkit.estimate.step_time import (
-    Setup,
     axis_seconds,
     compose,
     group_seconds,

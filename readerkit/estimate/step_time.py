@@ -8,7 +8,7 @@ an assumption with a name: see ``Assumptions``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_amount, check_fraction
@@ -16,14 +16,12 @@ from readerkit.estimate.flops import layer_flops_per_token, step_flops
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import (
-    RankMemory,
     layers_of_rank,
-    most_loaded,
     rank_layer_bytes,
     telling_ranks,
 )
 from readerkit.estimate.shape import Shape
-from readerkit.estimate.states import Precision, precision
+from readerkit.estimate.states import precision
 from readerkit.estimate.step_traffic import traffic_of_step
 from readerkit.estimate.volumes import Traffic
 
@@ -324,47 +322,6 @@ def step_time(
         total=total,
         mfu=model / (total * layout.world_size * peak),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """A model on a cluster, and how it is trained there, whatever the layout."""
-
-    shape: Shape
-    cluster: Cluster
-    assumptions: Assumptions = field(default_factory=Assumptions)
-    convention: str = "mixed-18"
-    reserve: float = 0.1
-    no_sync: bool = True
-
-    @property
-    def kept(self) -> Precision:
-        """The bytes that are kept for a parameter."""
-        return precision(self.convention)
-
-    @property
-    def usable_bytes(self) -> float:
-        """What one GPU offers."""
-        return float(self.cluster.gpu.memory_bytes * (1 - self.reserve))
-
-    def time(self, layout: Layout) -> StepTime:
-        """Return the time of a step in a layout."""
-        return step_time(
-            self.shape,
-            layout,
-            self.cluster,
-            self.assumptions,
-            convention=self.convention,
-            no_sync=self.no_sync,
-        )
-
-    def most_loaded(self, layout: Layout) -> RankMemory:
-        """Return what the pipeline rank holds whose GPU holds most in a layout."""
-        return most_loaded(self.shape, layout, self.kept)
-
-    def held(self, layout: Layout) -> float:
-        """Return the bytes of that GPU."""
-        return float(self.most_loaded(layout).total)
 
 
 def weight_share(layout: Layout) -> float:

@@ -1,0 +1,171 @@
+"""A new note: the lines it stands on, the form it is typed into, and its way in."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import textwrap
+from itertools import chain, count
+from pathlib import Path
+
+from readerkit.anchors import Span
+from readerkit.app.check_locks import lock_as_read
+from readerkit.app.folders import is_own
+from readerkit.app.library import Library, open_library
+from readerkit.content.book import Note, Sources, resolve_notes
+from readerkit.errors import ReaderkitError
+from readerkit.upstreams import Upstream
+from readerkit.upstreams.store import write_atomically
+
+_FIELDS = {"citation": ("decision", "alternative", "why", "cost")}
+MAX_SHOWN_LINES = 60
+MAX_YAML_WIDTH = 1_000_000  # no line is folded
+
+
+def free_id(library: Library, target: Path) -> str:
+    """Return the next id that is free for a new note.
+
+    A reader's own notes and those of a book are named differently: an overlay lies over
+    any book, and what is free in one may be taken in the next.
+    """
+    taken = library.book.annotations
+    is_mine = target.is_relative_to(library.mine)
+    name = "my-note" if is_mine else "new-note"
+    # Also of notes that were left out here.
+    own = library.mine.glob("annotations/*/*.yaml") if is_mine else ()
+    texts = [file.read_bytes() for file in own if file.is_file()]
+    numbered = (f"{name}-{number}" for number in count(2))
+    return next(
+        free
+        for free in chain([name], numbered)
+        if free not in taken
+        and not any(re.search(rb"\b%b\b(?!-)" % free.encode(), t) for t in texts)
+    )
+
+
+def find_lines(
+    path: str, first: int, last: int, library: Library
+) -> tuple[Upstream, Span]:
+    """Return the upstream and the lines that a path, or its end, and numbers name.
+
+    Raises:
+        ReaderkitError: no such file, or several.
+    """
+    files = [
+        (upstream, known)
+        for upstream in library.book.upstreams.values()
+        for known in (
+            library.sources(upstream).paths
+            if upstream.folder
+            else library.lock(upstream).files
+        )
+    ]
+    found = [
+        (upstream, known)
+        for upstream, known in files
+        if known == path or known.endswith("/" + path.lstrip("/"))
+    ]
+    exact = [(upstream, known) for upstream, known in found if known == path]
+    if len(exact or found) == 1:
+        upstream, known = (exact or found)[0]
+        return upstream, Span(known, first, last)
+    if not found:
+        near = difflib.get_close_matches(path, {known for _, known in files}, n=3)
+        meant = f": did you mean {' or '.join(near)}?" if near else ""
+        raise ReaderkitError(
+            f"no upstream of this book includes a file '{path}', expected one of "
+            f"{', '.join(library.book.upstreams)}{meant}"
+        )
+    rows = "\n".join(f"    {known} ({upstream.name})" for upstream, known in found[:8])
+    raise ReaderkitError(f"'{path}' fits {len(found)} files, expected one:\n{rows}")
+
+
+def make_form(
+    note_id: str, kind: str, library: Library, upstream: Upstream, span: Span
+) -> tuple[str, str]:
+    """Return a new entry with its anchor filled in, and the form that it is typed into.
+
+    Texts, citation and concepts are empty, and refused while they are: what a note
+    rests on is never somebody else's source.
+    """
+    import yaml
+
+    from readerkit.anchors.propose import propose
+
+    source = library.sources(upstream).file(span.path)
+    anchor = propose(span, source).to_yaml()
+    at = yaml.safe_dump(anchor, sort_keys=False, width=MAX_YAML_WIDTH)
+    rows = [f"- id: {note_id}", "  at:", textwrap.indent(at.rstrip(), "    ")]
+    rows += [f"  kind: {kind}", "  title:"]
+    rows += [f"  {name}: >-\n    " for name in _FIELDS.get(kind, ("text",))]
+    if kind == "citation":
+        rows.append("  references: [{key: , section: }]")
+    rows.append("  concepts: []")
+    entry = "\n".join(rows) + "\n"
+    last = min(span.last, span.first + MAX_SHOWN_LINES - 1)
+    head = [
+        "Fill in the note below and save. Lines above the first '- ' are not kept.",
+        "What can be cited, and the concepts there are: references.yaml and",
+        f"concepts.yaml in {library.root / 'annotations'}",
+        *_said_nearby(library, upstream, span.path),
+        f"{span}",
+        *(f" {n:5} {source.line(n)}" for n in range(span.first, last + 1)),
+    ]
+    return entry, "".join(f"# {row}\n" for row in head) + f"\n{entry}"
+
+
+def _said_nearby(library: Library, upstream: Upstream, path: str) -> list[str]:
+    """Return the references and concepts of other notes on the file, to choose from."""
+    near = library.book.notes_on(upstream.name)
+    near = [note for note in near if note.anchor.file == path]
+    cited = [f"{c.key} {c.section}".strip() for note in near for c in note.references]
+    named = [concept for note in near for concept in note.concepts]
+    rows = {"cite": cited, "name": named}
+    return [
+        f"Other notes on this file {verb}: {', '.join(dict.fromkeys(words))}"
+        for verb, words in rows.items()
+        if words
+    ]
+
+
+def text_before(target: Path) -> str:
+    """Return what stands in a file before an entry that is added to it."""
+    before = target.read_bytes().decode() if target.is_file() else ""
+    return before.rstrip() + "\n\n" if before else ""
+
+
+def add_note(
+    library: Library,
+    upstream: Upstream,
+    target: Path,
+    text: str,
+    book: Path | None,
+) -> tuple[Library, Sources, list[Note]]:
+    """Write the entry and its lock; return what the book is then, and the new notes.
+
+    Raises:
+        ReaderkitError: the book does not hold with it; nothing is changed then.
+    """
+    whole = target.is_relative_to(library.mine)
+    # The book as it is now: another process may have written while the editor was open.
+    known = set(open_library(book, whole=whole, quiet=True).book.annotations)
+    before = target.read_bytes() if target.is_file() else None
+    write_atomically(target, (text_before(target) + text).encode(), private=whole)
+    try:
+        fresh = open_library(book, whole=whole, quiet=True)
+        new = set(fresh.book.annotations) - known
+        added = [fresh.book.annotations[name] for name in sorted(new)]
+        sources = fresh.sources(upstream)
+        notes = resolve_notes(fresh.book, sources, added)
+        lock_as_read(fresh, added)  # whoever writes a note reads its lines
+    except BaseException:
+        _restore(target, before)
+        raise
+    return fresh, sources, notes
+
+
+def _restore(target: Path, before: bytes | None) -> None:
+    if before is None:
+        target.unlink(missing_ok=True)
+    else:
+        write_atomically(target, before, private=is_own(target))
