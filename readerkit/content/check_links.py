@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from readerkit.content.annotations import (
     ANNOTATIONS,
@@ -24,9 +24,11 @@ from readerkit.content.translations import (
     Translation,
 )
 from readerkit.content.written_book import NAMED_BY, WrittenBook, WrittenEntry
-from readerkit.content.yaml_document import Path
 from readerkit.errors import ContentFault
 from readerkit.wording.meant_name import near_names
+
+if TYPE_CHECKING:
+    from readerkit.content.strict_yaml import Path
 
 
 @dataclass(frozen=True, slots=True)

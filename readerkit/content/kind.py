@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import GenericAlias
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from readerkit.content.yaml_document import Path, YamlFile
 from readerkit.errors import ContentFault
 from readerkit.model.base import UNWRITTEN, Id, Model
+
+if TYPE_CHECKING:
+    from readerkit.content.strict_yaml import Path, YamlFile
 
 E = TypeVar("E")
 

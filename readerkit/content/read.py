@@ -10,8 +10,7 @@ from msgspec import convert, to_builtins
 
 from readerkit.content.kind import Document, E, Entry, Kind, Place
 from readerkit.content.schema import misfits
-from readerkit.content.strict_yaml import parse_yaml
-from readerkit.content.yaml_document import Path, YamlFile
+from readerkit.content.strict_yaml import Path, YamlFile, parse_yaml
 from readerkit.model.base import Model, Problem
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec.structs import replace
 
@@ -13,9 +13,11 @@ from readerkit.content.translations import (
     Translation,
     english_stamp,
 )
-from readerkit.content.yaml_document import Path
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model.base import UNWRITTEN, ConceptId, Id, Model, Text
+
+if TYPE_CHECKING:
+    from readerkit.content.strict_yaml import Path
 
 
 class Failure(Entry, frozen=True):

@@ -10,7 +10,7 @@ import jsonschema_rs
 import msgspec
 
 from readerkit.content.kind import Kind
-from readerkit.content.yaml_document import Path, YamlFile
+from readerkit.content.strict_yaml import Path, YamlFile
 from readerkit.errors import ContentFault
 from readerkit.model.base import ANY_LETTER
 from readerkit.wording.meant_name import near_names

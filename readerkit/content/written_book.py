@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from readerkit.content.annotations import (
     ANNOTATIONS,
@@ -21,8 +21,10 @@ from readerkit.content.translations import (
     NOTE_TRANSLATION,
     Translation,
 )
-from readerkit.content.yaml_document import Path
 from readerkit.upstreams import Lock, Upstream
+
+if TYPE_CHECKING:
+    from readerkit.content.strict_yaml import Path
 
 E = TypeVar("E")
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from readerkit.budget import BudgetGuard, Job, Price, show_usd
 from readerkit.budget.money import MAX_AGE_DAYS
-from readerkit.content.yaml_document import YamlFile
 from readerkit.errors import OVER_CEILING, BudgetError, CeilingError, ContentError
 from readerkit.labs.checklist_item import ChecklistItem
 from readerkit.wording.nouns import counted
+
+if TYPE_CHECKING:
+    from readerkit.content.strict_yaml import YamlFile
 
 MIN_VENDORS = 3
 PREFLIGHT = ("ends_by_itself", "set_up_minutes", "data_out", "keys", "smallest_first")

@@ -7,8 +7,13 @@ import sys
 
 import pytest
 
-from readerkit.content.strict_yaml import MAX_BYTES, MAX_DEPTH, MAX_VALUES, parse_yaml
-from readerkit.content.yaml_document import YamlFile
+from readerkit.content.strict_yaml import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_VALUES,
+    YamlFile,
+    parse_yaml,
+)
 from readerkit.errors import ContentError
 
 

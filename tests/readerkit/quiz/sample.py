@@ -163,3 +163,10 @@ def sample_bank(questions: str = QUESTIONS, lock: QuizLock = LOCK, **functions) 
 def asked(name: str, seed: int = 0, questions: str = QUESTIONS):
     """Return a question of the sample as it is asked."""
     return sample_bank(questions).variant(name, seed)
+
+
+def only(name: str) -> str:
+    """Return the question of this name alone, as it is written."""
+    each = QUESTIONS.split("- id: ")
+    [text] = [text for text in each if text.startswith(f"{name}\n")]
+    return f"- id: {text}"
