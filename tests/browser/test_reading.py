@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from itertools import pairwise
 
@@ -322,7 +323,7 @@ def test_only_notes_of_this_book_are_counted(site, open_page):
     for kept, count in KEPT.items():
         page.evaluate("kept => { localStorage['readerkit.read'] = kept; }", kept)
         page.reload()
-        expect(page.locator(".so-far")).to_have_text(f"{count} / 89")
+        expect(page.locator(".so-far")).to_have_text(re.compile(rf"^{count} / \d+$"))
 
 
 def test_the_start_page_says_where_its_stop_is_and_how_far_one_is(site, open_page):
@@ -337,7 +338,8 @@ def test_the_start_page_says_where_its_stop_is_and_how_far_one_is(site, open_pag
     # Bars are explained where they are; a stale record draws none.
     bars = stop.locator(".l.ran").count()
     assert (bars > 0) == ("ran in a recorded step" in stop.inner_text())
-    assert page.locator(".progress").inner_text().strip() == "· 0 / 89 notes read"
+    said = page.locator(".progress").inner_text().strip()
+    assert re.fullmatch(r"· 0 / \d+ notes read", said)
     assert box(page, ".progress")["y"] < box(page, ".first-stop")["y"]
     marks = page.locator(".thirds .only-es")
     expect(marks.first).to_be_hidden()
