@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,7 +20,8 @@ from readerkit.claims.words import say_check
 from readerkit.content.kind import Place
 from readerkit.errors import ContentError, ContentFault
 from readerkit.evidence.record import Record
-from readerkit.upstreams import Upstream
+from readerkit.model.freshness import MadeFrom, changes, tell
+from readerkit.upstreams import Lock, Upstream
 from readerkit.wording.next_command import typed
 from readerkit.wording.nouns import counted
 
@@ -73,6 +74,13 @@ def claims_of(
     ]
 
 
+def claimed_upstreams(library: Library) -> set[str]:
+    """Return the upstreams whose code the claims of a book are about."""
+    ground = open_ground(library)
+    claims = claims_of(library, None, ground)
+    return {home for each in claims for home in ground.homes_of(each.claim)}
+
+
 @dataclass(slots=True)
 class HeldClaims:
     """The claims of a book or of an upstream, each with its verdict."""
@@ -80,17 +88,55 @@ class HeldClaims:
     claims: list[tuple[Sentence, Proof]]
     unproved: list[tuple[str, Place, Unproved]]
     """Sentences that no claim covers, each with its entry's id and place."""
+    locks: Mapping[str, Lock]
+    """Those of the upstreams whose claims these are, all of them."""
+    mine: frozenset[str]
+    """The reader's own notes, of whose claims no lock tells."""
 
     def faults(self) -> Iterator[ContentFault]:
         """Yield what is wrong with the words of each claim that does not hold."""
-        for sentence, verdict in self.claims:
+        for sentence, proof in self.claims:
             claim = sentence.claim
+            known = any(sentence.key in lock.claims for lock in self.locks.values())
             words = f"{sentence.entry}: '{claim.says}'"
-            if verdict.state == "false":
-                what = f"{words} is not true"
-                yield claim.place.fault(what, verdict.found, say_check(claim))
-            elif verdict.state == "lost":
-                yield claim.place.fault(f"{words} cannot be held: {verdict.found}")
+            not_true = "is no longer true" if known else "is not true"
+            if proof.state == "false":
+                what = f"{words} {not_true}"
+                yield claim.place.fault(what, proof.found, say_check(claim))
+            elif proof.state == "lost":
+                what = not_true if known else "cannot be held"
+                yield claim.place.fault(f"{words} {what}: {proof.found}")
+
+    def to_lock(self, upstream: str) -> dict[str, MadeFrom]:
+        """Return what a lock says of the claims; of one not at hand what it said."""
+        was = self.locks[upstream].claims
+        now: dict[str, MadeFrom] = {}
+        shared = [each for each in self.claims if each[0].entry not in self.mine]
+        for sentence, proof in shared:
+            if proof.state == "open" and sentence.key in was:
+                now[sentence.key] = was[sentence.key]
+            elif proof.upstream == upstream and proof.state == "holds":
+                now[sentence.key] = proof.made_from
+        return dict(sorted(now.items()))
+
+    def differences(self) -> Iterator[ContentFault]:
+        """Yield what holds on other grounds than those that the locks know."""
+        for sentence, proof in self.claims:
+            lock = self.locks.get(proof.upstream)
+            was = lock.claims.get(sentence.key) if lock else None
+            if proof.state != "holds" or was is None:
+                continue
+            if changed := changes(was, proof.made_from):
+                yield sentence.claim.place.fault(
+                    f"{sentence.entry}: what '{sentence.claim.says}' was proved by has "
+                    f"changed, and it is still true: {tell(changed)}"
+                )
+
+    def not_locked(self) -> int:
+        """Return how many hold of which no lock says what they rest on."""
+        return sum(
+            len({*self.to_lock(n)} - {*lock.claims}) for n, lock in self.locks.items()
+        )
 
     def unproved_faults(self) -> Iterator[ContentFault]:
         """Yield a fault for each sentence that nothing proves."""
@@ -103,6 +149,7 @@ class HeldClaims:
         """Return how many hold, what is open and what nothing proves, as JSON."""
         return {
             "held": sum(verdict.state == "holds" for _, verdict in self.claims),
+            "not_locked": self.not_locked(),
             "open": [
                 {
                     "id": sentence.entry,
@@ -142,7 +189,11 @@ def hold_claims(library: Library, upstream: Upstream | None) -> HeldClaims:
         for part in parts_of(entry)
         for each in unproved(part)
     ]
-    return HeldClaims(held, lacking)
+    book = library.book
+    chosen_locks = [upstream] if upstream else book.upstreams.values()
+    locks = {u.name: book.locks[u.name] for u in chosen_locks if u.name in book.locks}
+    mine = frozenset(note.id for note in book.annotations.values() if note.mine)
+    return HeldClaims(held, lacking, locks, mine)
 
 
 def print_claims(found: dict[str, Any]) -> None:
@@ -155,7 +206,13 @@ def print_claims(found: dict[str, Any]) -> None:
     for each in found["open"]:
         why[said.get(each["check"], each["why"])] += 1
     if found["held"] or why:
-        click.echo(f"claims: {counted(found['held'], 'sentence')} held")
+        new = found["not_locked"]
+        lock = (
+            f", {new} not locked yet: {typed('annotate', '--update-lock')}"
+            if new
+            else ""
+        )
+        click.echo(f"claims: {counted(found['held'], 'sentence')} held{lock}")
     for reason, count in why.items():
         click.echo(f"  {count} not held here: {reason}")
 

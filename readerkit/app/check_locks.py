@@ -55,6 +55,8 @@ def update_locks(
         notes, wrong = resolve_each(library.book, sources, anchored)
         faults += wrong
         pages.append((sources, notes))
+    held = hold_claims(library, chosen[0] if len(chosen) == 1 else None)
+    faults += held.faults()
     if faults:
         raise ContentError(faults)
     results = []
@@ -66,8 +68,10 @@ def update_locks(
             said = f"{name}: {anchors} left as locked. {sources.upstream.not_fetched}"
         elif sources.upstream.is_pinned:
             lock = lock_notes(library.book.locks[name], notes, sources)
+            lock = lock.with_claims(held.to_lock(name))
             paths = [str(path) for path in save_lock(library, name, lock)]
-            said = f"{name}: {anchors} locked"
+            claims = f" and {counted(len(lock.claims), 'claim')}" if lock.claims else ""
+            said = f"{name}: {anchors}{claims} locked"
         results.append({"upstream": name, "anchors": len(notes), "wrote": paths})
         if say:
             for path in paths:
@@ -158,11 +162,11 @@ class Report:
                 f"{each['upstream']}.lock: {line}"
                 for each in self.upstreams
                 for line in each["differences"]
-            ]
+            ] + self.claims.get("differences", [])
             places = counted(len(rows), "place")
             said += [
                 *rows,
-                f"anchors and lock differ in {places}: look at each, then "
+                f"book and locks differ in {places}: look at each, then "
                 + typed("annotate", "--update-lock"),
             ]
         if self.unreviewed:
@@ -204,6 +208,9 @@ def check(
     held = hold_claims(library, upstream)
     report.claims = held.to_plain()
     report.faults += held.faults()
+    changed = [*held.differences()]
+    report.differences += changed
+    report.claims["differences"] = [str(each) for each in changed]
     if strict and claims:
         report.unreviewed += held.unproved_faults()
     if upstream is None:

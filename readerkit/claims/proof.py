@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import json
+
 from readerkit.content.annotations import Annotation, Concept
-from readerkit.content.claims import Claim, Claimed
+from readerkit.content.claims import Claim, Claimed, one_spaced
 from readerkit.content.mirrors import Mirror
 from readerkit.model.anchor import Span
 from readerkit.model.freshness import MadeFrom, digest
@@ -45,8 +47,9 @@ class Sentence:
     @property
     def key(self) -> str:
         """What locks know it by: a claim that says or asks another thing is another."""
-        mark = digest(f"{self.claim.says}\n{self.claim.kind} {self.claim.check!r}")
-        return f"{self.entry} {mark[:10]}"
+        asked = json.encode(self.claim.check, order="sorted").decode()
+        says = one_spaced(self.claim.says)
+        return f"{self.entry} {digest(f'{says} {self.claim.kind} {asked}')[:10]}"
 
 
 Written = Annotation | Concept | Mirror

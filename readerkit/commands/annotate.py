@@ -208,6 +208,7 @@ def _list(
 def _update_lock(
     library: Library, upstream: str | None, *, is_one: bool, as_json: bool
 ) -> None:
+    from readerkit.app.check_claims import claimed_upstreams
     from readerkit.app.check_locks import update_locks
     from readerkit.errors import ReaderkitError
 
@@ -220,7 +221,12 @@ def _update_lock(
                 f"{each.name} is a folder of this book: it has no lock"
             )
     upstreams = library.book.upstreams.values()
-    noted = [each for each in upstreams if library.book.anchored_in(each.name)]
+    claimed = claimed_upstreams(library) & library.book.locks.keys()
+    noted = [
+        each
+        for each in upstreams
+        if library.book.anchored_in(each.name) or each.name in claimed
+    ]
     chosen = named or noted
     results = update_locks(library, chosen, say=not as_json)
     if as_json:

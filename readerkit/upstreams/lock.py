@@ -60,6 +60,8 @@ class Lock:
     files: Mapping[TreePath, BlobId] = field(default_factory=dict)
     anchors: Mapping[str, LockedAnchor] = field(default_factory=dict)
     """Annotation id to what its anchor resolved to."""
+    claims: Mapping[str, MadeFrom] = field(default_factory=dict)
+    """By the key of a claim that held: what of the source it rests on."""
 
     @classmethod
     def parse(cls, text: str, file: str) -> Lock:
@@ -83,7 +85,7 @@ class Lock:
             named = data["commit"]
             commit = NO_COMMIT if named == "" else parse_commit(named)
             anchors = {key: _anchor(key, row) for key, row in data["anchors"].items()}
-            return cls(commit, files, anchors)
+            return cls(commit, files, anchors, _claims(data.get("claims", {})))
         except (
             ValueError,
             KeyError,
@@ -117,6 +119,10 @@ class Lock:
         if files:
             rows.append(f'"files_sha256": {_json(digest_all(self.files))}')
         rows += [f'"files": {_block(files)}', f'"anchors": {_block(anchors)}']
+        claims = sorted(self.claims.items())
+        if claims:
+            block = [f"{_json(key)}: {_json(dict(parts))}" for key, parts in claims]
+            rows.append(f'"claims": {_block(block)}')
         return "{\n" + ",\n".join(rows) + "\n}\n"
 
     def with_files(self, commit: CommitId, files: Mapping[TreePath, BlobId]) -> Lock:
@@ -126,6 +132,10 @@ class Lock:
     def with_anchors(self, anchors: Mapping[str, LockedAnchor]) -> Lock:
         """Return the lock with other anchors."""
         return replace(self, anchors=anchors)
+
+    def with_claims(self, claims: Mapping[str, MadeFrom]) -> Lock:
+        """Return the lock with other claims."""
+        return replace(self, claims=claims)
 
 
 def _files(rows: Mapping[str, Any], sha256: str | None) -> dict[TreePath, BlobId]:
@@ -159,6 +169,13 @@ def _anchor(name: str, value: Mapping[str, Any]) -> LockedAnchor:
         raise ValueError(f"{name}: {error}") from None
     blob = _blob(name, value["blob"]) if value.get("blob") else NO_BLOB
     return LockedAnchor(span, Fingerprint(**marks), value["reviewed"], blob)
+
+
+def _claims(rows: Mapping[str, Any]) -> dict[str, MadeFrom]:
+    for key, parts in rows.items():
+        if not all(isinstance(each, str) for each in (key, *parts, *parts.values())):
+            raise ValueError(f"{key}: a claim that rests on what is no text")
+    return {key: dict(parts) for key, parts in rows.items()}
 
 
 def _blob(of: str, value: object) -> BlobId:

@@ -307,7 +307,7 @@ def test_check_fails_on_any_difference_and_update_mends_it(change, message, lock
     said, then = done.err.splitlines()
     assert said.startswith(f"readerkit: sample.lock: {message}")
     assert then == (
-        "anchors and lock differ in 1 place: look at each, then "
+        "book and locks differ in 1 place: look at each, then "
         f"readerkit annotate --update-lock --book {locked.book.root}"
     )
     assert locked.run("annotate", "--update-lock").code == 0

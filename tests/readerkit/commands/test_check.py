@@ -338,7 +338,7 @@ def test_all_that_is_wrong_is_told_at_once(whole, capsys):
         "annotations/sample.lock",
         "annotations/sample/linear.yaml",
     ]
-    assert "anchors and lock differ in 2 places" in done.err
+    assert "book and locks differ in 2 places" in done.err
     plain = run(capsys, "annotate", "--check", "--book", str(whole.root))
     assert (plain.code, plain.out, plain.err) == (1, "", done.err)
 
