@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +45,20 @@ def read_catalog(path: Path, kind: Kind[E]) -> Document[E]:
     return document
 
 
+@cache
+def _read_shipped(name: str, kind: Kind[E]) -> Document[E]:
+    """Return a file of the catalog, which no run sees change: a page asks 40 times."""
+    return read_catalog(shipped(name), kind)
+
+
 def load_gpus() -> dict[str, Gpu]:
     """Return the GPUs that ship."""
-    return _gpus(read_catalog(shipped("hardware.yaml"), HARDWARE).value)
+    return _gpus(_read_shipped("hardware.yaml", HARDWARE).value)
 
 
 def load_clusters() -> dict[str, Cluster]:
     """Return the clusters that ship."""
-    hardware = read_catalog(shipped("hardware.yaml"), HARDWARE).value
+    hardware = _read_shipped("hardware.yaml", HARDWARE).value
     return _clusters(hardware, _gpus(hardware))
 
 
@@ -90,9 +97,9 @@ def find_model(name: str) -> dict[str, Any]:
         EstimateError: no such model, or a file with several.
     """
     if not _is_file(name):
-        models = _models(shipped("models.yaml"))
+        models = _models(_read_shipped("models.yaml", MODELS))
         return dict(models[choose("model", name, models)].shape)
-    models = _models(Path(name))
+    models = _models(read_catalog(Path(name), MODELS))
     if len(models) != 1:
         raise EstimateError(
             f"{name}: got {len(models)} models, expected the one to work with"
@@ -102,15 +109,14 @@ def find_model(name: str) -> dict[str, Any]:
 
 def load_models() -> dict[str, tuple[Shape, str]]:
     """Return the models that ship, each with its source."""
-    models = _models(shipped("models.yaml"))
+    models = _models(_read_shipped("models.yaml", MODELS))
     return {
         name: (Shape.parse(entry.shape), entry.source) for name, entry in models.items()
     }
 
 
-def _models(path: Path) -> dict[str, ModelEntry]:
-    entries = read_catalog(path, MODELS).entries.items()
-    return {str(name): entry for (name,), entry in entries}
+def _models(document: Document[ModelEntry]) -> dict[str, ModelEntry]:
+    return {str(name): entry for (name,), entry in document.entries.items()}
 
 
 def _is_file(name: str) -> bool:

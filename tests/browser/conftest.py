@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 from readerkit.app.library import open_library
 from readerkit.site.build import BuildCache, make_site
@@ -85,28 +91,75 @@ def small_site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Pa
 Open = Callable[..., Page]
 
 
-@pytest.fixture
-def open_page(browser: Browser) -> Iterator[Open]:
-    """Open pages as a reader would; any complaint of the browser fails the test."""
-    contexts = []
-    complaints: list[str] = []
+class Desktop:
+    """A browser's pages. One that was used is used again, for starting one is dear."""
 
-    def open_one(address: str, *, width: int = 1280, **options: object) -> Page:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, **options
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda said: complaints.append(f"{said.type}: {said.text}"))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda asked: complaints.extend(_foreign(asked.url)))
+    def __init__(self, browser: Browser) -> None:
+        self.complaints: list[str] = []
+        self._browser = browser
+        self._plain: list[Page] = []
+        """As new: nothing of an earlier test is left."""
+        self._opened: list[tuple[Page, bool]] = []
+
+    def open(self, address: str, *, width: int = 1280, **options: object) -> Page:
+        is_plain = not options
+        viewport = ViewportSize(width=width, height=900)
+        if is_plain and self._plain:
+            page = self._plain.pop()
+            page.set_viewport_size(viewport)
+        else:
+            page = self._new(viewport, **options)
+        self._opened.append((page, is_plain))
         page.goto(address)
         return page
 
-    yield open_one
-    for context in contexts:
-        context.close()
-    assert complaints == []
+    def _new(self, viewport: ViewportSize, **options: object) -> Page:
+        page = self._browser.new_context(viewport=viewport, **options).new_page()
+        say = self.complaints.append
+        page.on("console", lambda said: say(f"{said.type}: {said.text}"))
+        page.on("pageerror", lambda error: say(str(error)))
+        page.on("request", lambda asked: self.complaints.extend(_foreign(asked.url)))
+        return page
+
+    def tidy(self) -> None:
+        """Close what was opened, or make it as new."""
+        for page, is_plain in self._opened:
+            if is_plain and not page.is_closed():
+                _forget(page)
+                self._plain.append(page)
+            else:
+                page.context.close()
+        self._opened = []
+
+
+def _forget(page: Page) -> None:
+    """Leave a page as one that was never used."""
+    page.unroute_all(behavior="ignoreErrors")
+    here = page.evaluate("location.origin")
+    page.goto("about:blank")
+    session = page.context.new_cdp_session(page)
+    for origin in {"file://", here} - {"null"}:
+        asked = {"origin": origin, "storageTypes": "all"}
+        session.send("Storage.clearDataForOrigin", asked)
+    session.detach()
+    page.emulate_media(media="null", color_scheme="null")
+    page.mouse.move(-1, -1)
+
+
+@pytest.fixture(scope="session")
+def desktop(browser: Browser) -> Desktop:
+    """The pages of all tests."""
+    return Desktop(browser)
+
+
+@pytest.fixture
+def open_page(desktop: Desktop) -> Iterator[Open]:
+    """Open pages as a reader would; any complaint of the browser fails the test."""
+    desktop.complaints.clear()
+    yield desktop.open
+    said = list(desktop.complaints)
+    desktop.tidy()
+    assert said == []
 
 
 def _foreign(url: str) -> list[str]:

@@ -28,6 +28,7 @@ ARGUMENTS = {
     "note": "linear.py:14-17 --book BOOK",
     "path": "",
     "progress": "35",
+    "prove": "",
     "quiz": "35",
     "review": "close --book BOOK",
     "run": "ddp",
@@ -77,7 +78,14 @@ def test_a_working_folder_that_is_gone_is_one_message_at_most(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(ARGUMENTS.keys() - HEAVY))
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    "closed",
+    [
+        pytest.param("<&-", marks=pytest.mark.slow),
+        pytest.param(">&-", marks=pytest.mark.slow),
+        "<&- >&- 2>&-",
+    ],
+)
 def test_a_stream_that_is_closed_is_no_bug(name, closed, tmp_path):
     done = shell(name, tmp_path, after=closed)
     assert done.returncode in (0, 1), done.stderr
