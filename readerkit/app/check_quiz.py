@@ -132,10 +132,12 @@ def resolve_keys(
     faults = []
 
     def place(
-        upstream: str, anchor: Anchor, note: str = "", title: str = ""
+        key: str, upstream: str, anchor: Anchor, note: str = "", title: str = ""
     ) -> ResolvedPlace:
         if upstream not in sources:
             sources[upstream] = library.sources(library.upstream(upstream))
+        if sources[upstream].is_absent and key in locked.places:
+            return locked.places[key]
         span = sources[upstream].resolve(anchor)
         lock = library.book.locks.get(upstream)
         blob = lock.files[span.path] if lock else NO_BLOB
@@ -148,14 +150,15 @@ def resolve_keys(
         status.show("quiz: the keys of question", done, len(bank.questions))
         try:
             for note in question.all_notes():
-                written = library.book.annotations.get(note)
-                if written is None or f"note:{note}" in places:
+                written, key = library.book.annotations.get(note), f"note:{note}"
+                if written is None or key in places:
                     continue  # an unknown one is told with all other dead links
-                places[f"note:{note}"] = place(
-                    written.upstream, written.anchor, note, written.title
+                places[key] = place(
+                    key, written.upstream, written.anchor, note, written.title
                 )
             for slot, ref in question.places().items():
-                places[f"{question.id}/{slot}"] = place(ref.upstream, ref)
+                key = f"{question.id}/{slot}"
+                places[key] = place(key, ref.upstream, ref)
             resolved = replace(bank, lock=QuizLock(places, {}, works))
             fact = _fact(question, resolved, library.root, locked, run=run)
             if fact:

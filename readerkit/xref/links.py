@@ -7,7 +7,7 @@ them are candidates; where it leaves none, there is no link.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from readerkit.model.git_names import TreePath
@@ -51,6 +51,8 @@ class Links:
         self._packages: set[str] = set()
         self._bound: dict[File, dict[tuple[str, str], list[tuple[str, str]]]] = {}
         self._stars: dict[File, list[str]] = {}
+        self._aliases: dict[str, str] = {}
+        """Modules by another name, which the module before the last dot gives them."""
         for file, names in files.items():
             module = module_name(file[1])
             self._modules.setdefault(module, file)
@@ -65,6 +67,10 @@ class Links:
                     bound.setdefault((each.scope, each.alias), []).append(
                         (whole, each.name)
                     )
+            for alias, name in names.aliases.items():
+                for whole, taken in bound.get(("", name), ()):
+                    named = f"{whole}.{taken}" if taken else whole
+                    self._aliases[f"{module}.{alias}"] = named
 
     def resolve(self, file: File, chain: str, owner: str = "") -> Link | None:
         """Return what a dotted name in a file means, as far as syntax tells."""
@@ -85,9 +91,7 @@ class Links:
             ]
             if modules:
                 found = tuple(self._in_modules(modules, attribute))
-                modules = [
-                    f"{m}.{attribute}" for m in modules if self._is_module(m, attribute)
-                ]
+                modules = self._modules_of(f"{m}.{attribute}" for m in modules)
             else:
                 found = self._attribute(found, attribute)
             if not (found or modules):
@@ -169,16 +173,16 @@ class Links:
 
     def _modules_named(self, file: File, head: str, scope: str) -> list[str]:
         """Return the modules that a name stands for, by the file's imports."""
-        modules = []
-        for module, taken in self._bound[file].get((scope, head), ()):
-            whole = f"{module}.{taken}" if taken else module
-            if whole in self._modules or whole in self._packages:
-                modules.append(whole)
-        return list(dict.fromkeys(modules))
+        bound = self._bound[file].get((scope, head), ())
+        return self._modules_of(f"{m}.{taken}" if taken else m for m, taken in bound)
 
-    def _is_module(self, module: str, name: str) -> bool:
-        whole = f"{module}.{name}"
-        return whole in self._modules or whole in self._packages
+    def _modules_of(self, names: Iterable[str]) -> list[str]:
+        """Return the modules among some dotted names, each by its own name."""
+        own = (self._aliases.get(name, name) for name in names)
+        known = (
+            name for name in own if name in self._modules or name in self._packages
+        )
+        return list(dict.fromkeys(known))
 
     def _attribute(
         self, owners: tuple[Target, ...], attribute: str

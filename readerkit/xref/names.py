@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -46,6 +46,8 @@ class Names:
     bases: dict[str, list[str]] = field(default_factory=dict)
     """Class to its bases, as dotted names."""
     imports: list[Import] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)
+    """Other names of what the module imports: ``mpu = parallel_state``."""
     uses: list[Use] = field(default_factory=list)
     definition_places: list[tuple[int, int, str]] = field(default_factory=list)
     """Start and end of each name where it is defined, and that name in full."""
@@ -57,7 +59,7 @@ class Names:
 def collect_names(data: bytes) -> Names:
     """Return what a file calls things; nothing of what this Python cannot read."""
     tree = _parse(data)
-    return _names(data, ScopeReader(data, tree)) if tree else Names()
+    return _names(data, tree) if tree else Names()
 
 
 def _parse(data: bytes) -> ast.Module | None:
@@ -71,8 +73,11 @@ def _parse(data: bytes) -> ast.Module | None:
             return None
 
 
-def _names(data: bytes, read: ScopeReader) -> Names:
+def _names(data: bytes, tree: ast.Module) -> Names:
+    read = ScopeReader(data, tree)
     names = Names(kinds=read.kinds)
+    taken = {each.alias for _, scope, each in read.imports if scope.outer is None}
+    names.aliases.update(_aliases(tree, taken))
     for start, name in read.definitions:
         if written := _CHAIN.match(data, start):
             names.definition_places.append((*written.span(1), name))
@@ -99,6 +104,14 @@ def _names(data: bytes, read: ScopeReader) -> Names:
                 names.uses.extend(_uses(data, read, name, scope.uses[name], owner))
     names.uses.sort()
     return names
+
+
+def _aliases(tree: ast.Module, taken: Container[str]) -> Iterator[tuple[str, str]]:
+    """Yield the names that a module gives once more to what it imports."""
+    for each in tree.body:
+        match each:
+            case ast.Assign([ast.Name(alias)], ast.Name(name)) if name in taken:
+                yield alias, name
 
 
 def _owner(name: str, scope: Scope) -> str | None:

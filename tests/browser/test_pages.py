@@ -88,13 +88,18 @@ def test_scripts_and_styles_are_the_sites_own(site, open_page):
 
 
 def test_every_page_with_lines_of_an_upstream_names_holder_and_licence(site):
-    owners = {"megatron": "NVIDIA CORPORATION", "pytorch": "the PyTorch contributors"}
+    owners = {
+        "megatron": "NVIDIA CORPORATION",
+        "megatron-training": "NVIDIA CORPORATION",
+        "transformer-engine": "NVIDIA CORPORATION &amp; AFFILIATES",
+        "pytorch": "the PyTorch contributors",
+    }
     seen = set()
     for path in site.rglob("*.html"):
         if path.name.endswith(".uses.html"):
             continue
         html, _, foot = path.read_text().partition("<footer")
-        lines = re.findall(r'data-site="(\w+):', html)
+        lines = re.findall(r'data-site="([\w-]+):', html)
         if re.search(r'class="[^"]*file-page', html):
             lines.append(path.relative_to(site / "read").parts[0])
         for upstream in owners.keys() & lines:

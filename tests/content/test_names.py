@@ -7,8 +7,11 @@ import symtable
 from collections import defaultdict
 from contextlib import suppress
 
+import pytest
+
+from readerkit.xref.links import Links
 from readerkit.xref.names import collect_names
-from tests.content.test_annotations import library, sources
+from tests.content.test_annotations import at_hand, library, sources
 
 EVERY = 6
 """One file in so many is read: half a minute would be too long for all."""
@@ -132,8 +135,9 @@ def test_uses_of_a_module_s_names_are_those_that_python_sees():
         python = {each for each in reader.found if each[2] in own}
         imports = _import_lines(data)
         ours = {
-            (use.line, use.start - starts[use.line - 1], use.chain.partition(".")[0])
+            (use.line, use.start - starts[use.line - 1], head)
             for use in names.uses
+            if (head := use.chain.partition(".")[0]) in own
             if not use.owner and use.line not in imports
         }
         seen += len(python)
@@ -150,3 +154,37 @@ def _import_lines(data: bytes) -> set[int]:
         if isinstance(node, ast.Import | ast.ImportFrom)
         for line in range(node.lineno, (node.end_lineno or 0) + 1)
     }
+
+
+TE_LAYERS, TE_LINEAR, TE_BASE, TE_TORCH, STARTS, MODULES = (
+    ("megatron", "megatron/core/extensions/transformer_engine.py"),
+    ("transformer-engine", "transformer_engine/pytorch/module/linear.py"),
+    ("transformer-engine", "transformer_engine/pytorch/module/base.py"),
+    ("transformer-engine", "transformer_engine/pytorch/__init__.py"),
+    ("megatron-training", "megatron/training/initialize.py"),
+    ("transformer-engine", "transformer_engine/pytorch/module/__init__.py"),
+)
+STATE = ("megatron", "megatron/core/parallel_state.py")
+CORE = ("megatron", "megatron/core/__init__.py")
+
+
+@pytest.mark.parametrize(
+    ("file", "chain", "target"),
+    [
+        (TE_LAYERS, "te.pytorch.Linear", (*TE_LINEAR, "Linear")),
+        (STARTS, "te_module.base.initialize_ub", (*TE_BASE, "initialize_ub")),
+        (
+            STARTS,
+            "mpu.initialize_model_parallel",
+            (*STATE, "initialize_model_parallel"),
+        ),
+    ],
+)
+def test_a_name_of_one_upstream_leads_to_its_definition_in_another(file, chain, target):
+    read = (TE_LAYERS, TE_LINEAR, TE_BASE, TE_TORCH, STARTS, MODULES, STATE, CORE)
+    links = Links(
+        {each: collect_names(at_hand(each[0]).read(each[1])) for each in read}
+    )
+    known = {chain: link for (chain, _), link in links.links_of(file).items()}
+    [found] = known[chain].parts[-1][1]
+    assert (found.upstream, found.path, found.name) == target

@@ -27,8 +27,8 @@ LABELS = {
     "decision": "Decided",
     "alternative": "Instead of",
     "why": "Why",
-    "cost": "Cost",
     "text": "",
+    "cost": "Cost",
 }
 STATES = {
     "reviewed": "reviewed against exactly these lines",

@@ -11,6 +11,7 @@ from readerkit.upstreams import Lock
 from readerkit.upstreams.store import blob_id
 from tests.helpers import git, make_book, make_repository, write_files
 from tests.readerkit.commands.conftest import Desk
+from tests.readerkit.quiz.sample import BANK
 from tests.readerkit.upstreams.servers import git_server
 
 TRAINER = "def main(args):\n    args.sequence_parallel = True\n    return args\n"
@@ -42,6 +43,22 @@ both:
   title: Apagado aquí
   text: Apagado.
   also: [El entrenador lo enciende, Un paso]
+"""
+QUESTIONS = """\
+- id: pick
+  type: single
+  objective: one
+  concepts: [all-reduce]
+  difficulty: 1
+  prompt: Which of these is so?
+  options:
+    - {text: the trainer decides, right: true}
+    - text: it stays off
+      why: A line turns it on.
+      at: {upstream: trainer, file: train/main.py, symbol: main}
+    - {text: nobody knows, why: A note says so., note: turned-on}
+  explanation: By its lines.
+  notes: [both]
 """
 MISSING = "Trainer was not fetched, and no package carries it: readerkit fetch trainer"
 
@@ -156,6 +173,22 @@ def test_nothing_fails_without_it_and_each_says_what_is_missing(without, tmp_pat
     before = without.book.path("trainer.lock").read_bytes()
     assert MISSING in without.run("annotate", "--update-lock").out
     assert without.book.path("trainer.lock").read_bytes() == before
+
+
+def test_a_quiz_goes_on_without_it(fetched):
+    bank = BANK.replace("  - {id: two, title: The second, source: Nowhere}\n", "")
+    write_files(
+        fetched.book.root / "quizzes/7", {"b.yaml": QUESTIONS, "bank.yaml": bank}
+    )
+    linted = fetched.run("quiz", "lint", "--update-lock")
+    assert linted.code == 0, linted.err
+    lock = (fetched.book.root / "quizzes/7/keys.lock").read_bytes()
+    fetched.run("cache", "trainer", "--remove", "--yes")
+    linted = fetched.run("quiz", "lint", "--update-lock")
+    assert linted.code == 0, linted.err
+    assert (fetched.book.root / "quizzes/7/keys.lock").read_bytes() == lock
+    checked = fetched.run("annotate", "--check")
+    assert (checked.code, "1 question" in checked.out) == (0, True), checked.err
 
 
 def test_who_needs_its_lines_is_told_how_to_get_them(without):

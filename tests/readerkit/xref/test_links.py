@@ -130,6 +130,18 @@ def test_a_function_that_imports_a_name_means_what_it_imports():
     assert [p.line for p in uses[Target("up", "b.py", 2, "f")]] == [9]
 
 
+def test_another_name_that_a_package_gives_a_module_is_that_module():
+    files = {
+        "lib/__init__.py": "from lib import deep\nshort = deep\n",
+        "lib/deep.py": "def once():\n    pass\n",
+        "use.py": "from lib import short\nshort.once()\nimport lib\nlib.short.once()\n",
+    }
+    index, _ = joined(files)
+    for chain, part in (("short.once", 1), ("lib.short.once", 2)):
+        link = index.resolve(("up", "use.py"), chain)
+        assert link.parts[-1] == (part, (Target("up", "lib/deep.py", 1, "once"),))
+
+
 def test_an_import_from_elsewhere_hides_the_module_s_own_name():
     index, links = joined(
         {"a.py": "def f():\n    from gone import f\n    import os as f\n    f.path\n"}
