@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import math
 import os
 import re
-import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +25,6 @@ from readerkit.claims.literals import is_equal
 from readerkit.claims.proof import Sentence
 from readerkit.errors import ReaderkitError
 from readerkit.system.children import python
-from readerkit.system.sessions import Ended, Process, run_together
 from readerkit.upstreams.installed import serve_installed
 from readerkit.upstreams.store import blob_id
 
@@ -106,6 +106,7 @@ class Laboratory:
         self._ready: dict[str, str] = {}
         """By upstream: why it cannot be run; empty where it can."""
         self._ran: dict[str, Ran] = {}
+        self._runner: subprocess.Popen[str] | None = None
 
     def run(self, experiment: Experiment, timeout_s: float) -> Ran:
         """Return what a program prints; of two claims on one it is run once."""
@@ -120,13 +121,10 @@ class Laboratory:
                 return Ran(skipped=why)
         began = time.monotonic()
         with tempfile.TemporaryDirectory(dir=self._folder) as name:
-            folder = Path(name)
-            processes = [*self._processes(experiment, folder)]
-            ended = run_together(processes, folder, timeout_s)
-            seconds = time.monotonic() - began
-            output = processes[0].output.read_text("utf-8", "replace")
-            error = _what_failed(experiment, ended, folder, timeout_s)
-        figures = dict(_figures(output))
+            ended = self._ask(experiment, name, timeout_s)
+        seconds = time.monotonic() - began
+        error = _placed(experiment, ended) if ended["fault"] else ""
+        figures = dict(_figures(ended["output"]))
         if not error and not figures:
             expected = "expected lines 'name = value'"
             error = f"{experiment.file}: prints no figure: {expected}"
@@ -140,8 +138,8 @@ class Laboratory:
     def _write(self, name: str) -> str:
         """Write the verified files of an upstream; return why that cannot be."""
         upstream = self._library.upstream(name)
-        lock = self._library.lock(upstream)
         if upstream.installed == "torch":
+            lock = self._library.lock(upstream)
             served = serve_installed(upstream, lock.files).files
             wrong = [
                 path
@@ -163,43 +161,68 @@ class Laboratory:
     def _tree(self) -> Path:
         return self._folder / "upstreams"
 
-    def _processes(self, experiment: Experiment, folder: Path) -> Iterator[Process]:
-        port = _free_port()
-        program = folder / experiment.path.name
-        program.write_bytes(experiment.path.read_bytes())
-        around = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(_LEFT_OUT) or name == "PYTHONPATH"
-        }
+    def _ask(
+        self, experiment: Experiment, folder: str, timeout_s: float
+    ) -> dict[str, Any]:
+        """Return how a program ended, as `mini_impls.compare.experiment` tells it."""
         known = self._library.book.upstreams
-        shims = ["--tree", str(self._tree)] if experiment.upstreams else []
-        if any(known[name].is_pinned for name in experiment.upstreams):
-            shims.append("--shims")
-        for rank in range(experiment.ranks):
-            yield Process(
-                python(
-                    *("-m", "mini_impls.compare.experiment", str(program)),
-                    *("--report", str(folder / f"{rank}.report"), *shims),
-                ),
-                {
-                    **around,
-                    **{"RANK": str(rank), "LOCAL_RANK": str(rank)},
-                    **{"WORLD_SIZE": str(experiment.ranks), "MASTER_PORT": str(port)},
-                    **{"MASTER_ADDR": "127.0.0.1", **_LOOPBACK},
-                    **{"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
-                    **{"HOME": str(folder), "TMPDIR": str(folder)},
-                },
-                folder / f"{rank}.out",
-                folder / f"{rank}.err",
-            )
+        asked = {
+            "path": str(experiment.path),
+            "ranks": experiment.ranks,
+            "tree": str(self._tree) if experiment.upstreams else "",
+            "shims": any(known[name].is_pinned for name in experiment.upstreams),
+            "timeout_s": timeout_s,
+            "folder": folder,
+        }
+        if self._runner is None:
+            self._runner = _start_runner(self._folder)
+        stdin, stdout = self._runner.stdin, self._runner.stdout
+        assert stdin is not None
+        assert stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            print(json.dumps(asked), file=stdin, flush=True)
+        if not (line := stdout.readline()):
+            said = (self._folder / "runner.err").read_text("utf-8", "replace")
+            last = said.strip().rpartition("\n")[2] or "nothing was said"
+            raise ReaderkitError(f"the process that runs experiments ended: {last}")
+        ended: dict[str, Any] = json.loads(line)
+        return ended
+
+    def close(self) -> None:
+        """End the process that runs programs, and what they have started."""
+        if self._runner is not None:
+            self._runner.terminate()
+            self._runner.communicate()
+
+
+def _start_runner(folder: Path) -> subprocess.Popen[str]:
+    around = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_LEFT_OUT) or name == "PYTHONPATH"
+    }
+    alone = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", **_LOOPBACK}
+    alone["TORCHDYNAMO_DISABLE"] = "1"  # a compiler takes longer than the program
+    with (folder / "runner.err").open("wb") as errors:
+        return subprocess.Popen(
+            python("-m", "mini_impls.compare.experiment"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env={**around, **alone},
+            start_new_session=True,  # an interrupt is the command's to answer
+        )
 
 
 @contextmanager
 def open_laboratory(library: Library) -> Iterator[Laboratory]:
     """Yield what runs the programs of a book; behind it no file is left."""
-    with tempfile.TemporaryDirectory(prefix="readerkit-prove-") as name:
-        yield Laboratory(library, Path(name))
+    with (
+        tempfile.TemporaryDirectory(prefix="readerkit-prove-") as name,
+        contextlib.closing(Laboratory(library, Path(name))) as laboratory,
+    ):
+        yield laboratory
 
 
 def _figures(output: str) -> Iterator[tuple[str, Any]]:
@@ -211,43 +234,7 @@ def _figures(output: str) -> Iterator[tuple[str, Any]]:
                 continue
 
 
-def _what_failed(
-    experiment: Experiment, ended: Ended, folder: Path, timeout_s: float
-) -> str:
-    """Return what went wrong, with the line of the program; or nothing."""
-    if ended.late:
-        rank = ended.late[0]
-        said = f"had not ended after {timeout_s:g} s"
-        return _placed(experiment, _stack_line(folder, rank, experiment), said, rank)
-    if ended.first is not None:
-        rank, code = ended.first, ended.codes[ended.first]
-        report = folder / f"{rank}.report"
-        told = json.loads(report.read_text()) if report.is_file() else {}
-        died = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
-        return _placed(experiment, told.get("line", 0), told.get("error", died), rank)
-    if ended.left_over:
-        said = f"left {ended.left_over} processes running, which were ended"
-        return _placed(experiment, 0, said, 0)
-    return ""
-
-
-def _placed(experiment: Experiment, line: int, said: str, rank: int) -> str:
-    place = f"{experiment.file}:{line}" if line else experiment.file
-    who = f" (rank {rank})" if experiment.ranks > 1 else ""
-    return f"{place}: {said}{who}"
-
-
-def _stack_line(folder: Path, rank: int, experiment: Experiment) -> int:
-    """Return the line where a rank stood when it was told to end; 0: unknown."""
-    stack = folder / f"{rank}.stack"
-    text = stack.read_text() if stack.is_file() else ""
-    name = re.escape(str(folder / experiment.path.name))
-    found = re.search(rf'File "{name}", line (\d+)', text)
-    return int(found[1]) if found else 0
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def _placed(experiment: Experiment, ended: Mapping[str, Any]) -> str:
+    place = f"{experiment.file}:{ended['line']}" if ended["line"] else experiment.file
+    who = f" (rank {ended['rank']})" if experiment.ranks > 1 else ""
+    return f"{place}: {ended['fault']}{who}"

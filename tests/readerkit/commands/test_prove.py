@@ -108,6 +108,14 @@ BAD = {
         "except BaseException: pass\nprint('total = 3')\n",
         ":5: connects beyond this machine: 192.0.2.1",
     ),
+    "looks up a name": (
+        HEAD + "socket.getaddrinfo('somewhere.invalid', 80)\nprint('total = 3')\n",
+        ":4: connects beyond this machine: somewhere.invalid",
+    ),
+    "asks for a GPU": (
+        HEAD + "import torch\ntorch.ones(1, device='cuda')\nprint('total = 3')\n",
+        ":5: ",
+    ),
     "one rank fails, and the other waits": (
         TWO
         + "if os.environ['RANK'] == '1':\n    raise ValueError(7)\ntime.sleep(99)\n",
@@ -125,6 +133,31 @@ def test_what_goes_wrong_is_one_message_with_its_place(program, said, tmp_path, 
     assert len(done.err.splitlines()) == 1
     place = "annotations/sample/linear.yaml:19:5: whole-step: 'Forward' is not proved: "
     assert f"{place}annotations/experiments/try.py{said}" in done.err
+
+
+def test_ranks_meet_and_send(tmp_path, capsys):
+    program = TWO + (
+        "import torch, torch.distributed as dist\n"
+        'dist.init_process_group("gloo")\n'
+        "tensor = torch.tensor([1 + dist.get_rank()])\n"
+        'dist.all_reduce(tensor)\nprint("total =", int(tensor))\n'
+    )
+    assert run(capsys, "prove", "--all", "--book", book_of(tmp_path, program)).code == 0
+
+
+def test_where_the_command_is_killed_nothing_is_left(tmp_path):
+    book = book_of(tmp_path, TWO + SLEEP.format("") + HANGS)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "readerkit", "prove", "--all", "--book", book],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    until = time.monotonic() + WAIT_S
+    while sum("3123" in each for each in sleepers()) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    while sleepers() and time.monotonic() < until:
+        time.sleep(0.05)
 
 
 def test_what_listens_on_this_machine_may_be_reached(tmp_path, capsys):
