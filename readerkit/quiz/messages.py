@@ -16,8 +16,6 @@ from readerkit.model import addresses
 from readerkit.quiz.history import AnswerRow, SessionRow
 from readerkit.quiz.lock import ResolvedPlace, Work
 
-PROTOCOL = 1
-
 
 class CitedLines(ResolvedPlace, frozen=True, omit_defaults=False):
     """Lines that a message leads to."""
@@ -237,7 +235,7 @@ class Begun(Struct, frozen=True, tag_field="type", tag="session"):
     answered: int
     tries: int
     seconds_left: float | None
-    protocol: int = PROTOCOL
+    protocol: int = 1
 
 
 class Share(Struct, frozen=True):
