@@ -36,3 +36,4 @@ capped = buckets(bucket_cap_mb=25)
 if dist.get_rank() == 0:
     print(f"default = {default}\nstatic_graph = {static}")
     print(f"find_unused_parameters = {unused}\nbucket_cap_mb_25 = {capped}")
+dist.destroy_process_group()

@@ -37,3 +37,4 @@ default, capped = bucket_bytes(), bucket_bytes(bucket_cap_mb=4)
 if dist.get_rank() == 0:
     print("default =", json.dumps(default), "\ncapped =", json.dumps(capped))
     print("cap =", 4 * 1024 * 1024)
+dist.destroy_process_group()

@@ -37,3 +37,4 @@ if dist.get_rank() == 0:
     print(f"averaged = {averaged}\nsummed = {model.module.weight.grad.item()}")
     for name, answer in zip(("misnamed", "late", "second"), late, strict=True):
         print(name, "=", json.dumps(answer))
+dist.destroy_process_group()

@@ -30,3 +30,4 @@ for _ in range(2):
 if dist.get_rank() == 0:
     print("in_order_of_sending =", json.dumps(seen[1]))
     print("small_limit =", dist._DEFAULT_FIRST_BUCKET_BYTES)
+dist.destroy_process_group()

@@ -37,3 +37,4 @@ def show(name, style, columns):
 show("column", ColwiseParallel(), 4)
 show("row", RowwiseParallel(), 2)
 show("row_to_sequence", RowwiseParallel(output_layouts=Shard(1)), 2)
+dist.destroy_process_group()

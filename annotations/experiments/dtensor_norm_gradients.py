@@ -37,3 +37,4 @@ for name in ("SGD", "Adam", "AdamW"):
 if dist.get_rank() == 0:
     for name, value in figures.items():
         print(name, "=", json.dumps(value))
+dist.destroy_process_group()

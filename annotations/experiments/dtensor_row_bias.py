@@ -24,3 +24,4 @@ if dist.get_rank() == 0:
     print("placement =", json.dumps(str(product.placements[0])))
     print("collectives =", comm.get_total_counts())
     print("local =", json.dumps(local), "\ntotal =", total)
+dist.destroy_process_group()

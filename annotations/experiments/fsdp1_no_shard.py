@@ -28,3 +28,4 @@ no_shard = warned(ShardingStrategy.NO_SHARD)
 one_rank = warned(ShardingStrategy.FULL_SHARD, alone)
 if dist.get_rank() == 0:
     print("no_shard =", json.dumps(no_shard), "\none_rank =", json.dumps(one_rank))
+dist.destroy_process_group()

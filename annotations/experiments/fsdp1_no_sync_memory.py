@@ -33,3 +33,4 @@ def show(name, strategy, inside):
 show("inside", "FULL_SHARD", True)
 show("inside_shard_grad_op", "SHARD_GRAD_OP", True)
 show("outside", "FULL_SHARD", False)
+dist.destroy_process_group()

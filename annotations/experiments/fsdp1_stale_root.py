@@ -32,3 +32,4 @@ twos = evaluate()
 fresh = 4 * 4 * 4 * 2.0 * 2.0
 if dist.get_rank() == 0:
     print(f"ones = {ones}\ntwos = {twos}\ntwos_if_both_were_seen = {fresh}")
+dist.destroy_process_group()

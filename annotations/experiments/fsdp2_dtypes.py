@@ -32,3 +32,4 @@ def reduced(reduce_dtype):
 unset, fp32 = reduced(None), reduced(torch.float32)
 if dist.get_rank() == 0:
     print("unset =", json.dumps(unset), "\nfp32 =", json.dumps(fp32))
+dist.destroy_process_group()

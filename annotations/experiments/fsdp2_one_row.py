@@ -36,3 +36,4 @@ if dist.get_rank() == 0:
     print("gathered =", param.all_gather_outputs[0].numel())
     print("uneven_second_dimension =", json.dumps(odd))
     print("two_dtypes =", json.dumps(trained))
+dist.destroy_process_group()

@@ -35,3 +35,4 @@ if dist.get_rank() == 0:
     print("backwards =", backwards, "\niter =", state.iter)
     print("sent_before =", json.dumps(sent[1]), "\nsent_after =", json.dumps(sent[-1]))
     print("error_elements =", state.error_dict[0].numel())
+dist.destroy_process_group()

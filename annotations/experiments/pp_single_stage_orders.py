@@ -34,3 +34,4 @@ for name, kind in (("gpipe", ScheduleGPipe), ("one_f_one_b", Schedule1F1B)):
         orders, held, buffers = zip(*found, strict=True)
         figure = {"orders": orders, "held": held, "buffers": buffers}
         print(name, "=", json.dumps(figure))
+dist.destroy_process_group()

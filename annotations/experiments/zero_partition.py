@@ -36,3 +36,4 @@ def show(name, sizes, **options):
 show("tensors", [100, 1, 40, 30, 20])
 show("bucket_view", [100, 1, 40, 30, 20], parameters_as_bucket_view=True)
 show("one_tensor", [7])
+dist.destroy_process_group()
