@@ -197,11 +197,12 @@ class History:
 
     def answers(self, session: str = "") -> list[AnswerRow]:
         """Return the answers of a session, or all of them, in their order."""
+        of = " WHERE session = ?" if session else ""
         query = (
-            "SELECT * FROM answer WHERE ? IN ('', session)"
-            " ORDER BY answered, session, position, attempt"
+            f"SELECT * FROM answer{of} ORDER BY answered, session, position, attempt"
         )
-        return [convert(row, AnswerRow) for row in self._read(query, session)]
+        rows = self._read(query, *([session] if session else ()))
+        return [convert(row, AnswerRow) for row in rows]
 
     def told_answers(self, now: str) -> list[AnswerRow]:
         """Return the answers whose marks may be known at a moment, in their order.

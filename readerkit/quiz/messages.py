@@ -342,7 +342,7 @@ class HistoryExport(Struct, frozen=True):
 
 def encode(message: Struct) -> bytes:
     """Return a message as JSON on one line."""
-    return json.encode(message, enc_hook=str)
+    return json.encode(message, enc_hook=str)  # of what is told: the English text
 
 
 def encode_wide(message: Struct) -> str:

@@ -164,6 +164,7 @@ def test_question_about_code_brings_the_lines(book):
         '{"answer": null}',
         '{"answer": {}}',
         '{"answer": true}',
+        '{"answer": "\\ud800"}',
         '{"answer": "many"}',
         '{"answer": ""}',
         '{"unknown": 1}',
