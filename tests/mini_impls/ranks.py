@@ -40,6 +40,9 @@ _CONTEXT.set_forkserver_preload(
 COLLECTIVE_S = 60.0
 """What one collective may take: a guard, that a crowded machine should not reach."""
 
+GONE_S = 60.0
+"""What a process may take to end on a crowded machine, where no time is promised."""
+
 HANG_S = 180.0
 """What one call of all ranks may take: a guard as well, for hangs outside of them."""
 
