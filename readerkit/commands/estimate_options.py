@@ -19,11 +19,7 @@ from readerkit.commands.quantity_options import (
     word,
 )
 from readerkit.errors import EstimateError
-from readerkit.estimate.layout import SIZES as LAYOUT_SIZES
-from readerkit.estimate.layout import Layout
-from readerkit.estimate.quantity import Number, Size
-from readerkit.estimate.shape import SIZES as MODEL_SIZES
-from readerkit.estimate.shape import Shape
+from readerkit.estimate.sizes import LAYOUT, MODEL, Size
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 from readerkit.terminal.folded import tell
@@ -31,6 +27,9 @@ from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate
+    from readerkit.estimate.layout import Layout
+    from readerkit.estimate.quantity import Number
+    from readerkit.estimate.shape import Shape
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -84,7 +83,7 @@ _FLAGS = {
 MODEL_HELP = f"A model that ships, or FILE.yaml; {typed('estimate', 'list')} shows all."
 model_options = options(
     word("model", MODEL_HELP, shell_complete=names("models")),
-    *size_options(MODEL_SIZES),
+    *size_options(MODEL),
     count("norms-per-layer", "Norms in a layer (default 2)."),
     *(
         click.option(flag, name, default=None, help=text)
@@ -100,6 +99,8 @@ def take_shape(given: dict[str, Any]) -> Shape | None:
 
     A named model gives the sizes, and each option replaces one of them.
     """
+    from readerkit.estimate.shape import Shape
+
     name, bias = given.pop("model"), given.pop("bias")
     multiple = given.pop("vocab_multiple", 1)
     known_sizes = (field.name for field in fields(Shape))
@@ -142,7 +143,7 @@ vocab_option = count(
     "vocab-multiple", "Pad the vocabulary to this times tp (Megatron: 128).", 1
 )
 layout_options = options(
-    *size_options(LAYOUT_SIZES),
+    *size_options(LAYOUT),
     count("global-batch", "Instead of --microbatches."),
     count("gpus", "What dp × tp × pp × cp must come to."),
     option(ZeroStages(), "zero", "0 (ddp), 1, 2 or 3 (fsdp).", "1"),
@@ -188,9 +189,11 @@ def fit_sequence(shape: Shape, sequence: int | None, default: int) -> int:
 
 def take_layouts(given: dict[str, Any], shape: Shape | None = None) -> list[Layout]:
     """Take the layout's options out of ``given``: one layout for each ZeRO stage."""
+    from readerkit.estimate.layout import Layout
+
     gpus, batch = given.pop("gpus"), given.pop("global_batch")
     stages = given.pop("zero")
-    values = {name: given.pop(name) for name in LAYOUT_SIZES}
+    values = {name: given.pop(name) for name in LAYOUT}
     if shape is not None:
         values["sequence"] = fit_sequence(shape, values["sequence"], 4096)
     for name in ("sequence_parallel", "recompute", "flash", "schedule"):

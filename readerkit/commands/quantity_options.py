@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import re
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.estimate.quantity import Number
 from readerkit.terminal.completing import names
+
+if TYPE_CHECKING:
+    from readerkit.estimate.quantity import Number
 
 _NUMBER = re.compile(
     r"([+-]?[0-9][0-9_]*(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)"

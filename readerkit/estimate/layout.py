@@ -12,24 +12,12 @@ from readerkit.errors import EstimateError
 from readerkit.estimate.activations import RECOMPUTE
 from readerkit.estimate.checks import MAX_COUNT, MAX_RANKS, check_choice, check_count
 from readerkit.estimate.pipeline import Pipeline
-from readerkit.estimate.quantity import Number, Size, divide, named_sizes
+from readerkit.estimate.quantity import Number, divide, named_sizes
 from readerkit.estimate.shape import Shape
+from readerkit.estimate.sizes import LAYOUT
 from readerkit.estimate.states import STAGES
 
 _GROUPS = ("dp", "tp", "pp", "cp", "ep", "virtual_stages")
-SIZES = {
-    "dp": Size("dp", "data-parallel ranks", above=1),
-    "tp": Size("tp", "tensor-parallel ranks", above=1),
-    "pp": Size("pp", "pipeline ranks", above=1),
-    "cp": Size(
-        "cp", "context-parallel ranks", ": each holds a part of every sequence", 1
-    ),
-    "ep": Size("ep", "expert-parallel ranks", ", out of dp × cp", 1),
-    "micro_batch": Size("b", "sequences of a microbatch", above=1),
-    "microbatches": Size("m", "microbatches of a rank", " in a step", 1),
-    "virtual_stages": Size("v", "chunks of a rank", " (interleaved)", 1),
-    "sequence": Size("s", "tokens of a sequence", " (default 4096)", 1),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +81,7 @@ class Layout:
 
         What is not cut, or there once, stays 1 and is in no formula.
         """
-        return replace(self, **named_sizes(self, SIZES))
+        return replace(self, **named_sizes(self, LAYOUT))
 
     @property
     def world_size(self) -> int:

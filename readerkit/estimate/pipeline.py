@@ -18,13 +18,13 @@ from readerkit.estimate.checks import MAX_RANKS, check_amount, check_choice, che
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.quantity import (
     Number,
-    Size,
     ceil_divide,
     divide,
     maximum,
     minimum,
     named_sizes,
 )
+from readerkit.estimate.sizes import PIPELINE
 
 SOURCES = {
     "gpipe": "Huang et al. 1811.06965, section 2.3",
@@ -36,14 +36,6 @@ SOURCES = {
 """Every schedule that has a formula; those of ``mini_impls`` are run as well."""
 MAX_DRAWN = 20_000
 """Cells of a grid that anyone would look at."""
-_SIZES = {
-    "stages": Size("p", "pipeline ranks"),
-    "microbatches": Size("m", "microbatches"),
-    "virtual_stages": Size("v", "chunks of a rank", above=1),
-    "forward": Size("F", "time of a forward"),
-    "backward": Size("B", "time of a backward"),
-    "weight": Size("W", "time of the weights' gradients", above=-1),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +103,7 @@ class Pipeline:
 
     def named(self) -> Pipeline:
         """Return the same with sizes that know their names."""
-        return replace(self, **named_sizes(self, _SIZES))
+        return replace(self, **named_sizes(self, PIPELINE))
 
     @property
     def splits_backward(self) -> bool:

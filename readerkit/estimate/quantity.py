@@ -19,8 +19,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, total_ordering
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
+from readerkit.estimate.sizes import Size
 from readerkit.model.expression import (
     BINARY,
     FUNCTIONS,
@@ -177,17 +178,6 @@ def express(formula: str | ast.expr, names: Mapping[str, Any]) -> Any:
 def named(value: Number, name: str, means: str = "") -> Number:
     """Return a quantity under a name of its own; a plain number stays as it is."""
     return Quantity.given(name, value, means) if isinstance(value, Quantity) else value
-
-
-class Size(NamedTuple):
-    """A size of a model or a layout: its symbol, and what it is."""
-
-    symbol: str
-    means: str
-    more: str = ""
-    """What an option says of it besides."""
-    above: int = 0
-    """Up to which it is in no formula: none of it, or not cut."""
 
 
 def named_sizes(one: Any, sizes: Mapping[str, Size]) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from readerkit.estimate.checks import check_choice, check_count
 from readerkit.estimate.quantity import (
     Number,
     Quantity,
-    Size,
     ceil_divide,
     named_sizes,
 )
+from readerkit.estimate.sizes import MODEL
 
 MAX_LAYERS = 100_000
 MAX_SIZE = 10**9
@@ -109,7 +109,7 @@ class Shape:
         What is computed from it is a quantity, with its formula.
         """
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return NamedShape(**plain | named_sizes(self, SIZES))
+        return NamedShape(**plain | named_sizes(self, MODEL))
 
     def call(self, symbol: str, value: int, means: str) -> int:
         """Return a number that belongs to it: under this symbol where it has names."""
@@ -142,25 +142,6 @@ class Shape:
     def key_size(self) -> int:
         """Width of all key heads together."""
         return self.kv_heads * self.head_dim
-
-
-SIZES = {
-    "layers": Size("L", "layers"),
-    "hidden": Size("h", "hidden size"),
-    "heads": Size("a", "attention heads"),
-    "kv_heads": Size("k", "key-value heads", " (default: as many as heads)"),
-    "head_dim": Size("d", "size of a head", " (default: hidden / heads)"),
-    "ffn": Size("f", "inner size of the feed-forward", " (default: 4 × hidden)"),
-    "vocab": Size("V", "vocabulary"),
-    "positions": Size("P", "rows of the position table"),
-    "experts": Size("E", "routed experts of a layer"),
-    "experts_per_token": Size("K", "experts that a token goes to"),
-    "expert_ffn": Size("f_e", "inner size of an expert", " (default: ffn)"),
-    "shared_ffn": Size("f_s", "inner size of the shared experts", " together"),
-    "dense_layers": Size("L_d", "layers without experts", ", from the first"),
-    "vocab_multiple": Size("M", "vocabulary padded to a multiple", above=1),
-}
-"""Sizes as papers write them, and what they are."""
 
 
 @dataclass(frozen=True, slots=True)

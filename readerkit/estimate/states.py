@@ -9,17 +9,11 @@ from dataclasses import dataclass, replace
 
 from readerkit.estimate.checks import check_amount, check_choice
 from readerkit.estimate.closed_form import ClosedForm, checked
-from readerkit.estimate.quantity import Number, Size, divide, named_sizes
+from readerkit.estimate.quantity import Number, divide, named_sizes
+from readerkit.estimate.sizes import PRECISION
 
 ZERO = "Rajbhandari et al. 1910.02054"
 MEGATRON = "Megatron-LM, docs/source/api-guide/dist_optimizer.md"
-
-
-_SIZES = {
-    "weight": Size("w", "bytes of a weight"),
-    "gradient": Size("g", "bytes of its gradient"),
-    "optimizer": Size("o", "bytes of its optimizer state"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +46,7 @@ class Precision:
 
     def named(self) -> Precision:
         """Return the same bytes, under names for formulas."""
-        return replace(self, **named_sizes(self, _SIZES))
+        return replace(self, **named_sizes(self, PRECISION))
 
 
 _MATH_101 = "Anthony et al., Transformer Math 101"
