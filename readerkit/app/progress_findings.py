@@ -12,9 +12,10 @@ from readerkit.app.folders import open_ledger
 from readerkit.app.quiz_banks import QuizBanks, open_history
 from readerkit.budget.ledger_export import as_json_lines, as_markdown
 from readerkit.errors import ReaderkitError
+from readerkit.labs import PHASE
 from readerkit.labs.checklist_item import ChecklistItem
 from readerkit.labs.lab import LABS
-from readerkit.labs.progress import OBJECTIVES, PHASE, Findings, Mastery, Spend
+from readerkit.labs.progress import OBJECTIVES, Findings, Mastery, Spend
 from readerkit.quiz.history import timestamp
 from readerkit.quiz.report import outcomes
 from readerkit.wording.next_command import typed

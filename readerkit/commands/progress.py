@@ -12,7 +12,7 @@ import click
 
 from readerkit.commands.options import book_option, folder_option, json_option
 from readerkit.errors import ReaderkitError
-from readerkit.labs.progress import PHASE
+from readerkit.labs import PHASE
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed

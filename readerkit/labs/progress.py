@@ -9,7 +9,6 @@ from readerkit.budget import Ceilings, show_usd
 from readerkit.labs.checklist_item import ChecklistItem
 from readerkit.wording.next_command import typed
 
-PHASE = 35
 OBJECTIVES = {
     "rung-01": "rung-01-memory",
     "rung-02": "rung-02-ddp",
