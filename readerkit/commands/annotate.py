@@ -64,7 +64,8 @@ KINDS = (
 @click.option(
     "--claims",
     is_flag=True,
-    help="With --check: list the sentences that no claim proves; with --strict fail.",
+    help="Of a note: show what proves its sentences. With --check: list the sentences "
+    "that nothing proves; with --strict fail.",
 )
 @click.option("--update-lock", is_flag=True, help="Write what anchors resolve to now.")
 @click.option(
@@ -112,8 +113,7 @@ def annotate(
     from readerkit.app.library import open_library, writing
 
     is_filtered = any(filters.values())
-    needs_check = {"--strict": strict, "--claims": claims}
-    _refuse_mixed(note_id, check, needs_check, update_lock, is_filtered=is_filtered)
+    _refuse_mixed(note_id, check, strict, update_lock, is_filtered=is_filtered)
     if check:
         _check(upstream, book, strict=strict, claims=claims, as_json=as_json)
         return
@@ -127,6 +127,8 @@ def annotate(
             upstream, note_id, group = _named(upstream, library)
         if lang:
             _known_language(lang, library)
+        if claims and note_id is None:
+            raise click.UsageError("--claims is for one note, or for --check: add it")
         if update_lock:
             _update_lock(
                 library, upstream, is_one=bool(note_id or group), as_json=as_json
@@ -134,7 +136,8 @@ def annotate(
         elif note_id is not None:
             if is_filtered:
                 raise click.UsageError("one note is shown whole: leave out the filters")
-            _show_one(library, upstream, note_id, lang, as_json, pager=pager)
+            how = {"as_json": as_json, "pager": pager, "claims": claims}
+            _show_one(library, upstream, note_id, lang, **how)
         else:
             shown = {"as_json": as_json, "pager": pager, "language": lang or "en"}
             _list(library, upstream, group, filters, **shown)
@@ -143,16 +146,15 @@ def annotate(
 def _refuse_mixed(
     note_id: str | None,
     check: bool,
-    needs_check: dict[str, bool],
+    strict: bool,
     update: bool,
     *,
     is_filtered: bool,
 ) -> None:
     if check and update:
         raise click.UsageError("--check and --update-lock exclude each other")
-    for option, given in needs_check.items():
-        if given and not check:
-            raise click.UsageError(f"{option} is for --check: add it")
+    if strict and not check:
+        raise click.UsageError("--strict is for --check: add it")
     if (note_id or is_filtered) and (check or update):
         raise click.UsageError(
             "--check and --update-lock are for a whole upstream: leave out the ID "
@@ -293,9 +295,10 @@ def _show_one(
     upstream: str | None,
     note_id: str,
     lang: str | None,
-    as_json: bool,
     *,
+    as_json: bool,
     pager: bool,
+    claims: bool,
 ) -> None:
     from readerkit.content.book import resolve_notes
     from readerkit.model.freshness import tell
@@ -322,9 +325,12 @@ def _show_one(
     else:
         from readerkit.terminal.note import note_page
         from readerkit.terminal.pager import show_paged
+        from readerkit.terminal.proofs import proofs
 
         language = lang or "en"
         page = note_page(library, note, sources, language=language)
+        if claims:
+            page += "\n".join(proofs(library, annotation.id, language)) + "\n"
         show_paged(page, pager=pager, language=language)
 
 

@@ -231,6 +231,12 @@ def _paragraphs(
         yield Text.assemble((f"{say('Holds for')}  ", "bold"), starts)
     concepts = ", ".join(annotation.concepts)
     yield Text.assemble((f"{say('Concepts')}  ", "bold"), concepts)
+    if annotation.claims:
+        count = len({claim.says for claim in annotation.claims})
+        shown = typed("annotate", annotation.id, "--claims")
+        told = say("{count} passages, shown by {command}")
+        words = told.format(count=count, command=shown)
+        yield Text.assemble((f"{say('Proved')}  ", "bold"), (words, "dim"))
 
 
 def prose(text: str) -> Text:

@@ -7,16 +7,19 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from readerkit.anchors import Span
+from readerkit.app.check_claims import open_ground
 from readerkit.app.interface_words import read_words
 from readerkit.app.library import Library
 from readerkit.app.page_questions import questions_by_note, read_banks
 from readerkit.app.pages import draw_diagram, read_writing
 from readerkit.app.records import read_evidence
+from readerkit.claims.hold import hold
+from readerkit.claims.proof import Proof, Sentence, sentences
 from readerkit.content.book import Book, Note, Sources, check_mirrors, resolve_each
 from readerkit.errors import ContentError, ContentFault
 from readerkit.evidence.record import Record
@@ -68,6 +71,8 @@ class BuildCache:
     records: dict[str, Record] = field(default_factory=dict)
     rendered: dict[str, tuple[Any, bytes]] = field(default_factory=dict)
     """By address: what a page is made of, and the page."""
+    proofs: dict[tuple[str, str], Proof] = field(default_factory=dict)
+    """By the digest of all files, and the key of a claim."""
     templates: Templates | None = None
     model: SiteModel | None = None
     """Of the last build."""
@@ -156,6 +161,30 @@ def rendered(files: Files, status: Status) -> dict[str, bytes]:
     return made
 
 
+def _proofs(
+    library: Library,
+    sources: Mapping[str, Sources],
+    build_cache: BuildCache,
+    links_id: str,
+) -> dict[str, list[tuple[Sentence, Proof]]]:
+    """Return the claims of each note, held; what a build held before is known."""
+    ground = replace(
+        open_ground(library),
+        open=lambda each: sources.get(each.name) or library.sources(each),
+    )
+    found: dict[str, list[tuple[Sentence, Proof]]] = {}
+    known: dict[tuple[str, str], Proof] = {}
+    for note in library.book.annotations.values():
+        for each in sentences(note):
+            key = (links_id, each.key)
+            if key not in build_cache.proofs or each.claim.run:
+                build_cache.proofs[key] = hold(each.claim, ground)
+            known[key] = build_cache.proofs[key]
+            found.setdefault(note.id, []).append((each, known[key]))
+    build_cache.proofs = known
+    return found
+
+
 def _templates(inputs: Inputs, build_cache: BuildCache, words: Words) -> Templates:
     texts = {path.name: path.read_text("utf-8") for path in inputs.below("templates")}
     known = build_cache.templates
@@ -229,6 +258,7 @@ def make_site_model(
         absent=absent,
         asked=questions_by_note(read_banks(library.root)),
         words=Words(spanish.all, spanish.scripts),
+        proofs=_proofs(library, sources, build_cache, links_id),
         links_id=links_id,
         content_id=content_id,
     )

@@ -55,6 +55,7 @@ BELOW: dict[str, set[str]] = {
     "quiz": {"content", "errors", "evidence", "minis", "model", "system", "wording"},
     "render": {
         "anchors",
+        "claims",
         "content",
         "errors",
         "estimate",
@@ -86,6 +87,7 @@ BELOW: dict[str, set[str]] = {
     "site": {
         "anchors",
         "app",
+        "claims",
         "content",
         "errors",
         "evidence",

@@ -27,6 +27,7 @@ from readerkit.render.html.notes import (
     note_view,
     text,
 )
+from readerkit.render.html.proved import proved
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
 from readerkit.upstreams import Upstream
@@ -114,6 +115,12 @@ def view(model: SiteModel, annotation: str) -> NoteView:
             beside=tuple(_beside(model, annotation)),
             seen=tuple(_seen(model, model.notes[annotation])),
             asked=model.asked.get(annotation, ()),
+            proofs=proved(
+                model.proofs.get(annotation, ()),
+                model.words,
+                {path: upstream for upstream, path in model.sheets},
+                model.strips,
+            ),
         )
     return model.views[annotation]
 

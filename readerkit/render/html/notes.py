@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from readerkit.model import addresses
 from readerkit.model.language import SPANISH, Say
 from readerkit.render.html.escape import shown
 from readerkit.render.html.markdown import FormulaError, line, prose, title
+from readerkit.render.html.proved import Proved, marks_in, with_marks
 from readerkit.render.html.quiz_page import TopicQuestions
 from readerkit.render.html.words import Text, Words
 
@@ -104,6 +105,9 @@ class NoteView:
     symbol: str
     paragraphs: tuple[tuple[str, Text], ...]
     """Each with its label, if it has one."""
+    marked: tuple[tuple[str, Text], ...]
+    """The same, with a mark behind each proved sentence."""
+    proofs: tuple[Proved, ...]
     cites: tuple[tuple[CitedWork, Text], ...]
     """Works, and the section of each."""
     starts: tuple[str, ...]
@@ -135,6 +139,7 @@ def note_view(
     beside: tuple[SectionBeside, ...] = (),
     seen: tuple[Seen, ...] = (),
     asked: tuple[TopicQuestions, ...] = (),
+    proofs: tuple[Proved, ...] = (),
 ) -> NoteView:
     """Return what a page shows of a note.
 
@@ -146,6 +151,7 @@ def note_view(
     lock = book.locks.get(upstream.name)
     spanish = book.translated(annotation, SPANISH)
     title, *paragraphs = _texts(annotation, book)
+    is_proved = len(proofs) == len(annotation.claims) > 0
     path, first, last = note.span.path, note.span.first, note.span.last
     return NoteView(
         id=annotation.id,
@@ -158,6 +164,8 @@ def note_view(
         last=last,
         symbol=note.symbol,
         paragraphs=tuple(paragraphs),
+        marked=tuple(_marked(annotation, book, proofs) if is_proved else paragraphs),
+        proofs=proofs,
         cites=tuple(cite(each, book, words) for each in annotation.references),
         starts=tuple(STARTS[each] for each in annotation.starts),
         also=also,
@@ -209,6 +217,23 @@ def _texts(annotation: Annotation, book: Book) -> list[tuple[str, Text]]:
             [annotation.place.fault(f"{annotation.id}: {error}")]
         ) from None
     return texts
+
+
+def _marked(
+    annotation: Annotation, book: Book, proofs: Sequence[Proved]
+) -> Iterator[tuple[str, Text]]:
+    """Yield what a note says, with a mark behind each proved sentence."""
+    spanish = book.translated(annotation, SPANISH).texts
+    pairs = zip(annotation.claims, proofs, strict=True)
+    says = [claim.says if proof.is_proved else "" for claim, proof in pairs]
+
+    def shown(text: str, english: str) -> Markup:
+        return marks_in(prose(with_marks(text, english, says)), annotation.id)
+
+    for name, label in LABELS.items():
+        if own := getattr(annotation, name):
+            other = spanish.get(name)
+            yield label, Text(shown(own, own), shown(other, own) if other else None)
 
 
 def text(

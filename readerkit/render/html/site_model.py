@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from readerkit.anchors import SourceFile, Span
+from readerkit.claims.proof import Proof, Sentence
 from readerkit.content.book import Book, Note
 from readerkit.content.mirrors import MirrorSection
 from readerkit.errors import AnchorError
@@ -71,6 +72,8 @@ class SiteModel:
     words: Words = Words()  # noqa: RUF009  a frozen value
     links_id: str = ""
     """Of the bytes of all files: what their lines and links depend on."""
+    proofs: Mapping[str, Sequence[tuple[Sentence, Proof]]] = field(default_factory=dict)
+    """By annotation id, its claims, each as it was held."""
     content_id: str = ""
     """Of all that people wrote and all that records say."""
     views: dict[str, NoteView] = field(default_factory=dict)
