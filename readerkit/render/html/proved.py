@@ -78,8 +78,7 @@ def with_marks(text: str, english: str, says: Sequence[str]) -> str:
     """Return a text with the number of its first claim behind each proved sentence.
 
     ``says`` are the words of all claims, in English, empty where one proves nothing. In
-    a translation the mark stands behind the sentence of the same number, if there are as
-    many.
+    a translation with as many sentences the mark stands behind the one of its number.
     """
     whole, own = one_spaced(english), [*sentences_of(english)]
     there = [*sentences_of(text)]

@@ -1,0 +1,66 @@
+"""Marks of proved sentences: where they stand, and what they lead to."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from readerkit.render.html.markdown import prose
+from readerkit.render.html.proved import marks_in, with_marks
+from tests.helpers import ANNOTATIONS, make_book, run
+
+ENGLISH = "One is so.\nTwo, too;\n  `a. b` three. Four."
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "marked"),
+    [
+        (ENGLISH, ["One"], ENGLISH.replace("so.", "so.⟦1⟧")),
+        (
+            ENGLISH,
+            ["too; `a. b`", "Four"],
+            ENGLISH.replace("three.", "three.⟦1⟧") + "⟦2⟧",
+        ),
+        (
+            ENGLISH,
+            ["", "is so. Two"],
+            "One is so.⟦2⟧\nTwo, too;\n  `a. b` three.⟦2⟧ Four.",
+        ),
+        (ENGLISH, ["nobody says this"], ENGLISH),
+        ("Uno. Dos `a. b`. Tres.", ["Four"], "Uno. Dos `a. b`. Tres.⟦1⟧"),
+        ("Uno. Dos.", ["Four"], "Uno. Dos."),
+    ],
+)
+def test_a_mark_stands_behind_each_proved_sentence(text, says, marked):
+    assert with_marks(text, ENGLISH, says) == marked
+    html = str(marks_in(prose(marked), "note"))
+    assert html.count('href="#note-claim-') == marked.count("⟦") and "⟦" not in html
+
+
+CLAIMS = """\
+  claims:
+  - {says: Forward, stands: {file: lib/linear.py, symbol: step, code: model(batch)}}
+  - {says: then backward, undecided: Nobody looked.}
+"""
+
+
+def test_a_mark_leads_to_the_check_and_its_lines(tmp_path, capsys):
+    book = str(make_book(tmp_path, annotations=ANNOTATIONS + CLAIMS).root)
+    assert run(capsys, "annotate", "--update-lock", "--book", book).code == 0
+    site = tmp_path / "site"
+    done = run(capsys, "site", "build", "--output", str(site), "--book", book)
+    assert done.code == 0, done.err
+    page = (site / "read/sample/lib/linear.py.html").read_text()
+    links = re.findall(r'class="proved" href="#([^"]+)"', page)
+    assert links == ["whole-step-claim-1"]
+    [proof] = re.findall(r'<li id="whole-step-claim-1">(.*?)</li>', page)
+    assert "<q>Forward</q>" in proof and 'href="linear.py.html#L22"' in proof.replace(
+        "../../../read/sample/lib/", ""
+    )
+    told = run(capsys, "annotate", "whole-step", "--claims", "--book", book).out
+    assert (
+        "holds\tForward\t`model(batch)` stands in `step`\tlib/linear.py:22-22\n" in told
+    )
+    assert "open\tthen backward\tno program decides this: Nobody looked.\n" in told
+    assert "Proved  2 passages, shown by readerkit annotate whole-step --claims" in told
