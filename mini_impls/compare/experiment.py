@@ -105,9 +105,11 @@ def _be_rank(program: Program, rank: int) -> None:
         with _shimmed() if program.shims else nullcontext():
             runpy.run_path(program.path, run_name="__main__")
         sys.stdout.flush()
+        _leave_together(folder, rank, program.ranks)
     except BaseException as error:
         if isinstance(error, SystemExit) and not error.code:
             sys.stdout.flush()
+            _leave_together(folder, rank, program.ranks)
             return
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == program.path]
@@ -118,6 +120,16 @@ def _be_rank(program: Program, rank: int) -> None:
             sys.stdout.flush()
         time.sleep(0.2)  # what neighbours feel of it they tell later
         os._exit(1)
+
+
+def _leave_together(folder: Path, rank: int, world_size: int) -> None:
+    """Wait for the other ranks: a socket closed too soon fails who still reads."""
+    (folder / f"{rank}.done").touch()
+    until = time.monotonic() + GRACE_S
+    while time.monotonic() < until:
+        if all((folder / f"{other}.done").exists() for other in range(world_size)):
+            return
+        time.sleep(STEP_S)
 
 
 def _meet_over_file(store: Path, rank: int, world_size: int) -> None:
