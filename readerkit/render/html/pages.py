@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from markupsafe import Markup
 
-from readerkit.content.book import MINIS
 from readerkit.content.diagrams import Diagram
 from readerkit.content.reading_paths import ReadingPaths
 from readerkit.model import addresses
@@ -29,11 +28,13 @@ from readerkit.render.html.study import (
     reference_page,
     start_page,
 )
-from readerkit.render.html.tree_page import tree_page, upstreams_shown
+from readerkit.render.html.tree_page import tree_page, trees, upstreams_shown
 from readerkit.render.html.uses_page import uses_page
 from readerkit.render.html.words import Text
 from readerkit.xref.links import File
 
+MOST_IN_BAR = 3
+"""Upstreams that the bar names one by one; of more, each page of files names all."""
 _CUT = "\x00"  # no note holds it: it would be spelt out
 
 
@@ -201,10 +202,15 @@ def menu(model: SiteModel, writing: Writing) -> Iterator[MenuItem]:
     if writing.examples:
         yield MenuItem("Estimates", addresses.ESTIMATES)
     yield MenuItem("References", addresses.REFERENCES)
-    for upstream in upstreams_shown(model):
-        tree = addresses.tree_page(upstream)
-        title = model.book.upstreams[upstream].title
-        title = "Minis" if upstream == MINIS else title
+    trees = [*tree_items(model)]
+    if len(trees) > MOST_IN_BAR:
+        trees = [replace(trees[0], label="Code", folder="read/")]
+    yield from trees
+
+
+def tree_items(model: SiteModel) -> Iterator[MenuItem]:
+    """Yield an entry for the files of each upstream."""
+    for title, tree in trees(model):
         yield MenuItem(title, tree, tree.removesuffix("index.html"))
 
 

@@ -12,7 +12,7 @@ from readerkit.model.language import SPANISH
 from readerkit.render.html.chapter import Script
 from readerkit.render.html.estimate_page import SECTIONS
 from readerkit.render.html.lab_page import LabScript
-from readerkit.render.html.pages import Writing, menu
+from readerkit.render.html.pages import Writing, menu, tree_items
 from readerkit.render.html.quiz_page import BankView
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.terminal_safe import visible
@@ -121,7 +121,8 @@ def _works(model: SiteModel) -> Iterator[list[str]]:
 
 
 def _pages(model: SiteModel, writing: Writing) -> Iterator[list[str]]:
-    for item in menu(model, writing):
+    items = {item.page: item for item in (*menu(model, writing), *tree_items(model))}
+    for item in items.values():
         spanish = model.words.phrases.get(item.label, "")
         page = addresses.href(item.page)
         yield ["page", visible(item.label), item.page, page, "", spanish]

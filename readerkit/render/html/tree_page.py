@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from readerkit.content.book import MINIS
 from readerkit.model import addresses
 from readerkit.model.git_names import TreePath
 from readerkit.model.language import said
@@ -43,6 +44,8 @@ def tree_page(model: SiteModel, upstream: str) -> Context:
         "folders": folders,
         "files": files,
         "count": len(paths),
+        "here": addresses.tree_page(upstream),
+        "trees": [*trees(model)],
         "absent": model.words.text(partial(said, why)) if why else None,
         "annotated": [(path, *leaf[1:]) for path, leaf in leaves.items() if leaf[2]],
         "rights": rights(model, model.book.upstreams[upstream]),
@@ -83,3 +86,10 @@ def upstreams_shown(model: SiteModel) -> Iterable[str]:
     """Return the upstreams whose files the site holds, in the book's order."""
     present = {upstream for upstream, _ in model.sheets}
     return [name for name in model.book.upstreams if name in present]
+
+
+def trees(model: SiteModel) -> Iterator[tuple[str, str]]:
+    """Yield what each upstream is called, and the page of its files."""
+    for name in upstreams_shown(model):
+        title = "Minis" if name == MINIS else model.book.upstreams[name].title
+        yield title, addresses.tree_page(name)
