@@ -6,9 +6,15 @@ import re
 
 import pytest
 import yaml
+from msgspec import convert
 
 from readerkit.anchors import Anchor, resolve
+from readerkit.app.check_claims import open_ground
+from readerkit.app.library import open_library
+from readerkit.claims.hold import hold
+from readerkit.content.claims import CHECKS, Claim
 from readerkit.errors import AnchorError
+from tests.conftest import REAL_CACHE
 from tests.content.test_annotations import sources
 from tests.helpers import ROOT, run
 
@@ -38,7 +44,30 @@ def test_page_shows_every_key_of_an_anchor():
     keys = {key for _, text in EXAMPLES for key in yaml.safe_load(text)}
     fields = Anchor("a", "b", "c", "d", "e", "f", 1, 1).to_yaml()
     assert keys == set(fields)
-    assert len(EXAMPLES) == PAGE.count("```yaml")
+    assert len(EXAMPLES) + len(CLAIMED) == PAGE.count("```yaml")
+
+
+CLAIMED = re.findall(r"```yaml\n(- says: (?s:.+?))```", PAGE)
+
+
+@pytest.fixture(scope="module")
+def ground():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("READERKIT_CACHE", str(REAL_CACHE))
+        yield open_ground(open_library(ROOT))
+
+
+@pytest.mark.parametrize("text", CLAIMED)
+def test_example_of_a_claim_holds(text, ground):
+    [claim] = (convert(each, Claim) for each in yaml.safe_load(text))
+    proof = hold(claim, ground)
+    is_open = claim.kind in ("experiment", "undecided")
+    assert proof.state == ("open" if is_open else "holds"), proof.found
+
+
+def test_page_shows_every_kind_of_claim():
+    kinds = {key for text in CLAIMED for each in yaml.safe_load(text) for key in each}
+    assert kinds == {"says", *CHECKS}
 
 
 LAYERS = "megatron/core/tensor_parallel/layers.py"
