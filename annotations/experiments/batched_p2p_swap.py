@@ -36,3 +36,4 @@ if rank == 0:
     print(f"sent_by_the_peer = {json.dumps([11.0, 21.0])}")
     print(f"one_by_one = {json.dumps(one_by_one)}")
     print(f"batched = {json.dumps(batched)}")
+dist.destroy_process_group()

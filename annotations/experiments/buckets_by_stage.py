@@ -18,7 +18,6 @@ config = TransformerConfig(num_layers=1, hidden_size=8, num_attention_heads=1)
 
 
 def counts(**given):
-    """Return the buckets and the groups of buckets of both stages."""
     layers = [torch.nn.Linear(8, 8, bias=False) for _ in range(4)]
     layers[0].weight.shared_embedding = True
     model = torch.nn.Sequential(*layers, torch.nn.Linear(8, 8).to(torch.bfloat16))
@@ -38,3 +37,4 @@ for names, given in (usual, {}), (disabled, {"disable_bucketing": True}):
     if dist.get_rank() == 0:
         for name, counted in zip(names.split(), found, strict=True):
             print(f"{name} = {json.dumps(counted)}")
+dist.destroy_process_group()

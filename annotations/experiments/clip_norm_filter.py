@@ -29,3 +29,4 @@ for name, parameter in parameters.items():
     dist.all_gather_object(both, counted)
     if dist.get_rank() == 0:
         print(f"{name} = {json.dumps(both)}")
+dist.destroy_process_group()

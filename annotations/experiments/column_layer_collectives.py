@@ -34,7 +34,7 @@ with f as called, patch.object(dist, "all_reduce", noted):
     forward = list(sent)
     output.sum().backward()
 if dist.get_rank() == 0:
-    print(f"forward = {json.dumps(forward)}")
-    print(f"backward = {json.dumps(sent[len(forward) :])}")
+    print(f"forward = {json.dumps(forward)}\nbackward =", json.dumps(sent[1:]))
     print(f"f_was_called = {json.dumps(called.called)}")
     print(f"output_with_a_bias_of_one = {json.dumps(output[0, 0, 0].item())}")
+dist.destroy_process_group()

@@ -28,3 +28,4 @@ for name, reduce in ("megatron", g), ("torch_distributed_nn", all_reduce):
     value = gradient(reduce)
     if dist.get_rank() == 0:
         print(f"{name} = {json.dumps(value)}")
+dist.destroy_process_group()

@@ -31,3 +31,4 @@ figures = {
 for name, value in figures.items():
     if rank == 0:
         print(f"{name} = {json.dumps(value)}")
+dist.destroy_process_group()

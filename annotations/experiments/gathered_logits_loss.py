@@ -22,3 +22,4 @@ gathered = vocab_parallel_cross_entropy(logits.clone(), target).item()
 if dist.get_rank() == 0:
     print(f"difference = {json.dumps(round(gathered - right, 4))}")
     print(f"log_2 = {json.dumps(round(math.log(2), 4))}")
+dist.destroy_process_group()

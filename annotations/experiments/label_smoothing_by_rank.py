@@ -31,3 +31,4 @@ if rank == 0:
     print(f"plain_on_one_rank = {json.dumps(round(whole, 3))}")
     print(f"smoothed = {json.dumps(losses[0.1])}")
     print(f"smoothed_alike = {json.dumps(losses[0.1][0] == losses[0.1][1])}")
+dist.destroy_process_group()

@@ -18,3 +18,4 @@ for side, reduce in {"mini": mini._reduce, "megatron": megatron._reduce}.items()
     total = reduce(own.t(), dist.group.WORLD)[0, 0].item()
     is_kept = own[0, 0].item() == 1.0 + rank
     print(f"{side} = {json.dumps([total, is_kept])}" * (rank == 0))
+dist.destroy_process_group()

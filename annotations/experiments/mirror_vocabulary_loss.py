@@ -27,3 +27,4 @@ for side, loss in sides.items():
         losses.append(round(loss(logits, torch.tensor([[5]])).item(), 5))
         kept.append(torch.equal(logits, before))
     print(f"{side} = {json.dumps(kept)}" * (dist.get_rank() == 0))
+dist.destroy_process_group()

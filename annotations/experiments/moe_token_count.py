@@ -28,3 +28,4 @@ if dist.get_rank() == 0:
     print(f"local_num_tokens = {json.dumps([count.item() for count in both])}")
     print(f"total_num_tokens = {json.dumps(total.item())}")
     print(f"without_padding_mask = {json.dumps(unmasked)}")
+dist.destroy_process_group()

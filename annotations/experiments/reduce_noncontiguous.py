@@ -30,3 +30,4 @@ figures = {
 for name, value in figures.items():
     if dist.get_rank() == 0:
         print(f"{name} = {json.dumps(value)}")
+dist.destroy_process_group()

@@ -28,3 +28,4 @@ for name, whole in ("reduce_scatter", False), ("all_reduce", True):
 if dist.get_rank() == 0:
     print(f"elements_kept = {bucket.grad_data.numel()}")
     print(f"scaled_by = {json.dumps(bucket.gradient_scaling_factor)}")
+dist.destroy_process_group()

@@ -19,15 +19,6 @@ model = torch.nn.ParameterDict(
 model["q_layernorm"] = torch.nn.Parameter(torch.ones(1))
 model.ddp_config = SimpleNamespace(use_megatron_fsdp=False)
 model["marked"].sequence_parallel = True
-real, sent = dist.all_reduce, []
-
-
-def counted(tensor, *args, **kwargs):
-    sent.append(tensor.numel())
-    return real(tensor, *args, **kwargs)
-
-
-dist.all_reduce = counted
 for name, sequence, qk in ("sequence", True, False), ("qk_layernorm", False, True):
     for parameter in model.values():
         parameter.main_grad = torch.full((1,), dist.get_rank() + 1.0)
@@ -36,5 +27,4 @@ for name, sequence, qk in ("sequence", True, False), ("qk_layernorm", False, Tru
     grads = {name: weight.main_grad.item() for name, weight in model.items()}
     if dist.get_rank() == 0:
         print(f"{name} = {json.dumps(grads)}")
-if dist.get_rank() == 0:
-    print(f"all_reduces = {json.dumps(sent)}")
+dist.destroy_process_group()
