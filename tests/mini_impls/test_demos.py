@@ -76,6 +76,9 @@ def test_all_demos_are_run():
     assert files - {"__init__", "formulas", "training"} == {*OPTIONS, *elsewhere}
 
 
+@pytest.mark.parametrize(
+    "pool", [2, pytest.param(4, marks=pytest.mark.slow)], indirect=True
+)
 @pytest.mark.parametrize("name", sorted(OPTIONS))
 def test_a_demo_ends_where_one_process_ends(pool, name):
     texts = pool.run(run_demo, name, OPTIONS[name])
