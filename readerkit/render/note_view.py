@@ -305,7 +305,8 @@ def proof(
     for each in (upstream, *others):
         if licence := each.licence:
             terms = f"{each.url}/blob/{each.commit}/{licence.path}"
-            rows.append(("rights", f"© {licence.holder}, {licence.spdx}: {terms}"))
+            row = ("rights", f"© {licence.holder}, {licence.spdx}: {terms}")
+            rows += [row] if row not in rows else []
     return [
         Text.assemble((f"{say(label):7} ", "dim"), visible(value))
         for label, value in rows
