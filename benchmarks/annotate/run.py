@@ -24,8 +24,12 @@ import tree_sitter
 from readerkit.anchors import Anchor, SourceFile, resolve
 from readerkit.anchors.pattern import compile_pattern
 from readerkit.anchors.source import PYTHON
-from readerkit.app.library import open_library
+from readerkit.app.check_claims import claims_of, open_ground
+from readerkit.app.library import Library, open_library
+from readerkit.claims.hold import hold
+from readerkit.content.claims import Claim
 from readerkit.errors import AnchorError
+from readerkit.model.git_names import TreePath
 
 ROUNDS = 15
 ANCHORS = 10_000
@@ -103,6 +107,14 @@ def main() -> None:
         # All of it is in this process: other work on the machine need not count.
         time.process_time,
     )
+    claims, touched = claims_and_files(library)
+    compare(
+        f"hold {len(claims):,} claims of the book over {len(touched)} files",
+        "parse of the files that they touch",
+        lambda: hold_all(library, claims),
+        lambda: parse_all(touched),
+        time.process_time,
+    )
     print(
         "\n| anchors | files | resolve, ms | parse, ms | per anchor beyond parse, µs |"
     )
@@ -113,6 +125,29 @@ def main() -> None:
     for share in (4, 2):
         some = {path: files[path] for path in paths[::share]}
         scale(some, [anchor for anchor in anchors if anchor.file in some])
+
+
+def claims_and_files(library: Library) -> tuple[list[Claim], dict[TreePath, bytes]]:
+    """Return the claims of a book, and every file that one of them looks at."""
+    ground = open_ground(library)
+    claims = [each.claim for each in claims_of(library, None, ground)]
+    files: dict[TreePath, bytes] = {}
+    read = ground.read
+
+    def noted(path: TreePath) -> bytes:
+        files[path] = read(path)
+        return files[path]
+
+    ground.read = noted  # type: ignore[method-assign]
+    for claim in claims:
+        hold(claim, ground)
+    return claims, files
+
+
+def hold_all(library: Library, claims: list[Claim]) -> None:
+    ground = open_ground(library)
+    for claim in claims:
+        hold(claim, ground)
 
 
 def process(*arguments: str, cache: Path | None = None) -> Callable[[], object]:

@@ -42,6 +42,7 @@ def open_ground(library: Library) -> Ground:
         except (ContentError, UnicodeDecodeError) as error:
             raise NotAtHand(f"the record {name} cannot be read: {error}") from None
 
+    @cache
     def program(name: str) -> str | None:
         file = root / "experiments" / f"{name}.py"
         is_there = file.is_file()

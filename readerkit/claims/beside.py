@@ -33,13 +33,16 @@ def hold_run(check: RunCheck, ground: Ground) -> Proof:
     record = ground.record(check.record)
     if record is None:
         raise AnchorError(f"unknown record: got '{check.record}'")
+    now = {name: each.commit for name, each in ground.upstreams.items()}
+    if any(now.get(name, pin) != pin for name, pin in record.pins.items()):
+        raise NotAtHand(_other_code(record))
     span = _span(check.anchor, ground)
     if check.calls is not None:
         return _hold_calls(check, check.calls, record, span, ground)
     assert span is not None  # RunCheck.problems
     seen = _seen(record, span, ground)
     if seen.stale:
-        raise NotAtHand(f"the record {check.record} is of other code: run it again")
+        raise NotAtHand(_other_code(record))
     ran = seen.ran or seen.ran_elsewhere
     when = "ran" if ran else "did not run"
     return Proof(
@@ -48,6 +51,10 @@ def hold_run(check: RunCheck, ground: Ground) -> Proof:
         ground.home_of(span.path),
         (span,),
     )
+
+
+def _other_code(record: Record) -> str:
+    return f"the record {record.comparison} is of other code: run it again"
 
 
 def _hold_calls(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from readerkit.claims.literals import NoLiteral, literal_of
@@ -13,6 +14,12 @@ MAX_PROGRAM_LINES = 40
 
 def program_fault(text: str, figures: Iterable[str]) -> str:
     """Return what is wrong with the shape of an experiment; or nothing."""
+    unnamed = [name for name in figures if name not in text]
+    return _shape_fault(text) or (f"prints no figure '{unnamed[0]}'" if unnamed else "")
+
+
+@lru_cache
+def _shape_fault(text: str) -> str:
     count = len(text.splitlines())
     if count > MAX_PROGRAM_LINES:
         return f"got {count} lines, expected at most {MAX_PROGRAM_LINES}"
@@ -28,8 +35,7 @@ def program_fault(text: str, figures: Iterable[str]) -> str:
         return str(error)
     if settings["RANKS"] not in (1, 2):
         return f"RANKS is {settings['RANKS']!r}, expected 1 or 2"
-    unnamed = [name for name in figures if name not in text]
-    return f"prints no figure '{unnamed[0]}'" if unnamed else ""
+    return ""
 
 
 def settings_of(tree: ast.Module) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from readerkit.claims.hold import hold
 from readerkit.content.book import Sources
 from readerkit.content.claims import Claim
 from readerkit.evidence.record import Record
+from readerkit.model.git_names import CommitId
 from readerkit.upstreams import Upstream
 from tests.helpers import ROOT
 
@@ -19,13 +20,15 @@ TEXT = (ROOT / "annotations/records/ddp_torch.json").read_text()
 MINI = "mini_impls/ddp.py"
 
 
-def held(check: dict, text: str = TEXT, more: bytes = b"") -> tuple[str, str]:
+def held(
+    check: dict, text: str = TEXT, more: bytes = b"", also: tuple[Upstream, ...] = ()
+) -> tuple[str, str]:
     record = Record.parse(text, "ddp_torch.json")
     minis = Upstream("minis", "Minis", ("mini_impls/*.py",), folder="mini_impls")
     sources = Sources(minis, [MINI], lambda path: (ROOT / path).read_bytes() + more)
     known = {"ddp_torch": record}
     ground = Ground(
-        {"minis": minis},
+        {each.name: each for each in (minis, *also)},
         {"minis": [MINI]},
         lambda _: sources,
         known.get,
@@ -68,6 +71,7 @@ def test_another_record_makes_it_false():
 
 def test_a_record_of_other_code_decides_nothing():
     state, found = held(lines(True, "DistributedDataParallel.forward"), more=b"\n#\n")
-    assert (state, found) == (
-        "open", "the record ddp_torch is of other code: run it again"
-    )  # fmt: skip
+    other = "the record ddp_torch is of other code: run it again"
+    assert (state, found) == ("open", other)
+    pin = Upstream("pytorch", "PyTorch", ("torch/*.py",), commit=CommitId("1" * 40))
+    assert held(calls(4), also=(pin,)) == ("open", other)
