@@ -76,14 +76,14 @@ def test_a_note_that_is_linked_to_is_open_and_shown_with_its_lines(
 ):
     page = open_page(f"file://{site}/{LAYERS}#tp-row-bias-once", width=width)
     note = page.locator("#tp-row-bias-once")
-    expect(note.locator(".proof")).to_be_visible()
+    expect(note.locator("details.proof").last).to_be_visible()
     for place in (page.locator("#L1300"), note.locator(".title")):
         assert 0 <= place.bounding_box()["y"] < 900
     other = page.locator("#tp-row-forward")
-    expect(other.locator(".proof")).to_be_hidden()
+    expect(other.locator("details.proof").last).to_be_hidden()
     note.get_by_role("link", name="Previous note").click()
-    expect(other.locator(".proof")).to_be_visible()
-    expect(note.locator(".proof")).to_be_hidden()
+    expect(other.locator("details.proof").last).to_be_visible()
+    expect(note.locator("details.proof").last).to_be_hidden()
 
 
 def test_without_scripts_too_a_linked_note_is_open_below_its_lines(site, open_page):
