@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from readerkit.app.folders import read_at_most
-from readerkit.app.library import Library
+from readerkit.app.library import Library, note_progress
 from readerkit.claims.experiment import program_fault, settings_of
 from readerkit.claims.literals import is_equal
 from readerkit.claims.proof import Sentence
@@ -119,6 +119,7 @@ class Laboratory:
         for name in needed if "pytorch" in self._library.book.upstreams else needed[1:]:
             if why := self._make_ready(name):
                 return Ran(skipped=why)
+        note_progress(f"running {experiment.file}")
         began = time.monotonic()
         with tempfile.TemporaryDirectory(dir=self._folder) as name:
             ended = self._ask(experiment, name, timeout_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -116,7 +117,8 @@ def _value(check: ValueCheck, say: Say) -> str:
 
 def _experiment(check: ExperimentCheck, say: Say) -> str:
     told = say("the program {name} prints {figures}")
-    figures = _each(f"{name} = {value!r}" for name, value in check.prints.items())
+    printed = check.prints.items()
+    figures = _each(f"{name} = {json.dumps(value)}" for name, value in printed)
     return told.format(name=_code(f"{check.name}.py"), figures=figures)
 
 

@@ -16,7 +16,7 @@ from readerkit.app.experiments import (
     open_laboratory,
     read_experiment,
 )
-from readerkit.app.library import Library, note_progress
+from readerkit.app.library import Library
 from readerkit.claims.proof import Sentence
 from readerkit.content.book import Note, Sources, resolve_each
 from readerkit.errors import ReaderkitError
@@ -59,9 +59,7 @@ def _run(
     library: Library, laboratory: Laboratory, sentence: Sentence, timeout_s: float
 ) -> Ran:
     try:
-        experiment = read_experiment(library, sentence)
-        note_progress(f"running {experiment.file}")
-        return laboratory.run(experiment, timeout_s)
+        return laboratory.run(read_experiment(library, sentence), timeout_s)
     except ReaderkitError as error:
         return Ran(error=str(error))
 
