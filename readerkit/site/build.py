@@ -20,7 +20,9 @@ from readerkit.app.pages import draw_diagram, read_writing
 from readerkit.app.records import read_evidence
 from readerkit.claims.hold import hold
 from readerkit.claims.proof import Proof, Sentence, sentences
+from readerkit.content.annotations import Annotation
 from readerkit.content.book import Book, Note, Sources, check_mirrors, resolve_each
+from readerkit.content.mirrors import Mirror
 from readerkit.errors import ContentError, ContentFault
 from readerkit.evidence.record import Record
 from readerkit.evidence.relevance import homes, ran_lines
@@ -167,20 +169,22 @@ def _proofs(
     build_cache: BuildCache,
     links_id: str,
 ) -> dict[str, list[tuple[Sentence, Proof]]]:
-    """Return the claims of each note, held; what a build held before is known."""
+    """Return the claims of notes and mirrors, held; what was held before is known."""
     ground = replace(
         open_ground(library),
         open=lambda each: sources.get(each.name) or library.sources(each),
     )
     found: dict[str, list[tuple[Sentence, Proof]]] = {}
     known: dict[tuple[str, str], Proof] = {}
-    for note in library.book.annotations.values():
-        for each in sentences(note):
+    book = library.book
+    entries: list[Annotation | Mirror] = [*book.annotations.values()]
+    for entry in [*entries, *book.mirrors.values()]:
+        for each in sentences(entry):
             key = (links_id, each.key)
             if key not in build_cache.proofs or each.claim.run:
                 build_cache.proofs[key] = hold(each.claim, ground)
             known[key] = build_cache.proofs[key]
-            found.setdefault(note.id, []).append((each, known[key]))
+            found.setdefault(entry.id, []).append((each, known[key]))
     build_cache.proofs = known
     return found
 

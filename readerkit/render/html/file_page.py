@@ -9,6 +9,7 @@ from functools import partial
 from itertools import groupby
 
 from readerkit.content.book import Note
+from readerkit.content.claims import Claimed
 from readerkit.evidence.executed_lines import LitLines, Sent, say_calls, say_when
 from readerkit.evidence.relevance import expected_to_run, seen_there, worth_saying
 from readerkit.model import addresses
@@ -27,7 +28,7 @@ from readerkit.render.html.notes import (
     note_view,
     text,
 )
-from readerkit.render.html.proved import proved
+from readerkit.render.html.proved import Proved, proved
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
 from readerkit.upstreams import Upstream
@@ -115,14 +116,22 @@ def view(model: SiteModel, annotation: str) -> NoteView:
             beside=tuple(_beside(model, annotation)),
             seen=tuple(_seen(model, model.notes[annotation])),
             asked=model.asked.get(annotation, ()),
-            proofs=proved(
-                model.proofs.get(annotation, ()),
-                model.words,
-                {path: upstream for upstream, path in model.sheets},
-                model.strips,
-            ),
+            proofs=proofs_of(model, annotation, (model.notes[annotation].annotation,)),
         )
     return model.views[annotation]
+
+
+def proofs_of(
+    model: SiteModel, entry: str, parts: Sequence[Claimed]
+) -> tuple[Proved, ...]:
+    """Return what pages show of the claims of some parts of an entry."""
+    held = [
+        each
+        for each in model.proofs.get(entry, ())
+        if any(each[0].claimed is part for part in parts)
+    ]
+    homes = {str(path): name for name, path in model.sheets} if held else {}
+    return proved(held, model.words, homes, model.strips)
 
 
 def ran_in(model: SiteModel, file: File, lines: Iterable[int] = ()) -> RanIn:

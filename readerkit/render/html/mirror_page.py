@@ -12,7 +12,7 @@ from readerkit.content.mirrors import Mirror, MirrorSection
 from readerkit.evidence.relevance import main_mini, related, seen_there
 from readerkit.model import addresses
 from readerkit.render.html.excerpt import excerpt
-from readerkit.render.html.file_page import rights_of, say_ran, view
+from readerkit.render.html.file_page import proofs_of, rights_of, say_ran, view
 from readerkit.render.html.markdown import line, prose
 from readerkit.render.html.notes import Seen, card
 from readerkit.render.html.record_view import bars, record_view
@@ -39,6 +39,7 @@ def mirror_page(model: SiteModel, mirror: Mirror) -> Context:
         "mirror": mirror,
         "title": mirror.title,
         "idea": prose(mirror.idea),
+        "proofs": proofs_of(model, mirror.id, (mirror,)),
         "cards": [card(name, model.book) for name in mirror.concepts],
         "sections": [
             _section(model, mirror, index, section, address)
@@ -135,6 +136,9 @@ def _section(
             for span in minis
         ],
         "why": prose(section.why),
+        "proofs": proofs_of(
+            model, mirror.id, (section, *section.leaves_out, *section.differences)
+        ),
         "leaves_out": [(line(o.what), line(o.why)) for o in section.leaves_out],
         "events": dict.fromkeys(
             f"{each.phase} {each.op.replace('_', '-')}" for each in section.events
