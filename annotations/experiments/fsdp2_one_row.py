@@ -18,7 +18,7 @@ def refusal(module, **options):
     try:
         fully_shard(module, mesh=mesh, **options)(torch.ones(1, 2))
     except (AssertionError, NotImplementedError) as error:
-        return f"{type(error).__name__}: {str(error).split(' but ')[0][:45]}"
+        return f"{type(error).__name__}: {str(error).split(' but ')[0][:45].strip()}"
 
 
 model = fully_shard(torch.nn.Linear(8, 1, bias=False), mesh=mesh)
