@@ -151,4 +151,4 @@ def hold_experiment(check: ExperimentCheck, ground: Ground) -> Proof:
         raise AnchorError(f"no program {file}")
     if wrong := program_fault(text, check.prints):
         raise AnchorError(f"{file}: {wrong}")
-    return Proof("open", f"run it: readerkit prove, {file}")
+    return Proof("open", f"only running {file} tells")

@@ -118,6 +118,12 @@ class _Check:
             expected = "one of " + ", ".join(self.written.upstreams)
             fault = annotation.place.fault("unknown upstream", got, expected)
             self.faults.append(fault)
+        for each in annotation.also if known is not None else ():
+            path, upstreams = each.anchor.file, self.written.upstreams
+            if not any(upstream.includes(path) for upstream in upstreams.values()):
+                expected = "a file of " + ", ".join(upstreams)
+                what = "lines of a file that no upstream includes"
+                self.faults.append(each.place.fault(what, f"'{path}'", expected))
 
     def _check_locks(self) -> None:
         known = self._upstreams()
