@@ -171,6 +171,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         code = 0
     except (click.Abort, KeyboardInterrupt):
         click.echo("readerkit: interrupted", err=True)
+        # Python ends itself by SIGINT, whatever it is told, if the interrupt came while
+        # a text was executed, as importing a dataclass does; the next text undoes that.
+        eval("0")
         code = 130
     except click.ClickException as error:
         said = io.StringIO()

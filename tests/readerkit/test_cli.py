@@ -265,3 +265,18 @@ def test_torch_is_imported_by_no_command(real_cache):
 
 def test_module_and_function_are_the_same_command(capsys):
     assert run_process("--help").out == run(capsys, "--help").out
+
+
+INSIDE_A_TEXT = """\
+from readerkit import cli
+@cli.cli.command("loop")
+def loop(): exec("raise KeyboardInterrupt")
+cli.main(["loop"])
+"""
+
+
+def test_an_interrupt_while_a_text_is_executed_is_one_as_any_other(tmp_path):
+    (tmp_path / "inside.py").write_text(INSIDE_A_TEXT)
+    command = [sys.executable, "-m", "inside"]
+    done = subprocess.run(command, capture_output=True, check=False, cwd=tmp_path)
+    assert (done.returncode, b"interrupted" in done.stderr) == (130, True)
