@@ -16,8 +16,13 @@ def factors(ranks, dtype):
     return [*found[:2], found[2].name]
 
 
-by_ranks = {ranks: factors(ranks, torch.float16)[:2] for ranks in (2, 4, 6, 7, 8, 64)}
-print("fp16 =", json.dumps(by_ranks))
+def by_ranks(*counts):
+    return json.dumps({ranks: factors(ranks, torch.float16)[:2] for ranks in counts})
+
+
+print("equal =", by_ranks(4, 16, 64))
+print("two_to_one =", by_ranks(2, 8, 32))
+print("other_counts =", by_ranks(3, 6, 7, 12))
 print("bf16 =", json.dumps(factors(8, torch.bfloat16)))
 print("fp32 =", json.dumps(factors(8, torch.float32)))
 print("fp16_max =", torch.finfo(torch.float16).max)

@@ -33,7 +33,7 @@ def show(name, sizes, **options):
         print(name, "=", json.dumps(figure))
 
 
-show("tensors", [100, 1, 40, 30, 20])
-show("bucket_view", [100, 1, 40, 30, 20], parameters_as_bucket_view=True)
+show("tensors", [1, 20, 30, 40, 100])
+show("bucket_view", [1, 20, 30, 40, 100], parameters_as_bucket_view=True)
 show("one_tensor", [7])
 dist.destroy_process_group()
