@@ -31,3 +31,6 @@ print("one_chunk_is_1f1b =", json.dumps(plain))
 print("on_one_rank =", json.dumps(steps("1f1b", 1, 3)))
 print("orders_of_five =", json.dumps(steps("1f1b", 2, 5)))
 print("fewer_than_ranks =", json.dumps(steps("1f1b", 4, 2)[0]))
+kinds = [steps(name, 4, 8) for name in ("gpipe", "1f1b", "interleaved", "zb-h1")]
+halves = {o.count("F") - o.count("B") for orders in kinds for o in orders}
+print("forwards_less_backwards =", [*halves])
