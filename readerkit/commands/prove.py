@@ -43,11 +43,13 @@ def prove(
         readerkit prove --all --json
     """
     import importlib.util
+    import math
 
     from readerkit.app.check_claims import entries_of
     from readerkit.app.library import open_library
     from readerkit.claims.proof import sentences
     from readerkit.errors import ReaderkitError
+    from readerkit.terminal.as_json import print_json
     from readerkit.terminal.prove import prove as run
     from readerkit.terminal.run_mini import needs_torch
     from readerkit.wording.meant_name import choose_all
@@ -61,7 +63,13 @@ def prove(
         for each in sentences(entry)
         if each.claim.experiment is not None
     ]
+    if math.isnan(timeout):
+        raise click.BadParameter("got nan, expected seconds", param_hint="--timeout")
     if not ids and not all_of:
+        if as_json:
+            rows = [{"id": each.entry, "says": each.claim.says} for each in known]
+            print_json(rows)
+            return
         for each in known:
             click.echo(f"{each.entry}\t{each.claim.says}")
         return

@@ -79,15 +79,20 @@ class AbsentCheck(Model, frozen=True, rename={"places": "in"}):
 
     places: Files
     code: Code | None = None
-    name: Annotated[Text | None, Meta(description="An identifier.")] = None
+    name: Annotated[Text | None, Meta(description="An identifier, without dots.")] = (
+        None
+    )
     text: Annotated[
         Text | None, Meta(description="A word, strings too, comments apart.")
     ] = None
     symbol: Symbol | None = None
 
     def problems(self) -> Iterator[Problem]:
-        """Yield what is wrong where it names nothing, or two things."""
-        return _one_of(self, "code", "name", "text")
+        """Yield what is wrong where it names nothing, two things, or no identifier."""
+        yield from _one_of(self, "code", "name", "text")
+        if self.name is not None and not self.name.isidentifier():
+            expected = "an identifier, without dots; 'code' takes expressions"
+            yield "a name that stands nowhere at all", f"'{self.name}'", expected
 
 
 class UsesCheck(Model, frozen=True, rename={"places": "in"}):
@@ -102,8 +107,14 @@ class UsesCheck(Model, frozen=True, rename={"places": "in"}):
     count: Times | None = None
 
     def problems(self) -> Iterator[Problem]:
-        """Yield what is wrong where it does not say how many, or says it twice."""
-        return _one_of(self, "are", "count")
+        """Yield what is wrong with how many it says, or with the name."""
+        yield from _one_of(self, "are", "count")
+        if not all(part.isidentifier() for part in self.of.split(".")):
+            yield (
+                "'of' is no name",
+                f"'{self.of}'",
+                "a name, dotted or not",
+            )
 
 
 class OrderCheck(Model, frozen=True):

@@ -58,6 +58,11 @@ ASKED = {
     "default: {file: a.py, of: f, is: 1, code: g}":
         "keys that exclude each other: got 'is' and 'code', expected one of 'is', "
         "'code'",
+    "absent: {in: [a.py], name: torch.dist}":
+        "a name that stands nowhere at all: got 'torch.dist', expected an identifier, "
+        "without dots; 'code' takes expressions",
+    "uses: {of: all reduce, in: [a.py], count: 0}":
+        "'of' is no name: got 'all reduce', expected a name, dotted or not",
     "absent: {in: [a.py]}":
         "a key missing: got none of them, expected one of 'code', 'name', 'text'",
     "uses: {of: f, in: [a.py], are: [], count: 1}":

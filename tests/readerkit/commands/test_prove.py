@@ -64,6 +64,9 @@ def test_figures_stand_beside_what_the_sentence_needs(tmp_path, capsys):
     assert done.out.endswith("proved: 2 of 2 sentences\n")
     listed = run(capsys, "prove", "--book", book)
     assert listed.out == "whole-step\tForward\nwhole-step\tbackward\n"
+    plain = json.loads(run(capsys, "prove", "--json", "--book", book).out)
+    assert [row["says"] for row in plain] == ["Forward", "backward"]
+    assert run(capsys, "prove", "--timeout", "nan", "--book", book).code == 2
     rows = json.loads(run(capsys, "prove", "--all", "--json", "--book", book).out)
     assert [row["figures"][0]["ok"] for row in rows] == [True, True]
 
