@@ -1,8 +1,10 @@
 """The groups that `generate_masked_orthogonal_rank_groups` makes for [2, 3, 4]."""
 
+import inspect
 import json
+import re
 
-from megatron.core.parallel_state import RankGenerator
+from megatron.core.parallel_state import RankGenerator, initialize_model_parallel
 from megatron.core.parallel_state import generate_masked_orthogonal_rank_groups as make
 
 RANKS = 1
@@ -22,3 +24,7 @@ for tp, pp, order in (
     ranks = RankGenerator(tp=2, ep=1, dp=3, pp=2, cp=2, order=order, rank_offset=0)
     print(f"{tp} = {json.dumps(ranks.get_ranks('tp')[0])}")
     print(f"{pp} = {json.dumps(ranks.get_ranks('pp')[0])}")
+
+told = re.search(r"order \(str, default=(.+)\)", initialize_model_parallel.__doc__)[1]
+given = inspect.signature(initialize_model_parallel).parameters["order"].default
+print(f"order_by_docstring = {json.dumps(told)}\norder = {json.dumps(given)}")

@@ -1,40 +1,33 @@
-"""How many pieces of the model a rank holds: the schedules' own counts, replayed."""
+"""How many pieces of the model a rank holds: the schedules' own orders, replayed."""
 
 import json
+from itertools import accumulate
 from types import SimpleNamespace
 
-from megatron.core.pipeline_parallel.schedules import (
-    get_pp_rank_microbatches,
-    get_schedule_table,
-)
+from megatron.core.pipeline_parallel import schedules
+from megatron.core.transformer.cuda_graphs import convert_schedule_table_to_order
 
 RANKS = 1
 UPSTREAMS = ["megatron"]
 
 
-def warm_up(p: int, rank: int, v: int | None, size: int, moe: bool = False) -> int:
+def warm_up(p, rank, v, size, moe=False, m=64):
     """Return the forwards before the first backward."""
     group = SimpleNamespace(size=lambda: p, rank=lambda: rank)
     peer = SimpleNamespace(pp_group=group, virtual_pipeline_model_parallel_size=v)
-    return get_pp_rank_microbatches(64, v or 1, size, False, moe, peer)[2]
+    return schedules.get_pp_rank_microbatches(m, v or 1, size, False, moe, peer)[2]
 
 
-def gaps(p: int, size: int) -> list[int]:
-    """Return how long results of the last rank wait for the first one, in steps."""
-    table = get_schedule_table(2 * size, 2, size)
-    made = {piece: at + p for at, piece in enumerate(table)}
-    return sorted({at - made[m, c - 1] for at, (m, c) in enumerate(table) if c})
+def held(p, v, m):
+    """Return the most forwards without their backward on the first rank."""
+    table, first = schedules.get_schedule_table(m, v or 1, p), warm_up(p, 0, v, p, m=m)
+    order = convert_schedule_table_to_order(first, v or 1, table)
+    return max(accumulate(1 if chunk > 0 else -1 for chunk in order))
 
 
-figures = {
-    "plain": [warm_up(4, rank, None, 4) for rank in range(4)],
-    "interleaved": [warm_up(4, rank, 2, 4) for rank in range(4)],
-    "interleaved_moe": [warm_up(4, rank, 2, 4, True) for rank in range(4)],
-    "groups_of_5": [warm_up(4, rank, 2, 5) for rank in range(4)],
-    "first_rank_held_4x2": warm_up(4, 0, 2, 4) + 1,
-    "first_rank_held_8x3": warm_up(8, 0, 3, 8) + 1,
-    "slack_p4_n4": gaps(4, 4),
-    "slack_p4_n7": gaps(4, 7),
-}
-for name, value in figures.items():
-    print(f"{name} = {json.dumps(value)}")
+print(f"plain = {[warm_up(4, rank, None, 4) for rank in range(4)]}")
+print(f"interleaved = {[warm_up(4, rank, 2, 4) for rank in range(4)]}")
+print(f"interleaved_moe = {[warm_up(4, rank, 2, 4, True) for rank in range(4)]}")
+print(f"groups_of_5 = {[warm_up(4, rank, 2, 5) for rank in range(4)]}")
+print(f"held = {json.dumps({'4x2': held(4, 2, 64), '8x3': held(8, 3, 64)})}")
+print(f"held_few = {json.dumps({'4x2': held(4, 2, 4), '8x1': held(8, None, 4)})}")
