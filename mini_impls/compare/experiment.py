@@ -306,6 +306,18 @@ def leave_network() -> None:
         fcntl.ioctl(control, SIOCSIFFLAGS, up)
 
 
+def _can_leave_network() -> bool:
+    """Tell, by a process that tries: some kernels give a network and no right to it."""
+    if pid := os.fork():
+        return os.waitpid(pid, 0)[1] == 0
+    code = 1
+    try:
+        leave_network()
+        code = 0
+    finally:
+        os._exit(code)
+
+
 def _end(signum: int, _: object) -> None:
     """Be ended by a signal, and nothing that was started is left over."""
     _end_all()
@@ -319,7 +331,8 @@ def main() -> int:
     end_with_parent(signal.SIGTERM)
     if sys.platform == "linux":
         _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
-        leave_network()
+        if _can_leave_network():
+            leave_network()
     for line in sys.stdin:
         program = Program(**json.loads(line))
         if "torch" in Path(program.path).read_text() and "torch" not in sys.modules:
