@@ -1,6 +1,7 @@
 # make read   set up, show the first stop, then fetch and resolve everything
 # make test   set up what tests need, run them: under ten minutes on two cores
-# make slow   the tests that kill comparisons, run four ranks or labs, or visit every page
+# make slow   the tests that kill comparisons, run four ranks or labs, or visit every page,
+#             after every experiment (make proofs)
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -9,7 +10,7 @@ RUN := $(BIN)/python -m readerkit
 QUIETLY := -m pip install -qq --disable-pip-version-check
 PIP := $(BIN)/python $(QUIETLY)
 
-.PHONY: read test slow fetched bench sky
+.PHONY: read test slow proofs fetched bench sky
 .DELETE_ON_ERROR:
 
 read: .venv/.toolkit
@@ -45,8 +46,10 @@ test: fetched
 	@$(BIN)/mypy
 	@$(PYTEST) -m "not slow"
 
-slow: fetched
+slow: proofs
 	@$(PYTEST) -m slow
+
+proofs: fetched
 	@$(RUN) prove --all
 
 fetched: .venv/.test

@@ -54,6 +54,7 @@ def files_of(name):
 
 def count(name, folder):
     """Run a comparison; return by window and file the statements that any rank ran."""
+    folder.mkdir()
     roots, megatron = get_roots(None), ""
     if "megatron" in BY_NAME[name].upstreams:
         write_megatron(the_library(), folder / "megatron")
@@ -78,13 +79,12 @@ def count(name, folder):
     return roots, windows
 
 
-@pytest.mark.slow  # two ranks that compile their upstream anew
-@pytest.mark.parametrize("name", NAMES)
-def test_a_line_ran_when_its_record_says_and_at_no_other_watched_time(name, tmp_path):
-    roots, counted = count(name, tmp_path)
+def differing(name, folder):
+    """Run a comparison; return where its record says otherwise, and how many agree."""
+    roots, counted = count(name, folder)
     record = record_of(name)
     rows = {(row.upstream, row.path): row for row in record.lit}
-    wrong, checked = [], 0
+    wrong, checked = set(), 0
     for upstream, path in files_of(name):
         row = rows.get((upstream, path))
         said = [line_numbers(row.setup) if row else frozenset()]
@@ -98,10 +98,27 @@ def test_a_line_ran_when_its_record_says_and_at_no_other_watched_time(name, tmp_
             checked += 1
             ran = [first in window.get((upstream, path), ()) for window in counted]
             told = [bool(lines & head) for lines in said]
-            if ran != told:
-                wrong.append((f"{path}:{first}", ran, told))
-    assert not wrong
+            wrong |= {
+                (f"{path}:{first}", window, "ran" if ran[window] else "did not run")
+                for window in range(len(said))
+                if ran[window] != told[window]
+            }
+    return wrong, checked
+
+
+@pytest.mark.slow  # two ranks that compile their upstream anew
+@pytest.mark.parametrize("name", NAMES)
+def test_a_line_ran_when_its_record_says_and_at_no_other_watched_time(name, tmp_path):
+    wrong, checked = differing(name, tmp_path / "0")
     assert checked > 1000
+    # Hash tables in C++ compare what falls into one bucket, and hashes follow
+    # addresses: a line of an __eq__ may run once and not again. What a record says is
+    # wrong where no run bears it out.
+    for attempt in range(1, 4):
+        if not wrong:
+            break
+        wrong &= differing(name, tmp_path / str(attempt))[0]
+    assert not wrong
 
 
 # What one forward does once, in upstreams that set themselves up lazily.
