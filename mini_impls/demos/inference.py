@@ -21,6 +21,7 @@ from mini_impls.launch import Rank
 from mini_impls.model import GPT, GPTConfig
 from mini_impls.traffic import CollectiveCounter
 from mini_impls.weights import load_weights, save_weights
+from readerkit.wording.numbers import format_seconds
 
 CONFIG = GPTConfig(num_query_groups=4)
 PROMPT_LENGTH = 8
@@ -91,9 +92,9 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     cache_bytes = get_cache_bytes(
         config, batch_size, config.max_sequence_length, rank.world_size
     )
-    token_ms = 1e3 * statistics.median(made.token_s or [made.prefill_s])
+    token = format_seconds(statistics.median(made.token_s or [made.prefill_s]))
     rank.say_each(
-        f"prefill {1e3 * made.prefill_s:.2f} ms, then {token_ms:.2f} ms a token "
+        f"prefill {format_seconds(made.prefill_s)}, then {token} a token "
         f"(median); holds {context.num_bytes():,} bytes of keys and values "
         f"(formula {cache_bytes:,})"
     )

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from mini_impls.labs.result import environment
+from mini_impls.demos.lab import environment
 from readerkit.app.interface_words import say_in
 from readerkit.app.library import open_library
 from readerkit.app.records import find_stale, read_records

@@ -131,8 +131,7 @@ BELOW: dict[str, set[str]] = {
         "wording",
     },
     "cli": {"commands", "errors", "render", "system", "terminal"},
-    "demos": {"minis", "system"},
-    "mini labs": {"errors", "minis", "system", "upstreams", "wording"},
+    "demos": {"errors", "minis", "system", "upstreams", "wording"},
     "compare": {
         "app",
         "content",
@@ -159,7 +158,7 @@ BELOW: dict[str, set[str]] = {
         "wording",
     },
 }
-MAX_ROOMS = 25
+MAX_ROOMS = 24
 # Third parties that one room alone may import.
 ONLY_IN = {
     "tree_sitter": "anchors",
@@ -267,8 +266,7 @@ def room(module: str) -> str:
     package, *rest = module.split(".")
     if package == "readerkit":
         return rest[0] if rest else ""
-    folder = rest[0] if rest and (ROOT / package / rest[0]).is_dir() else ""
-    return {"": "minis", "labs": "mini labs"}.get(folder, folder)
+    return rest[0] if rest and (ROOT / package / rest[0]).is_dir() else "minis"
 
 
 def rooms_of(module: str) -> set[str]:
@@ -306,8 +304,7 @@ def test_imports_point_down_and_the_rooms_are_few():
 def test_the_drawing_in_contributing_has_every_room():
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     names = set(re.findall(r"(?:^ {4}| {2})(\w+)(?= {2})", text, re.MULTILINE))
-    rooms = {{"minis": "mini_impls", "mini labs": "labs"}.get(r, r) for r in BELOW}
-    assert rooms <= names
+    assert {"mini_impls" if room == "minis" else room for room in BELOW} <= names
 
 
 def test_modules_import_one_another_without_a_cycle():

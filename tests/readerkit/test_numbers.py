@@ -123,7 +123,7 @@ def test_no_other_module_writes_a_unit_behind_a_scaled_number():
     """An f-string that divides by 10^3n and ends in a unit is a second formatter."""
     unit = re.compile(r"^\s?(kB|MB|GB|TB|KiB|MiB|GiB|[TPG]FLOP/s|ms|µs)\b")
     found = []
-    compare = ("mini_impls/compare", "mini_impls/faults", "mini_impls/labs")
+    compare = ("mini_impls/compare", "mini_impls/faults", "mini_impls/demos")
     for folder in ("readerkit", *compare):
         for path in sorted((ROOT / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_bytes())):

@@ -78,7 +78,7 @@ FORWARDED = {
     "run": ("readerkit.commands.run", "mini_impls.ddp"),
     "compare": ("readerkit.commands.compare", "mini_impls.compare"),
     "break": ("readerkit.commands.break_", "mini_impls.faults"),
-    "lab": ("readerkit.commands.lab", "mini_impls.labs.ddp"),
+    "lab": ("readerkit.commands.lab", "mini_impls.demos.lab_ddp"),
 }
 
 

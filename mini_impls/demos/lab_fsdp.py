@@ -7,8 +7,7 @@ from typing import Any
 import torch
 
 from mini_impls import fsdp, fsdp_options, launch, model
-from mini_impls.labs import command
-from mini_impls.labs.timing import seconds
+from mini_impls.demos import lab
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.traffic import CollectiveCounter
@@ -58,7 +57,7 @@ def on_rank(rank: Rank, rounds: int) -> list[dict[str, Any]]:
         times = []
         for done in range(rounds):
             rank.show(f"world {rank.world_size}, {policy}, round", done, rounds)
-            times.append(seconds(rank, step))
+            times.append(lab.seconds(rank, step))
         gathered = [
             sum(p.padded_sharded_size.numel() for p in group.fsdp_params)
             for group in state.param_groups.values()
@@ -100,7 +99,7 @@ DESCRIPTION = "Fully sharded training on 1 to --world ranks, wrapped in three wa
 
 def main(argv: list[str] | None = None) -> int:
     """Measure and write the result; return the exit status."""
-    return command.main("04", DESCRIPTION, fsdp, measure, argv)
+    return lab.main("04", DESCRIPTION, fsdp, measure, argv)
 
 
 if __name__ == "__main__":

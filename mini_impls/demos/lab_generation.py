@@ -9,9 +9,8 @@ from typing import Any
 import torch
 
 from mini_impls import inference, launch, model
+from mini_impls.demos import lab
 from mini_impls.inference import StaticInferenceContext
-from mini_impls.labs import command
-from mini_impls.labs.timing import seconds
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.weights import get_digests, load_weights, save_weights
@@ -63,7 +62,7 @@ def on_rank(
                 if rank.world_size > 1:
                     torch.distributed.all_reduce(hidden, group=rank.group)
 
-        waits = [seconds(rank, all_reduces) for _ in range(rounds + 1)]
+        waits = [lab.seconds(rank, all_reduces) for _ in range(rounds + 1)]
         rows.append(
             {
                 "hidden_size": hidden_size,
@@ -124,7 +123,7 @@ DESCRIPTION = (
 
 def main(argv: list[str] | None = None) -> int:
     """Measure and write the result; return the exit status."""
-    return command.main("02", DESCRIPTION, inference, measure, argv)
+    return lab.main("02", DESCRIPTION, inference, measure, argv)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,7 @@ import torch
 import torch.distributed as dist
 
 from mini_impls import ddp, launch, model
-from mini_impls.labs import command
-from mini_impls.labs.timing import seconds
+from mini_impls.demos import lab
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.weights import get_digests
@@ -65,7 +64,7 @@ def time_all_reduces(rank: Rank, rounds: int) -> list[dict[str, Any]]:
             dist.all_reduce(tensor, group=rank.group)
 
         work()
-        times = [seconds(rank, work) for _ in range(rounds)]
+        times = [lab.seconds(rank, work) for _ in range(rounds)]
         rows.append(
             {"bytes": message_bytes, "median_s": statistics.median(times)}
             | {"min_s": min(times)}
@@ -101,9 +100,9 @@ def time_steps(rank: Rank, rounds: int) -> list[dict[str, Any]]:
         parts: dict[str, list[float]] = {"compute": [], "all_reduce": [], "update": []}
         for done in range(rounds + 1):
             rank.show(f"{where}, width {hidden_size}, round", done, rounds + 1)
-            parts["compute"].append(seconds(rank, compute))
-            parts["all_reduce"].append(seconds(rank, reduce))
-            parts["update"].append(seconds(rank, step))
+            parts["compute"].append(lab.seconds(rank, compute))
+            parts["all_reduce"].append(lab.seconds(rank, reduce))
+            parts["update"].append(lab.seconds(rank, step))
         # The first round makes buffers and optimizer state.
         medians = {f"{k}_s": statistics.median(v[1:]) for k, v in parts.items()}
         numel = sum(p.numel() for p in gpt.parameters())
@@ -165,7 +164,7 @@ DESCRIPTION = (
 
 def main(argv: list[str] | None = None) -> int:
     """Measure and write the result; return the exit status."""
-    return command.main("01", DESCRIPTION, ddp, measure, argv)
+    return lab.main("01", DESCRIPTION, ddp, measure, argv)
 
 
 if __name__ == "__main__":
