@@ -228,7 +228,7 @@ def run(
             signal.pthread_sigmask(signal.SIG_UNBLOCK, TYPED)
         try:
             ranks_are_known()
-            return wait(ranks, run_dir, world_size, timeout_s)
+            return wait(ranks, run_dir, timeout_s)
         finally:  # whatever happened: Python does not exit before what it has started
             ranks.close(signal.SIGKILL, timeout=5)
 

@@ -80,9 +80,7 @@ def ending_once() -> Iterator[Callable[[], None]]:
             signal.signal(signum, handler)
 
 
-def wait(
-    ranks: PContext, run_dir: Path, world_size: int, timeout_s: float
-) -> list[Any]:
+def wait(ranks: PContext, run_dir: Path, timeout_s: float) -> list[Any]:
     """Return what each rank returned, in their order.
 
     Raises:

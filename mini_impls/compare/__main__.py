@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing import SignalException
 
-from mini_impls.compare.known import MODULES, comparisons, find
+from mini_impls.compare.known import MINIS, comparisons, find
 from mini_impls.compare.run import compare
 from mini_impls.compare.show import render
 from mini_impls.failures import RankFailedError
@@ -29,7 +29,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = _Parser(
         program(), "Run a mini beside its upstream on the same work.", "MINI"
     )
-    parser.add_argument("mini", metavar="MINI", help=f"one of {', '.join(MODULES)}")
+    parser.add_argument("mini", metavar="MINI", help=f"one of {', '.join(MINIS)}")
     parser.add_argument("--upstream", help="what it is held against (default: first)")
     parser.add_argument("--world", type=int, help="ranks (default 2)")
     parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")

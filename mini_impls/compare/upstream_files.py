@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mini_impls.compare.places import MINIS_ROOT, TORCH_ROOT
-from readerkit.app.library import Library, note_progress
-from readerkit.errors import SourceError
+from readerkit.app.library import Library
 from readerkit.model.git_names import BlobId, CommitId, TreePath
-from readerkit.upstreams import Lock
-from readerkit.upstreams.fetch import fetch, missing_files
+from readerkit.upstreams.on_disk import check_files, write_files
 from readerkit.upstreams.store import blob_id
 
 
@@ -28,7 +26,7 @@ class UpstreamFiles:
 
 
 def write_megatron(library: Library, directory: Path) -> UpstreamFiles:
-    """Write Megatron's locked files below `directory` and verify what was written.
+    """Write Megatron's locked files below `directory`.
 
     Raises:
         ReaderkitError: no lock, no source that serves it.
@@ -36,16 +34,7 @@ def write_megatron(library: Library, directory: Path) -> UpstreamFiles:
     """
     upstream = library.upstream("megatron")
     lock = library.lock(upstream)
-    if missing_files(lock, library.store):
-        fetch(upstream, lock, library.store, report=note_progress)
-    for path, blob in lock.files.items():
-        data = library.store.read(blob)
-        if data is None:
-            raise SourceError(f"{path} was altered in the cache right after its fetch")
-        file = directory / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
-    verify("megatron", directory, lock)
+    write_files(directory, lock.files, library.sources(upstream).read)
     return UpstreamFiles("megatron", lock.commit, lock.files)
 
 
@@ -57,24 +46,8 @@ def check_torch(library: Library) -> UpstreamFiles:
         SourceError: files that differ from the pinned ones.
     """
     lock = library.lock(library.upstream("pytorch"))
-    verify("pytorch", TORCH_ROOT, lock)
+    check_files("pytorch", TORCH_ROOT, lock.files)
     return UpstreamFiles("pytorch", lock.commit, lock.files)
-
-
-def verify(name: str, root: Path, lock: Lock) -> None:
-    """Raise SourceError unless every locked file below `root` has its locked id."""
-    wrong = []
-    for path, blob in lock.files.items():
-        file = root / path
-        if not file.is_file():
-            wrong.append(f"{path} is missing")
-        elif (got := blob_id(file.read_bytes())) != blob:
-            wrong.append(f"{path} has blob {got}, expected {blob}")
-    if wrong:
-        raise SourceError(
-            f"{name} in {root} is not the pinned one: {len(wrong)} of "
-            f"{len(lock.files)} files differ, first: {wrong[0]}"
-        )
 
 
 def mini_blobs(paths: list[TreePath]) -> dict[TreePath, BlobId]:

@@ -1,161 +1,135 @@
-"""The first stage of the ZeRO mini beside torch's ZeroRedundancyOptimizer."""
+"""The ZeRO mini beside its upstreams: stages 2 and 3 beside torch's fully_shard.
 
-import warnings
+No upstream gives whole tensors to owners; fully_shard cuts every tensor instead. The
+bytes are the same: stage 2 beside parameters that stay gathered from forward to
+backward, stage 3 beside parameters that are freed in between.
+"""
+
 from collections.abc import Mapping
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
 
-from mini_impls import zero
+from mini_impls import zero, zero_stage3
+from mini_impls.compare import fsdp, zero_redundancy_optimizer
 from mini_impls.compare.sides import (
     Comparison,
-    DataParallelSide,
     Formula,
     Formulas,
-    Held,
     Sides,
     Tolerance,
     all_bytes,
-    optimizer_state,
 )
+from mini_impls.compare.zero_redundancy_optimizer import ZeroSide, owned_formulas
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, build_model
-
-with warnings.catch_warnings():
-    # Its package compiles other optimizers with TorchScript when it is imported.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from torch.distributed.optim import ZeroRedundancyOptimizer
 from readerkit.content.vocabulary import Category, SideName
 
 
-class ZeroSide(DataParallelSide):
-    """A side whose optimizer keeps the state of some parameters only."""
+class MiniSide(ZeroSide):
+    """Ours."""
 
-    owned: set[str] | None = None
-    """Parameters whose gradient this rank gets; None: all."""
+    optimizer: Any
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Return all parameters, borrowed from their owners where they are not here."""
+        full = self.optimizer.full_parameters()
+        return {name: full[param] for name, param in self.module.named_parameters()}
+
+
+class TorchSide(fsdp.TorchSide):
+    """Torch's, seen whole: what one rank owns is spread over all of them there."""
+
+    owned: frozenset[str] = frozenset()
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Return all parameters, gathered."""
+        return {name: whole(p) for name, p in self.module.named_parameters()}
 
     def gradients(self) -> dict[str, Tensor]:
-        """Return the gradients that the optimizer reads."""
-        grads = super().gradients()
-        return {n: g for n, g in grads.items() if self.owned is None or n in self.owned}
-
-    def zero_grad(self) -> None:
-        """Drop the gradients."""
-        for param in self.module.parameters():
-            param.grad = None
-
-    def held(self) -> Held:
-        """Return whole parameters and gradients, and the state that is here."""
-        params = list(self.module.parameters())
-        return {
-            "parameters": [param.detach() for param in params],
-            "gradients": [param.grad for param in params if param.grad is not None],
-            "optimizer state": optimizer_state(local_optimizer(self.optimizer)),
-        }
-
-    def watched(self) -> list[Tensor]:
-        """Return all parameters that are trained."""
-        return list(self.module.parameters())
+        """Return the gradients, gathered, of what the mini's rank owns."""
+        named = self.module.named_parameters()
+        grads = {name: whole(p.grad) for name, p in named if p.grad is not None}
+        return {name: grad for name, grad in grads.items() if name in self.owned}
 
 
-def local_optimizer(optimizer: Any) -> torch.optim.Optimizer:
-    """Return the optimizer that runs on this rank's parameters."""
-    local: torch.optim.Optimizer = optimizer.optim
-    return local
+def whole(tensor: Tensor) -> Tensor:
+    """Return a sharded tensor gathered; all ranks must call it."""
+    assert isinstance(tensor, DTensor)
+    gathered: Tensor = tensor.detach().full_tensor()  # type: ignore[attr-defined]
+    return gathered
 
 
-def build(
-    gradients: Literal["all_reduce", "reduce"], rank: Rank, comparison: Comparison
-) -> Sides:
-    """Return the mini and torch's optimizer behind torch's DDP."""
+def build(stage: int, rank: Rank, comparison: Comparison) -> Sides:
+    """Return the mini's stage and fully_shard, cut at the layers."""
     config, lr = comparison.config, comparison.learning_rate
     ours = build_model(config).to(rank.device)
-    optimizer: Any = zero.ZeroStage1(
-        ours.parameters(),
-        torch.optim.AdamW,
-        rank.group,
-        gradients=gradients,
-        lr=lr,
-    )
-    mini = ZeroSide(rank, ours, ours, optimizer)
+    optimizer: Any
+    make, group = torch.optim.AdamW, rank.group
+    if stage == 2:
+        optimizer = zero.ZeroStage2(ours.parameters(), make, group, lr=lr)
+    else:
+        optimizer = zero_stage3.ZeroStage3(ours, ours.parameters(), make, group, lr=lr)
+    mini = MiniSide(rank, ours, ours, optimizer)
+    owners = optimizer.param_to_rank
+    mine = {name for name, p in ours.named_parameters() if owners[p] == rank.rank}
+    mini.owned = mine
 
     theirs = build_model(config).to(rank.device)
-    model = nn.parallel.DistributedDataParallel(theirs, process_group=rank.group)
-    upstream = ZeroSide(
-        rank,
-        model,
-        theirs,
-        ZeroRedundancyOptimizer(
-            theirs.parameters(), torch.optim.AdamW, process_group=rank.group, lr=lr
-        ),
-    )
-    if gradients == "reduce":
-        owners = optimizer.param_to_rank
-        mini.owned = {n for n, p in ours.named_parameters() if owners[p] == rank.rank}
-        upstream.owned = mini.owned
-    expected = formulas(ours, optimizer, gradients, rank)
-    return Sides(mini, upstream, {rank.group.group_name: "dp"}, expected)
+    expected = formulas(stage, theirs, optimizer, rank)
+    mesh = DeviceMesh.from_group(group, rank.device.type)
+    for module in (*theirs.layers, theirs):
+        fully_shard(module, mesh=mesh, reshard_after_forward=stage == 3)
+    upstream = TorchSide(rank, theirs, theirs, make(theirs.parameters(), lr))
+    upstream.owned = frozenset(mine)
+    return Sides(mini, upstream, {group.group_name: "dp"}, expected)
 
 
-def owned_formulas(optimizer: Any, rank: Rank) -> dict[Category, Formula]:
-    """Return what this rank keeps where it keeps only what it owns."""
-    owners = optimizer.param_to_rank
-    mine = [param for param in owners if owners[param] == rank.rank]
-    numel = sum(param.numel() for param in mine)
-    return {
-        "parameters": Formula(4 * numel, f"4 B x {numel:,} owned parameters"),
-        "gradients": Formula(4 * numel, f"4 B x {numel:,} owned gradients"),
-        "optimizer state": Formula(
-            8 * numel + 4 * len(mine),
-            f"2 moments x 4 B x {numel:,} owned + a 4 B step count x {len(mine)}",
-        ),
-    }
-
-
-def formulas(gpt: GPT, optimizer: Any, gradients: str, rank: Rank) -> Formulas:
-    """Return every gradient and every parameter once, and this rank's state."""
+def formulas(stage: int, gpt: GPT, optimizer: Any, rank: Rank) -> Formulas:
+    """Return each tensor from its owner, and beside it each cut into rows."""
     params = list(gpt.parameters())
-    sent = {
-        "all_reduce": all_bytes(params, "gradients, each once"),
-        "broadcast": all_bytes(params, "parameters, each from its owner"),
+    w = rank.world_size
+    padded = sum(fsdp.padded_bytes(p, w) for p in params)
+    once = all_bytes(params, "parameters, each from its owner")
+    twice = Formula(2 * once.bytes, f"2 x {once.text}")
+    uses = 1 if stage == 2 else 2
+    ours = {
+        "reduce": all_bytes(params, "gradients, each to its owner"),
+        "broadcast": once if stage == 2 else twice,
     }
-    kept: dict[Category, Formula] = {
-        **owned_formulas(optimizer, rank),
-        "parameters": all_bytes(params, "parameters"),
-        "gradients": all_bytes(params, "gradients"),
+    theirs = {
+        "all_gather": Formula(uses * padded, f"{uses} x {padded:,} B of parameters"),
+        "reduce_scatter": Formula(padded, f"{padded:,} B of gradients, each once"),
     }
-    ours = sent
-    if gradients == "reduce":
-        ours = {"reduce": sent["all_reduce"], "broadcast": sent["broadcast"]}
+    kept: dict[Category, Formula] = owned_formulas(optimizer, rank)
+    if stage == 2:
+        kept["parameters"] = all_bytes(params, "parameters")
     payload: Mapping[SideName, Mapping[str, Formula]]
-    payload = {"mini": ours, "upstream": sent}
-    return Formulas(payload, {"mini": kept, "upstream": kept})
+    payload = {"mini": ours, "upstream": theirs}
+    cut = fsdp.formulas(gpt, rank).held["upstream"]
+    return Formulas(payload, {"mini": kept, "upstream": cut})
 
 
-def _all_reduce_build(rank: Rank, comparison: Comparison) -> Sides:
-    return build("all_reduce", rank, comparison)
-
-
-def _reduce_build(rank: Rank, comparison: Comparison) -> Sides:
-    return build("reduce", rank, comparison)
-
-
-TOLERANCE = Tolerance(1e-4, "gloo starts each chunk of another buffer at another rank")
-OF_TWO_RANKS = Tolerance(0.0, "two ranks: a + b = b + a, and both divide by 2 first")
 COMPARISONS = (
-    Comparison(
-        mini="zero",
-        upstream="zero_redundancy_optimizer",
-        build=_all_reduce_build,
-        tolerance=TOLERANCE,
-        of_two_ranks=OF_TWO_RANKS,
-    ),
-    Comparison(
-        mini="zero",
-        upstream="zero_redundancy_optimizer_1x",
-        build=_reduce_build,
-        tolerance=TOLERANCE,
-        of_two_ranks=OF_TWO_RANKS,
+    *zero_redundancy_optimizer.COMPARISONS,
+    *(
+        Comparison(
+            mini="zero",
+            upstream=f"fully_shard_stage{stage}",
+            build=partial(build, stage),
+            tolerance=Tolerance(
+                1e-4,
+                "a reduce and a reduce-scatter add in another order, and AdamW divides",
+            ),
+            of_two_ranks=Tolerance(
+                0.0, "two ranks: a + b = b + a, and halving is exact"
+            ),
+        )
+        for stage in (2, 3)
     ),
 )

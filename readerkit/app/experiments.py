@@ -23,10 +23,10 @@ from readerkit.app.library import Library, note_progress
 from readerkit.claims.experiment import program_fault, settings_of
 from readerkit.claims.literals import is_equal
 from readerkit.claims.proof import Sentence
-from readerkit.errors import ReaderkitError
+from readerkit.errors import ReaderkitError, SourceError
 from readerkit.system.children import python
-from readerkit.upstreams.installed import serve_installed
-from readerkit.upstreams.store import blob_id
+from readerkit.upstreams.installed import installed_root
+from readerkit.upstreams.on_disk import check_files, write_files
 
 _FIGURE = re.compile(r"([a-z][a-z0-9_]*) = (.+)")
 _LEFT_OUT = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_", "TORCHELASTIC", "PYTHON")
@@ -140,22 +140,16 @@ class Laboratory:
         """Write the verified files of an upstream; return why that cannot be."""
         upstream = self._library.upstream(name)
         if upstream.installed == "torch":
-            lock = self._library.lock(upstream)
-            served = serve_installed(upstream, lock.files).files
-            wrong = [
-                path
-                for path, blob in lock.files.items()
-                if path not in served or blob_id(served[path]) != blob
-            ]
-            what = f"torch as it is installed here is not the pinned one: {wrong[:1]}"
-            return what if wrong else ""
+            root = installed_root(upstream)
+            try:
+                check_files(name, root, self._library.lock(upstream).files)
+            except SourceError as error:
+                return str(error)
+            return ""
         sources = self._library.sources(upstream)
         if sources.is_absent:
             return str(upstream.not_fetched)
-        for path in sources.paths:
-            file = self._tree / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(sources.read(path))
+        write_files(self._tree, sources.paths, sources.read)
         return ""
 
     @property

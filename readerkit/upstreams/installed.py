@@ -20,6 +20,23 @@ from readerkit.upstreams.upstream import Upstream
 
 def serve_installed(upstream: Upstream, paths: Collection[TreePath] | None) -> Served:
     """Return files of the installed package; see ``Source``."""
+    root = installed_root(upstream)
+    name = upstream.package.name if upstream.package else upstream.installed
+    found = installed_version(name)
+    return replace(
+        serve_below(root, upstream, paths),
+        origin=f"installed {f'{upstream.installed} {found}'.strip()} in {root}",
+        licence=_licence(name),
+        proves_commit=_names_commit(root / upstream.installed, upstream.commit),
+    )
+
+
+def installed_root(upstream: Upstream) -> Path:
+    """Return the folder that holds the installed package, of the pinned version.
+
+    Raises:
+        SourceError: it is not installed, or in another version.
+    """
     if not upstream.installed:
         raise SourceError("no installed package carries these files")
     try:
@@ -28,19 +45,13 @@ def serve_installed(upstream: Upstream, paths: Collection[TreePath] | None) -> S
         spec = None
     if spec is None or not spec.submodule_search_locations:
         raise SourceError(f"{upstream.installed} is not installed here")
-    root = Path(next(iter(spec.submodule_search_locations))).parent
     package = upstream.package
     found = installed_version(package.name if package else upstream.installed)
     if package and found and found.split("+")[0] != package.version:
         raise SourceError(
             f"got {upstream.installed} {found}, expected {package.version}"
         )
-    return replace(
-        serve_below(root, upstream, paths),
-        origin=f"installed {f'{upstream.installed} {found}'.strip()} in {root}",
-        licence=_licence(package.name if package else upstream.installed),
-        proves_commit=_names_commit(root / upstream.installed, upstream.commit),
-    )
+    return Path(next(iter(spec.submodule_search_locations))).parent
 
 
 def installed_version(distribution: str) -> str:

@@ -1,39 +1,11 @@
 from pathlib import Path
 
-import pytest
 import torch
 
 from mini_impls import ddp
 from mini_impls.compare import shims
-from mini_impls.compare.upstream_files import mini_blobs, verify
-from readerkit.errors import SourceError
-from readerkit.upstreams import Lock
+from mini_impls.compare.upstream_files import mini_blobs
 from readerkit.upstreams.store import blob_id
-
-
-@pytest.fixture
-def tree(tmp_path):
-    (tmp_path / "pkg").mkdir()
-    (tmp_path / "pkg/a.py").write_bytes(b"a = 1\n")
-    return tmp_path, Lock("c" * 40, {"pkg/a.py": blob_id(b"a = 1\n")})
-
-
-def test_the_locked_files_pass(tree):
-    verify("pkg", *tree)
-
-
-def test_an_altered_file_is_refused_and_named(tree):
-    root, lock = tree
-    (root / "pkg/a.py").write_bytes(b"a = 2\n")
-    with pytest.raises(SourceError, match=r"1 of 1 files differ, first: pkg/a\.py"):
-        verify("pkg", root, lock)
-
-
-def test_a_missing_file_is_refused(tree):
-    root, lock = tree
-    (root / "pkg/a.py").unlink()
-    with pytest.raises(SourceError, match="is missing"):
-        verify("pkg", root, lock)
 
 
 def test_a_mini_has_the_id_that_git_gives_it():
