@@ -111,7 +111,11 @@ def load_models() -> dict[str, tuple[Shape, str]]:
     """Return the models that ship, each with its source."""
     models = _models(_read_shipped("models.yaml", MODELS))
     return {
-        name: (Shape.parse(entry.shape), entry.source) for name, entry in models.items()
+        name: (
+            Shape.parse(entry.shape),
+            entry.source + f" ({entry.dated})" * bool(entry.dated),
+        )
+        for name, entry in models.items()
     }
 
 

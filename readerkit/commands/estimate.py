@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from textwrap import fill, indent
 from typing import Any
 
 import click
@@ -92,7 +93,8 @@ def list_known(as_json: bool) -> None:
         click.secho(heading, bold=True)
         for name, each in known[table].items():
             click.echo(f"{name:<20}{say(each)}")
-            click.secho(f"    from {each['source']}", dim=True)
+            source = fill(f"from {each['source']}", 76)
+            click.secho(indent(source, "    "), dim=True)
 
 
 for command in (memory, comm, bubble, flops, plan, lint):

@@ -74,6 +74,7 @@ _FLAGS = {
         "A bias after attention.",
     ),
     "mlp_bias": ("--mlp-bias/--no-mlp-bias", "Biases of the feed-forward."),
+    "attention_sinks": ("--sinks/--no-sinks", "A learned score of no token, a head."),
     "router_bias": ("--router-bias/--no-router-bias", "A bias for each expert."),
     "shared_expert_gate": (
         "--shared-gate/--no-shared-gate",

@@ -24,6 +24,8 @@ class ModelEntry(Model, frozen=True):
     source: Text
     shape: Mapping[str, Any]
     """What ``readerkit.estimate.shape`` knows the sizes by."""
+    dated: Date | None = None
+    """When the source was read."""
     parameters: Count | None = None
     """The published count, which the shape must come to."""
 

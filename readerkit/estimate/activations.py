@@ -86,13 +86,19 @@ def layer_activations(shape: Shape, kind: LayerKind) -> dict[str, Number]:
     if kind.recompute == "full":
         return {"layer input": divide(w * hidden, shard)}
     # With fewer key heads than ranks, each rank holds one whole.
-    heads = a + 2 * max(k, t)
+    heads = d * (a + 2 * max(k, t))
+    if shape.kv_rank:
+        heads = 2 * shape.query_size + shape.value_size
     kept: dict[str, Number] = {
         "norm inputs": divide(w * shape.norms_per_layer * hidden, shard),
         "inputs of attention and feed-forward": divide(2 * w * hidden, shard),
-        "queries, keys, values": divide(w * s * b * d * heads, t),
-        "attention output": divide(w * s * b * d * a, t),
+        "queries, keys, values": divide(w * s * b * heads, t),
+        "attention output": divide(w * s * b * shape.value_size, t),
     }
+    if shape.kv_rank:
+        # Each as its norm takes it and as the way up does; the key that turns once.
+        latents = 2 * (shape.query_rank + shape.kv_rank) + shape.rope_dim
+        kept["latents"] = divide(w * s * b * latents, shard)
     if shape.dropout:
         kept["dropout masks"] = divide(2 * hidden, shard)
     if kind.recompute == "none" and kind.flash:

@@ -17,7 +17,11 @@ from readerkit.estimate.checks import (
 )
 from readerkit.estimate.closed_form import ClosedForm
 from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.parameters import SOURCE, active_parameter_count
+from readerkit.estimate.parameters import (
+    SOURCE,
+    active_parameter_count,
+    attention_matrices,
+)
 from readerkit.estimate.quantity import Number, divide, named
 from readerkit.estimate.shape import Shape
 
@@ -37,7 +41,7 @@ def layer_flops_per_token(
 ) -> Number:
     """Return the FLOPs of one token through one layer, forward."""
     h = shape.hidden
-    weights = h * (2 * shape.query_size + 2 * shape.key_size)
+    weights = attention_matrices(shape)
     matrices = 3 if shape.gated_mlp else 2
     if moe:
         inner = shape.experts_per_token * shape.expert_ffn + shape.shared_ffn
@@ -70,7 +74,7 @@ def attention_flops_per_token(
     shape: Shape, *, sequence: int, attention: str = "full"
 ) -> Number:
     """Return the FLOPs of scores and of their sum over values, in one layer."""
-    return divide((4 if attention == "full" else 2) * sequence * shape.query_size)
+    return divide((4 if attention == "full" else 2) * sequence * shape.score_size)
 
 
 def step_flops(

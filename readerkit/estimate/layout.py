@@ -17,6 +17,7 @@ from readerkit.estimate.shape import Shape
 from readerkit.estimate.sizes import LAYOUT
 from readerkit.estimate.states import STAGES
 
+_MAY_BE_NONE = ("zero", "first_layers", "last_layers")
 _GROUPS = ("dp", "tp", "pp", "cp", "ep", "virtual_stages")
 
 
@@ -43,6 +44,9 @@ class Layout:
     virtual_stages: int = 1
     schedule: str = "1f1b"
     sequence: int = 4096
+    first_layers: int = 0
+    """Layers of the first pipeline rank, and the last; 0: as the others have."""
+    last_layers: int = 0
     flash: bool = False
     """Attention that never writes its scores to memory."""
 
@@ -62,7 +66,7 @@ class Layout:
                 given[name] = check_count(
                     name,
                     value,
-                    least=0 if name == "zero" else 1,
+                    least=0 if name in _MAY_BE_NONE else 1,
                     most=MAX_RANKS if name in _GROUPS else MAX_COUNT,
                 )
         layout = cls(**given)
@@ -124,15 +128,21 @@ class Layout:
         return self.sequence_parallel and self.tp > 1
 
 
-def stage_layers(layers: int, pp: int, virtual_stages: int = 1) -> list[int]:
+def stage_layers(
+    layers: int, pp: int, virtual_stages: int = 1, first: int = 0, last: int = 0
+) -> list[int]:
     """Return how many layers each pipeline rank holds.
 
     Where they do not divide evenly, the first and the last rank may hold one fewer,
     because they hold the embedding and the output (Llama 3: 126 layers on 16 ranks).
+    What the first or the last holds can be given, as to Megatron
+    (``--decoder-first-pipeline-num-layers``); the others divide the rest.
 
     Raises:
         EstimateError: neither comes out even.
     """
+    if first or last:
+        return _with_ends(layers, pp, virtual_stages, first, last)
     stages = pp * virtual_stages
     if layers % stages == 0:
         return [layers // pp] * pp
@@ -144,6 +154,20 @@ def stage_layers(layers: int, pp: int, virtual_stages: int = 1) -> list[int]:
         f"layers: got {layers} for {parts}, expected a multiple of {stages} (or two "
         "fewer: one less on the first and last rank)"
     )
+
+
+def _with_ends(layers: int, pp: int, v: int, first: int, last: int) -> list[int]:
+    """Return the layers of each rank where the first or the last has its own."""
+    ends = [each for each in (first, last) if each]
+    between, rest = pp - len(ends), layers - sum(ends)
+    each = rest // between if between > 0 else 0
+    if rest != each * between or rest < between or any(n % v for n in (*ends, each)):
+        raise EstimateError(
+            f"layers: got {layers} with {first or 'no'} on the first rank and "
+            f"{last or 'no'} on the last, expected a rest that divides over "
+            f"{between} ranks" + f" of {v} chunks" * (v > 1)
+        )
+    return [first or each, *[each] * (pp - 2), last or each]
 
 
 def misfits(shape: Shape, layout: Layout) -> list[str]:
@@ -183,7 +207,10 @@ def misfits(shape: Shape, layout: Layout) -> list[str]:
     if layout.replicas % ep:
         found.append(f"ep: got {ep}, expected a divisor of dp × cp {layout.replicas}")
     try:
-        stage_layers(shape.layers, p, layout.virtual_stages)
+        stage_layers(
+            *(shape.layers, p, layout.virtual_stages),
+            *(layout.first_layers, layout.last_layers),
+        )
     except EstimateError as error:
         found.append(str(error))
     if layout.schedule == "interleaved":

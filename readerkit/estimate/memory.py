@@ -30,36 +30,31 @@ ON_GPU = "parameters on the GPU"
 
 def layers_of_rank(shape: Shape, layout: Layout, rank: int) -> tuple[int, int]:
     """Return how many dense and how many expert layers a pipeline rank holds."""
-    sizes = shape.layers, shape.plain_layers, layout.pp, layout.virtual_stages
     if not isinstance(shape, NamedShape):
-        return _count_layers(*sizes, rank)
-    dense, experts = _count_layers(*map(int, sizes), rank)
+        return _count_layers(shape, *_stages(layout), rank)
+    dense, experts = _count_layers(shape.plain(), *map(int, _stages(layout)), rank)
     return (
         shape.call("n", dense, "dense layers on the rank"),
         shape.call("n_e", experts, "expert layers on the rank"),
     )
 
 
+def _stages(layout: Layout) -> tuple[int, int, int, int]:
+    return layout.pp, layout.virtual_stages, layout.first_layers, layout.last_layers
+
+
 @lru_cache(maxsize=4096)
 def _count_layers(
-    layers: int, dense_layers: int, pp: int, v: int, rank: int
+    shape: Shape, pp: int, v: int, first: int, last: int, rank: int
 ) -> tuple[int, int]:
-    counts = stage_layers(layers, pp, v)
-    if dense_layers in (0, layers):
-        return (counts[rank], 0) if dense_layers else (0, counts[rank])
-    if v == 1:
-        held = range(sum(counts[:rank]), sum(counts[: rank + 1]))
-        dense = sum(1 for layer in held if layer < dense_layers)
-        return dense, len(held) - dense
-    size = counts[rank] // v
-    starts = ((chunk * pp + rank) * size for chunk in range(v))
-    dense = sum(
-        1
-        for start in starts
-        for layer in range(start, start + size)
-        if layer < dense_layers
-    )
-    return dense, counts[rank] - dense
+    counts = stage_layers(shape.layers, pp, v, first, last)
+    if shape.plain_layers in (0, shape.layers):
+        return (counts[rank], 0) if shape.plain_layers else (0, counts[rank])
+    size, ahead = counts[rank] // v, sum(counts[:rank]) // v
+    starts = (chunk * (shape.layers // v) + ahead for chunk in range(v))
+    held = (layer for start in starts for layer in range(start, start + size))
+    moe = sum(map(shape.has_experts, held))
+    return counts[rank] - moe, moe
 
 
 def rank_weights(shape: Shape, layout: Layout, rank: int) -> tuple[Number, Number]:
@@ -294,7 +289,7 @@ def telling_ranks(shape: Shape, pp: int) -> tuple[int, ...]:
     Between the first and the last rank, weights are the same and fewer microbatches
     are in flight: the first of them and the two ends are enough, unless layers differ.
     """
-    return _telling(pp, bool(shape.dense_layers))
+    return _telling(pp, shape.plain_layers not in (0, shape.layers))
 
 
 @lru_cache(maxsize=4096)

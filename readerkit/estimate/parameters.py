@@ -44,16 +44,50 @@ class Weights:
 
 def attention_parameters(shape: Shape, tensor_parallel: int = 1) -> Weights:
     """Return queries, keys, values and the output projection of one layer."""
+    if shape.kv_rank:
+        return low_rank_parameters(shape)
     h, a, d, k = shape.hidden, shape.heads, shape.head_dim, shape.kv_heads
     # With fewer key heads than ranks, each rank holds one, several the same.
     k = max(k, tensor_parallel)
     split = h * d * (2 * a + 2 * k)
     if shape.qkv_bias:
         split += d * (a + 2 * k)
+    if shape.attention_sinks:
+        split += a
     whole = h if shape.attention_output_bias else 0
     if shape.qk_norm:
         whole += 2 * d
     return Weights(split, whole)
+
+
+def low_rank_parameters(shape: Shape) -> Weights:
+    """Return the attention of DeepSeek-V2: down to latents, up to heads.
+
+    The way down, and the key that turns, are held whole by every rank; the way up is
+    cut by heads.
+
+    Source: DeepSeek-V2 2405.04434, section 2.1 and appendix C.
+    """
+    h, q, c, r = shape.hidden, shape.query_rank, shape.kv_rank, shape.rope_dim
+    norm = 2 if shape.norm == "layernorm" else 1
+    pairs = shape.heads * shape.head_dim + shape.value_size
+    split = c * pairs + h * shape.value_size
+    whole = h * (c + r) + norm * c
+    if not q:
+        split += h * shape.query_size
+    else:
+        split += q * shape.query_size
+        whole += h * q + norm * q
+    return Weights(split, whole)
+
+
+def attention_matrices(shape: Shape) -> Number:
+    """Return the weights of one layer's attention that multiply a token."""
+    if not shape.kv_rank:
+        return shape.hidden * (2 * shape.query_size + 2 * shape.key_size)
+    norm = 2 if shape.norm == "layernorm" else 1
+    latents = norm * (shape.query_rank + shape.kv_rank)
+    return low_rank_parameters(shape).total - latents
 
 
 def mlp_parameters(shape: Shape, ffn: int) -> Weights:
@@ -143,7 +177,15 @@ def estimate_parameters(shape: Shape) -> Estimate:
     if shape.experts:
         active = active_parameter_count(shape, total)
         named = "embeddings included"
-        sheet.add("active per token", active, "parameters", SOURCE, named)
+        active = sheet.add("active per token", active, "parameters", SOURCE, named)
+    if shape.experts and not shape.tied_embeddings:
+        sheet.add(
+            "active without the token table",
+            active - vocab * shape.hidden,
+            "parameters",
+            SOURCE,
+            "the output matrix counts, the token table does not (gpt-oss's card)",
+        )
     return sheet.estimate()
 
 

@@ -1,6 +1,6 @@
 """The shape of a transformer: its sizes, checked, and what follows from them.
 
-Leaves out encoder-decoder models, convolutions, adapters, and low-rank attention.
+Leaves out encoder-decoder models, convolutions, adapters, and what reads images.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from readerkit.estimate.quantity import (
     Number,
     Quantity,
     ceil_divide,
+    divide,
+    express,
     named_sizes,
 )
 from readerkit.estimate.sizes import MODEL
@@ -23,7 +25,7 @@ from readerkit.estimate.sizes import MODEL
 MAX_LAYERS = 100_000
 MAX_SIZE = 10**9
 NORMS = ("layernorm", "rmsnorm")
-POSITIVE = ("layers", "hidden", "heads", "vocab", "vocab_multiple")
+POSITIVE = ("layers", "hidden", "heads", "vocab", "vocab_multiple", "moe_every")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,23 @@ class Shape:
     shared_expert_gate: bool = False
     dense_layers: int = 0
     """How many layers, from the first, keep a dense feed-forward."""
+    moe_every: int = 1
+    """After the dense layers, every n-th layer has experts: the n-th, 2 n-th, ..."""
     router_bias: bool = False
+    attention_sinks: bool = False
+    """One learned score a head that no token has (gpt-oss)."""
+    kv_rank: int = 0
+    """Low-rank attention (DeepSeek-V2): the latent of keys and values; 0: none."""
+    query_rank: int = 0
+    """The latent of queries; 0: they are made at once."""
+    rope_dim: int = 0
+    """Of a query's head, beside head_dim: the part that turns; all share its key."""
+    value_dim: int = 0
+    """Of a value's head; 0: head_dim."""
+    window: int = 0
+    """Tokens back that a local layer attends to; 0: all layers attend to all."""
+    global_every: int = 0
+    """Every n-th layer is no local one; 0: none is."""
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Shape:
@@ -126,17 +144,54 @@ class Shape:
     @property
     def moe_layers(self) -> int:
         """Layers whose feed-forward is a mixture of experts."""
-        return self.layers - self.dense_layers if self.experts else 0
+        if not self.experts:
+            return 0
+        after = self.layers - self.dense_layers
+        return cast(int, floor_divide(after, self.moe_every))
 
     @property
     def plain_layers(self) -> int:
         """Layers whose feed-forward is a dense one."""
+        if self.moe_every > 1:
+            return self.layers - self.moe_layers
         return self.dense_layers if self.experts else self.layers
+
+    @property
+    def local_layers(self) -> int:
+        """Layers that attend to no more than a window."""
+        if not self.window or not self.global_every:
+            return self.layers if self.window else 0
+        whole = cast(int, floor_divide(self.layers, self.global_every))
+        return self.layers - whole
+
+    def has_experts(self, layer: int) -> bool:
+        """Whether a layer, counted from 0, is one with experts."""
+        after = layer + 1 - self.dense_layers
+        return bool(self.experts) and after > 0 and after % self.moe_every == 0
 
     @property
     def query_size(self) -> int:
         """Width of all heads together; the hidden size in most models."""
-        return self.heads * self.head_dim
+        return self.heads * (self.head_dim + self.rope_dim)
+
+    @property
+    def value_size(self) -> int:
+        """Width of what all heads hand on."""
+        return self.heads * (self.value_dim or self.head_dim)
+
+    @property
+    def score_size(self) -> Number:
+        """Width of scores and of what they weigh, the mean of both."""
+        if not self.kv_rank:
+            return self.query_size
+        return divide(self.query_size + self.value_size, 2)
+
+    @property
+    def pair_dim(self) -> int:
+        """Of one key head: its key and its value together."""
+        if not self.kv_rank:
+            return 2 * self.head_dim
+        return self.head_dim + self.rope_dim + (self.value_dim or self.head_dim)
 
     @property
     def key_size(self) -> int:
@@ -147,6 +202,15 @@ class Shape:
 @dataclass(frozen=True, slots=True)
 class NamedShape(Shape):
     """A shape whose sizes are quantities: never equal to a plain one, nor cached."""
+
+    def plain(self) -> Shape:
+        """Return the same shape with plain numbers, which can be remembered."""
+        named = ((each.name, getattr(self, each.name)) for each in fields(self))
+        plain: dict[str, Any] = {
+            name: int(value) if isinstance(value, Quantity) else value
+            for name, value in named
+        }
+        return Shape(**plain)
 
     def call(self, symbol: str, value: int, means: str) -> Any:
         """Return a quantity; a number that it has none of stays nothing."""
@@ -197,12 +261,40 @@ def _filled(given: dict[str, Any]) -> dict[str, Any]:
             )
     elif chosen or given.get("shared_ffn") or given.get("expert_ffn"):
         raise EstimateError("experts: got 0, expected a number beside sizes of experts")
+    _check_attention(given)
     if given.get("dense_layers", 0) > given["layers"]:
         raise EstimateError(
             f"dense_layers: got {given['dense_layers']}, expected at most "
             f"{given['layers']} (layers)"
         )
     return given
+
+
+def _check_attention(given: dict[str, Any]) -> None:
+    """Refuse parts of an attention that are there without what they are part of."""
+    for name in ("query_rank", "rope_dim", "value_dim"):
+        if given.get(name) and not given.get("kv_rank"):
+            raise EstimateError(
+                f"kv_rank: got 0, expected a number beside {name} (low-rank attention)"
+            )
+    if given.get("kv_rank") and given["kv_heads"] != given["heads"]:
+        raise EstimateError(
+            f"kv_heads: got {given['kv_heads']}, expected {given['heads']} (heads): "
+            "low-rank attention makes a key for each"
+        )
+    if given.get("global_every") and not given.get("window"):
+        raise EstimateError("window: got 0, expected a number beside global_every")
+    if given.get("moe_every", 1) > 1 and not given.get("experts"):
+        raise EstimateError("experts: got 0, expected a number beside moe_every")
+
+
+def floor_divide(value: Any, by: Any) -> Any:
+    """Return a quotient, rounded down."""
+    if by == 1:
+        return value
+    if isinstance(value, Quantity) or isinstance(by, Quantity):
+        return express("floor(value / by)", {"value": value, "by": by})
+    return value // by
 
 
 def padded_vocab(*, vocab: int, multiple: int = 1, tensor_parallel: int = 1) -> Number:

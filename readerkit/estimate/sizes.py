@@ -30,6 +30,13 @@ MODEL = {
     "expert_ffn": Size("f_e", "inner size of an expert", " (default: ffn)"),
     "shared_ffn": Size("f_s", "inner size of the shared experts", " together"),
     "dense_layers": Size("L_d", "layers without experts", ", from the first"),
+    "moe_every": Size("n_E", "layers of which one has experts", " (default 1)", 1),
+    "kv_rank": Size("d_c", "latent of keys and values", " (low-rank attention)"),
+    "query_rank": Size("d_q", "latent of queries", " (low-rank attention)"),
+    "rope_dim": Size("d_r", "rotary part of a head", ", beside head-dim"),
+    "value_dim": Size("d_v", "size of a value's head", " (default: head-dim)"),
+    "window": Size("W", "tokens that a local layer attends to"),
+    "global_every": Size("n_G", "layers of which one is global", " (default: none)"),
     "vocab_multiple": Size("M", "vocabulary padded to a multiple", above=1),
 }
 LAYOUT = {
@@ -43,6 +50,8 @@ LAYOUT = {
     "micro_batch": Size("b", "sequences of a microbatch", above=1),
     "microbatches": Size("m", "microbatches of a rank", " in a step", 1),
     "virtual_stages": Size("v", "chunks of a rank", " (interleaved)", 1),
+    "first_layers": Size("L_1", "layers of the first pipeline rank", " (Megatron)"),
+    "last_layers": Size("L_p", "layers of the last pipeline rank", " (Megatron)"),
     "sequence": Size("s", "tokens of a sequence", " (default 4096)", 1),
 }
 PIPELINE = {

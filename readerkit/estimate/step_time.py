@@ -188,7 +188,7 @@ def microbatch_flops(shape: Shape, layout: Layout, held: Held) -> float:
         layers = dense_layers * dense + (moe_layers * moe if moe_layers else 0)
         flops = passes * layers
         if layout.recompute == "selective" and not layout.flash:
-            scores = 4 * layout.sequence * shape.query_size
+            scores = 4 * layout.sequence * shape.score_size
             flops += (dense_layers + moe_layers) * scores
         if rank == layout.pp - 1:
             flops += 3 * 2 * shape.hidden * shape.vocab

@@ -123,7 +123,7 @@ def _cp_traffic(
     Each pass hands on all blocks but one's own.
     """
     heads = divide(max(shape.kv_heads, layout.tp), layout.tp)
-    block = 2 * kept.activation * tokens * heads * shape.head_dim
+    block = kept.activation * tokens * heads * shape.pair_dim
     return Traffic(
         "cp",
         "all-gather",

@@ -140,6 +140,15 @@ def test_grouped_heads_gates_and_experts_are_counted():
         assert forward - scores == 2 * weights
 
 
+@pytest.mark.parametrize(
+    ("name", "gigaflops"), [("deepseek-v2", 155), ("deepseek-v3", 250)]
+)
+def test_low_rank_attention_costs_what_its_authors_count(name, gigaflops):
+    # Zhao et al. 2505.09343, table 2: training, a token, causal, sequences of 4096.
+    one = forward_flops_per_token(shape(name), sequence=4096, attention="causal")
+    assert round(3 * one / 1e9) == gigaflops
+
+
 def test_causal_attention_is_half_the_square():
     gpt = shape("gpt2")
     full, causal = (

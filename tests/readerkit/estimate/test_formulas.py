@@ -15,6 +15,7 @@ from readerkit.model.expression import evaluate
 from tests.helpers import run
 
 MODELS = sorted(load_models())
+LAYERS = {name: load_models()[name][0].layers for name in MODELS}
 EXPERTS = [name for name in MODELS if load_models()[name][0].experts]
 OPERATIONS = (
     *("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce"),
@@ -117,8 +118,13 @@ OF_BUBBLES = [
 COMMANDS = {
     **{
         name: [f"{each} --model {name}" for each in OF_A_MODEL]
-        + [f"{each} --model {name}" for each in OF_EXPERTS if name in EXPERTS]
-        for name in MODELS
+        + [
+            f"{each} --model {name}"
+            + " --last-layers 30" * (layers % 2 and "--pp" in each)
+            for each in OF_EXPERTS
+            if name in EXPERTS
+        ]
+        for name, layers in LAYERS.items()
     },
     "schedules": OF_A_SCHEDULE,
     "states": OF_STATES,

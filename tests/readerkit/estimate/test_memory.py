@@ -130,6 +130,13 @@ def test_experts_are_divided_over_their_own_ranks():
 def test_llama_3_holds_one_layer_fewer_at_both_ends():
     # Dubey et al. 2407.21783, section 3.3.2: 126 layers, 16 pipeline ranks.
     assert stage_layers(126, 16) == [7, *[8] * 14, 7]
+    # Megatron's first and last ranks may be given instead; 61 layers divide by nothing.
+    assert stage_layers(61, 16, last=1) == [*[4] * 15, 1]
+    assert stage_layers(61, 8, first=5) == [5, *[8] * 7]
+    assert stage_layers(10, 3, 2, first=2, last=4) == [2, 4, 4]
+    for wrong in ({"pp": 2, "first": 30, "last": 30}, {"pp": 4, "first": 2}):
+        with pytest.raises(EstimateError, match="layers: got 61 with"):
+            stage_layers(61, **wrong)
 
 
 @pytest.mark.parametrize(
