@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.estimate_options import brief_option, options, show
+from readerkit.commands.estimate_options import (
+    brief_option,
+    options,
+    refuse_others,
+    show,
+)
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import COUNT, EstimateCommand, count, word
 from readerkit.terminal.as_json import print_json
 
 if TYPE_CHECKING:
     from readerkit.estimate.pipeline import Pipeline
+
+_NOT_SPLIT = frozenset(
+    ("stages", "microbatches", "virtual_stages", "schedule", "forward", "backward")
+) | {"grid", "svg"}
 
 
 @click.command(
@@ -72,6 +81,8 @@ def bubble(
     else:
         one = {"schedule": schedule, "virtual_stages": virtual_stages}
         chosen = [Pipeline.parse(sizes | one)]
+        if not chosen[0].splits_backward:
+            refuse_others(f"{schedule}, whose backward is one piece,", _NOT_SPLIT)
     estimates = [estimate_bubble(each) for each in chosen]
     # Of several, those that can be drawn; the only one, or a complaint.
     drawn = {

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.estimate_options import (
+    MODEL_NAMES,
     brief_option,
     layout_options,
     model_options,
+    option_names,
     options,
+    refuse_others,
     show,
     sync_option,
     take_layouts,
@@ -21,8 +24,8 @@ from readerkit.commands.quantity_options import (
     SIZE,
     EstimateCommand,
     count,
+    rate,
     real,
-    size,
     word,
 )
 
@@ -38,11 +41,11 @@ if TYPE_CHECKING:
 @click.argument("size", type=SIZE, required=False)
 @options(
     count("ranks", "Ranks of the collective."),
-    size("bandwidth", "Per GPU, per direction, in a second: 50GB."),
+    rate("bandwidth", "Per GPU, per direction: 50GB/s, or 400Gb/s (bits)."),
     real("latency-us", "Of one step.", 0.0),
     word("algorithm", "ring (default), tree, hierarchical or naive.", "ring"),
     count("nodes", "For hierarchical: nodes."),
-    size("inside-bandwidth", "For hierarchical: in a node."),
+    rate("inside-bandwidth", "For hierarchical: in a node."),
     real("inside-latency-us", "For hierarchical: in a node.", 0.0),
     real("compute-ms", "Time of compute beside it."),
     real("comm-ms", "Time of communication, if it is known."),
@@ -74,6 +77,7 @@ def comm(as_json: bool, brief: bool, **given: Any) -> None:
         readerkit estimate comm --compute-ms 1000 --comm-ms 200 --overlap 1
         readerkit estimate comm all-reduce 1GB --ranks 8 --compression
     """
+    refuse_others(*_asked(given))
     hidden, compute, known = (
         given.pop(key) for key in ("overlap", "compute_ms", "comm_ms")
     )
@@ -85,7 +89,9 @@ def comm(as_json: bool, brief: bool, **given: Any) -> None:
             seconds = float(estimates[0]["time"])
     else:
         estimates += _step(given)
-    if compute is not None and seconds is not None:
+    if compute is not None:
+        if seconds is None:
+            raise click.UsageError("--compute-ms: beside what? --comm-ms, or a time")
         from readerkit.estimate.overlap import estimate_overlap
 
         estimates.append(
@@ -100,6 +106,26 @@ def comm(as_json: bool, brief: bool, **given: Any) -> None:
             "of what? OPERATION and SIZE, --model NAME, or --compute-ms and --comm-ms"
         )
     show(estimates, as_json=as_json, brief=brief)
+
+
+_BESIDE = frozenset(("compute_ms", "comm_ms", "overlap"))
+_LEVELS = frozenset(("nodes", "inside_bandwidth", "inside_latency_us"))
+_MATRIX = frozenset(("baseline", "top_k", "rank", "rows", "columns"))
+
+
+def _asked(given: dict[str, Any]) -> tuple[str, frozenset[str]]:
+    """Return what is asked, and the options that it depends on."""
+    beside = _BESIDE if given["compute_ms"] is not None else frozenset[str]()
+    if given["operation"] is None:
+        step = MODEL_NAMES | option_names(layout_options, sync_option)
+        return "a step's traffic", beside | step
+    one = frozenset(("operation", "size", "ranks"))
+    if given["compression"]:
+        return "--compression", one | _MATRIX | {"compression"}
+    timed = one | beside | {"algorithm", "bandwidth", "latency_us"}
+    if given["algorithm"] == "hierarchical":
+        return "a hierarchical collective", timed | _LEVELS
+    return "one collective on equal links", timed
 
 
 def _collective(given: dict[str, Any]) -> list[Estimate]:

@@ -7,15 +7,19 @@ from typing import Any
 import click
 
 from readerkit.commands.estimate_options import (
+    MODEL_NAMES,
     brief_option,
     fit_sequence,
     model_options,
     need_shape,
     options,
+    refuse_others,
     show,
 )
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand, count, gpu, real, word
+
+ALONE = MODEL_NAMES | {"batch", "sequence", "recompute", "attention"}
 
 
 @click.command(
@@ -69,11 +73,10 @@ def flops(as_json: bool, brief: bool, **given: Any) -> None:
         raise click.UsageError(
             "a time or an MFU needs --gpus, and --gpu or --peak-tflops"
         )
-    for option in ("tokens", "usd_per_gpu_hour"):
-        if given[option] is not None and seconds is None and mfu is None:
-            raise click.UsageError(
-                f"--{option.replace('_', '-')} needs --step-s or --mfu"
-            )
+    if seconds is None and mfu is None:
+        refuse_others("a step without --step-s or --mfu", ALONE)
+    if given["usd_per_gpu_hour"] is not None and given["tokens"] is None:
+        raise click.UsageError("--usd-per-gpu-hour needs --tokens")
     if given["gpus"] is not None and given["gpus"] < 1:
         raise click.UsageError(f"--gpus: got {given['gpus']}, expected at least 1")
     estimate = estimate_flops(shape, seconds=seconds, peak_flops_per_s=peak, **given)

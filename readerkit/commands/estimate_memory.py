@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.estimate_options import (
+    MODEL_NAMES,
     brief_option,
     gpu_options,
     layout_options,
     model_options,
     need_shape,
+    option_names,
     options,
+    refuse_others,
     show,
     take_gpu_bytes,
     take_layouts,
@@ -33,10 +36,11 @@ if TYPE_CHECKING:
 @options(
     count("params", "Only model states, of so many parameters."),
     click.option("--inference", is_flag=True, help="Weights and KV cache instead."),
-    count("batch", "Sequences at once, in inference.", 1),
+    count("batch", "Sequences at once, in inference; dealt out over dp.", 1),
     count("context", "Tokens of each, in inference.", 4096),
     real("weight-bytes", "Bytes of a weight, in inference.", 2),
     count("cache-bytes", "Bytes of a cached number.", 2),
+    count("page-tokens", "Tokens of a page of the cache: 16 (default: no pages).", 1),
 )
 @model_options
 @layout_options
@@ -50,11 +54,13 @@ def memory(as_json: bool, brief: bool, **given: Any) -> None:
     Example:
         readerkit estimate memory --model llama-2-7b --dp 8 --zero 3 --gpu h100-80gb
         readerkit estimate memory --model llama-2-70b --tp 8 --inference --batch 16
+        readerkit estimate memory --model mixtral-8x22b --dp 8 --ep 8 --inference
         readerkit estimate memory --params 7.5B --dp 64 --zero 2 --precision mixed-16
     """
     gpu_bytes, reserve = take_gpu_bytes(given), given.pop("reserve")
     room: dict[str, Any] = {"gpu_bytes": gpu_bytes, "reserve": reserve}
     shown: dict[str, Any] = {"as_json": as_json, "brief": brief}
+    refuse_others(*_asked(given))
     if given["params"] is not None:
         estimates = _states_alone(given, **room)
         show(estimates, **shown)
@@ -70,6 +76,22 @@ def memory(as_json: bool, brief: bool, **given: Any) -> None:
     _exit_unless_it_fits(estimates)
 
 
+_GPU = option_names(gpu_options)
+_AXES = frozenset(("dp", "tp", "pp", "gpus"))
+_CACHE = frozenset(("batch", "context", "weight_bytes", "cache_bytes", "page_tokens"))
+
+
+def _asked(given: dict[str, Any]) -> tuple[str, frozenset[str]]:
+    """Return what is asked, and the options that it depends on."""
+    if given["params"] is not None:
+        states = _AXES | {"cp", "params", "zero", "precision"}
+        return "the states of so many --params", states | _GPU | MODEL_NAMES
+    if given["inference"]:
+        groups = _AXES | {"inference", "cp", "ep", "vocab_multiple"}
+        return "--inference", groups | _CACHE | _GPU | MODEL_NAMES
+    return "training", option_names(layout_options) | _GPU | MODEL_NAMES
+
+
 def _training(
     given: dict[str, Any], **room: Any
 ) -> tuple[list[Estimate], list[dict[str, Any]]]:
@@ -83,7 +105,7 @@ def _training(
     convention = given.pop("precision")
     shape = need_shape(given)
     layouts = take_layouts(given, shape)
-    parameters = estimate_parameters(shape)
+    parameters = estimate_parameters(shape, tensor_parallel=layouts[0].tp)
     found = [
         estimate_training(shape, layout, convention=convention, **room)
         for layout in layouts
@@ -98,20 +120,22 @@ def _training(
 
 def _inference(given: dict[str, Any], **room: Any) -> list[Estimate]:
     """Return a model's parameters, and what one GPU holds of it in inference."""
-    from readerkit.estimate.memory_estimates import estimate_inference
+    from readerkit.estimate.inference import estimate_inference
     from readerkit.estimate.parameters import estimate_parameters
 
     shape = need_shape(given)
+    layout = take_layouts(given, shape)[0]
     run = estimate_inference(
         shape,
         tokens=given["context"],
         batch=given["batch"],
-        tensor_parallel=take_layouts(given, shape)[0].tp,
+        layout=layout,
+        page_tokens=given["page_tokens"],
         weight_bytes=given["weight_bytes"],
         cache_bytes=given["cache_bytes"],
         **room,
     )
-    return [estimate_parameters(shape), run]
+    return [estimate_parameters(shape, tensor_parallel=layout.tp), run]
 
 
 def _states_alone(given: dict[str, Any], **room: Any) -> list[Estimate]:

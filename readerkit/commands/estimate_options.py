@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from readerkit.commands.quantity_options import (
     ZeroStages,
@@ -56,6 +57,36 @@ def size_options(sizes: Mapping[str, Size]) -> list[Callable[[Any], Any]]:
     ]
 
 
+def option_names(*groups: Callable[[Any], Any]) -> frozenset[str]:
+    """Return the names by which a command gets what these options say."""
+
+    def bare() -> None:
+        """Take options, to be asked for their names."""
+
+    for group in groups:
+        group(bare)
+    return frozenset(each.name for each in bare.__click_params__)  # type: ignore[attr-defined]
+
+
+def refuse_others(question: str, used: frozenset[str]) -> None:
+    """Refuse what was typed and no number of a question would depend on.
+
+    Raises:
+        UsageError: with the options.
+    """
+    context = click.get_current_context()
+    unused = [
+        "/".join((*each.opts[:1], *each.secondary_opts[:1]))
+        for each in context.command.params
+        if each.name not in used | {"as_json", "brief"}
+        and context.get_parameter_source(str(each.name)) is ParameterSource.COMMANDLINE
+    ]
+    if unused:
+        raise click.UsageError(
+            f"nothing about {question} depends on {', '.join(unused)}: leave it out"
+        )
+
+
 # --- a model --------------------------------------------------------------------------
 
 _FLAGS = {
@@ -93,6 +124,8 @@ model_options = options(
     click.option("--bias/--no-bias", default=None, help="All biases at once."),
     word("norm", "layernorm (with a bias) or rmsnorm (without)."),
 )
+
+MODEL_NAMES = option_names(model_options)
 
 
 def take_shape(given: dict[str, Any]) -> Shape | None:

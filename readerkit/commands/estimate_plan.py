@@ -111,6 +111,8 @@ def plan(as_json: bool, **given: Any) -> None:
     from readerkit.estimate.plan import plan as make_plan
     from readerkit.estimate.plan_search import PlanRequest
 
+    if given["days"] is not None and given["tokens"] is None:
+        raise click.UsageError("--days needs --tokens: of how much training?")
     shape = need_shape(given)
     cluster, assumptions = take_cluster(given)
     question = PlanRequest(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,22 +15,44 @@ from readerkit.terminal.completing import names
 if TYPE_CHECKING:
     from readerkit.estimate.quantity import Number
 
-_NUMBER = re.compile(
-    r"([+-]?[0-9][0-9_]*(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)"
+_NUMBER = re.compile(r"([+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z/]*)")
+_UNIT = re.compile(
+    r"([kKmMgGtTpPeE]?)([iI]?)(bits?|[bB]ytes?|[bB])((?:/s|ps|PS)?)", re.ASCII
 )
-_BYTES = {"": 1, "b": 1} | {
-    f"{letter}{suffix}": step**power
-    for power, letter in enumerate("kmgtp", start=1)
-    for suffix, step in (("b", 1000), ("ib", 1024))
-}
 _COUNTS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 
 
-class QuantityType(click.ParamType):  # type: ignore[type-arg]
-    """A number with a unit: bytes (10GB, 25MiB) or counts (70B, 2T)."""
+def _scale_of_bytes(unit: str, *, rate: bool) -> Fraction | str:
+    """Return the bytes of a unit, or what is wrong with it.
 
-    def __init__(self, name: str, units: dict[str, int], example: str) -> None:
-        self.name, self.units, self.example = name, units, example
+    ``b`` is a bit and ``B`` a byte; ``i`` makes a prefix binary. Who writes all in
+    small letters has not said which of the two is meant.
+    """
+    found = _UNIT.fullmatch(unit)
+    if found is None:
+        return "" if unit or rate else Fraction(1)
+    prefix, binary, what, per = found.groups()
+    if (binary and not prefix) or (per and not rate):
+        return ""
+    power, mark = (
+        " kmgtpe".find(prefix.lower() or " "),
+        prefix.upper() + "i" * len(binary),
+    )
+    if (prefix.islower() and what == "b") or per == "PS":
+        return f"{mark}B (bytes) or {mark}bit (bits, an eighth of it)"
+    scale = Fraction((1024 if binary else 1000) ** power)
+    return scale / 8 if what in ("b", "bit", "bits") else scale
+
+
+class QuantityType(click.ParamType):  # type: ignore[type-arg]
+    """A number with a unit: a count (70B, 2T)."""
+
+    def __init__(self, name: str, example: str) -> None:
+        self.name, self.example = name, example
+
+    def scale(self, unit: str) -> Fraction | str:
+        """Return what a unit multiplies by; else why it does not, if that is known."""
+        return Fraction(_COUNTS[unit.lower()]) if unit.lower() in _COUNTS else ""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -38,16 +61,21 @@ class QuantityType(click.ParamType):  # type: ignore[type-arg]
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]
         found = _NUMBER.fullmatch(value.strip())
-        if not found or found[2].lower() not in self.units:
-            self.fail(f"got '{value}', expected {self.example}", param, ctx)
-        digits = found[1].replace("_", "")
-        scale = self.units[found[2].lower()]
-        if re.fullmatch(r"[+-]?[0-9]+", digits):
-            return int(digits) * scale
-        number = float(digits) * scale
-        if not math.isfinite(number):
+        scale = self.scale(found[2]) if found else ""
+        if not found or isinstance(scale, str):
+            self.fail(f"got '{value}', expected {scale or self.example}", param, ctx)
+        if not math.isfinite(float(found[1]) * scale.numerator):
             self.fail(f"got '{value}', expected a finite number", param, ctx)
-        return int(number) if number.is_integer() else number
+        exact = Fraction(found[1]) * scale
+        return exact.numerator if exact.denominator == 1 else float(exact)
+
+
+class SizeType(QuantityType):
+    """Bytes (10GB, 25MiB), or bits (10Gb); of a rate, in a second (50GB/s, 400Gbps)."""
+
+    def scale(self, unit: str) -> Fraction | str:
+        """Return the bytes of a unit."""
+        return _scale_of_bytes(unit, rate=self.name == "rate")
 
 
 class EstimateCommand(click.Command):
@@ -66,8 +94,9 @@ class EstimateCommand(click.Command):
             raise click.UsageError(message, ctx) from None
 
 
-SIZE = QuantityType("size", _BYTES, "bytes, such as 10GB (10^9) or 25MiB (2^20)")
-COUNT = QuantityType("count", _COUNTS, "a number, such as 70B or 1.5e12")
+SIZE = SizeType("size", "bytes, such as 10GB (10^9) or 25MiB (2^20), or bits: 10Gb")
+RATE = SizeType("rate", "bytes a second, such as 50GB/s, or bits: 400Gb/s, 400Gbps")
+COUNT = QuantityType("count", "a number, such as 70B or 1.5e12")
 
 
 ZERO_SPELLINGS = {
@@ -106,7 +135,7 @@ def option(kind: Any, name: str, text: str, default: Any = None, **more: Any) ->
     return click.option(f"--{name}", type=kind, help=text, **more)
 
 
-count, size, real = (partial(option, kind) for kind in (COUNT, SIZE, float))
-"""An option for a whole number or so many, for bytes, for a decimal fraction."""
+count, size, rate, real = (partial(option, kind) for kind in (COUNT, SIZE, RATE, float))
+"""An option for a count, for bytes, for bytes a second, for a decimal fraction."""
 word = partial(option, str, metavar="NAME")
 gpu = partial(word, "gpu", shell_complete=names("gpus"))

@@ -188,7 +188,7 @@ def estimate_flops(
             "The paper of selective recompute counts its FLOPs three times as high "
             "(s/3h instead of s/4.5h): 2.7% for GPT-3 where one more forward is 0.9%."
         )
-    if not (gpus and peak_flops_per_s and (seconds or mfu)):
+    if not (gpus and peak_flops_per_s) or (seconds is None and mfu is None):
         return sheet.estimate()
     sheet.given("GPUs", check_count("gpus", gpus), "that work on the step")
     sheet.given("peak", peak_flops_per_s, "FLOP/s of one GPU")
@@ -228,7 +228,9 @@ def _utilization(
 ) -> None:
     """Write down a step's time, as measured or at an MFU, and what it uses of peak."""
     if seconds is None:
-        sheet.given("MFU", check_fraction("mfu", mfu), "as it is expected")
+        if not check_fraction("mfu", mfu):
+            raise EstimateError("mfu: got 0, expected more than zero")
+        sheet.given("MFU", mfu, "as it is expected")
         at, custom = "model FLOPs / (GPUs × peak × MFU)", "at the MFU given"
     else:
         _check_possible(sheet, seconds)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import inf
 from textwrap import dedent
 from typing import Any, Literal, cast, get_args
 
+from readerkit.errors import EstimateError
 from readerkit.estimate.quantity import Number, Quantity, express, named
 from readerkit.model.expression import plain
 
@@ -27,9 +29,13 @@ Unit = Literal[
     "steps",
     "elements",
     "tokens",
+    "sequences",
     "microbatches",
     "USD",
 ]
+
+MOST: dict[Unit, float] = {"bytes": 1e21, "parameters": 1e18, "FLOPs": 1e32}
+"""Beyond every machine, model and training there is: a mistake of what was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +51,18 @@ class Item:
     """Which of several customs it follows, where there are several."""
 
     def __post_init__(self) -> None:
-        """Refuse a number that does not know how it came about."""
+        """Refuse a number that does not know how it came about, or cannot be.
+
+        Raises:
+            EstimateError: it is beyond every machine.
+        """
         if not isinstance(self.quantity, Quantity):
             raise TypeError(f"{self.name}: got {self.quantity!r}, expected a Quantity")
+        if self.quantity > MOST.get(self.unit, inf):
+            raise EstimateError(
+                f"{self.name}: got {float(self.quantity):.3g} {self.unit}, expected at "
+                f"most {MOST[self.unit]:.0e}: one of the sizes is too large"
+            )
 
     @property
     def value(self) -> Number:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from readerkit.estimate.activations import PAPER, kv_cache_bytes
+from readerkit.estimate.activations import PAPER
 from readerkit.estimate.checks import check_amount, check_reserve
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout, check_fit
@@ -17,7 +17,6 @@ from readerkit.estimate.memory import (
     most_loaded,
     rank_layer_bytes,
     rank_memory,
-    rank_weights,
 )
 from readerkit.estimate.parameters import SOURCE, parameter_count
 from readerkit.estimate.quantity import Number, divide
@@ -68,7 +67,8 @@ def estimate_training(
     sheet = Worksheet("memory of the most loaded GPU")
     one, cut = shape.named(), layout.named()
     held = rank_memory(one, cut, kept.named(), most.rank)
-    sheet.add("parameters", parameter_count(one), "parameters", SOURCE, "all of them")
+    padded = parameter_count(one, vocab=one.padded_vocab(cut.tp))
+    sheet.add("parameters", padded, "parameters", SOURCE, "all, as padded for tp")
     add_parameters(sheet, held.dense, held.expert, layout, most.rank)
     _states(sheet, held, layout, kept, convention)
     _activations(sheet, held, one, cut, kept)
@@ -81,7 +81,7 @@ def estimate_training(
         )
     )
     if gpu_bytes is not None:
-        _room(sheet, gpu_bytes, reserve)
+        add_room(sheet, gpu_bytes, reserve)
         sheet.notes.insert(0, first_failure(most, kept, gpu_bytes, reserve))
     sheet.notes.append(OTHER_TOOLS)
     return sheet.estimate()
@@ -188,7 +188,7 @@ def _activations(
         )
 
 
-def _room(sheet: Worksheet, gpu_bytes: Number, reserve: Number) -> None:
+def add_room(sheet: Worksheet, gpu_bytes: Number, reserve: Number) -> None:
     """Write down what a GPU offers and what is left of it."""
     sheet.given("GPU memory", check_amount("GPU memory", gpu_bytes))
     sheet.given("r", check_reserve(reserve), "share of a GPU kept free")
@@ -202,66 +202,6 @@ def _room(sheet: Worksheet, gpu_bytes: Number, reserve: Number) -> None:
         left [bytes] = usable - total | {SOURCE} | what is usable, less the total
         """
     )
-
-
-def estimate_inference(
-    shape: Shape,
-    *,
-    tokens: int,
-    batch: int = 1,
-    tensor_parallel: int = 1,
-    weight_bytes: Number = 2,
-    cache_bytes: int = 2,
-    gpu_bytes: Number | None = None,
-    reserve: Number = 0,
-) -> Estimate:
-    """Return weights plus KV cache on one GPU; no gradients, no optimizer.
-
-    Raises:
-        EstimateError: sizes that do not fit.
-    """
-    layout = Layout.parse({"tp": tensor_parallel, "sequence_parallel": False})
-    check_fit(shape, layout)
-    sheet = Worksheet("memory of inference, one GPU")
-    one, cut = shape.named(), layout.named()
-    add_parameters(sheet, *rank_weights(one, cut, 0), layout, 0)
-    sheet.given("w", check_amount("weight_bytes", weight_bytes), "bytes of a weight")
-    token_bytes = kv_cache_bytes(
-        layers=one.layers,
-        kv_heads=one.kv_heads,
-        head_dim=one.head_dim,
-        tokens=1,
-        element_bytes=sheet.given("c", cache_bytes, "bytes of a cached number"),
-        tensor_parallel=cut.tp,
-    )
-    sheet.given("T", check_amount("tokens", tokens), "tokens of each")
-    sheet.given("b", check_amount("batch", batch), "sequences at once")
-    full = "every sequence at its full length"
-    sheet.write(
-        f"""
-        weights [bytes] = w × {ON_GPU} | {SOURCE} | {weight_bytes:g} B a weight
-        KV cache per token [bytes] = token_bytes | {SOURCE}
-            | keys and values of {shape.kv_heads} heads (of {shape.heads}), one token
-        KV cache [bytes] = KV cache per token × T × b | {SOURCE} | {full}
-        total [bytes] = weights + KV cache | {SOURCE} | weights and KV cache alone
-        """,
-        token_bytes=token_bytes,
-    )
-    sheet.notes.append("activations of one token are small and left out")
-    if gpu_bytes is not None:
-        _room(sheet, gpu_bytes, reserve)
-        left, usable = float(sheet["left"]), float(sheet["usable"])
-        sheet.write(
-            f"""
-            tokens that fit beside the weights [tokens]
-                = max(0, floor((usable - weights) / KV cache per token))
-                | {SOURCE} | {full}
-            """
-        )
-        fits = "fits" if left >= 0 else "does not fit"
-        text = f"{format_bytes(left, 2)} left of {format_bytes(usable, 2)}"
-        sheet.notes.insert(0, f"{fits}: {text} usable")
-    return sheet.estimate()
 
 
 def estimate_states(
@@ -304,7 +244,7 @@ def estimate_states(
         )
     )
     if gpu_bytes is not None:
-        _room(sheet, gpu_bytes, reserve)
+        add_room(sheet, gpu_bytes, reserve)
         verdict = "fit" if sheet["left"] >= 0 else "do not fit"
         sheet.notes.insert(0, f"the states {verdict}, before any activations")
     return sheet.estimate()

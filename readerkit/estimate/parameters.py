@@ -7,8 +7,9 @@ from typing import Any
 
 from readerkit.estimate.closed_form import ClosedForm
 from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.quantity import Number
+from readerkit.estimate.quantity import Number, Quantity
 from readerkit.estimate.shape import Shape
+from readerkit.estimate.sizes import LAYOUT
 
 SOURCE = "a count of the tensors' shapes"
 
@@ -157,18 +158,28 @@ def active_parameter_count(shape: Shape, count: Number | None = None) -> Number:
     )
 
 
-def estimate_parameters(shape: Shape) -> Estimate:
-    """Return the parameters of a model, part by part."""
+def estimate_parameters(shape: Shape, *, tensor_parallel: int = 1) -> Estimate:
+    """Return the parameters of a model, part by part.
+
+    A vocabulary is padded as its layout pads it: to its multiple times tensor parallel.
+    """
     sheet = Worksheet("parameters")
-    vocab = shape.padded_vocab()
+    vocab = shape.padded_vocab(tensor_parallel)
     if vocab != shape.vocab:
-        sheet.notes.append(f"vocabulary padded from {shape.vocab} to {vocab}")
+        over = f" × tp {tensor_parallel}" if tensor_parallel > 1 else ""
+        sheet.notes.append(
+            f"vocabulary padded from {shape.vocab} to {vocab}, a multiple of "
+            f"{shape.vocab_multiple}{over}"
+        )
     if shape.tied_embeddings:
         sheet.notes.append(
             "tied: the token table is the output matrix too, counted once"
         )
     shape = shape.named()
-    vocab = shape.padded_vocab()
+    ways = tensor_parallel
+    if ways > 1:
+        ways = Quantity.given("tp", ways, LAYOUT["tp"].means)
+    vocab = shape.padded_vocab(ways)
     for name, parameters in _parts(shape, vocab).items():
         if parameters:
             sheet.add(name, parameters, "parameters", SOURCE, "of the whole model")

@@ -267,6 +267,48 @@ def test_plan_that_fits_nothing_exits_1_and_says_so(capsys):
 
 
 @pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ("400Gb", 50e9),
+        ("400Gbit", 50e9),
+        ("400Gbps", 50e9),
+        ("400Gb/s", 50e9),
+        ("50GB", 50e9),
+        ("50GB/s", 50e9),
+        ("0.05TBps", 50e9),
+        ("50e9B", 50e9),
+        ("1KiB", 2**10),
+        ("1EiB", 2**60),
+        ("8Gibit", 2**30),
+        ("1kB", 1000),
+    ],
+)
+def test_b_is_a_bit_and_B_a_byte(size, expected, capsys):
+    question = ("all-reduce", "1GB", "--ranks", "8", "--bandwidth", size)
+    [one] = estimates(capsys, "comm", *question)["estimates"]
+    assert values(one)["busbw"] == pytest.approx(expected, rel=1e-12)
+
+
+def inference(capsys, *layout):
+    question = ("--inference", "--model", "mixtral-8x22b", *layout)
+    [_, one] = estimates(capsys, "memory", *question)["estimates"]
+    return values(one)
+
+
+def test_inference_is_cut_over_experts_pipeline_context_and_replicas(capsys):
+    whole = inference(capsys, "--batch", "16", "--context", "8192")
+    for axes, cut in ((("--dp", "16"), 16), (("--cp", "4"), 4), (("--pp", "4"), 4)):
+        held = inference(capsys, "--batch", "16", "--context", "8192", *axes)
+        assert held["KV cache"] * cut == whole["KV cache"]
+    experts = inference(capsys, "--dp", "8", "--ep", "8")
+    # Mixtral 8x22B: one of eight experts of each layer, and all that is dense.
+    assert experts["experts' parameters"] == 56 * 3 * 6144 * 16384
+    assert experts["weights"] < whole["weights"] / 6
+    paged = inference(capsys, "--context", "4097", "--page-tokens", "16")
+    assert paged["tokens"] == 4112
+
+
+@pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         ("memory --model llama-2-7", 1, "'llama-2-7' begins 2 of them: llama-2-7b"),
@@ -279,14 +321,32 @@ def test_plan_that_fits_nothing_exits_1_and_says_so(capsys):
         ("memory --model llama-2-7b --gpu t4 --reserve nan", 1, "reserve: got nan"),
         ("memory --params nan", 2, "got 'nan', expected a number"),
         ("memory --params 1e400", 2, "got '1e400', expected a finite number"),
-        ("memory --params 1e40", 1, "params: got 1e+40, expected at most 1e+30"),
+        ("memory --params 1e40", 1, "expected at most 1e+30"),
         ("memory --params 1B --dp 0", 1, "dp: got 0, expected at least 1"),
         ("memory", 2, "which model?"),
         ("memory --model nofile.yaml", 1, "nofile.yaml: cannot be read"),
         ("comm all-reduce -5GB --ranks 8 --bandwidth 1GB", 2, "got '-5GB'"),
         ("comm allreduce 5GB --ranks 8 --bandwidth 1GB", 1, "got 'allreduce'"),
         ("comm all-reduce 5GB --ranks 0 --bandwidth 1GB", 1, "ranks: got 0"),
-        ("comm all-reduce 5GB --ranks 8 --bandwidth 0", 1, "bandwidth: got 0"),
+        ("comm all-reduce 5GB --ranks 8 --bandwidth 0GB", 1, "bandwidth: got 0"),
+        ("comm all-reduce 5GB --ranks 8 --bandwidth 50", 2, "50GB/s, or bits"),
+        ("comm all-reduce 5GB --ranks 8 --bandwidth 4gb", 2, "GB (bytes) or Gbit"),
+        ("comm all-reduce 5mib --ranks 8", 2, "MiB (bytes) or Mibit (bits"),
+        ("comm all-reduce 5GB/s --ranks 8", 2, "got '5GB/s', expected bytes"),
+        ("comm all-reduce 5GB --ranks 8 --nodes 2", 2, "depends on --nodes"),
+        ("comm --model gpt2 --dp 8 --bandwidth 5GB", 2, "depends on --bandwidth"),
+        ("comm --model gpt2 --dp 8 --compute-ms 5", 2, "beside what?"),
+        ("memory --params 1e30", 1, "weights: got 2e+30 bytes, expected at most 1e+21"),
+        ("memory --params 1B --ep 2", 2, "depends on --ep: leave it out"),
+        ("memory --model gpt2 --batch 2", 2, "nothing about training depends on --b"),
+        ("memory --model gpt2 --inference --zero 3", 2, "depends on --zero"),
+        ("memory --model gpt2 --inference --batch 1e18", 1, "at most 1,000,000,000"),
+        ("memory --model gpt2 --inference --dp 8 --ep 8", 1, "a dense model has no"),
+        ("bubble -p 4 -m 4 --weight 2", 2, "depends on --weight"),
+        ("plan --model gpt2 --gpus 8 --days 3", 2, "--days needs --tokens"),
+        ("plan --model gpt2 --gpus 1_000", 2, "got '1_000', expected a number"),
+        ("flops --model gpt2 --batch 1 --gpus 1", 2, "depends on --gpus"),
+        ("flops --model gpt2 --batch 1 --gpus 1 --gpu t4 --mfu 0", 1, "mfu: got 0"),
         ("comm all-reduce 5parsec --ranks 8", 2, "expected bytes, such as 10GB"),
         ("comm all-reduce 5GB", 2, "SIZE and --ranks"),
         ("comm", 2, "of what?"),

@@ -11,9 +11,10 @@ from readerkit.estimate.activations import (
     kv_cache_bytes,
     layer_activations,
 )
+from readerkit.estimate.inference import estimate_inference
 from readerkit.estimate.layout import Layout, misfits, stage_layers
 from readerkit.estimate.memory import most_loaded, rank_weights
-from readerkit.estimate.memory_estimates import estimate_inference, estimate_training
+from readerkit.estimate.memory_estimates import estimate_training
 from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.states import PRECISIONS
