@@ -68,13 +68,16 @@ def estimate_inference(
     cached = sheet.given("c", cache_bytes, "bytes of a cached number")
     layers = sum(layers_of_rank(one, cut, rank)) if layout.pp > 1 else one.layers
     _cache(sheet, cut, tokens, batch, page_tokens)
+    kept = f"keys and values of {shape.kv_heads} heads (of {shape.heads})"
+    if shape.kv_rank:
+        kept = "one latent for all heads, and the key that is turned"
     pages = f"pages of {page_tokens} tokens; " if page_tokens > 1 else ""
     full = f"{pages}every sequence at its full length, dealt out over dp and cp"
     sheet.write(
         f"""
         weights [bytes] = w × {ON_GPU} | {SOURCE} | {weight_bytes:g} B a weight
         KV cache per token [bytes] = token_bytes | {SOURCE}
-            | keys and values of {shape.kv_heads} heads (of {shape.heads}), one token
+            | {kept}, one token
         KV cache [bytes] = KV cache per token × tokens × sequences
             | {PAGED if pages else SOURCE} | {full}
         total [bytes] = weights + KV cache | {SOURCE} | weights and KV cache alone
@@ -88,6 +91,8 @@ def estimate_inference(
 
 
 def _token_bytes(shape: Shape, layout: Layout, layers: int, element: int) -> Number:
+    if shape.kv_rank:  # a latent and a turned key for all heads, whole on each rank
+        return layers * (shape.kv_rank + shape.rope_dim) * element
     return kv_cache_bytes(
         layers=layers,
         kv_heads=shape.kv_heads,

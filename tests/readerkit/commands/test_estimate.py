@@ -289,8 +289,8 @@ def test_b_is_a_bit_and_B_a_byte(size, expected, capsys):
     assert values(one)["busbw"] == pytest.approx(expected, rel=1e-12)
 
 
-def inference(capsys, *layout):
-    question = ("--inference", "--model", "mixtral-8x22b", *layout)
+def inference(capsys, *layout, model="mixtral-8x22b"):
+    question = ("--inference", "--model", model, *layout)
     [_, one] = estimates(capsys, "memory", *question)["estimates"]
     return values(one)
 
@@ -304,6 +304,9 @@ def test_inference_is_cut_over_experts_pipeline_context_and_replicas(capsys):
     # Mixtral 8x22B: one of eight experts of each layer, and all that is dense.
     assert experts["experts' parameters"] == 56 * 3 * 6144 * 16384
     assert experts["weights"] < whole["weights"] / 6
+    # Zhao et al. 2505.09343, table 1: 70.272 kB a token of DeepSeek-V3 in 16 bits.
+    latent = inference(capsys, "--tp", "8", model="deepseek-v3")
+    assert latent["KV cache per token"] == 70_272
     paged = inference(capsys, "--context", "4097", "--page-tokens", "16")
     assert paged["tokens"] == 4112
 
