@@ -68,8 +68,12 @@ sky: .venv/.test .venv-sky/bin/sky
 bench: export PYTHONPATH = .
 bench: .venv/.test
 	@$(PIP) --editable '.[bench]'
+ifdef BASE
+	@$(BIN)/python benchmarks/beside.py $(BASE)
+else
 	@$(BIN)/python benchmarks/annotate/run.py
 	@$(BIN)/python benchmarks/site/run.py
+endif
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; \

@@ -7,6 +7,7 @@ runs in this process by its own processor time.
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import random
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import tree_sitter
@@ -48,15 +49,9 @@ for path in sys.argv[1:]:
 
 
 def main() -> None:
-    library = open_library()
-    upstream = library.upstream("megatron")
-    lock = library.lock(upstream)
-    sources = library.sources(upstream)
-    source_bytes = {path: library.store.path(blob) for path, blob in lock.files.items()}
-    annotated = {a.anchor.file for a in library.book.notes_on("megatron")}
-    for path in annotated:
-        sources.file(path)
-
+    parser = argparse.ArgumentParser(description="How fast anchors resolve.")
+    parser.add_argument("--rows", default="", help="only rows that say this")
+    wanted = parser.parse_args().rows
     print(f"{platform.platform()}, Python {platform.python_version()}, ", end="")
     print(f"tree-sitter {tree_sitter.LANGUAGE_VERSION}, {ROUNDS} rounds, ", end="")
     print(f"load {os.getloadavg()[0]:.1f}\n")
@@ -64,66 +59,79 @@ def main() -> None:
         "| what | peer | median, ms | peer median, ms | ratio of medians | of minima |"
     )
     print("|---|---|---|---|---|---|")
-
-    yaml_files = sorted(map(str, (library.root / "annotations").rglob("*.yaml")))
-    scratch = [str(source_bytes[path]) for path in sorted(annotated)]
-    peer = "python start, YAML load, parse of the annotated files"
-    compare(
-        "warm `readerkit annotate megatron`",
-        peer,
-        script("annotate", "megatron"),
-        process("-c", PEER, *yaml_files, *scratch),
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        for kept in ("blobs", "served"):
-            Path(folder, kept).symlink_to(library.store.root / kept)
-        compare(
-            "the same, the notes' places not known yet",
-            peer,
-            after(Path(folder), "*.places", "annotate", "megatron"),
-            process("-c", PEER, *yaml_files, *scratch),
-        )
-        compare(
-            "the same, nothing remembered",
-            peer,
-            after(Path(folder), "*", "annotate", "megatron"),
-            process("-c", PEER, *yaml_files, *scratch),
-        )
-    for option in ("--help", "--version"):
-        compare(
-            f"`readerkit {option}`",
-            '`python -c "import click"`',
-            script(option),
-            process("-c", "import click"),
-        )
-
-    files = {path: file.read_bytes() for path, file in source_bytes.items()}
+    library = open_library()
+    lock = library.lock(library.upstream("megatron"))
+    blobs = {path: library.store.path(blob) for path, blob in lock.files.items()}
+    files = {path: file.read_bytes() for path, file in blobs.items()}
     anchors = generate(files, ANCHORS)
-    compare(
+    with tempfile.TemporaryDirectory() as folder:
+        for row in commands(library, blobs, Path(folder)):
+            if wanted in row[0]:
+                compare(*row)
+    for row in in_this_process(library, files, anchors):
+        if wanted in row[0]:
+            # Other work on the machine need not count.
+            compare(*row, time.process_time)
+    if not wanted:
+        growth(files, anchors)
+
+
+Action = Callable[[], object]
+
+
+def commands(
+    library: Library, blobs: Mapping[TreePath, Path], folder: Path
+) -> Iterator[tuple[str, str, Action, Action]]:
+    """Yield each row about a whole command: what, its peer, and a run of both.
+
+    The cache in the folder has the upstreams, and nothing that was remembered of them.
+    """
+    annotated = sorted({a.anchor.file for a in library.book.notes_on("megatron")})
+    yaml_files = sorted(map(str, (library.root / "annotations").rglob("*.yaml")))
+    peer = "python start, YAML load, parse of the annotated files"
+    load = process("-c", PEER, *yaml_files, *(str(blobs[path]) for path in annotated))
+    for kept in ("blobs", "served"):
+        (folder / kept).symlink_to(library.store.root / kept)
+    note = ("annotate", "megatron")
+    yield "warm `readerkit annotate megatron`", peer, script(*note), load
+    places = after(folder, "*.places", *note)
+    yield "the same, the notes' places not known yet", peer, places, load
+    yield "the same, nothing remembered", peer, after(folder, "*", *note), load
+    for option in ("--help", "--version"):
+        start = process("-c", "import click")
+        peer = '`python -c "import click"`'
+        yield f"`readerkit {option}`", peer, script(option), start
+
+
+def in_this_process(
+    library: Library, files: dict[TreePath, bytes], anchors: list[Anchor]
+) -> Iterator[tuple[str, str, Action, Action]]:
+    """Yield each row about a part of the work: what, its peer, and a run of both."""
+    yield (
         f"resolve {len(anchors):,} anchors over {len(files)} files",
         "parse of the same bytes",
         lambda: resolve_all(files, anchors),
         lambda: parse_all(files),
-        # All of it is in this process: other work on the machine need not count.
-        time.process_time,
     )
     claims, touched = claims_and_files(library)
-    compare(
+    yield (
         f"hold {len(claims):,} claims of the book over {len(touched)} files",
         "parse of the files that they touch",
         lambda: hold_all(library, claims),
         lambda: parse_all(touched),
-        time.process_time,
     )
+
+
+def growth(files: dict[TreePath, bytes], anchors: list[Anchor]) -> None:
+    """Print what resolving takes with fewer anchors, and with fewer files."""
     print(
         "\n| anchors | files | resolve, ms | parse, ms | per anchor beyond parse, µs |"
     )
     print("|---|---|---|---|---|")
-    paths = list(files)
     for share in (4, 2, 1):
         scale(files, anchors[: len(anchors) // share])
     for share in (4, 2):
-        some = {path: files[path] for path in paths[::share]}
+        some = {path: files[path] for path in [*files][::share]}
         scale(some, [anchor for anchor in anchors if anchor.file in some])
 
 
