@@ -41,8 +41,7 @@ from functools import cached_property, lru_cache
 from tree_sitter import Node
 
 from readerkit.anchors.call import CallPattern, read_call
-from readerkit.anchors.compare import same_content, same_kind
-from readerkit.anchors.pattern_node import Header, PatternNode
+from readerkit.anchors.compare import Header, PatternNode, same_content, same_kind
 from readerkit.anchors.placeholders import read_pieces, read_statement, with_gaps
 from readerkit.anchors.search_token import Needle, needle_of, positions
 from readerkit.anchors.tree import MAX_DEPTH, UNCOUNTED, check_depth

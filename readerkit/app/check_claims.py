@@ -23,7 +23,7 @@ from readerkit.evidence.record import Record
 from readerkit.model.freshness import MadeFrom, changes, tell
 from readerkit.upstreams import Lock, Upstream
 from readerkit.wording.next_command import typed
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 
 def open_ground(library: Library) -> Ground:

@@ -28,7 +28,7 @@ from readerkit.model.freshness import Change, tell
 from readerkit.render.terminal_safe import visible_line
 from readerkit.upstreams import Upstream
 from readerkit.wording.next_command import typed
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 MAX_LISTED = 5
 

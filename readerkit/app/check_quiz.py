@@ -30,7 +30,7 @@ from readerkit.quiz.observed_keys import answer_record
 from readerkit.system.children import end_with_parent, python
 from readerkit.system.status import Status
 from readerkit.wording.next_command import typed
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from readerkit.content.book import Book
 from readerkit.content.parse_book import BookFile, Read, read_book
 from readerkit.errors import ContentError, ContentFault
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 PINS = "annotations/upstreams.yaml"
 _MEND = (

@@ -272,8 +272,8 @@ def _check(
 def _print_schema(library: Library, kind: str) -> None:
     from readerkit.content.annotations import ANNOTATIONS
     from readerkit.content.diagrams import DIAGRAM
-    from readerkit.content.kinds import BY_NAME
     from readerkit.content.mirrors import MIRROR
+    from readerkit.content.parse_book import BY_NAME
     from readerkit.content.reading_paths import PATHS
     from readerkit.content.schema import json_schema
     from readerkit.content.translations import (

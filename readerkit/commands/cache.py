@@ -147,8 +147,7 @@ def _print(
     library: Library, kept: list[_CacheRow], wrong: dict[str, list[str]] | None
 ) -> None:
     from readerkit.app.folders import data_folder
-    from readerkit.wording.nouns import counted
-    from readerkit.wording.numbers import format_bytes
+    from readerkit.wording.numbers import counted, format_bytes
 
     sizes = _sizes(library, kept)
     _say(f"{library.store.root}  {format_bytes(sizes['bytes'])}")

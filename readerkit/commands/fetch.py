@@ -111,7 +111,7 @@ def _fetch(
 ) -> dict[str, Any]:
     from readerkit.render.terminal_safe import visible
     from readerkit.upstreams.fetch import DEFAULT_ORDER, fetch, missing_files
-    from readerkit.wording.nouns import counted
+    from readerkit.wording.numbers import counted
 
     lock = library.lock(upstream)
     missing = len(missing_files(lock, library.store))
@@ -154,7 +154,7 @@ def _update_lock(
     from readerkit.model.git_names import NO_COMMIT
     from readerkit.upstreams import Lock
     from readerkit.upstreams.fetch import list_files
-    from readerkit.wording.nouns import counted
+    from readerkit.wording.numbers import counted
 
     # Only git ties bytes to a commit by itself, so it is asked first.
     order = (asked,) if asked else ("git", "installed", "package")

@@ -13,7 +13,7 @@ from readerkit.commands.options import book_option, json_option, pager_option
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 from readerkit.wording.next_command import typed
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library

@@ -9,7 +9,7 @@ import click
 
 from readerkit.commands.options import json_option
 from readerkit.wording.next_command import typed
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 
 @click.command(short_help="What you took, and how well you know each topic.")

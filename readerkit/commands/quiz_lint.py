@@ -8,7 +8,7 @@ import click
 
 from readerkit.commands.options import book_option, json_option
 from readerkit.terminal.as_json import print_json
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 
 @click.command(short_help="Hold a bank against the code, the records and its lock.")

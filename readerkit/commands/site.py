@@ -9,7 +9,7 @@ import click
 from readerkit.commands.options import book_option
 from readerkit.system.status import Status
 from readerkit.terminal.group import NamingGroup
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 
 @click.group(cls=NamingGroup)

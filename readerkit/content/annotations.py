@@ -31,6 +31,7 @@ from readerkit.model.base import (
     where,
 )
 from readerkit.model.git_names import TreePath
+from readerkit.upstreams.upstream import PINNED_OR_FOLDER, Upstream
 
 TEXT_FIELDS = ("decision", "alternative", "why", "cost", "text")
 
@@ -170,3 +171,4 @@ ANNOTATIONS: Kind[Annotation] = Kind(
 COMPARISONS: Kind[ComparisonName] = Kind("comparisons", ComparisonName)
 CONCEPTS: Kind[Concept] = Kind("concepts", Concept)
 REFERENCES: Kind[CitedWork] = Kind("references", CitedWork)
+UPSTREAMS: Kind[Upstream] = Kind("upstreams", Annotated[Upstream, PINNED_OR_FOLDER])

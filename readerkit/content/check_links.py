@@ -12,11 +12,11 @@ from readerkit.content.annotations import (
     COMPARISONS,
     CONCEPTS,
     REFERENCES,
+    UPSTREAMS,
     Annotation,
     Citation,
 )
 from readerkit.content.kind import Document, Kind, Place
-from readerkit.content.kinds import UPSTREAMS
 from readerkit.content.mirrors import MIRROR, Mirror
 from readerkit.content.translations import (
     CONCEPT_TRANSLATION,

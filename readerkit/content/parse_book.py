@@ -6,6 +6,7 @@ references, sections, concepts, cycles. Nothing here touches a disk.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -14,14 +15,17 @@ from msgspec.structs import replace
 
 from readerkit.content.annotations import (
     ANNOTATIONS,
+    COMPARISONS,
+    CONCEPTS,
+    REFERENCES,
+    UPSTREAMS,
     Annotation,
 )
 from readerkit.content.book import Book
 from readerkit.content.check_links import check_links
 from readerkit.content.claims import Claimed
 from readerkit.content.kind import Document, E, Kind
-from readerkit.content.kinds import BY_NAME, UPSTREAMS, kind_of
-from readerkit.content.mirrors import Mirror
+from readerkit.content.mirrors import MIRROR, Mirror
 from readerkit.content.translations import (
     CONCEPT_TRANSLATION,
     NOTE_TRANSLATION,
@@ -29,6 +33,14 @@ from readerkit.content.translations import (
 from readerkit.content.written_book import Translated, WrittenBook, WrittenEntry
 from readerkit.errors import ContentError, ContentFault
 from readerkit.upstreams import Lock, Upstream
+
+BY_NAME: dict[str, Kind[Any]] = {
+    "comparisons.yaml": COMPARISONS,
+    "concepts.yaml": CONCEPTS,
+    "concepts.<language>.yaml": CONCEPT_TRANSLATION,
+    "references.yaml": REFERENCES,
+    "upstreams.yaml": UPSTREAMS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +200,14 @@ def _unreadable(file: BookFile) -> tuple[str, str, str]:
 
 def _kind(file: BookFile) -> Kind[Any]:
     """Tell what a file is from where it stands."""
-    kind = kind_of(file.path)
-    if kind is None:
-        names = ", ".join(BY_NAME)
-        expected = f"{names}, <upstream>/<topic>.yaml or mirrors/<idea>.yaml"
-        fault = ContentFault(file.name, 1, 1, "a file nobody reads", "", expected)
-        raise ContentError([fault])
-    return kind
+    _, *folders, name = file.path.split("/")
+    if len(folders) == 1 and name.endswith(".yaml"):
+        if name.count(".") > 1:
+            return NOTE_TRANSLATION
+        return MIRROR if folders == ["mirrors"] else ANNOTATIONS
+    general = re.sub(r"^concepts\.[A-Za-z-]+\.yaml$", "concepts.<language>.yaml", name)
+    if not folders and general in BY_NAME:
+        return BY_NAME[general]
+    expected = f"{', '.join(BY_NAME)}, <upstream>/<topic>.yaml or mirrors/<idea>.yaml"
+    fault = ContentFault(file.name, 1, 1, "a file nobody reads", "", expected)
+    raise ContentError([fault])

@@ -14,7 +14,7 @@ from readerkit.content.strict_yaml import Path, YamlFile
 from readerkit.errors import ContentFault
 from readerkit.model.base import ANY_LETTER
 from readerkit.wording.meant_name import near_names
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 Schema = dict[str, Any]
 

@@ -10,7 +10,7 @@ from readerkit.budget import BudgetGuard, Job, Price, show_usd
 from readerkit.budget.money import MAX_AGE_DAYS
 from readerkit.errors import OVER_CEILING, BudgetError, CeilingError, ContentError
 from readerkit.labs.checklist_item import ChecklistItem
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 if TYPE_CHECKING:
     from readerkit.content.strict_yaml import YamlFile

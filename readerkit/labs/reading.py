@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from readerkit.content.annotations import Annotation
 from readerkit.labs.checklist_item import ChecklistItem
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 TOPIC = "lab-03"
 MIN_CITATIONS = 5

@@ -32,7 +32,7 @@ from readerkit.terminal.pager import show_paged
 from readerkit.upstreams import Upstream
 from readerkit.wording.meant_name import choose, plain
 from readerkit.wording.next_command import typed
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 WORDS = {
     "tp": "tensor_parallel",

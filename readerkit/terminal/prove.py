@@ -20,7 +20,7 @@ from readerkit.app.library import Library
 from readerkit.claims.proof import Sentence
 from readerkit.content.book import Note, Sources, resolve_each
 from readerkit.errors import ReaderkitError
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 MAX_CODE_LINES = 12
 

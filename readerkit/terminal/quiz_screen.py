@@ -35,7 +35,7 @@ from readerkit.quiz.messages import (
 from readerkit.render.terminal_safe import visible
 from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 MAX_WIDTH = 88
 MAX_SHOWN_LINES = 8

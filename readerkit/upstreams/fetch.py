@@ -23,7 +23,7 @@ from readerkit.upstreams.source_protocol import Served, Source, is_a_link
 from readerkit.upstreams.store import BlobStore, blob_id
 from readerkit.upstreams.upstream import Upstream
 from readerkit.wording.next_command import typed
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 DEFAULT_ORDER = ("installed", "git", "package")
 SOURCE_NAMES = ("git", "installed", "package")

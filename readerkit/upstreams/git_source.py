@@ -15,7 +15,7 @@ from readerkit.upstreams.source_protocol import Served, is_a_link
 from readerkit.upstreams.store import blob_id
 from readerkit.upstreams.upstream import Upstream
 from readerkit.wording.next_command import typed
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 LENT = "lent.git"
 """Beside the fetched objects: a repository over those of a local one."""

@@ -23,7 +23,7 @@ from readerkit.model.git_names import (
 )
 from readerkit.system import json_file
 from readerkit.wording.next_command import typed
-from readerkit.wording.nouns import counted
+from readerkit.wording.numbers import counted
 
 FORMAT = 1
 

@@ -1,4 +1,4 @@
-"""Numbers with their units, as the terminal, the pages and the exports say them.
+"""Numbers with their units or nouns, as terminal, pages and exports say them.
 
 Decimal steps (kB, MB, GB) are of 1000, binary ones (KiB, MiB, GiB) of 1024. A number is
 rounded once, and the unit is chosen after that: 999,999 bytes are ``1 MB``.
@@ -99,6 +99,15 @@ def format_number(value: float) -> str:
     if isinstance(value, int) or (isfinite(value) and value == int(value)):
         return f"{value:,.0f}"
     return f"{value:.7g}"
+
+
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """Return a number with its noun in the right form.
+
+    >>> counted(1, "file"), counted(1200, "file"), counted(2, "entry", "entries")
+    ('1 file', '1,200 files', '2 entries')
+    """
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
 def _scaled(value: float, step: int, units: Sequence[str], decimals: int | None) -> str:

@@ -9,8 +9,8 @@ import pytest
 
 from readerkit.content.annotations import ANNOTATIONS as NOTE_FILES
 from readerkit.content.kind import Document
-from readerkit.content.kinds import BY_NAME
 from readerkit.content.mirrors import MIRROR as MIRROR_FILE
+from readerkit.content.parse_book import BY_NAME
 from readerkit.content.read import read_document
 from readerkit.content.schema import json_schema
 from readerkit.content.strict_yaml import parse_yaml
