@@ -22,7 +22,7 @@ from readerkit.commands.estimate_options import (
     take_shape,
 )
 from readerkit.commands.options import json_option
-from readerkit.commands.quantity_options import EstimateCommand, count, real
+from readerkit.commands.quantity_options import EstimateCommand, count, real, word
 from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:
@@ -39,6 +39,11 @@ if TYPE_CHECKING:
     count("batch", "Sequences at once, in inference; dealt out over dp.", 1),
     count("context", "Tokens of each, in inference.", 4096),
     real("weight-bytes", "Bytes of a weight, in inference.", 2),
+    word(
+        "weights",
+        "Instead of --weight-bytes: bf16, fp8, fp8-block, mxfp4, nvfp4, int8, int4 ...",
+    ),
+    word("expert-weights", "The format of experts' weights, where it differs."),
     count("cache-bytes", "Bytes of a cached number.", 2),
     count("page-tokens", "Tokens of a page of the cache: 16 (default: no pages).", 1),
 )
@@ -55,6 +60,7 @@ def memory(as_json: bool, brief: bool, **given: Any) -> None:
         readerkit estimate memory --model llama-2-7b --dp 8 --zero 3 --gpu h100-80gb
         readerkit estimate memory --model llama-2-70b --tp 8 --inference --batch 16
         readerkit estimate memory --model mixtral-8x22b --dp 8 --ep 8 --inference
+        readerkit estimate memory --model gpt-oss-20b --inference --expert-weights mxfp4
         readerkit estimate memory --params 7.5B --dp 64 --zero 2 --precision mixed-16
     """
     gpu_bytes, reserve = take_gpu_bytes(given), given.pop("reserve")
@@ -78,7 +84,12 @@ def memory(as_json: bool, brief: bool, **given: Any) -> None:
 
 _GPU = option_names(gpu_options)
 _AXES = frozenset(("dp", "tp", "pp", "gpus"))
-_CACHE = frozenset(("batch", "context", "weight_bytes", "cache_bytes", "page_tokens"))
+_CACHE = frozenset(
+    (
+        *("batch", "context", "weight_bytes", "weights", "expert_weights"),
+        *("cache_bytes", "page_tokens"),
+    )
+)
 
 
 def _asked(given: dict[str, Any]) -> tuple[str, frozenset[str]]:
@@ -88,6 +99,7 @@ def _asked(given: dict[str, Any]) -> tuple[str, frozenset[str]]:
         return "the states of so many --params", states | _GPU | MODEL_NAMES
     if given["inference"]:
         groups = _AXES | {"inference", "cp", "ep", "vocab_multiple"}
+        groups |= {"first_layers", "last_layers"}
         return "--inference", groups | _CACHE | _GPU | MODEL_NAMES
     return "training", option_names(layout_options) | _GPU | MODEL_NAMES
 
@@ -122,9 +134,13 @@ def _inference(given: dict[str, Any], **room: Any) -> list[Estimate]:
     """Return a model's parameters, and what one GPU holds of it in inference."""
     from readerkit.estimate.inference import estimate_inference
     from readerkit.estimate.parameters import estimate_parameters
+    from readerkit.estimate.states import weight_bytes
 
     shape = need_shape(given)
     layout = take_layouts(given, shape)[0]
+    if given["weights"] is not None:
+        given["weight_bytes"] = weight_bytes(given["weights"])
+    own = given["expert_weights"]
     run = estimate_inference(
         shape,
         tokens=given["context"],
@@ -132,6 +148,7 @@ def _inference(given: dict[str, Any], **room: Any) -> list[Estimate]:
         layout=layout,
         page_tokens=given["page_tokens"],
         weight_bytes=given["weight_bytes"],
+        expert_bytes=None if own is None else weight_bytes(own),
         cache_bytes=given["cache_bytes"],
         **room,
     )

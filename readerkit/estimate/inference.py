@@ -7,7 +7,7 @@ from dataclasses import replace
 from readerkit.estimate.activations import kv_cache_bytes
 from readerkit.estimate.checks import check_amount, check_count
 from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.layout import Layout, check_fit
+from readerkit.estimate.layout import Layout, check_fit, stage_layers
 from readerkit.estimate.memory import (
     ON_GPU,
     layers_of_rank,
@@ -33,6 +33,7 @@ def estimate_inference(
     layout: Layout | None = None,
     page_tokens: int = 1,
     weight_bytes: Number = 2,
+    expert_bytes: Number | None = None,
     cache_bytes: int = 2,
     gpu_bytes: Number | None = None,
     reserve: Number = 0,
@@ -51,23 +52,35 @@ def estimate_inference(
     check_count("batch", batch, most=MAX_TOKENS)
     check_count("page tokens", page_tokens, most=MAX_TOKENS)
     check_amount("weight_bytes", weight_bytes)
-    here = (
-        -(-tokens // (layout.cp * page_tokens)) * page_tokens * -(-batch // layout.dp)
-    )
+    own = weight_bytes if expert_bytes is None else expert_bytes
+    check_amount("expert_bytes", own)
+    here = -(-tokens // (layout.cp * page_tokens)) * page_tokens
+    sequences = -(-batch // layout.dp)
 
     def held(rank: int) -> Number:
-        layers = sum(layers_of_rank(shape, layout, rank))
-        cached = here * _token_bytes(shape, layout, layers, cache_bytes)
-        return sum(rank_weights(shape, layout, rank)) * weight_bytes + cached
+        whole, local = cached_layers(shape, layout, rank)
+        of_layers = whole * here + local * min(here, shape.window)
+        cached = of_layers * sequences * _token_bytes(shape, layout, 1, cache_bytes)
+        dense, experts = rank_weights(shape, layout, rank)
+        return dense * weight_bytes + experts * own + cached
 
-    rank = max(telling_ranks(shape, layout.pp), key=held)
+    ranks = range(layout.pp) if shape.window else telling_ranks(shape, layout.pp)
+    rank = max(ranks, key=held)
     sheet = Worksheet("memory of inference, one GPU")
     one, cut = shape.named(), layout.named()
     add_parameters(sheet, *rank_weights(one, cut, rank), layout, rank)
-    sheet.given("w", weight_bytes, "bytes of a weight")
     cached = sheet.given("c", cache_bytes, "bytes of a cached number")
     layers = sum(layers_of_rank(one, cut, rank)) if layout.pp > 1 else one.layers
+    _weights(sheet, shape, weight_bytes, own)
     _cache(sheet, cut, tokens, batch, page_tokens)
+    size = "KV cache per token × tokens × sequences"
+    whole, local = cached_layers(shape, layout, rank)
+    if local:
+        sheet.given("W", shape.window, "tokens that a local layer keeps")
+        sheet.given("L_g", whole, "global layers on the GPU")
+        sheet.given("L_l", local, "local layers on the GPU")
+        sheet.names["of a layer"] = _token_bytes(one, cut, 1, cached)
+        size = "of a layer × (L_g × tokens + L_l × min(tokens, W)) × sequences"
     kept = f"keys and values of {shape.kv_heads} heads (of {shape.heads})"
     if shape.kv_rank:
         kept = "one latent for all heads, and the key that is turned"
@@ -75,11 +88,9 @@ def estimate_inference(
     full = f"{pages}every sequence at its full length, dealt out over dp and cp"
     sheet.write(
         f"""
-        weights [bytes] = w × {ON_GPU} | {SOURCE} | {weight_bytes:g} B a weight
         KV cache per token [bytes] = token_bytes | {SOURCE}
             | {kept}, one token
-        KV cache [bytes] = KV cache per token × tokens × sequences
-            | {PAGED if pages else SOURCE} | {full}
+        KV cache [bytes] = {size} | {PAGED if pages else SOURCE} | {full}
         total [bytes] = weights + KV cache | {SOURCE} | weights and KV cache alone
         """,
         token_bytes=_token_bytes(one, cut, layers, cached),
@@ -88,6 +99,34 @@ def estimate_inference(
     if gpu_bytes is not None:
         _verdict(sheet, gpu_bytes, reserve)
     return sheet.estimate()
+
+
+def cached_layers(shape: Shape, layout: Layout, rank: int) -> tuple[int, int]:
+    """Return the layers of a rank that cache all tokens, and the local ones."""
+    ends = layout.first_layers, layout.last_layers
+    counts = stage_layers(shape.layers, layout.pp, 1, *ends)
+    if not shape.window:
+        return counts[rank], 0
+    held = range(sum(counts[:rank]), sum(counts[: rank + 1]))
+    every = shape.global_every
+    whole = sum(1 for layer in held if every and (layer + 1) % every == 0)
+    return whole, len(held) - whole
+
+
+def _weights(sheet: Worksheet, shape: Shape, each: Number, own: Number) -> None:
+    """Write down the weights, those of experts in a format of their own."""
+    sheet.given("w", each, "bytes of a weight")
+    said = f"{SOURCE} | {each:g} B a weight"
+    if own == each or not shape.experts:
+        sheet.write(f"weights [bytes] = w × {ON_GPU} | {said}")
+        return
+    sheet.given("w_e", own, "bytes of an expert's weight")
+    sheet.write(
+        f"""
+        weights [bytes] = w × dense parameters + w_e × experts' parameters
+            | {said}, {own:g} B an expert's
+        """
+    )
 
 
 def _token_bytes(shape: Shape, layout: Layout, layers: int, element: int) -> Number:

@@ -85,6 +85,23 @@ PRECISIONS = {
 }
 """The number at the end of a name is its bytes per parameter, unsharded."""
 
+WEIGHTS: dict[str, tuple[float, str]] = {
+    "fp32": (4, "IEEE 754"),
+    "bf16": (2, "a count"),
+    "fp16": (2, "IEEE 754"),
+    "fp8": (1, "Micikevicius et al. 2209.05433; one scale a tensor, left out"),
+    "fp8-block": (
+        1 + 4 / 128**2,
+        "DeepSeek-V3 2412.19437, section 3.3.2: an fp32 scale for 128 × 128",
+    ),
+    "mxfp8": (1 + 1 / 32, "OCP Microscaling v1.0, table 1: a byte for 32"),
+    "mxfp4": (1 / 2 + 1 / 32, "OCP Microscaling v1.0, table 1: a byte for 32"),
+    "nvfp4": (1 / 2 + 1 / 16, "NVIDIA, NVFP4: a byte for 16"),
+    "int8": (1, "a count; scales left out"),
+    "int4": (1 / 2, "a count; scales left out"),
+}
+"""Formats of weights in inference: bytes of one with its share of a scale, and why."""
+
 STAGES = (0, 1, 2, 3)
 
 
@@ -95,6 +112,15 @@ def precision(name: str) -> Precision:
         EstimateError: no such convention.
     """
     return PRECISIONS[check_choice("precision", name, PRECISIONS)]
+
+
+def weight_bytes(name: str) -> float:
+    """Return the bytes of a weight in a format.
+
+    Raises:
+        EstimateError: no such format.
+    """
+    return WEIGHTS[check_choice("format of weights", name, WEIGHTS)][0]
 
 
 def bytes_per_param(*, convention: str = "mixed-16") -> int:

@@ -17,7 +17,7 @@ from readerkit.estimate.memory import most_loaded, rank_weights
 from readerkit.estimate.memory_estimates import estimate_training
 from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.pipeline import Pipeline
-from readerkit.estimate.states import PRECISIONS
+from readerkit.estimate.states import PRECISIONS, WEIGHTS
 from readerkit.estimate.timeline import first_failure, timeline
 from readerkit.wording.numbers import format_bytes
 from tests.readerkit.estimate.catalog import MODELS, shape
@@ -265,3 +265,41 @@ def test_fp32_dropout_masks_stay_one_byte():
     full = layer_activations(shape("gpt2"), LayerKind(128, element_bytes=4))
     assert full["dropout masks"] == half["dropout masks"]
     assert full["attention scores"] * 5 == half["attention scores"] * 9
+
+
+# KB of a token: DeepSeek-V2 2405.04434, section 2.1.4 ((d_c + d_h^R) l, in 2 bytes);
+# Zhao et al. 2505.09343, table 1.
+CACHES = {
+    "deepseek-v2": 69.12,
+    "deepseek-v3": 70.272,
+    "qwen2.5-72b": 327.68,
+    "llama-3.1-405b": 516.096,
+}
+
+
+@pytest.mark.parametrize(("name", "kilobytes"), CACHES.items())
+def test_a_token_in_the_cache_is_what_its_authors_say(name, kilobytes):
+    one = estimate_inference(shape(name), tokens=1)
+    assert one["KV cache per token"] == kilobytes * 1000
+    cut = estimate_inference(shape(name), tokens=1, layout=Layout(tp=8))
+    # No rank can leave a latent out.
+    divided = 1 if shape(name).kv_rank else 8
+    assert cut["KV cache per token"] * divided == one["KV cache per token"]
+
+
+@pytest.mark.parametrize(
+    ("name", "gibibytes"), [("gpt-oss-120b", 60.8), ("gpt-oss-20b", 12.8)]
+)
+def test_four_bit_experts_are_the_checkpoint_that_is_published(name, gibibytes):
+    # gpt-oss 2508.10925, table 1; experts in MXFP4, 4.25 bits, the rest in bf16 (there
+    # the experts' biases too: 0.05 GiB).
+    four = WEIGHTS["mxfp4"][0]
+    held = estimate_inference(shape(name), tokens=1, expert_bytes=four)["weights"]
+    assert held / 2**30 == pytest.approx(gibibytes, abs=0.1)
+
+
+def test_local_layers_keep_a_window():
+    # Gemma 3 2503.19786, section 2: five local layers of 1024 for each global one.
+    gemma = shape("gemma-3-27b")
+    estimate = estimate_inference(gemma, tokens=131_072)
+    assert estimate["KV cache"] == 2 * 2 * 16 * 128 * (10 * 131_072 + 52 * 1024)
