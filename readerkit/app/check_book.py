@@ -14,17 +14,18 @@ from readerkit.app.library import Library, note_progress
 from readerkit.app.pages import (
     diagram_files,
     draw_diagram,
-    read_chapters,
     read_diagram_at,
     read_labs,
 )
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.app.read_paths import read_routes
 from readerkit.app.records import read_records
+from readerkit.app.scripts import read_chapters
 from readerkit.content.book import Note, Sources, check_mirrors
+from readerkit.content.scripts import Script
 from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
 from readerkit.evidence.executed_lines import unseen_events
-from readerkit.render.html.chapter import Script, check_script
+from readerkit.render.html.chapter import check_script
 from readerkit.render.html.notes import check_texts
 
 Check = Callable[[], Iterable[ContentFault] | None]

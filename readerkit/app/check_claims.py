@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -12,9 +12,11 @@ import click
 
 from readerkit.app.folders import read_at_most
 from readerkit.app.library import Library
+from readerkit.app.quiz_banks import QuizBanks
+from readerkit.app.scripts import read_chapters
 from readerkit.claims.ground import Ground, NotAtHand
 from readerkit.claims.hold import hold
-from readerkit.claims.proof import Proof, Sentence, Written, parts_of, sentences
+from readerkit.claims.proof import Claimable, Proof, Sentence, sentences
 from readerkit.claims.unproved import Unproved, unproved
 from readerkit.claims.words import say_check
 from readerkit.content.kind import Place
@@ -22,6 +24,7 @@ from readerkit.errors import ContentError, ContentFault
 from readerkit.evidence.record import Record
 from readerkit.model.freshness import MadeFrom, changes, tell
 from readerkit.upstreams import Lock, Upstream
+from readerkit.wording.meant_name import choose
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
 
@@ -51,13 +54,25 @@ def open_ground(library: Library) -> Ground:
     return Ground(book.upstreams, paths, library.sources, record, program)
 
 
-def entries_of(library: Library, upstream: Upstream | None = None) -> list[Written]:
+def entries_of(library: Library, upstream: Upstream | None = None) -> list[Claimable]:
     """Return what may carry claims: the notes on an upstream, or all of a book."""
     book = library.book
     if upstream is not None:
         return [*book.notes_on(upstream.name)]
-    notes: list[Written] = [*book.annotations.values()]
-    return [*notes, *book.mirrors.values(), *book.concepts.values()]
+    entries: list[Claimable] = [*book.annotations.values(), *book.mirrors.values()]
+    entries += [*book.concepts.values(), *read_chapters(library.root)]
+    return [*entries, *QuizBanks.at(library.root).questions()]
+
+
+def entry_named(library: Library, name: str) -> Claimable:
+    """Return the entry that was meant, a note before what is called the same.
+
+    Raises:
+        ReaderkitError: none, or several.
+    """
+    entries = {entry.id: entry for entry in reversed(entries_of(library))}
+    what = "note, concept, mirror, chapter or question"
+    return entries[choose(what, name, entries)]
 
 
 def claims_of(
@@ -177,17 +192,23 @@ class HeldClaims:
         }
 
 
-def hold_claims(library: Library, upstream: Upstream | None) -> HeldClaims:
-    """Hold the claims of a book, or of one upstream of it."""
+def hold_claims(
+    library: Library,
+    upstream: Upstream | None,
+    entries: Sequence[Claimable] | None = None,
+) -> HeldClaims:
+    """Hold the claims of a book, of one upstream of it, or of these entries alone."""
     ground = open_ground(library)
-    held = [
-        (each, hold(each.claim, ground))
-        for each in claims_of(library, upstream, ground)
-    ]
+    if entries is None:
+        claims = claims_of(library, upstream, ground)
+        entries = entries_of(library, upstream)
+    else:
+        claims = [each for entry in entries for each in sentences(entry)]
+    held = [(each, hold(each.claim, ground)) for each in claims]
     lacking = [
         (entry.id, part.place, each)
-        for entry in entries_of(library, upstream)
-        for part in parts_of(entry)
+        for entry in entries
+        for part in entry.claimed()
         for each in unproved(part)
     ]
     book = library.book

@@ -125,7 +125,8 @@ class Report:
     def add(self, error: ReaderkitError) -> None:
         """Take in what ended the check before its time."""
         if isinstance(error, ContentError):
-            self.faults += error.faults
+            known = {*self.faults}
+            self.faults += [fault for fault in error.faults if fault not in known]
         else:
             self.faults.append(ContentFault("", 0, 0, str(error)))
 
@@ -204,15 +205,6 @@ def check(
             report.add(error)
     if upstream and upstream.folder:
         report.faults += check_mirrors(book, opened)
-    note_progress("holding the claims")
-    held = hold_claims(library, upstream)
-    report.claims = held.to_plain()
-    report.faults += held.faults()
-    changed = [*held.differences()]
-    report.differences += changed
-    report.claims["differences"] = [str(each) for each in changed]
-    if strict and claims:
-        report.unreviewed += held.unproved_faults()
     if upstream is None:
         from readerkit.app.check_book import check_beside  # brings the site along
 
@@ -220,6 +212,19 @@ def check(
         beside = check_beside(library, opened, notes)
         report.beside = beside.counts
         report.faults += beside.faults
+    note_progress("holding the claims")
+    try:
+        held = hold_claims(library, upstream)
+    except ContentError as error:  # a chapter or a quiz that cannot be read
+        report.add(error)
+        return
+    report.claims = held.to_plain()
+    report.faults += held.faults()
+    changed = [*held.differences()]
+    report.differences += changed
+    report.claims["differences"] = [str(each) for each in changed]
+    if strict and claims:
+        report.unreviewed += held.unproved_faults()
 
 
 def _check_notes(

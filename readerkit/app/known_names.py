@@ -102,13 +102,13 @@ def _faults() -> Iterator[tuple[str, str, str]]:
 
 def proved(book: Path | None, given: Given) -> Names:
     """Yield what has a sentence with an experiment."""
-    from readerkit.claims.proof import parts_of
+    from readerkit.app.check_claims import entries_of
+    from readerkit.app.library import open_library
+    from readerkit.claims.proof import sentences
 
-    held = _open(book)
-    for entries in (held.annotations, held.mirrors, held.concepts):
-        for name, entry in entries.items():
-            if any(each.experiment for p in parts_of(entry) for each in p.claims):
-                yield name, entry.title
+    for entry in entries_of(open_library(book, quiet=True)):
+        if any(each.claim.experiment for each in sentences(entry)):
+            yield entry.id, entry.title
 
 
 def phases(book: Path | None, given: Given) -> Names:

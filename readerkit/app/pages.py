@@ -15,21 +15,18 @@ from readerkit.app.page_estimates import work_out
 from readerkit.app.page_questions import checks, phase_views, read_banks
 from readerkit.app.parse_cache import keep, read_kept
 from readerkit.app.read_paths import FIRST_STOP, read_routes
+from readerkit.app.scripts import read_chapters, read_script, read_text
 from readerkit.content.book import Sources
 from readerkit.content.diagrams import DIAGRAM, Diagram, in_spanish, read_diagram
 from readerkit.content.read import read_document
-from readerkit.content.strict_yaml import decode
 from readerkit.content.translations import DIAGRAM_TRANSLATION
 from readerkit.errors import AnchorError, ContentError, ContentFault
 from readerkit.model.anchor import Anchor
 from readerkit.model.language import SPANISH
-from readerkit.render.html.chapter import Script
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing
 
-CHAPTERS, LABS, DIAGRAMS = (
-    Path("site", "pages", kind) for kind in ("chapters", "labs", "diagrams")
-)
+LABS, DIAGRAMS = (Path("site", "pages", kind) for kind in ("labs", "diagrams"))
 
 
 def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
@@ -52,23 +49,6 @@ def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
     )
 
 
-def read_chapters(root: Path) -> Iterator[Script]:
-    """Yield the chapters of a book in their order."""
-    for path in sorted((root / CHAPTERS).glob("*.md")):
-        if not path.name.endswith(f".{SPANISH}.md"):
-            yield _script(path, path.stem.partition("-")[2] or path.stem, root)
-
-
-def _script(path: Path, name: str, root: Path) -> Script:
-    spanish = path.with_suffix(f".{SPANISH}.md")
-    return Script(
-        name=name,
-        file=path.relative_to(root).as_posix(),
-        text=_text(path, root),
-        spanish=_text(spanish, root) if spanish.exists() else "",
-    )
-
-
 def read_labs(root: Path) -> Iterator[LabScript]:
     """Yield the labs of a book in their order."""
     for path in sorted((root / LABS).glob("*.md")):
@@ -77,14 +57,10 @@ def read_labs(root: Path) -> Iterator[LabScript]:
         solution = path.with_suffix(".solution.md")
         task = path.with_suffix(".task.yaml")
         yield LabScript(
-            _script(path, path.stem, root),
-            _script(solution, path.stem, root) if solution.exists() else None,
-            _text(task, root) if task.exists() else "",
+            read_script(path, path.stem, root),
+            read_script(solution, path.stem, root) if solution.exists() else None,
+            read_text(task, root) if task.exists() else "",
         )
-
-
-def _text(path: Path, root: Path) -> str:
-    return decode(read_at_most(path, root), path.relative_to(root).as_posix())
 
 
 def _diagrams(root: Path, sources: Mapping[str, Sources]) -> Iterator[Diagram]:
@@ -121,14 +97,14 @@ def read_diagram_at(path: Path, root: Path, sources: Mapping[str, Sources]) -> D
         )
     file = claims.relative_to(root).as_posix()
     document = read_document(read_at_most(claims, root), file, DIAGRAM)
-    diagram = read_diagram(path.stem, _text(path, root), document, lines_of)
+    diagram = read_diagram(path.stem, read_text(path, root), document, lines_of)
     spanish = path.with_suffix(f".{SPANISH}.mmd")
     texts = spanish.with_suffix(".yaml")
     if spanish.exists() and texts.exists():
         file = texts.relative_to(root).as_posix()
         told = read_document(read_at_most(texts, root), file, DIAGRAM_TRANSLATION)
         drawn = spanish.relative_to(root).as_posix()
-        diagram = in_spanish(diagram, _text(spanish, root), drawn, told)
+        diagram = in_spanish(diagram, read_text(spanish, root), drawn, told)
     return diagram
 
 

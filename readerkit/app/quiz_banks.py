@@ -22,7 +22,7 @@ from readerkit.estimate.functions import FUNCTIONS
 from readerkit.model.language import Told
 from readerkit.quiz.bank import BANK, BANK_FILE, Bank, parse_bank
 from readerkit.quiz.history import History
-from readerkit.quiz.kinds import QUESTIONS
+from readerkit.quiz.kinds import QUESTIONS, Question
 from readerkit.quiz.lock import QuizLock
 from readerkit.quiz.messages import CitedLines
 from readerkit.quiz.session import Session
@@ -94,6 +94,11 @@ class QuizBanks:
         bank = parse_bank(head, topics, FUNCTIONS, lock)
         memo.save()
         return bank
+
+    def questions(self) -> Iterator[Question]:
+        """Yield the questions of every phase."""
+        for phase in self.phases():
+            yield from self.bank(phase, with_lock=False).questions.values()
 
     def _document(self, path: Path, kind: Kind[E], memo: Memo) -> Document[E]:
         data = read_at_most(path, self.root)

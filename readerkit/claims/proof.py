@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from msgspec import json
 
-from readerkit.content.annotations import Annotation, Concept
 from readerkit.content.claims import Claim, Claimed, one_spaced
-from readerkit.content.mirrors import Mirror
 from readerkit.model.anchor import Span
 from readerkit.model.freshness import MadeFrom, digest
 
@@ -40,7 +38,7 @@ class Sentence:
     """A claim, and the entry whose words it holds."""
 
     entry: str
-    """The id of the note, the concept or the mirror."""
+    """The id of the note, the concept, the mirror, the chapter or the question."""
     claimed: Claimed
     claim: Claim
 
@@ -52,18 +50,25 @@ class Sentence:
         return f"{self.entry} {digest(f'{says} {self.claim.kind} {asked}')[:10]}"
 
 
-Written = Annotation | Concept | Mirror
+class Claimable(Protocol):
+    """What may carry claims: a note, a concept, a mirror, a chapter, a question."""
+
+    @property
+    def id(self) -> str:
+        """What it is called."""
+
+    @property
+    def title(self) -> str:
+        """What it is about."""
+
+    def claimed(self) -> Iterable[Claimed]:
+        """Return its parts that may carry claims."""
 
 
-def parts_of(entry: Written) -> Iterable[Claimed]:
-    """Return the parts of an entry that may carry claims."""
-    return entry.claimed() if isinstance(entry, Mirror) else (entry,)
-
-
-def sentences(entry: Written) -> list[Sentence]:
-    """Return every claim of an entry, those of a mirror's parts among them."""
+def sentences(entry: Claimable) -> list[Sentence]:
+    """Return every claim of an entry and of its parts."""
     return [
         Sentence(entry.id, part, claim)
-        for part in parts_of(entry)
+        for part in entry.claimed()
         for claim in part.claims
     ]

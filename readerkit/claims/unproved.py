@@ -22,7 +22,7 @@ _TRIGGERS = re.compile(
     r"|(?<![\w.-])\d[\d,.]*",
     re.IGNORECASE,
 )
-_CODE = re.compile(r"(`+).+?\1|\$[^$\n]+\$|https?://\S+")
+_CODE = re.compile(r"(`+).+?\1|\$[^$\n]+\$|\{[^{}\n]+\}|https?://\S+")
 _NUMBERED = re.compile(
     r"\b(?:sections?|chapters?|figures?|tables?|appendix|equations?|versions?|parts?"
     r"|ranks?|stages?|levels?|layers?|steps?|ZeRO|GPT|Python|PyTorch|Megatron|torch)"

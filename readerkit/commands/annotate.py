@@ -27,6 +27,7 @@ KINDS = (
     "references",
     "comparisons",
     "upstreams",
+    "chapter",
     "diagram",
     "diagram-translation",
     "paths",
@@ -64,8 +65,8 @@ KINDS = (
 @click.option(
     "--claims",
     is_flag=True,
-    help="Of a note: show what proves its sentences. With --check: list the sentences "
-    "that nothing proves; with --strict fail.",
+    help="Of a note, concept, mirror, chapter or question: show what proves its "
+    "sentences. With --check: list those that nothing proves; with --strict fail.",
 )
 @click.option("--update-lock", is_flag=True, help="Write what anchors resolve to now.")
 @click.option(
@@ -123,12 +124,21 @@ def annotate(
         if schema:
             _print_schema(library, schema)
             return
-        if upstream is not None and note_id is None:
+        if claims and upstream is not None and note_id is None:
+            from readerkit.app.check_claims import entry_named
+            from readerkit.terminal.proofs import show_proofs
+
+            entry = entry_named(library, upstream)
+            upstream, note_id = None, entry.id
+            if entry.id not in library.book.annotations:
+                show_proofs(library, entry, lang or "en", as_json=as_json, pager=pager)
+                return
+        elif upstream is not None and note_id is None:
             upstream, note_id, group = _named(upstream, library)
         if lang:
             _known_language(lang, library)
         if claims and note_id is None:
-            raise click.UsageError("--claims is for one note, or for --check: add it")
+            raise click.UsageError("--claims is for one ID, or for --check: add it")
         if update_lock:
             _update_lock(
                 library, upstream, is_one=bool(note_id or group), as_json=as_json
@@ -276,6 +286,7 @@ def _print_schema(library: Library, kind: str) -> None:
     from readerkit.content.parse_book import BY_NAME
     from readerkit.content.reading_paths import PATHS
     from readerkit.content.schema import json_schema
+    from readerkit.content.scripts import CHAPTER
     from readerkit.content.translations import (
         DIAGRAM_TRANSLATION,
         NOTE_TRANSLATION,
@@ -283,7 +294,7 @@ def _print_schema(library: Library, kind: str) -> None:
     )
 
     known: list[Kind[Any]] = [ANNOTATIONS, NOTE_TRANSLATION, MIRROR, *BY_NAME.values()]
-    known += [DIAGRAM, DIAGRAM_TRANSLATION, PATHS, PATH_TRANSLATION]
+    known += [CHAPTER, DIAGRAM, DIAGRAM_TRANSLATION, PATHS, PATH_TRANSLATION]
     written = library.book
     choices = {"concepts": written.concepts, "references": written.references}
     of_kind = next(each for each in known if each.name == kind)
@@ -303,8 +314,9 @@ def _show_one(
     from readerkit.content.book import resolve_notes
     from readerkit.model.freshness import tell
     from readerkit.terminal.note_list import plain_notes
+    from readerkit.terminal.proofs import plain_proofs, proofs
 
-    annotation = _find(library, upstream, note_id)
+    written = annotation = _find(library, upstream, note_id)
     if lang:
         from readerkit.app.interface_words import say_in
 
@@ -321,16 +333,17 @@ def _show_one(
     [note] = resolve_notes(library.book, sources, [annotation])
     if as_json:
         [plain] = plain_notes(library, sources, [note])
+        if claims:
+            plain["claims"] = plain_proofs(library, written)
         print_json(plain)
     else:
         from readerkit.terminal.note import note_page
         from readerkit.terminal.pager import show_paged
-        from readerkit.terminal.proofs import proofs
 
         language = lang or "en"
         page = note_page(library, note, sources, language=language)
         if claims:
-            page += "\n".join(proofs(library, annotation.id, language)) + "\n"
+            page += "\n".join(proofs(library, written, language)) + "\n"
         show_paged(page, pager=pager, language=language)
 
 

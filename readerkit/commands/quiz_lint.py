@@ -33,11 +33,12 @@ def lint(
     """
     from msgspec import to_builtins
 
+    from readerkit.app.check_claims import hold_claims
     from readerkit.app.check_quiz import lint_phase
     from readerkit.app.folders import is_checkout
     from readerkit.app.library import open_library
     from readerkit.app.quiz_banks import QuizBanks
-    from readerkit.errors import ReaderkitError
+    from readerkit.errors import ContentError, ReaderkitError
 
     if schema:
         print_json(_schema(book))
@@ -52,6 +53,13 @@ def lint(
     if not phases:
         raise ReaderkitError(f"{banks.root}: got a book without quizzes/")
     library = open_library(book)
+    asked = [
+        question
+        for each in phases
+        for question in banks.bank(each, with_lock=False).questions.values()
+    ]
+    if faults := [*hold_claims(library, None, asked).faults()]:
+        raise ContentError(faults)
     summaries = [
         lint_phase(banks, library, each, update=update_lock) for each in phases
     ]

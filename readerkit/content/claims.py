@@ -255,6 +255,10 @@ class Claimed(Entry, frozen=True, kw_only=True):
         given = {name: getattr(self, name) for name in self.TEXTS}
         return {name: text for name, text in given.items() if text}
 
+    def claimed(self) -> Iterator[Claimed]:
+        """Yield every part of it that may carry claims, itself first."""
+        yield self
+
     def field_of(self, claim: Claim) -> str:
         """Return the field whose text has the words of a claim; empty where none."""
         words = one_spaced(claim.says)

@@ -25,7 +25,7 @@ from readerkit.content.book import Book
 from readerkit.content.check_links import check_links
 from readerkit.content.claims import Claimed
 from readerkit.content.kind import Document, E, Kind
-from readerkit.content.mirrors import MIRROR, Mirror
+from readerkit.content.mirrors import MIRROR
 from readerkit.content.translations import (
     CONCEPT_TRANSLATION,
     NOTE_TRANSLATION,
@@ -154,7 +154,7 @@ class _Reader:
         else:
             for path, entry in document.entries.items():
                 self._take(file, kind, WrittenEntry(entry, document, path))
-                for claimed in _claimed(entry):
+                for claimed in entry.claimed() if isinstance(entry, Claimed) else ():
                     self.faults += claimed.claim_faults()
             for path, part in document.partial.items():
                 self._take(file, kind, WrittenEntry(part, document, path))
@@ -184,13 +184,6 @@ class _Reader:
             self.faults.append(fault)
         else:
             self.book.upstreams[upstream.name] = upstream
-
-
-def _claimed(entry: object) -> Iterable[Claimed]:
-    """Return the parts of an entry that may carry claims."""
-    if isinstance(entry, Mirror):
-        return entry.claimed()
-    return (entry,) if isinstance(entry, Claimed) else ()
 
 
 def _unreadable(file: BookFile) -> tuple[str, str, str]:

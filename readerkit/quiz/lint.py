@@ -51,6 +51,7 @@ def lint_bank(bank: Bank, known: Known) -> list[ContentFault]:
     for question in bank.questions.values():
         faults += _names(question, bank)
         faults += _links(question, known)
+        faults += [each for p in question.claimed() for each in p.claim_faults()]
         try:
             faults += _keys(question, bank)
         except ReaderkitError as error:
@@ -65,7 +66,7 @@ def lint_bank(bank: Bank, known: Known) -> list[ContentFault]:
 
 def _names(question: Question, bank: Bank) -> Iterator[ContentFault]:
     """Yield names that are used and not declared, or declared and not used."""
-    texts = [question.prompt, question.explanation, *question.texts()]
+    texts = [question.prompt, question.explanation, *question.own_texts()]
     shown = [formula for text in texts for formula in formulas_of(text)]
     derived = [*_derived(question).values()]
     declared = {*question.parameters}
@@ -227,8 +228,8 @@ def _near_duplicates(bank: Bank) -> Iterator[ContentFault]:
 
 def _runs(question: Question) -> set[tuple[str, ...]]:
     words = re.findall(r"\w+", question.prompt.casefold())
-    words += re.findall(r"\w+", " ".join(question.texts()).casefold())
-    if isinstance(question, (Numeric, Choice)) or question.texts():
+    words += re.findall(r"\w+", " ".join(question.own_texts()).casefold())
+    if isinstance(question, (Numeric, Choice)) or question.own_texts():
         return {tuple(words[i : i + 3]) for i in range(len(words) - 2)}
     at = [str(place) for place in question.own_places().values()]
     return {tuple(words[i : i + 3]) for i in range(len(words) - 2)} | {tuple(at)}

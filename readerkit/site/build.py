@@ -18,11 +18,10 @@ from readerkit.app.library import Library
 from readerkit.app.page_questions import questions_by_note, read_banks
 from readerkit.app.pages import draw_diagram, read_writing
 from readerkit.app.records import read_evidence
+from readerkit.app.scripts import read_chapters
 from readerkit.claims.hold import hold
-from readerkit.claims.proof import Proof, Sentence, sentences
-from readerkit.content.annotations import Annotation
+from readerkit.claims.proof import Claimable, Proof, Sentence, sentences
 from readerkit.content.book import Book, Note, Sources, check_mirrors, resolve_each
-from readerkit.content.mirrors import Mirror
 from readerkit.errors import ContentError, ContentFault
 from readerkit.evidence.record import Record
 from readerkit.evidence.relevance import homes, ran_lines
@@ -169,7 +168,7 @@ def _proofs(
     build_cache: BuildCache,
     links_id: str,
 ) -> dict[str, list[tuple[Sentence, Proof]]]:
-    """Return the claims of notes and mirrors, held; what was held before is known."""
+    """Return the claims of what has a page, held; what was held before is known."""
     ground = replace(
         open_ground(library),
         open=lambda each: sources.get(each.name) or library.sources(each),
@@ -177,8 +176,8 @@ def _proofs(
     found: dict[str, list[tuple[Sentence, Proof]]] = {}
     known: dict[tuple[str, str], Proof] = {}
     book = library.book
-    entries: list[Annotation | Mirror] = [*book.annotations.values()]
-    for entry in [*entries, *book.mirrors.values()]:
+    entries: list[Claimable] = [*book.annotations.values(), *book.mirrors.values()]
+    for entry in [*entries, *read_chapters(library.root)]:
         for each in sentences(entry):
             key = (links_id, each.key)
             if key not in build_cache.proofs or each.claim.run:

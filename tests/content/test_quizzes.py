@@ -150,7 +150,7 @@ def test_parametric_questions_have_several_variants():
 
 def test_no_upstream_text_stands_in_a_question():
     for name, question in bank().questions.items():
-        texts = [question.prompt, question.explanation, *question.texts()]
+        texts = [question.prompt, question.explanation, *question.own_texts()]
         for place in bank().variant(name, 0).told.links:
             long = {line.strip() for line in lines(place) if len(line.strip()) > 50}
             assert not any(line in text for line in long for text in texts), name

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
 from readerkit.content.annotations import Citation
-from readerkit.content.kind import Entry
+from readerkit.content.claims import Claimed
 from readerkit.errors import ContentFault, ReaderkitError
 from readerkit.model.anchor import Anchor
 from readerkit.model.base import (
@@ -96,9 +96,10 @@ class Parameter(Model, frozen=True, rename=_PARAMETER_KEYS):
         return int(number) if number == int(number) else number
 
 
-class Question(Entry, frozen=True, kw_only=True, tag_field="type"):
+class Question(Claimed, frozen=True, kw_only=True, tag_field="type"):
     """Everything that a person wrote about one question; each type adds its own."""
 
+    TEXTS: ClassVar = ("explanation",)
     id: Annotated[Id, Meta(description="Unique in the bank; never changes.")]
     objective: Id
     concepts: Annotated[tuple[ConceptId, ...], SOME, ONCE]
@@ -113,6 +114,11 @@ class Question(Entry, frozen=True, kw_only=True, tag_field="type"):
     references: tuple[Citation, ...] = ()
     topic: Annotated[str, UNWRITTEN] = ""
     """The file it stands in."""
+
+    @property
+    def title(self) -> str:
+        """What it asks."""
+        return self.prompt
 
     @property
     def type(self) -> str:
@@ -147,7 +153,7 @@ class Question(Entry, frozen=True, kw_only=True, tag_field="type"):
         """Return every formula that is computed for a variant."""
         return []
 
-    def texts(self) -> list[str]:
+    def own_texts(self) -> list[str]:
         """Return every text of its own part that may hold ``{formulas}``."""
         return []
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 from msgspec import Meta
 
-from readerkit.model.base import Id, Model, Text, at_least
+from readerkit.content.claims import Claimed
+from readerkit.model.base import Id, Text, at_least
 from readerkit.model.language import Told
 from readerkit.quiz.kinds.base import PlaceRef, Question, letters, read_labels
 from readerkit.quiz.messages import (
@@ -22,14 +23,23 @@ from readerkit.quiz.scoring import coverage_credit
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
 
-class Option(Model, frozen=True):
-    """One answer to choose; a wrong one says why, with the lines that refute it."""
+class Option(Claimed, frozen=True):
+    """One answer to choose; a wrong one says why, with the lines that refute it.
+
+    Claims are about what is so: the words of a right one, the reason of a wrong one.
+    """
 
     text: Text
     right: bool = False
     why: Annotated[Text, Meta(description="Why a wrong option is wrong.")] = ""
     note: Annotated[Id, Meta(description="The annotation whose lines refute it.")] = ""
     at: Annotated[PlaceRef | None, Meta(description="The lines that refute it.")] = None
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """What it says that is so."""
+        true = {"text": self.text} if self.right else {}
+        return {**true, "why": self.why} if self.why else true
 
 
 class Choice(Question, frozen=True):
@@ -41,6 +51,10 @@ class Choice(Question, frozen=True):
     def several(self) -> bool:
         """Whether more than one option is right."""
         return self.type == "multiple"
+
+    def claimed(self) -> Iterator[Claimed]:
+        """Yield the question and its options."""
+        yield from (self, *self.options)
 
     def own_places(self) -> dict[str, PlaceRef]:
         """Return the lines that refute options."""
@@ -54,7 +68,7 @@ class Choice(Question, frozen=True):
         """Return the annotations that refute options."""
         return [option.note for option in self.options if option.note]
 
-    def texts(self) -> list[str]:
+    def own_texts(self) -> list[str]:
         """Return options and reasons."""
         return [text for option in self.options for text in (option.text, option.why)]
 

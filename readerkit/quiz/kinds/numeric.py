@@ -142,7 +142,7 @@ class Numeric(Question, frozen=True, tag="numeric"):
         wrong = [str(each.value) for each in self.misconceptions]
         return [str(self.answer.value), *wrong]
 
-    def texts(self) -> list[str]:
+    def own_texts(self) -> list[str]:
         """Return the remarks on mistakes."""
         return [wrong.says for wrong in self.misconceptions]
 

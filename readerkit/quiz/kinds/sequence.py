@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from readerkit.model.base import SOME, Count, Model, Text, at_least
+from readerkit.content.claims import Claimed
+from readerkit.model.base import SOME, Count, Text, at_least
 from readerkit.model.language import Told
 from readerkit.quiz.kinds.base import Question, letters, not_read
 from readerkit.quiz.messages import Labelled, MatchPrompt, OrderPrompt, Remark
@@ -34,7 +35,7 @@ class Order(Question, frozen=True, tag="order"):
         others = tuple(tuple(n - 1 for n in order) for order in self.also)
         return (tuple(range(len(self.items))), *others)
 
-    def texts(self) -> list[str]:
+    def own_texts(self) -> list[str]:
         """Return the items."""
         return list(self.items)
 
@@ -85,9 +86,10 @@ class AskedOrder(Variant):
         return Grade(credit, (Remark(told),))
 
 
-class Pair(Model, frozen=True):
+class Pair(Claimed, frozen=True):
     """Two sides that belong together."""
 
+    TEXTS: ClassVar = ("left", "right")
     left: Text
     right: Text
 
@@ -98,7 +100,11 @@ class Match(Question, frozen=True, tag="match"):
     pairs: Annotated[tuple[Pair, ...], at_least(3, 9)]
     spare: tuple[Text, ...] = ()
 
-    def texts(self) -> list[str]:
+    def claimed(self) -> Iterator[Claimed]:
+        """Yield the question and its pairs."""
+        yield from (self, *self.pairs)
+
+    def own_texts(self) -> list[str]:
         """Return both sides."""
         return [side for pair in self.pairs for side in (pair.left, pair.right)] + list(
             self.spare

@@ -93,7 +93,7 @@ class Sketch(Question, frozen=True, tag="sketch"):
         sizes = map(str, self.layout.values())
         return [f for cell in cells for f in cell.formulas()] + [*sizes]
 
-    def texts(self) -> list[str]:
+    def own_texts(self) -> list[str]:
         """Return the labels of rows and columns."""
         return [*self.columns, *(row.label for row in self.rows)]
 

@@ -30,7 +30,7 @@ class Fill(Question, frozen=True, tag="fill"):
     accept: Annotated[tuple[Text, ...], SOME]
     mistakes: tuple[Mistake, ...] = ()
 
-    def texts(self) -> list[str]:
+    def own_texts(self) -> list[str]:
         """Return words and remarks."""
         return [
             *self.accept,
@@ -82,7 +82,7 @@ class Short(Question, frozen=True, tag="short"):
     rubric: Annotated[tuple[Text, ...], at_least(2)]
     model: Text
 
-    def texts(self) -> list[str]:
+    def own_texts(self) -> list[str]:
         """Return the points and the model answer."""
         return [*self.rubric, self.model]
 

@@ -1,38 +1,31 @@
 """A chapter: Markdown, and between it notes with their lines, sums, drawings.
 
-Between fences stands what is resolved when the site is built: ``note ID``, ``diagram
-NAME``, ``schedule NAME RANKS MICROBATCHES [CHUNKS]``, ``reckon`` with one sum a line.
 A Spanish text shows the same between its words, so a page holds each of these once.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 
 from markupsafe import Markup
 
 from readerkit.content.diagrams import Diagram
+from readerkit.content.scripts import FACTOR, Part, Script, parts_of
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model import addresses
-from readerkit.model.language import SPANISH
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
-from readerkit.render.html.file_page import rights_of, view
+from readerkit.render.html.file_page import proofs_of, rights_of, view
 from readerkit.render.html.markdown import FormulaError, line, prose, title
 from readerkit.render.html.notes import NoteView, text
+from readerkit.render.html.proved import Proved, marks_in, with_marks, words_of
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.words import Text, Words
 from readerkit.wording.numbers import format_bytes, format_number
-
-_FENCE = re.compile(
-    r"^```(note|diagram|schedule|reckon)\b *(.*)\n((?s:.*?))^```$", re.M
-)
-_FACTOR = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)(?:\s+(\S.*))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +68,7 @@ class Written:
     title: Text
     pieces: tuple[Piece, ...]
     is_translated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """The text of a chapter, as it was read."""
-
-    name: str
-    """``why-distributed``"""
-    file: str
-    text: str
-    spanish: str = ""
-    """The Spanish text, if there is one."""
-
-    @property
-    def spanish_file(self) -> str:
-        """Where the Spanish text stands."""
-        return self.file.removesuffix("md") + f"{SPANISH}.md"
+    proofs: tuple[Proved, ...] = ()
 
 
 def chapter_page(
@@ -109,6 +86,7 @@ def chapter_page(
     previous, following = around
     return {
         "title": told.title,
+        "name": script.name,
         "text": told,
         "rights": rights_of(model, upstreams_in(told)),
         "previous": previous,
@@ -125,7 +103,8 @@ def chapter_text(
         ContentError: something that a fence names and nothing is called.
     """
     told = tuple(pieces(model, script, diagrams, address))
-    return Written(chapter_title(script), told, bool(script.spanish))
+    proofs = proofs_of(model, script.name)
+    return Written(chapter_title(script), told, bool(script.spanish), proofs)
 
 
 def pieces(
@@ -137,11 +116,11 @@ def pieces(
         ContentError: something that a fence names and nothing is called; a Spanish text
             that shows something else.
     """
-    writer = _ChapterWriter(model, diagrams, address)
-    english = list(_parts(script.text, script.file))
+    writer = _ChapterWriter(model, diagrams, address, script.name)
+    english = list(parts_of(script.text, script.file))
     spanish = []
     if script.spanish:
-        spanish = list(_parts(script.spanish, script.spanish_file))
+        spanish = list(parts_of(script.spanish, script.spanish_file))
         _check_equal(english, spanish)
     for part, other in zip_longest(english, spanish):
         yield from writer.pieces(part, other)
@@ -151,8 +130,8 @@ def check_script(
     script: Script, notes: Container[str], diagrams: Container[str]
 ) -> Iterator[ContentFault]:
     """Yield what no page can be made of; the notes that it may show are given."""
-    english = list(_parts(script.text, script.file))
-    spanish = list(_parts(script.spanish, script.spanish_file))
+    english = list(parts_of(script.text, script.file))
+    spanish = list(parts_of(script.spanish, script.spanish_file))
     checks = [partial(_check, part, notes, diagrams) for part in (*english, *spanish)]
     if script.spanish:
         checks.append(partial(_check_equal, english, spanish))
@@ -179,45 +158,7 @@ def chapter_title(script: Script) -> Text:
     return Text(english, spanish[0] if spanish else None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A run of prose, or what stands in a fence."""
-
-    file: str
-    at: int
-    """The line it begins at."""
-    body: str
-    kind: str = ""
-    """Empty: prose."""
-    name: str = ""
-
-    @property
-    def shows(self) -> str:
-        """What it says in no language."""
-        rows = self.body.splitlines() if self.kind == "reckon" else []
-        sums = (" * ".join(_numbers(row.partition("=")[0])) for row in rows)
-        return " ".join([self.kind, self.name, ", ".join(sums)]).strip()
-
-    def fault(self, what: str, got: str = "", expected: str = "") -> ContentError:
-        return ContentError([ContentFault(self.file, self.at, 1, what, got, expected)])
-
-
-def _parts(text: str, file: str) -> Iterator[_Part]:
-    """Yield prose and fences in turn, prose first and last, the title left out."""
-
-    def line_of(offset: int) -> int:
-        return text.count("\n", 0, offset) + 1
-
-    reached = text.index("\n") if "\n" in text else len(text)
-    for match in _FENCE.finditer(text):
-        yield _Part(file, line_of(reached), text[reached : match.start()])
-        kind, name, body = match[1], (match[2] or "").strip(), match[3]
-        yield _Part(file, line_of(match.start()), body, kind, name)
-        reached = match.end()
-    yield _Part(file, line_of(reached), text[reached:])
-
-
-def _check_equal(english: list[_Part], spanish: list[_Part]) -> None:
+def _check_equal(english: list[Part], spanish: list[Part]) -> None:
     for ours, theirs in zip_longest(english[1::2], spanish[1::2]):
         expected = f"'{ours.shows}'" if ours else "the end"
         if theirs is None:
@@ -227,7 +168,7 @@ def _check_equal(english: list[_Part], spanish: list[_Part]) -> None:
             raise theirs.fault(what, f"'{theirs.shows}'", expected)
 
 
-def _check(part: _Part, notes: Container[str], diagrams: Container[str]) -> None:
+def _check(part: Part, notes: Container[str], diagrams: Container[str]) -> None:
     if part.kind == "note":
         _check_known(part, notes)
     elif part.kind == "diagram":
@@ -241,7 +182,7 @@ def _check(part: _Part, notes: Container[str], diagrams: Container[str]) -> None
         _prose(part)
 
 
-def _check_known(part: _Part, names: Container[str]) -> None:
+def _check_known(part: Part, names: Container[str]) -> None:
     if part.name not in names:
         raise part.fault(f"unknown {part.kind}", part.name)
 
@@ -251,15 +192,23 @@ class _ChapterWriter:
     model: SiteModel
     diagrams: Mapping[str, Diagram]
     address: str
+    name: str
 
-    def pieces(self, part: _Part, other: _Part | None) -> Iterator[Piece]:
+    def pieces(self, part: Part, other: Part | None) -> Iterator[Piece]:
         """Yield the piece of a part, ``other`` being the same in Spanish."""
         if part.kind:
             yield self._fenced(part, other)
         elif part.body.strip() or (other and other.body.strip()):
-            yield Piece(text=Text(_prose(part), _prose(other) if other else None))
+            spanish = self._marked(part, other) if other else None
+            yield Piece(text=Text(self._marked(part, part), spanish))
 
-    def _fenced(self, part: _Part, other: _Part | None) -> Piece:
+    def _marked(self, english: Part, part: Part) -> Markup:
+        """Return prose with a mark behind each proved sentence."""
+        says = words_of(self.model.proofs.get(self.name, ()))
+        body = with_marks(part.body, english.body, says)
+        return marks_in(_prose(replace(part, body=body)), self.name)
+
+    def _fenced(self, part: Part, other: Part | None) -> Piece:
         name = part.name
         if part.kind == "note":
             _check_known(part, self.model.notes)
@@ -279,7 +228,7 @@ class _ChapterWriter:
         )
 
 
-def _prose(part: _Part) -> Markup:
+def _prose(part: Part) -> Markup:
     try:
         return prose(part.body)
     except FormulaError as error:
@@ -289,7 +238,7 @@ def _prose(part: _Part) -> Markup:
         raise ContentError([where]) from None
 
 
-def _schedule(words: Words, part: _Part) -> Chart:
+def _schedule(words: Words, part: Part) -> Chart:
     name, *sizes = part.name.split() or [""]
     if len(sizes) not in (2, 3) or not all(map(str.isdecimal, sizes)):
         expected = "a schedule, ranks, microbatches and perhaps chunks"
@@ -301,12 +250,7 @@ def _schedule(words: Words, part: _Part) -> Chart:
         raise part.fault(f"schedule: {error}", part.name) from None
 
 
-def _numbers(left: str) -> list[str]:
-    matches = (_FACTOR.fullmatch(factor.strip()) for factor in left.split("*"))
-    return [match[1] if match else "?" for match in matches]
-
-
-def _sum(part: _Part, row: str, spanish: str | None) -> WorkedSum:
+def _sum(part: Part, row: str, spanish: str | None) -> WorkedSum:
     factors, result, about = _reckoned(part, row)
     if spanish is None:
         return WorkedSum(Text(factors), result, Text(about))
@@ -314,12 +258,12 @@ def _sum(part: _Part, row: str, spanish: str | None) -> WorkedSum:
     return WorkedSum(Text(factors, others), result, Text(about, told))
 
 
-def _reckoned(part: _Part, row: str) -> tuple[Markup, str, Markup]:
+def _reckoned(part: Part, row: str) -> tuple[Markup, str, Markup]:
     """Return a product as it is read, its result, and what it is of."""
     left, _, about = row.partition("=")
     product, units, factors = 1.0, [], []
     for factor in left.split("*"):
-        match = _FACTOR.fullmatch(factor.strip())
+        match = FACTOR.fullmatch(factor.strip())
         if not match:
             expected = "7e9 parameters * 2 B/parameter = what it is"
             raise part.fault("not a product of numbers with units", row, expected)

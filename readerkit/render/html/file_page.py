@@ -122,13 +122,13 @@ def view(model: SiteModel, annotation: str) -> NoteView:
 
 
 def proofs_of(
-    model: SiteModel, entry: str, parts: Sequence[Claimed]
+    model: SiteModel, entry: str, parts: Sequence[Claimed] | None = None
 ) -> tuple[Proved, ...]:
-    """Return what pages show of the claims of some parts of an entry."""
+    """Return what pages show of the claims of an entry, or of some parts of it."""
     held = [
         each
         for each in model.proofs.get(entry, ())
-        if any(each[0].claimed is part for part in parts)
+        if parts is None or any(each[0].claimed is part for part in parts)
     ]
     homes = {str(path): name for name, path in model.sheets} if held else {}
     return proved(held, model.words, homes, model.strips)

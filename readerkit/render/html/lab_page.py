@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from readerkit.content.diagrams import Diagram
+from readerkit.content.scripts import Script
 from readerkit.model import addresses
 from readerkit.render.html.chapter import (
-    Script,
     chapter_text,
     chapter_title,
     upstreams_in,

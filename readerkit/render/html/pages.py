@@ -11,9 +11,10 @@ from markupsafe import Markup
 
 from readerkit.content.diagrams import Diagram
 from readerkit.content.reading_paths import ReadingPaths
+from readerkit.content.scripts import Script
 from readerkit.model import addresses
 from readerkit.quiz.variant import Variant
-from readerkit.render.html.chapter import Script, chapter_page, chapter_title
+from readerkit.render.html.chapter import chapter_page, chapter_title
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.estimate_page import Examples, estimate_page, headings
 from readerkit.render.html.file_page import FilePage, code_html, file_page

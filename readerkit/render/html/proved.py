@@ -61,11 +61,27 @@ def proved(
                 if span.path in homes
             ),
             strips.get(sentence.claim.run.record, "") if sentence.claim.run else "",
-            proof.state == "holds" or sentence.claim.kind == "experiment",
+            _is_proved(sentence, proof),
         )
-        for sentence, proof in held
-        if proof.state in ("holds", "open")
+        for sentence, proof in shown(held)
     )
+
+
+Held = Sequence[tuple[Sentence, Proof]]
+
+
+def shown(held: Held) -> Held:
+    """Return those of some claims that a page shows."""
+    return [each for each in held if each[1].state in ("holds", "open")]
+
+
+def words_of(held: Held) -> list[str]:
+    """Return the words of each claim that a page shows; empty where unproved."""
+    return [each[0].claim.says if _is_proved(*each) else "" for each in shown(held)]
+
+
+def _is_proved(sentence: Sentence, proof: Proof) -> bool:
+    return proof.state == "holds" or sentence.claim.kind == "experiment"
 
 
 def _check(sentence: Sentence, words: Words) -> Text:

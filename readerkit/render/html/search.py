@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from readerkit.content.annotations import TEXT_FIELDS
 from readerkit.content.reading_paths import ReadingPaths
+from readerkit.content.scripts import Script
 from readerkit.model import addresses
 from readerkit.model.language import SPANISH
-from readerkit.render.html.chapter import Script
 from readerkit.render.html.estimate_page import SECTIONS
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing, menu, tree_items

@@ -1,0 +1,198 @@
+"""Claims on a chapter's paragraphs and on a quiz: held, locked, listed and shown."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.helpers import Result, make_book, write_files
+from tests.readerkit.commands.conftest import Desk
+from tests.readerkit.commands.test_annotate import repin
+from tests.readerkit.commands.test_check import ONE_OBJECTIVE
+
+FILES = {"lib/train.py": '"""Training."""\nREADY = False\nLIMIT = 8\n'}
+CHAPTER = """\
+# Training
+
+It is off by default. A batch
+holds 8 of them.
+
+```note close
+```
+
+Only one waits.
+"""
+SPANISH = """\
+# Entrenar
+
+Por defecto no está activo. Un lote
+tiene 8.
+
+```note close
+```
+
+Solo uno espera.
+"""
+READY = "default: {file: lib/train.py, of: READY, is: false}"
+LIMIT = "default: {file: lib/train.py, of: LIMIT, is: 8}"
+BESIDE = f"""\
+claims:
+  - {{says: off by default, {READY}}}
+  - {{says: A batch holds 8, {LIMIT}}}
+"""
+QUESTION = f"""\
+- id: pick
+  type: single
+  objective: one
+  concepts: [collectives]
+  difficulty: 1
+  prompt: What is so?
+  explanation: The limit is 8.
+  claims: [{{says: limit is 8, {LIMIT}}}]
+  notes: [close]
+  options:
+    - text: It is off by default
+      right: true
+      claims: [{{says: off by default, {READY}}}]
+    - text: It is on by default
+      why: The default is False.
+      note: close
+      claims:
+        - {{says: is False, {READY}}}
+    - {{text: It has none, why: It has 8 of them., note: close}}
+"""
+PAGE = "site/pages/chapters/01-training.md"
+SIDE = PAGE.replace(".md", ".yaml")
+QUIZ = "quizzes/7/all.yaml"
+MORE = {
+    f"../{PAGE}": CHAPTER,
+    f"../{PAGE[:-3]}.es.md": SPANISH,
+    f"../{SIDE}": BESIDE,
+    "../quizzes/7/bank.yaml": ONE_OBJECTIVE,
+    f"../{QUIZ}": QUESTION,
+}
+
+
+@pytest.fixture
+def placed(tmp_path, capsys) -> Desk:
+    desk = Desk(make_book(tmp_path, files=FILES, more=MORE), capsys)
+    for command in (["annotate", "--update-lock"], ["quiz", "lint", "--update-lock"]):
+        done = desk.run(*command)
+        assert done.code == 0, done.err
+    return desk
+
+
+def edit(desk: Desk, file: str, old: str, new: str) -> None:
+    path = desk.book.root / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+
+
+def told_by(done: Result) -> str:
+    """Return its errors without columns."""
+    return re.sub(r"(?m)(yaml:\d+):\d+: ", r"\1: ", done.err)
+
+
+def test_they_are_held_and_what_nothing_proves_is_listed(placed):
+    done = placed.run("annotate", "--check", "--claims")
+    assert (done.code, done.err) == (0, "")
+    assert "claims: 5 sentences held\n" in done.out
+    assert f"{PAGE}:9: training, text (Only): Only one waits.\n" in done.out
+    assert f"{QUIZ}:19: pick, why (8): It has 8 of them.\n" in done.out
+
+
+FALSE = {
+    "a chapter": (SIDE, "READY, is: false", "READY, is: true", 2, "training"),
+    "an explanation": (QUIZ, "LIMIT, is: 8", "LIMIT, is: 9", 8, "pick"),
+    "a right option": (QUIZ, "READY, is: false", "READY, is: true", 13, "pick"),
+    "why one is wrong": (QUIZ, "is False, default: {file: lib/train.py, of: READY, "
+                         "is: false", "is False, default: {file: lib/train.py, of: "
+                         "READY, is: true", 18, "pick"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", FALSE)
+def test_a_false_one_is_told_at_its_line(where, placed):
+    file, old, new, line, entry = FALSE[where]
+    edit(placed, file, old, new)
+    told = f"{file}:{line}: {entry}: '"
+    done = placed.run("annotate", "--check")
+    assert done.code == 1 and told_by(done).count(told) == 1, done.err
+    assert " is not true: got lib/train.py:" in done.err
+    done = placed.run("quiz", "lint")
+    assert (told in told_by(done)) == (file == QUIZ), done.err
+    assert done.code == (file == QUIZ)
+
+
+def test_a_moved_pin_says_which_is_no_longer_true(placed):
+    code = FILES["lib/train.py"].replace("False", "True")
+    write_files(placed.book.repository, {"lib/train.py": code})
+    repin(placed.book)
+    assert placed.run("fetch", "--update-lock").code == 0
+    done = placed.run("annotate", "--check")
+    rows = [row for row in told_by(done).splitlines() if "is no longer true" in row]
+    assert [row.removeprefix("readerkit: ").partition(": ")[0] for row in rows] == [
+        f"{QUIZ}:13",
+        f"{QUIZ}:18",
+        f"{SIDE}:2",
+    ]
+
+
+REFUSED = {
+    "words of no paragraph": (
+        SIDE, "A batch holds 8", "the batch holds 8",
+        f"{SIDE}:3: 'says' what no text says: got 'the batch holds 8', expected words "
+        f"of one paragraph of {PAGE}",
+    ),
+    "words of two paragraphs": (
+        SIDE, "A batch holds 8", "of them. Only one",
+        f"{SIDE}:3: 'says' what no text says",
+    ),
+    "no claims beside a chapter": (
+        SIDE, BESIDE, "claim: []\n", f"{SIDE}:1: unknown key: got 'claim', expected "
+        "'claims', perhaps",
+    ),
+    "the words of a wrong option": (
+        QUIZ, "says: is False", "says: on by default",
+        f"{QUIZ}:18: 'says' what no text says: got 'on by default'",
+    ),
+    "two checks": (
+        QUIZ, f"limit is 8, {LIMIT}", f"limit is 8, {LIMIT}, undecided: so",
+        f"{QUIZ}:8: wrong value for",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_no_such_claim_is_refused_once_with_its_place(what, placed):
+    file, old, new, told = REFUSED[what]
+    edit(placed, file, old, new)
+    done = placed.run("annotate", "--check")
+    assert done.code == 1 and told_by(done).count(told) == 1, done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("training", ["off by default", "A batch holds 8"]),
+        ("pick", ["limit is 8", "off by default", "is False"]),
+        ("collectives", []),
+        ("close", []),
+    ],
+)
+def test_what_proves_an_entry_is_shown_by_its_name(name, says, placed):
+    done = placed.run("annotate", name, "--claims", "--json")
+    assert [each["says"] for each in json.loads(done.out)["claims"]] == says
+    done = placed.run("annotate", name, "--claims")
+    assert done.code == 0 and all(f"holds\t{each}" in done.out for each in says)
+
+
+def test_a_chapters_page_marks_them_in_both_languages(placed, tmp_path):
+    site = tmp_path / "site"
+    done = placed.run("site", "build", "--output", str(site))
+    assert done.code == 0, done.err
+    page = (site / "chapters" / "training.html").read_text()
+    assert page.count('class="proved" href="#training-claim-1"') == 2
+    assert page.count('id="training-claim-2"') == 1
