@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from readerkit.content.catalog import HARDWARE, MODELS, Hardware, ModelEntry
+from readerkit.content.catalog import HARDWARE, MODELS, PRICES, Hardware, ModelEntry
 from readerkit.content.kind import Document, E, Kind
 from readerkit.errors import ContentError, EstimateError, ReaderkitError
 from readerkit.estimate.hardware import Cluster, Gpu
 from readerkit.estimate.shape import Shape
 from readerkit.wording.meant_name import choose
+
+if TYPE_CHECKING:
+    from readerkit.budget.money import Price
 
 CATALOG = Path(__file__).resolve().parent.parent / "catalog"
 
@@ -60,6 +63,14 @@ def load_clusters() -> dict[str, Cluster]:
     """Return the clusters that ship."""
     hardware = _read_shipped("hardware.yaml", HARDWARE).value
     return _clusters(hardware, _gpus(hardware))
+
+
+def load_prices(path: Path | None = None) -> list[Price]:
+    """Return the prices that ship, or those of a user's file."""
+    from readerkit.budget.money import Price
+
+    rows = read_catalog(path or shipped("prices.yaml"), PRICES).value.prices
+    return [Price.parse(to_builtins(row)) for row in rows]
 
 
 def find_gpu(name: str) -> Gpu:

@@ -94,6 +94,12 @@ class BudgetGuard:
                 f"{job.price.dated}, {days} days old, expected at most {MAX_AGE_DAYS}; "
                 "look it up and give today's: --confirm-price 0.35"
             )
+        if job.price.unconfirmed:
+            raise BudgetError(
+                f"price of {job.price.gpu} at {job.price.vendor}: got one that only "
+                f"{job.price.source} tells, expected a second source; look it up and "
+                "give today's: --confirm-price 0.35"
+            )
         self.ledger.check(job)
 
     def run(self, job: Job, command: Sequence[str]) -> Receipt:

@@ -72,6 +72,15 @@ class Price:
     usd_per_hour: Fraction
     dated: date
     source: str
+    cloud: str = ""
+    """``community`` or ``secure``, where the vendor tells them apart."""
+    unconfirmed: bool = False
+    """Whether one source alone says so."""
+
+    @property
+    def terms(self) -> str:
+        """How it is rented: ``on-demand, secure``."""
+        return ", ".join(filter(None, (self.kind, self.cloud)))
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Price:
@@ -93,7 +102,9 @@ class Price:
             str(values["kind"]),
             parse_decimal(name, str(values["usd_per_hour"])),
             day,
-            str(values["source"]),
+            "; ".join(filter(None, (str(values["source"]), values.get("also")))),
+            str(values.get("cloud") or ""),
+            bool(values.get("unconfirmed")),
         )
 
     def age_days(self, today: date) -> int:
@@ -112,7 +123,7 @@ class Price:
 
 
 def find_price(prices: Sequence[Price], *, vendor: str, gpu: str, kind: str) -> Price:
-    """Return the newest price of a GPU at a vendor.
+    """Return the newest price of a GPU at a vendor; of several, the highest.
 
     Raises:
         BudgetError: there is none; the message names those there are.
@@ -123,7 +134,7 @@ def find_price(prices: Sequence[Price], *, vendor: str, gpu: str, kind: str) -> 
         if (price.vendor, price.gpu, price.kind) == (vendor, gpu, kind)
     ]
     if found:
-        return max(found, key=lambda price: price.dated)
+        return max(found, key=lambda price: (price.dated, price.usd_per_hour))
     known = ", ".join(sorted({f"{p.vendor} {p.gpu} {p.kind}" for p in prices}))
     raise BudgetError(
         f"no price: got {vendor} {gpu} {kind}, expected one of {known or 'none'}; add "
@@ -199,7 +210,7 @@ class Job:
         each = self.price.usd_per_hour
         setup = f" (set-up: {float(self.setup_hours):g} h)" if self.setup_hours else ""
         return (
-            f"This will rent {self.instances} × {self.price.gpu} ({self.price.kind}) "
+            f"This will rent {self.instances} × {self.price.gpu} ({self.price.terms}) "
             f"at {self.price.vendor} for {_rate(each)} each = "
             f"{_rate(self.cents_per_hour / 100)}, for {float(self.hours):g} h"
             f"{setup} = {show_usd(self.cost_cents)} at worst."

@@ -16,7 +16,7 @@ from readerkit.terminal.group import NamingGroup
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
-    from readerkit.budget import Ceilings, Job, Price, Reservation
+    from readerkit.budget import Ceilings, Job, Reservation
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT_RECORD = Path("experiments") / "35-cloud-budget.md"
@@ -81,34 +81,25 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-def _load_prices(path: Path | None) -> list[Price]:
-    from msgspec import to_builtins
-
-    from readerkit.app.catalog import read_catalog, shipped
-    from readerkit.budget import Price
-    from readerkit.content.catalog import PRICES
-
-    rows = read_catalog(path or shipped("prices.yaml"), PRICES).value.prices
-    return [Price.parse(to_builtins(row)) for row in rows]
-
-
 def _take_job(given: dict[str, Any]) -> Job:
     """Return the job that the options describe, with a price that is not too old."""
     from dataclasses import replace
 
+    from readerkit.app.catalog import load_prices
     from readerkit.budget import Job
     from readerkit.budget.money import MAX_AGE_DAYS, find_price, parse_decimal
 
     price = find_price(
-        _load_prices(given["prices"]),
+        load_prices(given["prices"]),
         vendor=given["vendor"],
         gpu=given["gpu"],
         kind=given["kind"],
     )
     confirmed, old = given["confirm_price"], price.age_days(_today()) > MAX_AGE_DAYS
-    if confirmed is None and old and _is_terminal():
+    if confirmed is None and (old or price.unconfirmed) and _is_terminal():
+        why = "too old" if old else "unconfirmed"
         confirmed = click.prompt(
-            f"The price of {price.dated} is too old (${float(price.usd_per_hour):g}/h, "
+            f"The price of {price.dated} is {why} (${float(price.usd_per_hour):g}/h, "
             f"{price.source}).\nDollars that {price.gpu} costs for an hour today",
             err=True,
         )
@@ -118,6 +109,7 @@ def _take_job(given: dict[str, Any]) -> Job:
             usd_per_hour=parse_decimal("confirmed price", confirmed.removeprefix("$")),
             dated=_today(),
             source="confirmed by hand",
+            unconfirmed=False,
         )
     return Job.parse(
         price,

@@ -38,14 +38,19 @@ def estimate() -> None:
 
 
 @estimate.command("list", short_help="The models, GPUs and clusters that ship.")
+@click.option("--prices", is_flag=True, help="What hours of GPUs cost, and how old.")
 @json_option
-def list_known(as_json: bool) -> None:
+def list_known(as_json: bool, prices: bool) -> None:
     """List models with their parameters, GPUs and clusters, each with its source.
 
     \b
     Example:
         readerkit estimate list
+        readerkit estimate list --prices
     """
+    if prices:
+        _list_prices(as_json)
+        return
     from readerkit.app.catalog import load_clusters, load_gpus, load_models
     from readerkit.estimate.parameters import parameter_count
     from readerkit.wording.numbers import format_bytes, format_flop_rate, format_rate
@@ -95,6 +100,37 @@ def list_known(as_json: bool) -> None:
             click.echo(f"{name:<20}{say(each)}")
             source = fill(f"from {each['source']}", 76)
             click.secho(indent(source, "    "), dim=True)
+
+
+def _list_prices(as_json: bool) -> None:
+    """List what an hour of each GPU costs, from where, and for how long it is known."""
+    from datetime import UTC, datetime
+
+    from readerkit.app.catalog import load_prices
+
+    today = datetime.now(UTC).date()
+    rows = [
+        {
+            "vendor": each.vendor,
+            "gpu": each.gpu,
+            "terms": each.terms,
+            "usd_per_hour": float(each.usd_per_hour),
+            "dated": str(each.dated),
+            "age_days": each.age_days(today),
+            "unconfirmed": each.unconfirmed,
+            "source": each.source,
+        }
+        for each in load_prices()
+    ]
+    if as_json:
+        print_json({"prices": rows})
+        return
+    for row in rows:
+        doubt = "; unconfirmed: one source" if row["unconfirmed"] else ""
+        what = f"{row['gpu']:<12}{row['vendor']}, {row['terms']}"
+        click.echo(f"{what:<44}${row['usd_per_hour']:.2f} an hour")
+        click.echo(f"    {row['dated']}, {row['age_days']} days old{doubt}")
+        click.secho(f"    from {row['source']}", dim=True)
 
 
 for command in (memory, comm, bubble, flops, plan, lint):

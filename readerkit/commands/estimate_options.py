@@ -189,6 +189,7 @@ layout_options = options(
     word("recompute", "none (default), selective or full.", "none"),
     flash_option,
     word("schedule", "gpipe, 1f1b (default), interleaved or zb-h1."),
+    word("cp-kind", "ring (default), all-gather or ulysses."),
     vocab_option,
     word(
         "precision",
@@ -230,7 +231,13 @@ def take_layouts(given: dict[str, Any], shape: Shape | None = None) -> list[Layo
     values = {name: given.pop(name) for name in LAYOUT}
     if shape is not None:
         values["sequence"] = fit_sequence(shape, values["sequence"], 4096)
-    for name in ("sequence_parallel", "recompute", "flash", "schedule"):
+    for name in (
+        "sequence_parallel",
+        "recompute",
+        "flash",
+        "schedule",
+        "cp_kind",
+    ):
         values[name] = given.pop(name)
     if values["schedule"] is None and (values["virtual_stages"] or 1) > 1:
         values["schedule"] = "interleaved"

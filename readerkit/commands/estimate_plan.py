@@ -164,6 +164,7 @@ def _plain_plan(made: Plan) -> dict[str, Any]:
         "convention": made.question.convention,
         "assumptions": asdict(made.question.assumptions)
         | {"kernel_efficiency_of_gpu": made.question.cluster.gpu.kernel_efficiency},
+        "conventions": {"mfu": made.question.mfu_convention(made.question.flash)},
         "memory_reason": made.memory_reason,
         "time_reason": made.time_reason,
         "examined": made.examined,

@@ -71,6 +71,11 @@ class PriceEntry(Model, frozen=True):
     usd_per_hour: Usd
     dated: Date
     source: Text
+    cloud: Literal["community", "secure"] | None = None
+    """Whose machines, where a vendor rents out its own and other people's."""
+    also: Text | None = None
+    """Who else read the same price."""
+    unconfirmed: bool = False
 
 
 class Prices(Model, frozen=True):

@@ -32,6 +32,7 @@ ATTENTION = ("full", "causal")
 RECOMPUTE = ("none", "selective", "full")
 TOKENS = "tokens in a step"
 FORWARD = "forward FLOPs of a token"
+PEAK = "peak as given: of a GPU that ships, dense 16-bit as sold"
 RECOMPUTED = "recomputed FLOPs of a token"
 SECONDS_PER_DAY = 86_400
 
@@ -236,15 +237,15 @@ def _utilization(
         _check_possible(sheet, seconds)
         sheet.given("step time", seconds)
         at, custom = "step time", "as given"
-    counted = f"of model FLOPs, attention {attention}"
+    counted = f"of model FLOPs, nothing recomputed, attention {attention}"
     sheet.write(
         f"""
         step time [seconds] = {at} | a count | {custom}
         FLOP/s per GPU [FLOP/s] = model FLOPs / step time / GPUs | a count | {counted}
         MFU [fraction] = model FLOPs / (step time × GPUs × peak)
-            | Chowdhery et al. 2204.02311, appendix B | {counted}
+            | Chowdhery et al. 2204.02311, appendix B | {counted}; of the {PEAK}
         HFU [fraction] = hardware FLOPs / (step time × GPUs × peak) | {KORTHIKANTI}
-            | recomputed FLOPs counted once; attention {attention}
+            | recomputed FLOPs counted once; attention {attention}; of the {PEAK}
         """
     )
 

@@ -18,6 +18,8 @@ from readerkit.estimate.sizes import LAYOUT
 from readerkit.estimate.states import STAGES
 
 _MAY_BE_NONE = ("zero", "first_layers", "last_layers")
+CP_KINDS = ("ring", "all-gather", "ulysses")
+"""Blocks handed on, blocks gathered at once, or heads for tokens."""
 _GROUPS = ("dp", "tp", "pp", "cp", "ep", "virtual_stages")
 
 
@@ -49,6 +51,8 @@ class Layout:
     last_layers: int = 0
     flash: bool = False
     """Attention that never writes its scores to memory."""
+    cp_kind: str = "ring"
+    """How context parallelism shares keys and values: see ``CP_KINDS``."""
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], *, gpus: int | None = None) -> Layout:
@@ -73,6 +77,7 @@ class Layout:
         check_choice("ZeRO stage", str(layout.zero), map(str, STAGES))
         check_choice("recompute", layout.recompute, RECOMPUTE)
         check_choice("schedule", layout.schedule, SCHEDULES)
+        check_choice("cp-kind", layout.cp_kind, CP_KINDS)
         if gpus is not None and layout.world_size != check_count("gpus", gpus):
             raise EstimateError(
                 f"dp × tp × pp × cp: got {layout.dp} × {layout.tp} × {layout.pp} × "
@@ -200,6 +205,12 @@ def misfits(shape: Shape, layout: Layout) -> list[str]:
             f"tp: got {tp}, expected a divisor of the rank's sequence "
             f"{layout.sequence // cp} (sequence parallel)"
         )
+    if layout.cp_kind == "ulysses" and cp > 1:
+        found += [
+            f"cp: got {cp} × tp {tp}, expected a divisor of {heads} ({of}; ulysses)"
+            for heads, of in ((shape.heads, "heads"), (shape.kv_heads, "key heads"))
+            if heads % (cp * tp)
+        ]
     if ep > 1 and not shape.experts:
         found.append(f"ep: got {ep}, expected 1 (a dense model has no experts)")
     elif ep > 1 and shape.experts % ep:

@@ -10,6 +10,7 @@ from readerkit.estimate.memory import RankMemory, most_loaded
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import Precision, precision
 from readerkit.estimate.step_time import Assumptions, StepTime, step_time
+from readerkit.wording.numbers import format_flop_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,12 @@ class Setup:
     def usable_bytes(self) -> float:
         """What one GPU offers."""
         return float(self.cluster.gpu.memory_bytes * (1 - self.reserve))
+
+    def mfu_convention(self, flash: bool) -> str:
+        """Return what an MFU of this question counts, and against which peak."""
+        counted = "causal attention as half" if flash else "the whole square of scores"
+        peak = f"{format_flop_rate(self.cluster.gpu.flops_per_s, 1)}, dense 16-bit"
+        return f"{counted}, nothing that is recomputed; the peak is {peak}"
 
     def time(self, layout: Layout) -> StepTime:
         """Return the time of a step in a layout."""

@@ -13,7 +13,7 @@ from readerkit.estimate.quantity import Number, divide, named_sizes
 from readerkit.estimate.sizes import PRECISION
 
 ZERO = "Rajbhandari et al. 1910.02054"
-MEGATRON = "Megatron-LM, docs/source/api-guide/dist_optimizer.md"
+MEGATRON = "Megatron-LM, docs/user-guide/features/dist_optimizer.md"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,14 @@ from readerkit.estimate.quantity import Number, divide
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import Precision, precision
 from readerkit.estimate.volumes import (
+    GATHERED,
     GSHARD,
     KORTHIKANTI,
     MEGATRON,
     NARAYANAN,
     RING,
+    RING_HOME,
+    ULYSSES,
     Traffic,
     dp_traffic,
     tp_traffic,
@@ -92,7 +95,7 @@ def model_step_traffic(
         calls = 4 * moe * m
         found.append(Traffic("ep", "all-to-all", calls, copies, layout.ep, why, GSHARD))
     if layout.cp > 1:
-        found.append(_cp_traffic(shape, layout, kept, layers, tokens))
+        found += _cp_traffic(shape, layout, kept, layers, tokens)
     return found
 
 
@@ -117,22 +120,33 @@ def _pp_traffic(
 
 def _cp_traffic(
     shape: Shape, layout: Layout, kept: Precision, layers: int, tokens: Number
-) -> Traffic:
-    """Return the ring of keys and values: once forward, then they and their gradients.
+) -> list[Traffic]:
+    """Return what shares keys and values: forward once, backward they and gradients.
 
-    Each pass hands on all blocks but one's own.
+    A ring hands each block on n - 1 times; the gradients take one hop more, home to
+    the rank whose block it is: 3 n - 2 hops.
     """
+    passes, n = layers * layout.microbatches, layout.cp
+    if layout.cp_kind == "ulysses":
+        each = 2 * (shape.heads + shape.kv_heads) * shape.head_dim
+        size = divide(kept.activation * tokens * each, layout.tp)
+        why = "queries, keys, values and output, forward and backward, each layer"
+        return [Traffic("cp", "all-to-all", 2 * passes, size, n, why, ULYSSES)]
     heads = divide(max(shape.kv_heads, layout.tp), layout.tp)
-    block = kept.activation * tokens * heads * shape.pair_dim
-    return Traffic(
-        "cp",
-        "all-gather",
-        3 * layers * layout.microbatches,
-        block * layout.cp,
-        layout.cp,
-        "3 a layer: keys and values forward, they and their gradients backward",
-        RING,
-    )
+    block = 2 * kept.activation * tokens * heads * shape.head_dim
+    if layout.cp_kind == "all-gather":
+        why = "2 a layer: keys and values, forward and backward"
+        back = "1 a layer: their gradients"
+        return [
+            Traffic("cp", "all-gather", 2 * passes, block * n, n, why, GATHERED),
+            Traffic("cp", "reduce-scatter", passes, block * n, n, back, GATHERED),
+        ]
+    why = "3 a layer: keys and values forward, they and their gradients backward"
+    home = "1 a layer: the gradients' last hop, to the owner of their block"
+    return [
+        Traffic("cp", "all-gather", 3 * passes, block * n, n, why, RING),
+        Traffic("cp", "send-recv", passes, block, 2, home, RING_HOME, "hop home"),
+    ]
 
 
 def _tp_ends(

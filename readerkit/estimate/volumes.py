@@ -20,6 +20,9 @@ KORTHIKANTI = "Korthikanti et al. 2205.05198, section 4.2.2"
 NARAYANAN = "Narayanan et al. 2104.04473, sections 3.2 and 4.1"
 GSHARD = "Lepikhin et al. 2006.16668, section 3.2"
 RING = "Liu et al. 2310.01889, section 3"
+RING_HOME = "zhuzilin/ring-flash-attention 8996282: ring_flash_attn_backward"
+GATHERED = "Dubey et al. 2407.21783, section 3.3.2"
+ULYSSES = "Jacobs et al. 2309.14509, section 3.2"
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,11 +54,7 @@ def assumed(plan: Plan) -> str:
     gpu, assumed = question.cluster.gpu, question.assumptions
     efficiency = assumed.kernel_efficiency or gpu.kernel_efficiency
     source = "given" if assumed.kernel_efficiency else gpu.efficiency_source
-    flash, counted = (
-        ("Flash attention", "causal attention as half")
-        if question.flash
-        else ("Attention scores in memory", "the whole square")
-    )
+    flash = "Flash attention" if question.flash else "Attention scores in memory"
     return (
         f"{plan.examined:,} variants weighed, {plan.fitting} layouts fit. A step is "
         f"{question.global_batch} × {question.sequence} tokens; micro is "
@@ -69,7 +65,8 @@ def assumed(plan: Plan) -> str:
         f"{format_flop_rate(gpu.flops_per_s, 1)} ({source}), each activation through "
         f"memory {assumed.memory_passes:g} times, links at "
         f"{assumed.link_efficiency:.0%}, {assumed.overlap:.0%} of data-parallel "
-        f"traffic hidden. {flash}; MFU counts {counted}."
+        f"traffic hidden. {flash}; MFU counts "
+        f"{question.mfu_convention(question.flash)}."
     )
 
 

@@ -289,6 +289,38 @@ def test_b_is_a_bit_and_B_a_byte(size, expected, capsys):
     assert values(one)["busbw"] == pytest.approx(expected, rel=1e-12)
 
 
+def test_a_price_has_two_sources_or_is_unconfirmed_and_shows_its_age(capsys):
+    prices = json.loads(run(capsys, "estimate", "list", "--prices", "--json").out)
+    for row in prices["prices"]:
+        assert row["unconfirmed"] or "; " in row["source"], row
+        assert row["age_days"] >= 0
+    shown = run(capsys, "estimate", "list", "--prices").out
+    assert shown.count(" days old") == len(prices["prices"])
+
+
+def test_a_vocabulary_is_padded_alike_in_all_of_one_answer(capsys):
+    # Megatron pads to a multiple of 128 × tp: 51200 for GPT-3 at tp 8.
+    question = ("--model", "gpt3-175b", "--tp", "8", "--vocab-multiple", "128")
+    count, memory = estimates(capsys, "memory", *question)["estimates"]
+    assert values(count)["token embedding"] == 51200 * 12288
+    assert values(count)["parameters"] == values(memory)["parameters"]
+
+
+def test_an_mfu_names_what_it_counts_and_of_which_peak(capsys):
+    plan = json.loads(
+        run(
+            capsys, *["estimate", "plan", "--model", "gpt2", "--gpus", "8", "--json"]
+        ).out
+    )
+    assert "causal attention as half" in plan["conventions"]["mfu"]
+    assert "989.4 TFLOP/s, dense 16-bit" in plan["conventions"]["mfu"]
+    step = ("--batch", "8", "--gpus", "1", "--gpu", "t4", "--step-s", "1")
+    [one] = estimates(capsys, "flops", "--model", "gpt2", *step)["estimates"]
+    [mfu] = [item for item in one["items"] if item["name"] == "MFU"]
+    assert "attention full" in mfu["convention"]
+    assert "dense 16-bit" in mfu["convention"]
+
+
 def inference(capsys, *layout, model="mixtral-8x22b"):
     question = ("--inference", "--model", model, *layout)
     [_, one] = estimates(capsys, "memory", *question)["estimates"]

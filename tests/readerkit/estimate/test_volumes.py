@@ -232,3 +232,31 @@ def test_the_first_rank_of_chunks_sends_all_but_one_kind_of_message():
     sent = estimate_step_traffic(shape("llama-2-7b"), layout)["pp in all"]
     # Two chunks' outputs on, and the second chunk's gradient back to the last rank.
     assert sent == 8 * 3 * 2 * 4096 * 4096
+
+
+CP = {"cp": 8, "sequence": 131072, "microbatches": 2, "flash": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "each_layer"),
+    [
+        # zhuzilin/ring-flash-attention: n - 1 hops of keys and values forward and
+        # backward, n of their gradients: 3 n - 2 blocks.
+        ("ring", 22 * 2 * 2 * 16384 * 1024),
+        # Dubey et al. 2407.21783, section 3.3.2: all gathered, gradients scattered.
+        ("all-gather", 21 * 2 * 2 * 16384 * 1024),
+        # Jacobs et al. 2309.14509, section 3.2: queries, keys, values and output,
+        # forward and backward; 7/8 of them go to other ranks.
+        ("ulysses", 2 * 2 * 16384 * (2 * 8192 + 2 * 1024) * 7 // 8),
+    ],
+)
+def test_context_parallel_sends_what_its_kind_does(kind, each_layer):
+    layout = Layout.parse(CP | {"cp_kind": kind, "zero": 0})
+    found = estimate_step_traffic(shape("llama-2-70b"), layout)
+    assert found["cp in all"] == 80 * 2 * each_layer
+
+
+def test_ulysses_needs_heads_for_all_its_ranks():
+    layout = Layout.parse({"cp": 16, "sequence": 131072, "cp_kind": "ulysses"})
+    with pytest.raises(EstimateError, match="16 × tp 1, expected a divisor of 8"):
+        estimate_step_traffic(shape("llama-2-70b"), layout)
