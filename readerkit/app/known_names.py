@@ -129,28 +129,16 @@ def quiz_topics(book: Path | None, given: Given) -> Names:
             yield path.stem, "topic"
 
 
-def models(book: Path | None, given: Given) -> Names:
-    """Yield the models that estimates know."""
-    from readerkit.app.catalog import load_models
+def _catalog(kind: str, says: str) -> Find:
+    """Return what yields the entries of the catalog that estimates know."""
 
-    for name in load_models():
-        yield name, "model"
+    def find(book: Path | None, given: Given) -> Names:
+        from readerkit.app import catalog
 
+        for name in getattr(catalog, f"load_{kind}")():
+            yield name, says
 
-def gpus(book: Path | None, given: Given) -> Names:
-    """Yield the GPUs that estimates know."""
-    from readerkit.app.catalog import load_gpus
-
-    for name in load_gpus():
-        yield name, "GPU"
-
-
-def clusters(book: Path | None, given: Given) -> Names:
-    """Yield the clusters that estimates know."""
-    from readerkit.app.catalog import load_clusters
-
-    for name in load_clusters():
-        yield name, "cluster"
+    return find
 
 
 def labs(book: Path | None, given: Given) -> Names:
@@ -178,23 +166,16 @@ def _open(book: Path | None) -> Any:
     return open_library(book, quiet=True).book
 
 
+_BY_NAME = (
+    *(annotate, upstreams, notes, concepts, minis, compared, beside, faulty),
+    *(proved, phases, labs, paths),
+)
 KINDS: dict[str, Find] = {
-    "annotate": annotate,
-    "upstreams": upstreams,
-    "notes": notes,
-    "concepts": concepts,
-    "note-topics": note_topics,
-    "minis": minis,
-    "compared": compared,
-    "beside": beside,
-    "faulty": faulty,
-    "proved": proved,
-    "phases": phases,
+    **{find.__name__: find for find in _BY_NAME},
     "quiz-topics": quiz_topics,
-    "models": models,
-    "gpus": gpus,
-    "clusters": clusters,
-    "labs": labs,
-    "paths": paths,
+    "note-topics": note_topics,
+    "models": _catalog("models", "model"),
+    "gpus": _catalog("gpus", "GPU"),
+    "clusters": _catalog("clusters", "cluster"),
 }
 """What a parameter may ask to be completed."""

@@ -15,24 +15,24 @@ from readerkit.wording.next_command import typed
 if TYPE_CHECKING:
     from readerkit.app.library import Library
     from readerkit.content.annotations import Annotation
-    from readerkit.content.kind import Kind
     from readerkit.terminal.note_list import Group
 
-KINDS = (
-    "annotations",
-    "translation",
-    "mirror",
-    "concepts",
-    "concept-translation",
-    "references",
-    "comparisons",
-    "upstreams",
-    "chapter",
-    "diagram",
-    "diagram-translation",
-    "paths",
-    "route-translation",
-)
+KINDS = {
+    "annotations": "annotations.ANNOTATIONS",
+    "translation": "translations.NOTE_TRANSLATION",
+    "mirror": "mirrors.MIRROR",
+    "concepts": "annotations.CONCEPTS",
+    "concept-translation": "translations.CONCEPT_TRANSLATION",
+    "references": "annotations.REFERENCES",
+    "comparisons": "annotations.COMPARISONS",
+    "upstreams": "annotations.UPSTREAMS",
+    "chapter": "scripts.CHAPTER",
+    "diagram": "diagrams.DIAGRAM",
+    "diagram-translation": "translations.DIAGRAM_TRANSLATION",
+    "paths": "reading_paths.PATHS",
+    "route-translation": "translations.PATH_TRANSLATION",
+}
+"""Kinds of files that people write, and where in ``readerkit.content`` each is."""
 
 
 @click.command(short_help="The notes, with every anchor resolved; one by its ID.")
@@ -71,7 +71,7 @@ KINDS = (
 @click.option("--update-lock", is_flag=True, help="Write what anchors resolve to now.")
 @click.option(
     "--schema",
-    type=click.Choice(KINDS),
+    type=click.Choice([*KINDS]),
     help="Print the JSON Schema of such a file, with this book's ids, for an editor.",
 )
 @click.option(
@@ -280,24 +280,14 @@ def _check(
 
 
 def _print_schema(library: Library, kind: str) -> None:
-    from readerkit.content.annotations import ANNOTATIONS
-    from readerkit.content.diagrams import DIAGRAM
-    from readerkit.content.mirrors import MIRROR
-    from readerkit.content.parse_book import BY_NAME
-    from readerkit.content.reading_paths import PATHS
-    from readerkit.content.schema import json_schema
-    from readerkit.content.scripts import CHAPTER
-    from readerkit.content.translations import (
-        DIAGRAM_TRANSLATION,
-        NOTE_TRANSLATION,
-        PATH_TRANSLATION,
-    )
+    from importlib import import_module
 
-    known: list[Kind[Any]] = [ANNOTATIONS, NOTE_TRANSLATION, MIRROR, *BY_NAME.values()]
-    known += [CHAPTER, DIAGRAM, DIAGRAM_TRANSLATION, PATHS, PATH_TRANSLATION]
+    from readerkit.content.schema import json_schema
+
+    module, name = KINDS[kind].split(".")
+    of_kind = getattr(import_module(f"readerkit.content.{module}"), name)
     written = library.book
     choices = {"concepts": written.concepts, "references": written.references}
-    of_kind = next(each for each in known if each.name == kind)
     print_json(json_schema(of_kind, **choices))
 
 

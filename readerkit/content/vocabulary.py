@@ -60,3 +60,11 @@ LAYERS: tuple[Layer, ...] = get_args(Layer)
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 EVENT_DIFFERENCES: tuple[EventDifference, ...] = get_args(EventDifference)
 WHOLE_DIFFERENCES: tuple[WholeDifference, ...] = get_args(WholeDifference)
+LABELS = {
+    "decision": "Decided",
+    "alternative": "Instead of",
+    "why": "Why",
+    "text": "",
+    "cost": "Cost",
+}
+"""The texts of a note in their order, each with the word that stands before it."""

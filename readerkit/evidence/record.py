@@ -30,18 +30,23 @@ State = Literal["matched", "explained", "flagged"]
 Number = int | float
 
 
-class ExecutedLine(Stored, frozen=True):
-    """A line that ran."""
+class InFile(Stored, frozen=True):
+    """Something of a file of an upstream."""
 
     upstream: str
     """Name in ``upstreams.yaml``: ``megatron``, ``pytorch``, ``minis``."""
     path: TreePath
-    line: int
-    function: str
 
     def __post_init__(self) -> None:
         """Refuse a path that leaves its upstream."""
         parse_path(self.path)
+
+
+class ExecutedLine(InFile, frozen=True):
+    """A line that ran."""
+
+    line: int
+    function: str
 
 
 class Event(Stored, frozen=True):
@@ -197,19 +202,13 @@ class Times(Stored, frozen=True):
     upstream: tuple[float, ...]
 
 
-class Lit(Stored, frozen=True):
+class Lit(InFile, frozen=True):
     """Lines of a file that ran, as ``3-7,9``; what an import runs is not among them."""
 
-    upstream: str
-    path: TreePath
     setup: str
     """While model and optimizer were built."""
     steps: Mapping[str, str]
     """By the watched steps in which they ran, written likewise: ``0``, ``1-4``."""
-
-    def __post_init__(self) -> None:
-        """Refuse a path that leaves its upstream."""
-        parse_path(self.path)
 
     def in_step(self, step: int) -> frozenset[int]:
         """Return the lines that ran in one step."""
@@ -326,38 +325,20 @@ class Record(Stored, frozen=True):
 
     def __post_init__(self) -> None:
         """Refuse names that are none, steps that nobody watched, lines of no code."""
-        self._check_names()
-        self._check_steps()
-        self._check_lines()
-        for path in (path for files in self.blobs.values() for path in files):
-            parse_path(path)
-
-    def _check_names(self) -> None:
-        """Raise ValueError where a name is none: files are called by them."""
-        for field in ("comparison", "mini", "upstream"):
+        for field in ("comparison", "mini", "upstream"):  # files are called by them
             try:
                 parse_module(getattr(self, field))
             except ValueError as error:
                 raise ValueError(f"record.{field}: {error}") from None
-
-    def _check_steps(self) -> None:
-        """Raise ValueError where lines or events are of a step that nobody watched."""
-        steps = {
-            step
-            for row in self.lit
-            for those in row.steps
-            for step in line_numbers(those)
-        }
-        if not all(
-            0 <= step < self.watched_steps for step in (self.traced_step, *steps)
-        ):
+        named = [steps for row in self.lit for steps in row.steps]
+        steps = {self.traced_step, *(n for text in named for n in line_numbers(text))}
+        if not all(0 <= step < self.watched_steps for step in steps):
             raise ValueError(f"lit: steps beyond the {self.watched_steps} watched")
-
-    def _check_lines(self) -> None:
-        """Raise ValueError where lines are none, or more than any code has."""
-        texts = (text for row in self.lit for text in (row.setup, *row.steps.values()))
-        if sum(map(count_lines, texts)) > MAX_LINES:
+        lines = (text for row in self.lit for text in (row.setup, *row.steps.values()))
+        if sum(map(count_lines, lines)) > MAX_LINES:
             raise ValueError(f"lit: more than {MAX_LINES:,} lines")
+        for path in (path for files in self.blobs.values() for path in files):
+            parse_path(path)
 
     def to_text(self) -> str:
         """Return JSON: an event, a total, a file on a line each, made to be diffed."""

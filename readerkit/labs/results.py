@@ -30,6 +30,18 @@ class Environment(Stored, frozen=True):
     load_average: Measure
 
 
+class Measured(Stored, frozen=True):
+    """What the result of every lab says."""
+
+    lab: str
+    made: str
+    command: str
+    made_from: MadeFrom
+    environment: Environment
+    world_size: Count
+    rounds: Count
+
+
 class Training(Stored, frozen=True):
     """A few steps on all ranks beside one process."""
 
@@ -67,16 +79,9 @@ class DdpStep(Stored, frozen=True):
         return self.compute_s + self.all_reduce_s + self.update_s
 
 
-class DdpResult(Stored, frozen=True):
+class DdpResult(Measured, frozen=True):
     """Lab 01."""
 
-    lab: str
-    made: str
-    command: str
-    made_from: MadeFrom
-    environment: Environment
-    world_size: Count
-    rounds: Count
     training: Training
     all_reduce: tuple[AllReduce, ...]
     steps: tuple[DdpStep, ...]
@@ -98,16 +103,9 @@ class MeasuredGeneration(Stored, frozen=True):
     """Digest of each weight, as each rank read it."""
 
 
-class GenerationResult(Stored, frozen=True):
+class GenerationResult(Measured, frozen=True):
     """Lab 02."""
 
-    lab: str
-    made: str
-    command: str
-    made_from: MadeFrom
-    environment: Environment
-    world_size: Count
-    rounds: Count
     sent: Mapping[str, Mapping[str, str]]
     """Digest of each weight as it was written, by width."""
     curve: tuple[MeasuredGeneration, ...]
@@ -134,16 +132,9 @@ class FsdpStep(Stored, frozen=True):
         return self.tokens / self.step_s
 
 
-class FsdpResult(Stored, frozen=True):
+class FsdpResult(Measured, frozen=True):
     """Lab 04."""
 
-    lab: str
-    made: str
-    command: str
-    made_from: MadeFrom
-    environment: Environment
-    world_size: Count
-    rounds: Count
     steps: tuple[FsdpStep, ...]
 
 

@@ -17,7 +17,7 @@ from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.highlight import Mark, highlight
 from readerkit.content.annotations import Annotation, Citation, CitedWork
 from readerkit.content.book import Note
-from readerkit.content.vocabulary import STARTS
+from readerkit.content.vocabulary import LABELS, STARTS
 from readerkit.model.language import Say, english
 from readerkit.render.terminal_safe import visible, visible_line
 from readerkit.upstreams import Upstream
@@ -210,14 +210,7 @@ def _evidence(ran: Sequence[str], width: int, say: Say) -> list[RenderableType]:
 def _paragraphs(
     annotation: Annotation, references: Mapping[str, CitedWork], say: Say
 ) -> Iterator[RenderableType]:
-    labels = {
-        "decision": "Decided",
-        "alternative": "Instead of",
-        "why": "Why",
-        "text": "",
-        "cost": "Cost",
-    }
-    for name, label in labels.items():
+    for name, label in LABELS.items():
         value: str = getattr(annotation, name)
         if value:
             head = Text(f"{say(label)}  ", style="bold") if label else Text()

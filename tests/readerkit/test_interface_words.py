@@ -21,6 +21,7 @@ from readerkit.app.interface_words import FILE, read_words
 from readerkit.content.read import read_document
 from readerkit.content.translations import INTERFACE
 from readerkit.content.vocabulary import (
+    LABELS,
     LAYERS,
     PRESSURES,
     STARTS,
@@ -41,6 +42,7 @@ TEMPLATES, THEME = ROOT / "site" / "templates", ROOT / "site" / "theme"
 TABLES = {
     "content/vocabulary.py": (
         *(
+            *filter(None, LABELS.values()),
             *STARTS.values(),
             *PRESSURES,
             *LAYERS,
@@ -51,9 +53,7 @@ TABLES = {
     "evidence/tally.py": tally._KINDS.values(),
     "render/html/estimate_page.py": sum(estimate_page.SECTIONS.values(), ()),
     "render/html/timeline.py": (timeline.IN_CPP, timeline.BY_HARNESS, timeline.STALE),
-    "render/html/notes.py": filter(
-        None, (*notes.STATES.values(), *notes.LABELS.values())
-    ),
+    "render/html/notes.py": notes.STATES.values(),
     "render/html/record_view.py": record_view._LIMITS.values(),
     "render/note_view.py": note_view._STATES.values(),
     "quiz/units.py": {dimension for dimension, _ in units.UNITS.values()},

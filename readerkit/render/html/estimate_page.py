@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from readerkit.estimate.item import Estimate, Item
+from readerkit.estimate.memory_estimates import HELD
 from readerkit.estimate.pipeline import PlannedStep
 from readerkit.estimate.plan import Plan
 from readerkit.render.estimate_table import number_texts, plain_number
@@ -40,17 +41,6 @@ SECTIONS = {
     ),
 }
 """By section, its heading and what it is about."""
-
-# Of the items of memory, those that are held at once.
-_HELD = (
-    "weights",
-    "gradients",
-    "optimizer",
-    "gathered units",
-    "activations",
-    "one layer recomputed",
-    "last norm and logits",
-)
 
 
 # --- what is shown ----------------------------------------------------------------
@@ -145,12 +135,12 @@ def _memory_case(number: int, group: EstimateGroup) -> Case:
     stacks = []
     for each in group.worked:
         items = each.estimate.items
-        parts = tuple((i.name, float(i.value)) for i in items if i.name in _HELD)
+        parts = tuple((i.name, float(i.value)) for i in items if i.name in HELD)
         stacks.append(MemoryStack(each.name, parts))
     usable = float(group.worked[0].estimate["usable"])
     chart = stack_chart(f"memory-{number}", group.title, stacks, usable)
     fits = [f"{each.name}: {each.estimate.notes[0]}" for each in group.worked]
-    names = ("bytes per parameter", *_HELD, "total", "left")
+    names = ("bytes per parameter", *HELD, "total", "left")
     return Case(
         group.title,
         _grid(group, names),

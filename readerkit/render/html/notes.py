@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from readerkit.content.annotations import Annotation, Citation, CitedWork
 from readerkit.content.book import Book, Note
-from readerkit.content.vocabulary import STARTS
+from readerkit.content.vocabulary import LABELS, STARTS
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model import addresses
 from readerkit.model.language import SPANISH, Say
@@ -24,13 +24,6 @@ from readerkit.render.html.words import Text, Words
 if TYPE_CHECKING:  # which is made of the model, and that of these
     from readerkit.render.html.excerpt import Excerpt
 
-LABELS = {
-    "decision": "Decided",
-    "alternative": "Instead of",
-    "why": "Why",
-    "text": "",
-    "cost": "Cost",
-}
 STATES = {
     "reviewed": "reviewed against exactly these lines",
     "unreviewed": "not reviewed yet",
