@@ -61,6 +61,7 @@ def memory(as_json: bool, brief: bool, **given: Any) -> None:
         readerkit estimate memory --model llama-2-70b --tp 8 --inference --batch 16
         readerkit estimate memory --model mixtral-8x22b --dp 8 --ep 8 --inference
         readerkit estimate memory --model gpt-oss-20b --inference --expert-weights mxfp4
+        readerkit estimate memory --params 1T --dp 512 --zero 3 --offload states-nvme
         readerkit estimate memory --params 7.5B --dp 64 --zero 2 --precision mixed-16
     """
     gpu_bytes, reserve = take_gpu_bytes(given), given.pop("reserve")
@@ -95,7 +96,7 @@ _CACHE = frozenset(
 def _asked(given: dict[str, Any]) -> tuple[str, frozenset[str]]:
     """Return what is asked, and the options that it depends on."""
     if given["params"] is not None:
-        states = _AXES | {"cp", "params", "zero", "precision"}
+        states = _AXES | {"cp", "params", "zero", "precision", "offload"}
         return "the states of so many --params", states | _GPU | MODEL_NAMES
     if given["inference"]:
         groups = _AXES | {"inference", "cp", "ep", "vocab_multiple"}
@@ -168,6 +169,7 @@ def _states_alone(given: dict[str, Any], **room: Any) -> list[Estimate]:
             stage=layout.zero,
             world_size=layout.replicas,
             model_parallel=layout.tp * layout.pp,
+            offload=layout.offload,
             **room,
         )
         for layout in take_layouts(given)

@@ -186,7 +186,17 @@ layout_options = options(
         default=True,
         help="Norms and dropout cut over tp as well (default).",
     ),
-    word("recompute", "none (default), selective or full.", "none"),
+    word(
+        "recompute",
+        "none (default), selective, full, or Megatron's modules: core_attn,layernorm,"
+        "mlp,moe,moe_act,shared_experts,mla_up_proj.",
+        "none",
+    ),
+    word(
+        "offload",
+        "none (default), optimizer-cpu, optimizer-nvme, states-cpu or states-nvme.",
+        "none",
+    ),
     flash_option,
     word("schedule", "gpipe, 1f1b (default), interleaved or zb-h1."),
     word("cp-kind", "ring (default), all-gather or ulysses."),
@@ -194,7 +204,7 @@ layout_options = options(
     word(
         "precision",
         "Bytes per parameter: mixed-12, mixed-16, mixed-18 (default), mixed-20, "
-        "fp32-16, adam8bit-10 or sgd-12.",
+        "fp32-16, adam8bit-10, sgd-12, fp8-13 or fp8lm-7.",
         "mixed-18",
     ),
 )
@@ -234,6 +244,7 @@ def take_layouts(given: dict[str, Any], shape: Shape | None = None) -> list[Layo
     for name in (
         "sequence_parallel",
         "recompute",
+        "offload",
         "flash",
         "schedule",
         "cp_kind",

@@ -18,6 +18,16 @@ from readerkit.estimate.quantity import Number, divide
 from readerkit.estimate.shape import Shape, cache_plain
 
 RECOMPUTE = ("none", "selective", "full")
+MODULES = {
+    "core_attn": "scores, their mask and what it leaves of them",
+    "layernorm": "what norms hand to attention and feed-forward",
+    "mlp": "the inside of a dense feed-forward",
+    "moe": "the inside of experts, and their copies of tokens",
+    "moe_act": "what the activation inside an expert makes",
+    "shared_experts": "the inside of shared experts",
+    "mla_up_proj": "queries, keys and values that come from latents",
+}
+"""Megatron's ``--recompute-modules``, and what each of them drops."""
 PAPER = "Korthikanti et al. 2205.05198, table 2"
 
 
@@ -82,6 +92,7 @@ def layer_activations(shape: Shape, kind: LayerKind) -> dict[str, Number]:
     )
     h, a, d, k = shape.hidden, shape.heads, shape.head_dim, shape.kv_heads
     shard = t if kind.sequence_parallel else 1
+    again = recomputed_modules(kind.recompute)
     hidden = s * b * h
     if kind.recompute == "full":
         return {"layer input": divide(w * hidden, shard)}
@@ -99,23 +110,41 @@ def layer_activations(shape: Shape, kind: LayerKind) -> dict[str, Number]:
         # Each as its norm takes it and as the way up does; the key that turns once.
         latents = 2 * (shape.query_rank + shape.kv_rank) + shape.rope_dim
         kept["latents"] = divide(w * s * b * latents, shard)
+    if "layernorm" in again:
+        del kept["inputs of attention and feed-forward"]
+    if "mla_up_proj" in again and shape.kv_rank:
+        del kept["queries, keys, values"]
     if shape.dropout:
         kept["dropout masks"] = divide(2 * hidden, shard)
-    if kind.recompute == "none" and kind.flash:
+    if "core_attn" not in again and kind.flash:
         kept["softmax statistics"] = divide(4 * a * s * b, t)
-    elif kind.recompute == "none":
+    elif "core_attn" not in again:
         # Softmax output, its dropout mask, and what dropout makes of it.
         per_score = 2 * w + 1 if shape.dropout else w
         kept["attention scores"] = divide(per_score * a * s * s * b, t)
-    inner = shape.ffn
-    if kind.moe:
-        inner = shape.experts_per_token * shape.expert_ffn + shape.shared_ffn
+    inner = 0 if "mlp" in again else shape.ffn
+    shared = {"moe", "shared_experts"} & again
+    if kind.moe and "moe" in again:
+        inner = 0
+    elif kind.moe:
+        inner = shape.experts_per_token * shape.expert_ffn
+        inner += 0 if shared else shape.shared_ffn
         # Each expert's copy of its tokens; the one above goes to router and shared.
         copies = w * hidden * shape.experts_per_token
         kept["tokens at their experts"] = divide(copies, shard)
     per_inner = w * (3 if shape.gated_mlp else 2)
-    kept["inside the feed-forward"] = divide(per_inner * s * b * inner, t)
+    inside = per_inner * s * b * inner
+    if kind.moe and "moe_act" in again and "moe" not in again:
+        inside -= w * s * b * shape.experts_per_token * shape.expert_ffn
+    kept["inside the feed-forward"] = divide(inside, t)
     return kept
+
+
+def recomputed_modules(recompute: str) -> frozenset[str]:
+    """Return the modules, by Megatron's names, that a word or a list stands for."""
+    if recompute in RECOMPUTE:
+        return frozenset({"core_attn"} if recompute == "selective" else ())
+    return frozenset(recompute.replace("selective", "core_attn").split(","))
 
 
 @cache_plain

@@ -9,18 +9,18 @@ from typing import Any
 
 from mini_impls.schedules import SCHEDULES
 from readerkit.errors import EstimateError
-from readerkit.estimate.activations import RECOMPUTE
+from readerkit.estimate.activations import MODULES, RECOMPUTE
 from readerkit.estimate.checks import MAX_COUNT, MAX_RANKS, check_choice, check_count
 from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.quantity import Number, divide, named_sizes
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.sizes import LAYOUT
-from readerkit.estimate.states import STAGES
+from readerkit.estimate.states import OFFLOAD, STAGES
 
-_MAY_BE_NONE = ("zero", "first_layers", "last_layers")
 CP_KINDS = ("ring", "all-gather", "ulysses")
 """Blocks handed on, blocks gathered at once, or heads for tokens."""
-_GROUPS = ("dp", "tp", "pp", "cp", "ep", "virtual_stages")
+_MAY_BE_NONE = ("zero", "first_layers", "last_layers", "etp", "recompute_layers")
+_GROUPS = ("dp", "tp", "pp", "cp", "ep", "etp", "virtual_stages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,16 @@ class Layout:
     cp: int = 1
     """Context parallel: each rank holds 1/cp of every sequence."""
     ep: int = 1
-    """Expert parallel, taken out of dp × cp."""
+    """Expert parallel, taken out of dp × cp (and of tp, where etp is less)."""
+    etp: int = 0
+    """Tensor-parallel ranks of an expert; 0: tp."""
     zero: int = 1
     """ZeRO stage over dp × cp: 0 DDP, 1 optimizer, 2 and gradients, 3 and weights."""
     sequence_parallel: bool = True
     recompute: str = "selective"
+    """One of ``RECOMPUTE``, or Megatron's modules with commas between."""
+    recompute_layers: int = 0
+    """Under full recompute, how many layers of a rank; 0: all."""
     micro_batch: int = 1
     """Sequences in one microbatch."""
     microbatches: int = 1
@@ -49,6 +54,8 @@ class Layout:
     first_layers: int = 0
     """Layers of the first pipeline rank, and the last; 0: as the others have."""
     last_layers: int = 0
+    offload: str = "none"
+    """What is kept off the GPU, and where: see ``OFFLOAD``."""
     flash: bool = False
     """Attention that never writes its scores to memory."""
     cp_kind: str = "ring"
@@ -75,9 +82,16 @@ class Layout:
                 )
         layout = cls(**given)
         check_choice("ZeRO stage", str(layout.zero), map(str, STAGES))
-        check_choice("recompute", layout.recompute, RECOMPUTE)
+        _check_recompute(layout)
         check_choice("schedule", layout.schedule, SCHEDULES)
         check_choice("cp-kind", layout.cp_kind, CP_KINDS)
+        check_choice("offload", layout.offload, OFFLOAD)
+        least = OFFLOAD[layout.offload].stage
+        if layout.zero < least:
+            raise EstimateError(
+                f"zero: got {layout.zero} with --offload {layout.offload}, expected "
+                f"{least} or more (what it takes is sharded from there on)"
+            )
         if gpus is not None and layout.world_size != check_count("gpus", gpus):
             raise EstimateError(
                 f"dp × tp × pp × cp: got {layout.dp} × {layout.tp} × {layout.pp} × "
@@ -105,7 +119,14 @@ class Layout:
     @property
     def expert_replicas(self) -> Number:
         """Ranks that hold the same experts."""
-        return divide(self.replicas, self.ep)
+        if not self.etp:
+            return divide(self.replicas, self.ep)
+        return divide(self.replicas * self.tp, self.etp * self.ep)
+
+    @property
+    def expert_ranks(self) -> int:
+        """Ranks over which experts are cut."""
+        return (self.etp or self.tp) * self.ep
 
     @property
     def rank_sequence(self) -> Number:
@@ -131,6 +152,35 @@ class Layout:
     def shards_sequence(self) -> bool:
         """Whether sequence parallelism has ranks to shard over."""
         return self.sequence_parallel and self.tp > 1
+
+
+def _check_recompute(layout: Layout) -> None:
+    """Refuse words that Megatron does not know, and layers of no full recompute."""
+    if layout.recompute not in RECOMPUTE:
+        for module in layout.recompute.split(","):
+            check_choice("recompute", module, (*RECOMPUTE, *MODULES))
+    if layout.recompute_layers and layout.recompute != "full":
+        raise EstimateError(
+            f"recompute_layers: got {layout.recompute_layers} with "
+            f"{layout.recompute} recompute, expected 0 (it is of full recompute)"
+        )
+
+
+def check_timed(layout: Layout) -> None:
+    """Raise where traffic and time of a layout are not known here.
+
+    Raises:
+        EstimateError: with the option that only memory is estimated for.
+    """
+    plain = Layout()
+    for name in ("etp", "recompute_layers", "offload"):
+        got, most = getattr(layout, name), getattr(plain, name)
+        if got != most and not (name == "etp" and got == layout.tp):
+            raise EstimateError(
+                f"{name}: got {got}, expected {most}: its memory is estimated here, "
+                "its traffic and time are not"
+            )
+    check_choice("recompute", layout.recompute, RECOMPUTE)
 
 
 def stage_layers(
@@ -188,7 +238,12 @@ def misfits(shape: Shape, layout: Layout) -> list[str]:
         )
     inner = {"ffn": shape.ffn} if shape.moe_layers < shape.layers else {}
     if shape.experts:
-        inner["expert_ffn"] = shape.expert_ffn
+        experts = shape.expert_ffn, layout.etp or tp
+        if experts[0] % experts[1]:
+            found.append(
+                f"{'etp' if layout.etp else 'tp'}: got {experts[1]}, expected a "
+                f"divisor of {experts[0]} (expert_ffn)"
+            )
     if shape.shared_ffn:
         inner["shared_ffn"] = shape.shared_ffn
     found += [
@@ -215,7 +270,14 @@ def misfits(shape: Shape, layout: Layout) -> list[str]:
         found.append(f"ep: got {ep}, expected 1 (a dense model has no experts)")
     elif ep > 1 and shape.experts % ep:
         found.append(f"ep: got {ep}, expected a divisor of {shape.experts} (experts)")
-    if layout.replicas % ep:
+    if layout.etp and not shape.experts:
+        found.append(f"etp: got {layout.etp}, expected none (no experts)")
+    elif layout.etp and layout.replicas * tp % layout.expert_ranks:
+        found.append(
+            f"ep: got {ep} with etp {layout.etp}, expected a divisor of dp × cp × tp "
+            f"{layout.replicas * tp} together"
+        )
+    elif not layout.etp and layout.replicas % ep:
         found.append(f"ep: got {ep}, expected a divisor of dp × cp {layout.replicas}")
     try:
         stage_layers(

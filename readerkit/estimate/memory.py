@@ -21,7 +21,7 @@ from readerkit.estimate.parameters import (
 from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.quantity import Number, divide, named
 from readerkit.estimate.shape import NamedShape, Shape, cache_plain
-from readerkit.estimate.states import Precision
+from readerkit.estimate.states import OFFLOAD, Precision
 
 ON_GPU = "parameters on the GPU"
 
@@ -64,7 +64,7 @@ def rank_weights(shape: Shape, layout: Layout, rank: int) -> tuple[Number, Numbe
     held = _stage_weights(shape, layers, ends, layout.tp)
     return (
         divide(held.split, layout.tp) + held.whole,
-        divide(held.expert, layout.tp * layout.ep),
+        divide(held.expert, layout.expert_ranks),
     )
 
 
@@ -157,29 +157,51 @@ def state_bytes(
     dense: Number, expert: Number, layout: Layout, kept: Precision
 ) -> tuple[Number, Number, Number, Number]:
     """Return weights, gradients, optimizer, and the master copy that is part of it."""
+    taken = OFFLOAD[layout.offload].takes
 
-    def held(size: int, sharded_from: int) -> Number:
-        if layout.zero < sharded_from:
-            return size * (dense + expert)
-        shared = divide(size * dense, layout.replicas)
-        return shared + divide(size * expert, layout.expert_replicas)
+    def held(size: int, sharded_from: int, name: str) -> Number:
+        return 0 if name in taken else _share(dense, expert, layout, size, sharded_from)
 
     return (
-        held(kept.weight, 3),
-        held(kept.gradient, 2),
-        held(kept.optimizer, 1),
-        held(kept.master, 1),
+        held(kept.weight, 3, "weights"),
+        held(kept.gradient, 2, "gradients"),
+        held(kept.optimizer, 1, "optimizer"),
+        held(kept.master, 1, "optimizer"),
     )
+
+
+def offloaded_bytes(
+    dense: Number, expert: Number, layout: Layout, kept: Precision
+) -> Number:
+    """Return what one GPU has in CPU memory or on NVMe, in one copy."""
+    taken = OFFLOAD[layout.offload].takes
+    parts = zip(("weights", "gradients", "optimizer"), kept.sharded, strict=True)
+    return sum(
+        _share(dense, expert, layout, size, sharded_from)
+        for name, (size, sharded_from) in parts
+        if name in taken
+    )
+
+
+def _share(
+    dense: Number, expert: Number, layout: Layout, size: int, sharded_from: int
+) -> Number:
+    """Return one rank's part of a state of so many bytes a parameter."""
+    if layout.zero < sharded_from:
+        return size * (dense + expert)
+    shared = divide(size * dense, layout.replicas)
+    return shared + divide(size * expert, layout.expert_replicas)
 
 
 def gathered_bytes(shape: Shape, layout: Layout, kept: Precision, rank: int) -> Number:
     """Two layers' weights in flight, and one layer's gradients before their sum."""
-    if layout.zero < 3 or layout.replicas == 1:
+    away = "weights" in OFFLOAD[layout.offload].takes
+    if layout.zero < 3 or (layout.replicas == 1 and not away):
         return 0
     _, moe = layers_of_rank(shape, layout, rank)
     unit = layer_parameters(shape, moe=bool(moe), tensor_parallel=layout.tp)
     params = divide(unit.split, layout.tp) + unit.whole
-    params += divide(unit.expert, layout.tp * layout.ep)
+    params += divide(unit.expert, layout.expert_ranks)
     return params * (2 * kept.weight + kept.gradient)
 
 
@@ -238,6 +260,7 @@ def activation_pieces(
         _one_layer(shape, layout, moe, element_bytes) if there else (0, 0)
         for there, moe in kinds
     ]
+    spared = _spared(layout)
     mask: Number = 0
     if shape.dropout:
         tokens = layout.rank_sequence * layout.micro_batch
@@ -252,6 +275,10 @@ def activation_pieces(
             if count:
                 one_pass += count * kept
                 again = max(again, dropped)
+                # Under "n of the layers" the first are computed anew, the rest not.
+                spare = max(0, count - spared)
+                if spared and spare:
+                    one_pass += spare * dropped
         first, last = rank == 0, rank == layout.pp - 1
         found.append(
             ActivationPieces(
@@ -273,6 +300,11 @@ def _one_layer(
     if not whole > kept:
         return kept, 0
     return kept, named(whole, layer_name(moe=moe, whole=True)) - kept
+
+
+def _spared(layout: Layout) -> int:
+    """Return how many layers of a rank are computed anew, where not all are."""
+    return int(layout.recompute_layers) * int(layout.virtual_stages)
 
 
 def _logits(shape: Shape, layout: Layout, element_bytes: int) -> Number:

@@ -15,6 +15,8 @@ from readerkit.estimate.memory import (
     layer_name,
     layers_of_rank,
     most_loaded,
+    named_weights,
+    offloaded_bytes,
     rank_layer_bytes,
     rank_memory,
 )
@@ -22,6 +24,7 @@ from readerkit.estimate.parameters import SOURCE, parameter_count
 from readerkit.estimate.quantity import Number, divide
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import (
+    OFFLOAD,
     PRECISIONS,
     Precision,
     model_state_bytes,
@@ -121,17 +124,15 @@ def _states(
     custom = f"{kept.source} | {convention}: {kept.says}"
     where = f"{custom}; ZeRO stage {layout.zero}, {layout.replicas} ranks"
     sheet.write(
-        f"""
-        bytes per parameter [bytes/parameter] = each | {custom}; before sharding
-        weights [bytes] = weights | {where}
-        gradients [bytes] = gradients | {where}
-        optimizer [bytes] = optimizer | {where}
-        """,
+        f"bytes per parameter [bytes/parameter] = each | {custom}; before sharding",
         each=kept.named().total,
-        weights=held.weights,
-        gradients=held.gradients,
-        optimizer=held.optimizer,
     )
+    for name in ("weights", "gradients", "optimizer"):
+        if name not in OFFLOAD[layout.offload].takes:
+            sheet.write(
+                f"{name} [bytes] = {name} | {where}", **{name: getattr(held, name)}
+            )
+    _offloaded(sheet, layout, kept, held.dense, held.expert)
     if held.gathered:
         sheet.write(
             """
@@ -140,6 +141,23 @@ def _states(
                 | a unit is a layer: weights of two in flight, gradients of one
             """,
             gathered=held.gathered,
+        )
+
+
+def _offloaded(
+    sheet: Worksheet, layout: Layout, kept: Precision, dense: Number, expert: Number
+) -> None:
+    """Write down what is kept in CPU memory or on NVMe instead."""
+    off = OFFLOAD[layout.offload]
+    if off.takes:
+        params = named_weights(dense, expert)
+        sheet.write(
+            f"""
+            {off.place}, this GPU's share [bytes] = share | {off.source}
+                | {", ".join(off.takes)}; one copy, without the buffers that they
+                pass through
+            """,
+            share=offloaded_bytes(*params, layout.named(), kept.named()),
         )
 
 
@@ -211,6 +229,7 @@ def estimate_states(
     world_size: int,
     convention: str,
     model_parallel: int = 1,
+    offload: str = "none",
     gpu_bytes: Number | None = None,
     reserve: Number = 0,
 ) -> Estimate:
@@ -229,20 +248,31 @@ def estimate_states(
         f"bytes per parameter [bytes/parameter] = each | {custom}; before sharding",
         each=named.total,
     )
-    names = ("weights", "gradients", "optimizer")
+    names, off = ("weights", "gradients", "optimizer"), OFFLOAD[offload]
     for name, (size, sharded_from) in zip(names, named.sharded, strict=True):
         cut = ranks if stage >= sharded_from and world_size > 1 else 1
-        row = f"{name} [bytes] = held | {custom}; ZeRO stage {stage}"
+        where = f"{off.place}, " * (name in off.takes)
+        row = f"{where}{name} [bytes] = held | {custom}; ZeRO stage {stage}"
         sheet.write(row, held=divide(size * count, cut))
-    total = "weights + gradients + optimizer"
+    total = " + ".join(name for name in names if name not in off.takes) or "z"
+    sheet.given("z", 0, "bytes of states on the GPU")
+    if off.takes:
+        parts = " + ".join(f"{off.place}, {name}" for name in off.takes)
+        sheet.write(
+            f"""
+            {off.place}, this GPU's share [bytes] = {parts} | {off.source}
+                | one copy, without the buffers that it passes through
+            """
+        )
     sheet.write(f"total [bytes] = {total} | {SOURCE} | no activations")
     each = divide(params, model_parallel)
     alike: dict[str, Any] = {"params": each, "stage": stage, "world_size": world_size}
-    sheet.notes.append(
-        _other_conventions(
-            convention, lambda name: model_state_bytes(**alike, convention=name)
+    if not off.takes:
+        sheet.notes.append(
+            _other_conventions(
+                convention, lambda name: model_state_bytes(**alike, convention=name)
+            )
         )
-    )
     if gpu_bytes is not None:
         add_room(sheet, gpu_bytes, reserve)
         verdict = "fit" if sheet["left"] >= 0 else "do not fit"

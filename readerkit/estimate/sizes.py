@@ -47,9 +47,11 @@ LAYOUT = {
         "cp", "context-parallel ranks", ": each holds a part of every sequence", 1
     ),
     "ep": Size("ep", "expert-parallel ranks", ", out of dp × cp", 1),
+    "etp": Size("etp", "tensor-parallel ranks of an expert", " (default: tp)"),
     "micro_batch": Size("b", "sequences of a microbatch", above=1),
     "microbatches": Size("m", "microbatches of a rank", " in a step", 1),
     "virtual_stages": Size("v", "chunks of a rank", " (interleaved)", 1),
+    "recompute_layers": Size("n_r", "layers recomputed in full", " (default: all)"),
     "first_layers": Size("L_1", "layers of the first pipeline rank", " (Megatron)"),
     "last_layers": Size("L_p", "layers of the last pipeline rank", " (Megatron)"),
     "sequence": Size("s", "tokens of a sequence", " (default 4096)", 1),

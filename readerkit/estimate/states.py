@@ -17,6 +17,32 @@ MEGATRON = "Megatron-LM, docs/user-guide/features/dist_optimizer.md"
 
 
 @dataclass(frozen=True, slots=True)
+class Offload:
+    """Which states are not on the GPU, and where they are."""
+
+    place: str
+    takes: tuple[str, ...]
+    """Of ``weights``, ``gradients`` and ``optimizer``."""
+    stage: int
+    """The ZeRO stage that it needs."""
+    source: str
+
+
+_OFFLOADED = "Ren et al. 2101.06840, section 3"
+_INFINITY = "Rajbhandari et al. 2104.07857, section 5.1"
+_UPDATED = ("gradients", "optimizer")
+_ALL = ("weights", *_UPDATED)
+OFFLOAD = {
+    "none": Offload("GPU", (), 0, ""),
+    "optimizer-cpu": Offload("CPU", _UPDATED, 1, _OFFLOADED),
+    "optimizer-nvme": Offload("NVMe", _UPDATED, 3, _INFINITY),
+    "states-cpu": Offload("CPU", _ALL, 3, _INFINITY),
+    "states-nvme": Offload("NVMe", _ALL, 3, _INFINITY),
+}
+"""Gradients go with the optimizer that takes them, as they are made."""
+
+
+@dataclass(frozen=True, slots=True)
 class Precision:
     """Bytes that training keeps for one parameter."""
 
@@ -36,8 +62,8 @@ class Precision:
 
     @property
     def activation(self) -> int:
-        """An element of an activation, which is computed in the weights' type."""
-        return int(self.weight)
+        """An element of an activation: of the weights' type, and 16 bits at least."""
+        return max(2, int(self.weight))
 
     @property
     def sharded(self) -> tuple[tuple[int, int], ...]:
@@ -80,6 +106,14 @@ PRECISIONS = {
         (
             *("sgd-12", (2, 2, 8, 4), _MATH_101),
             "16-bit weights and gradients; fp32 master and momentum",
+        ),
+        (
+            *("fp8-13", (1, 4, 8, 4), "DeepSeek-V3 2412.19437, section 3.3.2"),
+            "FP8 weights, fp32 gradients; fp32 master, bf16 m and v",
+        ),
+        (
+            *("fp8lm-7", (1, 1, 5, 2), "Peng et al. 2310.18313, section 2.2"),
+            "FP8 weights and gradients; fp16 master, FP8 m, fp16 v",
         ),
     )
 }

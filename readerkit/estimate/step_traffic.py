@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from readerkit.estimate.layout import Layout, check_fit
+from readerkit.estimate.layout import Layout, check_fit, check_timed
 from readerkit.estimate.memory import layers_of_rank, named_weights, rank_weights
 from readerkit.estimate.quantity import Number, divide
 from readerkit.estimate.shape import Shape
@@ -39,6 +39,7 @@ def traffic_of_step(
         EstimateError: a layout that the model cannot be cut into.
     """
     check_fit(shape, layout)
+    check_timed(layout)
     kept = precision(convention)
     return [
         *dp_step_traffic(shape, layout, kept, no_sync=no_sync),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.layout import Layout, check_fit
+from readerkit.estimate.layout import Layout, check_fit, check_timed
 from readerkit.estimate.memory import rank_weights
 from readerkit.estimate.memory_estimates import add_parameters
 from readerkit.estimate.quantity import divide
@@ -24,6 +24,7 @@ def estimate_step_traffic(
         EstimateError: a layout that the model cannot be cut into.
     """
     check_fit(shape, layout)
+    check_timed(layout)
     sheet, kept = Worksheet("traffic of a step"), precision(convention)
     one, cut, width = shape.named(), layout.named(), kept.named()
     found = [

@@ -1,0 +1,124 @@
+"""Memory under offload, partial recompute, FP8 states, experts cut on their own."""
+
+import pytest
+
+from readerkit.errors import EstimateError
+from readerkit.estimate.activations import LayerKind, layer_activations
+from readerkit.estimate.layout import Layout, misfits
+from readerkit.estimate.memory import most_loaded, rank_weights
+from readerkit.estimate.memory_estimates import estimate_states, estimate_training
+from readerkit.estimate.states import PRECISIONS
+from readerkit.estimate.traffic_estimate import estimate_step_traffic
+from tests.readerkit.estimate.catalog import shape
+
+
+@pytest.mark.parametrize(
+    ("layers", "thousands", "published"),
+    [(80, 10, 1.83), (100, 20, 9.16), (128, 25, 18.31), (195, 64, 182.81)],
+)
+def test_states_on_nvme_are_those_of_zero_infinity(layers, thousands, published):
+    # Rajbhandari et al. 2104.07857, figure 2a: TiB a model, of 12 nl hd² parameters.
+    ranks, hidden = 512, thousands * 1024
+    estimate = estimate_states(
+        **{"params": 12 * layers * hidden**2, "stage": 3, "world_size": ranks},
+        **{"convention": "mixed-20", "offload": "states-nvme"},
+    )
+    share = estimate["NVMe, this GPU's share"]
+    assert round(share * ranks / 2**40, 2) == published
+    assert estimate["total"] == 0
+
+
+def test_zero_offload_leaves_the_weights_on_the_gpu():
+    # Ren et al. 2101.06840, section 3: 2 of 16 bytes stay, an eighth.
+    given = {"params": 10**10, "world_size": 1, "convention": "mixed-16"}
+    off = estimate_states(**given, stage=2, offload="optimizer-cpu")
+    assert off["total"] == 2 * 10**10
+    assert off["CPU, this GPU's share"] == 14 * 10**10
+    llama, kept = shape("llama-2-7b"), PRECISIONS["mixed-16"]
+    away = Layout.parse({"dp": 4, "zero": 3, "offload": "states-cpu"})
+    held = most_loaded(llama, away, kept)
+    assert (held.weights, held.gradients, held.optimizer, held.master) == (0, 0, 0, 0)
+    assert held.gathered > 0
+    estimate = estimate_training(llama, away, convention="mixed-16")
+    assert estimate["CPU, this GPU's share"] == 16 * 6_738_415_616 / 4
+
+
+def test_experts_have_tensor_parallel_ranks_of_their_own():
+    # Liu et al. 2504.14960, section 3: attention and experts are cut apart.
+    mixtral = shape("mixtral-8x7b")
+    alike, apart = (
+        Layout.parse({"dp": 2, "tp": 4, **more})
+        for more in ({"ep": 2}, {"ep": 8, "etp": 1})
+    )
+    assert (alike.expert_replicas, apart.expert_replicas) == (1, 1)
+    both = [rank_weights(mixtral, each, 0) for each in (alike, apart)]
+    assert both[0] == both[1]
+    assert misfits(mixtral, Layout.parse({"tp": 4, "ep": 8, "etp": 1}))
+
+
+def test_modules_that_are_recomputed_are_not_kept():
+    # By hand, with Megatron's --recompute-modules; bf16, one sequence of 4096.
+    v3 = shape("deepseek-v3")
+
+    def kept(recompute, moe=True):
+        return sum(
+            layer_activations(
+                v3, LayerKind(4096, 1, 1, False, recompute, True, moe)
+            ).values()
+        )
+
+    none, hidden = kept("none"), 4096 * 7168
+    assert none - kept("layernorm") == 2 * 2 * hidden
+    assert none - kept("mla_up_proj") == 2 * 4096 * 128 * (2 * 192 + 128)
+    assert none - kept("moe_act") == 2 * 4096 * 8 * 2048
+    assert none - kept("shared_experts") == 2 * 3 * 4096 * 2048
+    inside = 2 * 3 * 4096 * (8 + 1) * 2048 + 2 * hidden * 8
+    assert none - kept("moe") == inside
+    assert kept("none", moe=False) - kept("mlp", moe=False) == 2 * 3 * 4096 * 18432
+    assert none - kept("moe,layernorm") == inside + 4 * hidden
+    assert kept("selective") == kept("core_attn") == none - 4 * 128 * 4096
+
+
+def test_full_recompute_of_some_layers_keeps_the_others_whole():
+    llama, sizes = shape("llama-2-7b"), {"zero": 0, "sequence": 4096, "flash": True}
+    none, full, some = (
+        most_loaded(llama, Layout.parse(sizes | each), PRECISIONS["mixed-16"])
+        for each in (
+            {"recompute": "none"},
+            {"recompute": "full"},
+            {"recompute": "full", "recompute_layers": 8},
+        )
+    )
+    expected = full.activations * 8 / 32 + none.activations * 24 / 32
+    assert some.activations == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"recompute": "mpl"}, "unknown recompute: got 'mpl'"),
+        ({"recompute_layers": 2}, "recompute_layers: got 2 with selective"),
+        (
+            {"offload": "states-cpu"},
+            "zero: got 1 with --offload states-cpu, expected 3",
+        ),
+        ({"offload": "disk"}, "unknown offload"),
+    ],
+)
+def test_what_cannot_be_recomputed_or_moved_is_named(given, message):
+    with pytest.raises(EstimateError, match=message):
+        Layout.parse(given)
+
+
+@pytest.mark.parametrize(
+    "more", [{"etp": 1}, {"recompute": "mlp"}, {"offload": "optimizer-cpu"}]
+)
+def test_no_time_is_told_of_what_only_memory_is_known_of(more):
+    layout = Layout.parse({"tp": 2, "dp": 2, **more})
+    with pytest.raises(EstimateError, match=r"traffic and time|unknown recompute"):
+        estimate_step_traffic(shape("mixtral-8x7b"), layout)
+
+
+def test_fp8_states_have_activations_in_sixteen_bits():
+    for name, total in (("fp8-13", 13), ("fp8lm-7", 7)):
+        assert (PRECISIONS[name].total, PRECISIONS[name].activation) == (total, 2)
