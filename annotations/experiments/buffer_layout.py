@@ -11,9 +11,8 @@ UPSTREAMS = ["megatron"]
 
 dist.init_process_group("gloo")
 parallel_state.initialize_model_parallel(create_gloo_process_groups=False)
-config = transformer.TransformerConfig(
-    num_layers=1, hidden_size=8, num_attention_heads=1
-)
+sizes = {"num_layers": 1, "hidden_size": 8, "num_attention_heads": 1}
+config = transformer.TransformerConfig(**sizes)
 
 
 def wrapped(shared=False, **given):
@@ -34,7 +33,8 @@ for first, second in plain, shared:
 high = wrapped(pad_buckets_for_high_nccl_busbw=True).buffers[0]
 ddp = wrapped(overlap_grad_reduce=True)
 ddp(torch.ones(1, 9, dtype=torch.bfloat16)).sum().backward()
-grad, main_grad = ddp.module[0].weight.grad, ddp.module[0].weight.main_grad
-print(f"grad = {json.dumps(grad)}\nmain_grad =", json.dumps(str(main_grad.dtype)))
+first = ddp.module[0].weight
+print(f'grad = {json.dumps(first.grad)}\nmain_grad = "{first.main_grad.dtype}"')
 print(f"padded = {high.numel}\nbucket_size = {ddp.ddp_config.bucket_size}")
 print("without_overlap =", json.dumps(wrapped().ddp_config.bucket_size))
+print("norm_by_torch =", torch.nn.utils.clip_grad_norm_(ddp.parameters(), 1).item())

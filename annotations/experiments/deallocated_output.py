@@ -35,3 +35,5 @@ print(
 print(f"gradient = {json.dumps(x.grad[0, 0].item())}")
 view = (x * 2.0).view(8, 4)
 print(f"of_a_view = {json.dumps(outcome(free, view, True))}")
+view.data = torch.empty(1)
+print(f"kept_behind_an_emptied_view = {view._base.numel()}")

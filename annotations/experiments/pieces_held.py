@@ -11,11 +11,13 @@ RANKS = 1
 UPSTREAMS = ["megatron"]
 
 
-def warm_up(p, rank, v, size, moe=False, m=64):
+def warm_up(p, rank, v, size, moe=False, m=64, forward_only=False):
     """Return the forwards before the first backward."""
     group = SimpleNamespace(size=lambda: p, rank=lambda: rank)
     peer = SimpleNamespace(pp_group=group, virtual_pipeline_model_parallel_size=v)
-    return schedules.get_pp_rank_microbatches(m, v or 1, size, False, moe, peer)[2]
+    return schedules.get_pp_rank_microbatches(m, v or 1, size, forward_only, moe, peer)[
+        2
+    ]
 
 
 def held(p, v, m):
@@ -28,6 +30,8 @@ def held(p, v, m):
 print(f"plain = {[warm_up(4, rank, None, 4) for rank in range(4)]}")
 print(f"interleaved = {[warm_up(4, rank, 2, 4) for rank in range(4)]}")
 print(f"interleaved_moe = {[warm_up(4, rank, 2, 4, True) for rank in range(4)]}")
+forwards = [warm_up(4, rank, None, 4, m=8, forward_only=True) for rank in range(4)]
+print(f"forward_only = {forwards}")
 print(f"groups_of_5 = {[warm_up(4, rank, 2, 5) for rank in range(4)]}")
 print(f"held = {json.dumps({'4x2': held(4, 2, 64), '8x3': held(8, 3, 64)})}")
 print(f"held_few = {json.dumps({'4x2': held(4, 2, 4), '8x1': held(8, None, 4)})}")

@@ -32,5 +32,7 @@ for name, kind in (("interleaved", "1F1B"), ("zero_bubble", "ZeroBubble")):
         stages, 16, torch.nn.MSELoss()
     )
     per_rank = [counts(schedule.pipeline_order[rank]) for rank in range(4)]
+    visits = [step.stage_index for step in schedule.pipeline_order[0] if step]
+    print(f"interleaved_visits = {visits[:9]}" * (name == "interleaved"))
     warm_up, held, lag = zip(*per_rank, strict=True)
     print(name, "=", json.dumps({"warm_up": warm_up, "held": held, "lag": lag}))

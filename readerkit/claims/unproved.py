@@ -1,8 +1,14 @@
 """Sentences that say how something is, by the words that make them so, and no proof.
 
 A sentence asserts what a program could refute where it says default, only, never,
-always, nothing, none, every, first, a state of a switch, a count or a number. Code,
-identifiers and numbers that are names (``fp32``, section 4.2, rank 0) do not count.
+always, nothing, none, every, neither, nowhere, first, a state of a switch, a count
+or a number. Code, identifiers and numbers that are names (``fp32``, section 4.2,
+rank 0) do not count.
+
+A word that speaks of all or of none must itself stand in what a claim says, and that
+lines stand somewhere does not prove it; so must a default and the state of a switch.
+A count or a number is covered where a claim touches its sentence: most are what another
+number of it is reckoned from.
 """
 
 from __future__ import annotations
@@ -12,13 +18,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from readerkit.claims.printed import COUNTS
-from readerkit.content.claims import Claimed, one_spaced
+from readerkit.content.claims import Claim, Claimed, one_spaced
 
-_COUNTS = "|".join((*COUNTS[2:], "twice", "half"))
+_COUNTS = "|".join(
+    (
+        *COUNTS[2:],
+        "twice",
+        "thrice",
+        "half",
+        "dozens?",
+        "(?:two|three|four|five|ten)-?fold",
+    )
+)
 _TRIGGERS = re.compile(
-    rf"\b(?:defaults?|only|never|always|nothing|none|every|first|{_COUNTS})\b"
-    r"|\b(?:is|are|was|were|be|stays?|turn(?:s|ed)?|switch(?:es|ed)?|left)"
-    r"(?: it| them)? (?:on|off)(?=[.,;:)]|$| (?:by|in|and|or|if|when|unless|for)\b)"
+    r"\b(?P<all>(?<!not )only|never|always|nothing|none|every|neither|nowhere)\b"
+    r"|\b(?P<state>defaults?\b"
+    r"|(?:is|are|was|were|be|stays?|set|turn(?:s|ed)?|switch(?:es|ed)?|left)"
+    r"(?: it| them)? (?:on|off)"
+    r"(?=[.,;:()]|$| (?:by|in|and|or|if|when|unless|for|as|too|also|again)\b)"
+    r"|(?:turn|switch)(?:s|es|ed|ing)? (?:on|off)\b)"
+    rf"|\b(?:first|(?<!a )(?:second|third)|exactly one|must be|{_COUNTS}"
+    r"|(?<!at )once(?= (?:per|each|in|for|more|every)\b|[.,;:)]|$))\b"
     r"|(?<![\w.-])\d[\d,.]*",
     re.IGNORECASE,
 )
@@ -49,24 +69,37 @@ class Unproved:
 
 def unproved(entry: Claimed) -> Iterator[Unproved]:
     """Yield every sentence of an entry that asserts something and has no claim."""
-    claimed = [one_spaced(claim.says) for claim in entry.claims]
     for name, text in entry.texts.items():
-        proved = [*_places(claimed, one_spaced(text))]
+        said = [*_places(entry.claims, one_spaced(text))]
         for start, sentence in sentences_of(text):
-            end = start + len(sentence)
-            if any(first < end and start < last for first, last in proved):
-                continue
+            near = [
+                (claim, first - start, last - start)
+                for claim, first, last in said
+                if first < start + len(sentence) and start < last
+            ]
             words = tuple(
-                dict.fromkeys(m[0] for m in _TRIGGERS.finditer(_bare(sentence)))
+                dict.fromkeys(
+                    match[0]
+                    for match in _TRIGGERS.finditer(_bare(sentence))
+                    if not any(_covers(*each, match) for each in near)
+                )
             )
             if words:
                 yield Unproved(name, sentence, words)
 
 
-def _places(claimed: list[str], text: str) -> Iterator[tuple[int, int]]:
-    for words in claimed:
-        for match in re.finditer(re.escape(words), text):
-            yield match.span()
+def _covers(claim: Claim, first: int, last: int, word: re.Match[str]) -> bool:
+    """Tell whether a claim that says these letters of a sentence proves a word."""
+    if not (word["all"] or word["state"]):
+        return True
+    is_inside = first <= word.start() and word.end() <= last
+    return is_inside and not (word["all"] and claim.stands)
+
+
+def _places(claims: tuple[Claim, ...], text: str) -> Iterator[tuple[Claim, int, int]]:
+    for claim in claims:
+        for match in re.finditer(re.escape(one_spaced(claim.says)), text):
+            yield claim, *match.span()
 
 
 def sentences_of(text: str) -> Iterator[tuple[int, str]]:
@@ -86,9 +119,15 @@ def sentences_of(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _bare(sentence: str) -> str:
-    """Return a sentence without the names in it."""
-    words = _NUMBERED.sub(" ", _CODE.sub(" ", sentence))
-    return _TOKEN.sub(lambda match: " " if _is_name(match[0]) else match[0], words)
+    """Return a sentence with blanks, as many, for the names in it."""
+    words = _NUMBERED.sub(_blank, _CODE.sub(_blank, sentence))
+    return _TOKEN.sub(
+        lambda match: _blank(match) if _is_name(match[0]) else match[0], words
+    )
+
+
+def _blank(name: re.Match[str]) -> str:
+    return " " * len(name[0])
 
 
 def _is_name(token: str) -> bool:

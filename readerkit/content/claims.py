@@ -217,7 +217,9 @@ class Claim(Entry, frozen=True):
     value: ValueCheck | None = None
     experiment: ExperimentCheck | None = None
     undecided: Annotated[
-        Text | None, Meta(description="Why no program can decide it.")
+        Text | None,
+        pattern("(\\w+\\W+){3,}\\w", "a sentence that says why no program can"),
+        Meta(description="Why no program can decide it."),
     ] = None
 
     @property

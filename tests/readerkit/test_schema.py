@@ -268,7 +268,7 @@ FAULTS = {
     "a claim has one check": (
         "annotations",
         NOTE + "  claims:\n  - {says: W}\n  - {default: {file: a, of: b, is: 1}}\n"
-        "  - {says: W, stands: {file: a, symbol: f}, undecided: W}\n",
+        "  - {says: W, stands: {file: a, symbol: f}, undecided: no program can say}\n",
         ["8:5: wrong value for this entry: got {'says': 'W'}, expected 'says' and "
          f"exactly one check: {KINDS_OF_CHECK}",
          "9:5: missing key 'says'",
@@ -277,6 +277,11 @@ FAULTS = {
          "10:5: wrong value for this entry: got {'says': 'W', 'stands': {'file': 'a', "
          "'symbol': 'f'}, 'un..., expected 'says' and exactly one check: "
          f"{KINDS_OF_CHECK}"],
+    ),
+    "why no program decides it takes words": (
+        "annotations", NOTE + "  claims: [{says: W, undecided: .}]\n",
+        ["7:33: wrong value for 'undecided': got '.', expected a sentence that says "
+         "why no program can"],
     ),
     "what a name of a formula stands for": (
         "annotations",

@@ -41,7 +41,7 @@ def test_a_mark_stands_behind_each_proved_sentence(text, says, marked):
 CLAIMS = """\
   claims:
   - {says: Forward, stands: {file: lib/linear.py, symbol: step, code: model(batch)}}
-  - {says: then backward, undecided: Nobody looked.}
+  - {says: then backward, undecided: Nobody has looked there.}
 """
 
 
@@ -62,5 +62,8 @@ def test_a_mark_leads_to_the_check_and_its_lines(tmp_path, capsys):
     assert (
         "holds\tForward\t`model(batch)` stands in `step`\tlib/linear.py:22-22\n" in told
     )
-    assert "open\tthen backward\tno program decides this: Nobody looked.\n" in told
+    assert (
+        "open\tthen backward\tno program decides this: Nobody has looked there.\n"
+        in told
+    )
     assert "Proved  2 passages, shown by readerkit annotate whole-step --claims" in told

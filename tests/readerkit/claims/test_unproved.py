@@ -7,6 +7,7 @@ import pytest
 from readerkit.claims.unproved import sentences_of, unproved
 from readerkit.content.claims import Claim, one_spaced
 from readerkit.content.mirrors import LeftOut
+from readerkit.model.anchor import Anchor
 
 SPLIT = {
     "One. Two? Three!": 3,
@@ -40,6 +41,11 @@ ASSERTS = {
     "It sends 4 MiB.": ["4"],
     "A cap of 25MiB.": ["25"],
     "Three buckets hold 1,024 bytes.": ["Three", "1,024"],
+    "The trainer turns it on, too.": ["turns it on"],
+    "They turn off what is there.": ["turn off"],
+    "Sent once per step, and a dozen times.": ["once", "dozen"],
+    "It is 5-fold, and must be so in the second step.": ["must be", "second"],
+    "Neither goes anywhere, exactly one leads nowhere.": ["Neither", "exactly one"],
 }
 SILENT = [
     "It stands on the stream and goes off to the next.",
@@ -49,11 +55,13 @@ SILENT = [
     "Ranks 0 and 1, stage 2 of version 0.16.1.",
     "torch.distributed and _first_bucket and a.only_one.",
     "One of them is onward.",
+    "It says not only why.",
+    "They leave at once, once a second one asks.",
 ]
 
 
 def entry(text: str, *says: str) -> LeftOut:
-    claims = tuple(Claim(words, undecided="because") for words in says)
+    claims = tuple(Claim(words, undecided="it is an opinion") for words in says)
     return LeftOut("What", text, claims=claims)
 
 
@@ -71,8 +79,24 @@ def test_names_and_code_assert_nothing(text):
     assert not [*unproved(entry(text))]
 
 
-def test_a_claim_proves_the_sentences_that_its_words_touch():
-    text = "Only one way.\nIt never\n  ends. It never starts."
-    left = [*unproved(entry(text, "never ends"))]
-    assert [each.sentence for each in left] == ["Only one way.", "It never starts."]
-    assert not [*unproved(entry(text, "Only one", "ends. It never starts"))]
+STANDS = Anchor("a.py", "f")
+COVERED = {
+    ("Only one way, two at most.", "two at most", None): ["Only"],
+    ("Only one way, two at most.", "Only one", None): [],
+    ("Only one way, two at most.", "Only one", STANDS): ["Only"],
+    ("Two of four take it.", "Two", None): [],
+    ("Two of four take it.", "Two", STANDS): [],
+    ("Off by default, in two ways.", "two ways", None): ["default"],
+    ("Off by default, in two ways.", "Off by default", STANDS): [],
+    ("It\n  never ends. It starts.", "never ends. It starts", None): [],
+    ("It never ends. It never starts.", "never ends", None): ["never"],
+}
+
+
+@pytest.mark.parametrize(("written", "words"), COVERED.items())
+def test_what_a_claim_has_to_say_to_prove_a_word(written, words):
+    """All or none: the word itself, and not by lines that stand; a count: near it."""
+    text, says, stands = written
+    how = {"stands": stands} if stands else {"undecided": "it is an opinion"}
+    part = LeftOut("What", text, claims=(Claim(says, **how),))
+    assert [word for each in unproved(part) for word in each.words] == words
