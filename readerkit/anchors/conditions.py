@@ -3,7 +3,8 @@
 A condition counts where it stands in the same definition: of an ``if``, ``elif``,
 ``while`` or ``assert``, of a conditional expression or a comprehension, of an operand
 behind ``and`` or ``or``; and of an earlier branch that always leaves (``return``,
-``raise``, ``continue``, ``break``). What is assigned between is not looked at.
+``raise``, ``continue``, ``break``; out of a ``with`` no ``raise``, which that may
+swallow). What is assigned between is not looked at.
 """
 
 from __future__ import annotations
@@ -17,10 +18,8 @@ from readerkit.anchors.tree import ungrouped
 Fact = tuple[Node, bool]
 """A condition, and whether it was true."""
 
-_LEAVES = {
-    *("return_statement", "raise_statement"),
-    *("continue_statement", "break_statement"),
-}
+_JUMPS = frozenset({"return_statement", "continue_statement", "break_statement"})
+_LEAVES = _JUMPS | {"raise_statement"}
 _COMPREHENSIONS = {
     *("list_comprehension", "set_comprehension", "dictionary_comprehension"),
     "generator_expression",
@@ -37,7 +36,7 @@ def facts_at(node: Node, scope: Node) -> Iterator[Fact]:
         above = node.parent
         yield from _around(above, node)
         if above.type in _BLOCKS:
-            yield from _before(above, node)
+            yield from _before(above, node.start_byte)
         node = above
 
 
@@ -70,32 +69,36 @@ def _around(above: Node, node: Node) -> Iterator[Fact]:
                 yield from _implied(clause.named_children[0], truth=True)
 
 
-def _before(block: Node, node: Node) -> Iterator[Fact]:
-    """Yield what the statements before one say, if it is reached."""
+def _before(
+    block: Node, until: int, leaves: frozenset[str] = _LEAVES
+) -> Iterator[Fact]:
+    """Yield what the statements that end before a byte say, if that is reached."""
     for statement in reversed(block.named_children):
-        if statement.end_byte > node.start_byte:
+        if statement.end_byte > until:
             continue
-        if statement.type == "assert_statement":
+        if statement.type == "assert_statement" and leaves is _LEAVES:
             yield from _implied(statement.named_children[0], truth=True)
         elif statement.type == "if_statement":
-            yield from _left_over(statement)
+            yield from _left_over(statement, leaves)
+        elif statement.type == "with_statement":
+            yield from _before(_body(statement), until, _JUMPS)
 
 
-def _left_over(branch: Node) -> Iterator[Fact]:
+def _left_over(branch: Node, leaves: frozenset[str]) -> Iterator[Fact]:
     """Yield what is known behind an ``if``: a branch that always leaves was not it."""
     tested, body = _field(branch, "condition"), _field(branch, "consequence")
     if tested is None or body is None:
         return
     clauses = branch.children_by_field_name("alternative")
-    if _leaves(body):
+    if _leaves(body, leaves):
         yield from _implied(tested, truth=False)
         for clause in clauses:
             condition = _field(clause, "condition")
-            if condition is None or not _leaves(_body(clause)):
+            if condition is None or not _leaves(_body(clause), leaves):
                 return
             yield from _implied(condition, truth=False)
     elif [each.type for each in clauses] == ["else_clause"] and _leaves(
-        _body(clauses[0])
+        _body(clauses[0]), leaves
     ):
         yield from _implied(tested, truth=True)
 
@@ -104,22 +107,24 @@ def _body(clause: Node) -> Node:
     return _field(clause, "consequence") or _field(clause, "body") or clause
 
 
-def _leaves(block: Node) -> bool:
+def _leaves(block: Node, leaves: frozenset[str]) -> bool:
     """Tell whether nothing comes behind a block, whatever happens in it."""
     last = next(
         (n for n in reversed(block.named_children) if n.type != "comment"), None
     )
     if last is None:
         return False
-    if last.type in _LEAVES:
+    if last.type in leaves:
         return True
+    if last.type == "with_statement":
+        return _leaves(_body(last), _JUMPS)
     clauses = last.children_by_field_name("alternative")
     return (
         last.type == "if_statement"
         and bool(clauses)
         and clauses[-1].type == "else_clause"
-        and _leaves(_body(last))
-        and all(_leaves(_body(clause)) for clause in clauses)
+        and _leaves(_body(last), leaves)
+        and all(_leaves(_body(clause), leaves) for clause in clauses)
     )
 
 

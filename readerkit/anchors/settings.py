@@ -13,6 +13,7 @@ from readerkit.anchors.pattern import compile_pattern
 from readerkit.anchors.places import Found, find_words, found_at
 from readerkit.anchors.resolve import symbols_of
 from readerkit.anchors.source import SourceFile
+from readerkit.anchors.symbols import Symbol
 from readerkit.errors import AnchorError
 
 _PARAMETERS = {"default_parameter", "typed_default_parameter"}
@@ -37,7 +38,7 @@ def find_default(name: str, source: SourceFile) -> tuple[Found, Node | None]:
         kind = "constant of this module is called"
     else:
         owner, _, last = name.rpartition(".")
-        definitions = symbols_of(owner, source)
+        definitions = _implemented(symbols_of(owner, source))
         found = [
             each
             for symbol in definitions
@@ -81,6 +82,17 @@ def _near(name: str, source: SourceFile) -> list[str]:
         source.line(n.start_point[0] + 1).strip() for n in find_words(name, source)
     )
     return [f"it stands in: {line}" for line in dict.fromkeys(lines)][:3]
+
+
+def _implemented(definitions: list[Symbol]) -> list[Symbol]:
+    """Return those that run; a ``typing.overload`` only tells a type checker."""
+    whole = [each for each in definitions if not _is_overload(each.scope)]
+    return whole or definitions
+
+
+def _is_overload(scope: Node) -> bool:
+    lines = (n.text or b"" for n in scope.named_children if n.type == "decorator")
+    return any(line.removeprefix(b"@").split(b".")[-1] == b"overload" for line in lines)
 
 
 def _body(node: Node) -> Node:

@@ -12,12 +12,15 @@ from tree_sitter import Node
 
 from readerkit.anchors.pattern import compile_pattern
 from readerkit.anchors.source import SourceFile
+from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
 
 MAX_SHOWN = 8
 MAX_LINES = 3
 ALIKE = 0.6
 """How alike two names or lines are from which one may be meant: 1 is equal."""
+HARDLY_ALIKE = 0.4
+"""The least of the one line that is shown where none is alike."""
 WORDS_COMPARED = 20_000
 """Pairs: what takes longer than a moment helps nobody."""
 _WORD = re.compile(r"\w+")
@@ -82,9 +85,11 @@ def _folded(name: str) -> str:
 
 def near_code(text: str, scopes: Sequence[Node], source: SourceFile) -> list[str]:
     """Say where a pattern without a match stands instead, and what looks like it."""
-    elsewhere = _elsewhere(text, source)
-    lines = _nearest_lines(text, scopes, source)
-    return [*elsewhere, *lines, *_broken(source)]
+    rows = [*_elsewhere(text, source), *_nearest_lines(text, scopes, source)]
+    if not rows and scopes[0].parent is not None:
+        node = scopes[0]
+        rows = [f"that is lines {node.start_point[0] + 1}-{last_row(node) + 1}"]
+    return [*rows, *_broken(source)]
 
 
 def _elsewhere(text: str, source: SourceFile) -> list[str]:
@@ -114,9 +119,19 @@ def _nearest_lines(
             lines.setdefault(source.line(number).strip()[:200], number)
     likeness = _WordLikeness()
     scores = {line: likeness.of_line(text, words, line) for line in lines}
-    for line in nlargest(MAX_LINES, scores, key=scores.__getitem__):
-        if scores[line] >= ALIKE:
-            yield f"near: line {lines[line]}: {shorten(line)}"
+    likely = nlargest(4 * MAX_LINES, scores, key=scores.__getitem__)
+    best = [line for line in likely if _is_code(lines[line], source)][:MAX_LINES]
+    alike = [line for line in best if scores[line] >= ALIKE]
+    for line in alike or [line for line in best[:1] if scores[line] >= HARDLY_ALIKE]:
+        yield f"near: line {lines[line]}: {shorten(line)}"
+
+
+def _is_code(number: int, source: SourceFile) -> bool:
+    """Tell whether a line begins with code: in a docstring stands none."""
+    line = source.raw_lines[number - 1]
+    point = (number - 1, len(line) - len(line.lstrip()))
+    node = source.root.descendant_for_point_range(point, point)
+    return node is None or node.type not in ("string", "string_content", "comment")
 
 
 class _WordLikeness:

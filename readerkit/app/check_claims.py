@@ -16,17 +16,20 @@ from readerkit.app.quiz_banks import QuizBanks
 from readerkit.app.scripts import read_chapters
 from readerkit.claims.ground import Ground, NotAtHand
 from readerkit.claims.hold import hold
-from readerkit.claims.proof import Claimable, Proof, Sentence, sentences
+from readerkit.claims.proof import Claimable, Proof, Sentence, State, sentences
 from readerkit.claims.unproved import Unproved, unproved
 from readerkit.claims.words import say_check
 from readerkit.content.kind import Place
 from readerkit.errors import ContentError, ContentFault
 from readerkit.evidence.record import Record
-from readerkit.model.freshness import MadeFrom, changes, tell
+from readerkit.model.freshness import Change, MadeFrom, changes
 from readerkit.upstreams import Lock, Upstream
 from readerkit.wording.meant_name import choose
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
+
+AT = "at"
+"""In a lock: where a claim's lines stood, by which it is not held."""
 
 
 def open_ground(library: Library) -> Ground:
@@ -109,19 +112,41 @@ class HeldClaims:
     mine: frozenset[str]
     """The reader's own notes, of whose claims no lock tells."""
 
+    def _of(self, state: State) -> list[tuple[Sentence, Proof]]:
+        return [each for each in self.claims if each[1].state == state]
+
+    def _locked(self, sentence: Sentence) -> MadeFrom | None:
+        """Return what a lock says that a claim rests on, if it held there."""
+        locked = (lock.claims.get(sentence.key) for lock in self.locks.values())
+        return next((each for each in locked if each is not None), None)
+
     def faults(self) -> Iterator[ContentFault]:
         """Yield what is wrong with the words of each claim that does not hold."""
         for sentence, proof in self.claims:
-            claim = sentence.claim
-            known = any(sentence.key in lock.claims for lock in self.locks.values())
+            claim, was = sentence.claim, self._locked(sentence)
             words = f"{sentence.entry}: '{claim.says}'"
-            not_true = "is no longer true" if known else "is not true"
             if proof.state == "false":
-                what = f"{words} {not_true}"
+                what = f"{words} is {'not' if was is None else 'no longer'} true"
                 yield claim.place.fault(what, proof.found, say_check(claim))
             elif proof.state == "lost":
-                what = not_true if known else "cannot be held"
-                yield claim.place.fault(f"{words} {what}: {proof.found}")
+                at = (was or {}).get(AT)
+                rows = [f"it was at {at}", *proof.near] if at else proof.near
+                what = "\n    ".join((proof.found, *rows))
+                yield claim.place.fault(f"{words} cannot be held here: {what}")
+
+    def to_do(self) -> Iterator[str]:
+        """Yield what each kind of fault asks of who moved a pin."""
+        if false := len(self._of("false")):
+            are = "is" if false == 1 else "are"
+            yield (
+                f"{counted(false, 'sentence')} {are} not true: say what is so now, and "
+                "claim that"
+            )
+        if lost := len(self._of("lost")):
+            yield (
+                f"{counted(lost, 'sentence')} cannot be held here, and may still be "
+                "so: read the code there, then mend the claim, or the words"
+            )
 
     def to_lock(self, upstream: str) -> dict[str, MadeFrom]:
         """Return what a lock says of the claims; of one not at hand what it said."""
@@ -132,21 +157,32 @@ class HeldClaims:
             if proof.state == "open" and sentence.key in was:
                 now[sentence.key] = was[sentence.key]
             elif proof.upstream == upstream and proof.state == "holds":
-                now[sentence.key] = proof.made_from
+                at = {AT: proof.at} if proof.at else {}
+                now[sentence.key] = {**proof.made_from, **at}
         return dict(sorted(now.items()))
 
-    def differences(self) -> Iterator[ContentFault]:
-        """Yield what holds on other grounds than those that the locks know."""
-        for sentence, proof in self.claims:
+    def moved(self) -> list[tuple[Sentence, Proof, list[Change]]]:
+        """Return what holds on other grounds than those that the locks know."""
+        found = []
+        for sentence, proof in self._of("holds"):
             lock = self.locks.get(proof.upstream)
             was = lock.claims.get(sentence.key) if lock else None
-            if proof.state != "holds" or was is None:
+            if was is None:
                 continue
-            if changed := changes(was, proof.made_from):
-                yield sentence.claim.place.fault(
-                    f"{sentence.entry}: what '{sentence.claim.says}' was proved by has "
-                    f"changed, and it is still true: {tell(changed)}"
-                )
+            grounds = {part: mark for part, mark in was.items() if part != AT}
+            if changed := changes(grounds, proof.made_from):
+                found.append((sentence, proof, changed))
+        return found
+
+    def differences(self) -> Iterator[ContentFault]:
+        """Yield each sentence that is still true, on other grounds."""
+        for sentence, proof, changed in self.moved():
+            what = ", ".join(each.part for each in changed)
+            at = (self._locked(sentence) or {}).get(AT)
+            yield sentence.claim.place.fault(
+                f"{sentence.entry}: '{sentence.claim.says}' is still true, and {what} "
+                f"changed: {proof.found}" + (f"; it was at {at}" if at else "")
+            )
 
     def not_locked(self) -> int:
         """Return how many hold of which no lock says what they rest on."""
@@ -162,21 +198,22 @@ class HeldClaims:
             yield place.fault(what, f"'{each.sentence}'")
 
     def to_plain(self) -> dict[str, Any]:
-        """Return how many hold, what is open and what nothing proves, as JSON."""
+        """Return each sentence by its verdict, and those that nothing proves."""
         return {
-            "held": sum(verdict.state == "holds" for _, verdict in self.claims),
+            "held": len(self._of("holds")),
             "not_locked": self.not_locked(),
+            "still_true": [
+                self._row(s, p, places=p.at, changed=[each.part for each in changed])
+                for s, p, changed in self.moved()
+            ],
+            "not_true": [
+                self._row(s, p, places=p.at, expected=say_check(s.claim))
+                for s, p in self._of("false")
+            ],
+            "not_held": [self._row(s, p, near=[*p.near]) for s, p in self._of("lost")],
             "open": [
-                {
-                    "id": sentence.entry,
-                    "says": sentence.claim.says,
-                    "check": sentence.claim.kind,
-                    "file": sentence.claim.place.file,
-                    "line": sentence.claim.place.line,
-                    "why": verdict.found,
-                }
-                for sentence, verdict in self.claims
-                if verdict.state == "open"
+                {**_named(sentence), "why": proof.found}
+                for sentence, proof in self._of("open")
             ],
             "unproved": [
                 {
@@ -190,6 +227,17 @@ class HeldClaims:
                 for entry, place, each in self.unproved
             ],
         }
+
+    def _row(self, sentence: Sentence, proof: Proof, **more: object) -> dict[str, Any]:
+        was = self._locked(sentence)
+        known = {"was_true": was is not None, "was_at": (was or {}).get(AT)}
+        return {**_named(sentence), **known, "found": proof.found, **more}
+
+
+def _named(sentence: Sentence) -> dict[str, Any]:
+    claim = sentence.claim
+    place = {"file": claim.place.file, "line": claim.place.line}
+    return {"id": sentence.entry, "says": claim.says, "check": claim.kind, **place}
 
 
 def hold_claims(

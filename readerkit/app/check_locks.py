@@ -119,6 +119,10 @@ class Report:
     faults: list[ContentFault] = field(default_factory=list)
     differences: list[ContentFault] = field(default_factory=list)
     """From the locks, each at its note."""
+    still_true: list[ContentFault] = field(default_factory=list)
+    """Sentences that hold on other grounds than the locks know."""
+    to_do: list[str] = field(default_factory=list)
+    """What sentences that do not hold ask for."""
     unreviewed: list[ContentFault] = field(default_factory=list)
     """Notes that nobody reviewed against their code, where that is asked for."""
 
@@ -132,7 +136,8 @@ class Report:
 
     def to_plain(self) -> dict[str, Any]:
         """Return the report as JSON has it; every fault with its place."""
-        found = [*sorted(self.faults), *self.differences, *self.unreviewed]
+        found = [*sorted(self.faults), *self.differences, *self.still_true]
+        found += self.unreviewed
         rows = [
             {
                 "file": fault.file or None,
@@ -158,12 +163,13 @@ class Report:
             ReaderkitError: all of it; as LockError where the locks alone differ.
         """
         said = [str(ContentError(self.faults))] if self.faults else []
-        if self.differences:
+        said += self.to_do
+        if self.differences or self.still_true:
             rows = [
                 f"{each['upstream']}.lock: {line}"
                 for each in self.upstreams
                 for line in each["differences"]
-            ] + self.claims.get("differences", [])
+            ] + [str(each) for each in self.still_true]
             places = counted(len(rows), "place")
             said += [
                 *rows,
@@ -220,9 +226,8 @@ def check(
         return
     report.claims = held.to_plain()
     report.faults += held.faults()
-    changed = [*held.differences()]
-    report.differences += changed
-    report.claims["differences"] = [str(each) for each in changed]
+    report.still_true = [*held.differences()]
+    report.to_do = [*held.to_do()]
     if strict and claims:
         report.unreviewed += held.unproved_faults()
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from readerkit.anchors.places import Found
 from readerkit.anchors.settings import find_default
 from readerkit.claims.experiment import program_fault
-from readerkit.claims.ground import Ground, NotAtHand
+from readerkit.claims.ground import Ground
 from readerkit.claims.literals import NoLiteral
 from readerkit.claims.printed import numbers_in
 from readerkit.claims.proof import Proof
@@ -25,6 +25,7 @@ from readerkit.evidence.record import Record
 from readerkit.model.anchor import Anchor, Span
 from readerkit.model.expression import evaluate
 from readerkit.model.formula_text import number_text
+from readerkit.model.freshness import Change, outdated, tell
 from readerkit.upstreams.store import blob_id
 
 
@@ -34,15 +35,13 @@ def hold_run(check: RunCheck, ground: Ground) -> Proof:
     if record is None:
         raise AnchorError(f"unknown record: got '{check.record}'")
     now = {name: each.commit for name, each in ground.upstreams.items()}
-    if any(now.get(name, pin) != pin for name, pin in record.pins.items()):
-        raise NotAtHand(_other_code(record))
+    _refuse_other_code(record, outdated(record.pins, {**record.pins, **now}))
     span = _span(check.anchor, ground)
     if check.calls is not None:
         return _hold_calls(check, check.calls, record, span, ground)
     assert span is not None  # RunCheck.problems
     seen = _seen(record, span, ground)
-    if seen.stale:
-        raise NotAtHand(_other_code(record))
+    _refuse_other_code(record, seen.stale)
     ran = seen.ran or seen.ran_elsewhere
     when = "ran" if ran else "did not run"
     return Proof(
@@ -53,8 +52,18 @@ def hold_run(check: RunCheck, ground: Ground) -> Proof:
     )
 
 
-def _other_code(record: Record) -> str:
-    return f"the record {record.comparison} is of other code: run it again"
+def _refuse_other_code(record: Record, changed: Sequence[Change]) -> None:
+    """Refuse a record of other code, whatever it counted there.
+
+    Raises:
+        AnchorError: it is one, and of which code.
+    """
+    if changed:
+        raise AnchorError(
+            f"the record {record.comparison} is of other code, and tells nothing of "
+            f"this: {tell(changed)}",
+            ["run the comparison again, and hold the words against the new record"],
+        )
 
 
 def _hold_calls(
@@ -127,8 +136,9 @@ def hold_value(says: str, check: ValueCheck, ground: Ground) -> Proof:
     if not fits:
         got = ", ".join(dict.fromkeys(number.text for number in printed))
         said += f", and the words print {got or 'no number'}"
-    state = verdict_on(ground, found, said, holds=fits) if found else None
-    return state or Proof("holds" if fits else "false", said)
+    if found:
+        return verdict_on(ground, found, said, holds=fits, code=said)
+    return Proof("holds" if fits else "false", said)
 
 
 def _number(place: DefaultPlace, ground: Ground) -> tuple[Found, int | float]:

@@ -34,5 +34,7 @@ def hold(claim: Claim, ground: Ground) -> Proof:
         return _HOLD[claim.kind](claim.check, ground)
     except NotAtHand as error:
         return Proof("open", str(error))
-    except (AnchorError, ExpressionError) as error:
+    except ExpressionError as error:
         return Proof("lost", str(error))
+    except AnchorError as error:
+        return Proof("lost", error.reason, near=error.candidates)

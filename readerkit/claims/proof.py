@@ -12,9 +12,11 @@ from readerkit.content.claims import Claim, Claimed, one_spaced
 from readerkit.model.anchor import Span
 from readerkit.model.freshness import MadeFrom, digest
 
+MAX_PLACES = 3
 State = Literal["holds", "false", "lost", "open"]
-"""``lost``: what the claim names is not there; ``open``: not decided here: by a program
-of its own, by nobody, or for want of the source."""
+"""``false``: the contrary was found; ``lost``: what the claim names is not there, so
+that the words may still be so; ``open``: not decided here: by a program of its own, by
+nobody, or for want of the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,8 @@ class Proof:
 
     state: State
     found: str
-    """What was found, in words; of what is false, instead of what was claimed."""
+    """What was found, in words; of what is false, instead of what was claimed; of what
+    is lost, what is not there."""
     upstream: str = ""
     """Whose source it looked at; empty where at none."""
     places: tuple[Span, ...] = ()
@@ -31,6 +34,13 @@ class Proof:
     made_from: MadeFrom = field(default_factory=dict)
     """What of the source it rests on: where any of it changes, the words are read
     again."""
+    near: tuple[str, ...] = ()
+    """Of what is lost: each place or name that may be meant now, in words."""
+
+    @property
+    def at(self) -> str:
+        """Where the first of its lines stand."""
+        return ", ".join(map(str, self.places[:MAX_PLACES]))
 
 
 @dataclass(frozen=True, slots=True)

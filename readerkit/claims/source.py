@@ -39,6 +39,7 @@ from readerkit.model.anchor import Anchor
 from readerkit.model.freshness import digest
 
 MAX_SHOWN = 8
+MAX_NEAR = 3
 
 
 def verdict_on(
@@ -48,10 +49,11 @@ def verdict_on(
     *,
     holds: bool = True,
     path: str = "",
+    code: str = "",
 ) -> Proof:
-    """Return a verdict on some places; it rests on their code."""
+    """Return a verdict on some places; it rests on their code, or the part given."""
     places = list(found)
-    code = "\n".join(f"{each.symbol} {each.text}" for each in places)
+    code = code or "\n".join(f"{each.symbol} {each.text}" for each in places)
     spans = tuple(dict.fromkeys(each.span for each in places))
     return Proof(
         "holds" if holds else "false",
@@ -79,17 +81,20 @@ def hold_default(check: DefaultCheck, ground: Ground) -> Proof:
     if check.code is not None:
         holds = value is not None and is_like(check.code, value, source)
         return verdict_on(ground, [found], default_is(check, found, code), holds=holds)
+    if not value:
+        return verdict_on(ground, [found], default_is(check, found, ""), holds=False)
     try:
         known = default_value(check, code)
     except NoLiteral as error:
         code = f"{error}" if check.of.startswith("-") else code
         what = f"{default_is(check, found, code)}, which is no literal: ask for 'code'"
-        return verdict_on(ground, [found], what, holds=False)
+        raise AnchorError(what) from None
     return verdict_on(
         ground,
         [found],
         default_is(check, found, repr(known)),
         holds=is_equal(known, check.literal),
+        code=repr(known),
     )
 
 
@@ -178,19 +183,42 @@ def hold_uses(check: UsesCheck, ground: Ground) -> Proof:
         for use, place in find_uses(name, ground.file(path))
         if (use == check.how) or (check.how == "any" and use != "definition")
     ]
-    names = [_named(each) for each in found]
     if check.are is None:
+        if check.count and not any(name.encode() in ground.read(p) for p in paths):
+            raise AnchorError(f"nothing is called '{name}' in {_listed(check.places)}")
         rows = _listed(f"{each.span.path}:{each.span.first}" for each in found)
         said = f"{len(found)} places: {rows}" if found else "no place"
-        return verdict_on(
-            ground, found, said, holds=len(found) == check.count, path=paths[0]
-        )
-    more = [f"{n} too" for n in dict.fromkeys(names) if n not in check.are]
-    less = [f"not {n}" for n in check.are if n not in names]
-    said = _listed((*more, *less)) or _listed(dict.fromkeys(names)) or "no place"
+        holds = len(found) == check.count
+        return verdict_on(ground, found, said, holds=holds, path=paths[0])
+    names = dict.fromkeys(map(_named, found))
+    more = [each for each in found if _named(each) not in check.are]
+    less = [each for each in check.are if each not in names]
+    gone, near = _gone(less, ground)
+    if gone or (less and not more):
+        use = "use" if check.how == "any" else check.how
+        what = "; ".join(gone) or f"no {use} of '{name}' in {_listed(less)}"
+        near += [f"{use}: {each}" for each in dict.fromkeys([*more, *found])]
+        raise AnchorError(what, near[:MAX_SHOWN])
+    said = _listed(names) or "no place"
     if more:
-        said += f" ({_lines(f for f in found if _named(f) not in check.are)})"
-    return verdict_on(ground, found, said, holds=not more and not less, path=paths[0])
+        extra = [f"{each} too" for each in dict.fromkeys(map(_named, more))]
+        said = f"{_listed([*extra, *(f'not {n}' for n in less)])} ({_lines(more)})"
+    return verdict_on(ground, found, said, holds=not more, path=paths[0])
+
+
+def _gone(places: Iterable[str], ground: Ground) -> tuple[list[str], list[str]]:
+    """Return which of some places are no more, and what may be meant now."""
+    gone: list[str] = []
+    near: list[str] = []
+    for place in places:
+        path, _, symbol = place.partition("::")
+        try:
+            ground.home_of(path)
+            scopes_of(symbol or None, ground.file(path))
+        except AnchorError as error:
+            gone.append(error.reason)
+            near += error.candidates
+    return gone, near
 
 
 def _named(found: Found) -> str:
@@ -222,8 +250,17 @@ def hold_guard(check: GuardCheck, ground: Ground) -> Proof:
     """Hold that every place of a pattern stands under a condition."""
     source = ground.file(check.file)
     places = first_code(check.code, source, check.symbol)
+    if check.nth is not None:
+        if check.nth > len(places):
+            count = f"got {check.nth}, expected 1 to {len(places)}"
+            raise AnchorError(f"{source.path}: nth is out of range: {count}")
+        places = [places[check.nth - 1]]
     condition, truth = check.under or check.unless or "", check.under is not None
-    tests = first_code(condition, source, check.symbol)
+    try:
+        tests = first_code(condition, source, check.symbol)
+    except AnchorError as error:
+        rows = [f"the code: {place}" for place in places[:MAX_NEAR]]
+        raise AnchorError(error.reason, [*rows, *error.candidates]) from None
     wanted = {(test.node.start_byte, test.node.end_byte) for test in tests}
     scopes = scopes_of(check.symbol, source)
     guards, bare = [], []

@@ -89,7 +89,8 @@ def _guard(check: GuardCheck, say: Say) -> str:
     if check.under is None:
         told = say("{code} is reached only if {condition} is false")
     condition = _code(check.under or check.unless)
-    return told.format(code=_code(check.code), condition=condition)
+    code = _code(check.code) + (f" ({check.nth})" if check.nth else "")
+    return told.format(code=code, condition=condition)
 
 
 def _run(check: RunCheck, say: Say) -> str:

@@ -18,6 +18,7 @@ from readerkit.model.anchor import Anchor
 from readerkit.model.base import (
     ONCE,
     SOME,
+    Count,
     Model,
     Name,
     Problem,
@@ -126,11 +127,12 @@ class OrderCheck(Model, frozen=True):
 
 
 class GuardCheck(Model, frozen=True):
-    """Every place of a pattern stands under a condition."""
+    """Every place of a pattern, or the ``nth``, stands under a condition."""
 
     file: File
     code: Code
     symbol: Symbol | None = None
+    nth: Annotated[Count | None, Meta(description="Of the code's places.")] = None
     under: Annotated[Code | None, Meta(description="Reached if this is true.")] = None
     unless: Annotated[Code | None, Meta(description="Reached if it is false.")] = None
 
@@ -149,7 +151,7 @@ class RunCheck(Model, frozen=True, rename={"start": "from", "stop": "to"}):
     code: Code | None = None
     start: Code | None = None
     stop: Code | None = None
-    nth: Annotated[int, Meta(ge=1)] | None = None
+    nth: Count | None = None
     operation: Operation | None = None
     calls: Annotated[Times | None, Meta(description="On one rank, in one step.")] = None
     side: SideName = "upstream"

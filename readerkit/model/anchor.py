@@ -25,8 +25,9 @@ class Span:
     last: int
 
     def __str__(self) -> str:
-        """Return ``path:first-last``, the form that editors and readers know."""
-        return f"{self.path}:{self.first}-{self.last}"
+        """Return ``path:first-last``, or ``path:line``, as editors know it."""
+        end = f"-{self.last}" if self.last > self.first else ""
+        return f"{self.path}:{self.first}{end}"
 
 
 class Anchor(Model, frozen=True, rename={"start": "from", "stop": "to"}):

@@ -102,10 +102,10 @@ def states(lock: Lock, a: str = SOURCE) -> dict[str, str]:
 def test_notes_come_in_reading_order_with_their_symbols():
     notes = resolve_notes(book(), sources())
     assert [(note.annotation.id, str(note.span), note.symbol) for note in notes] == [
-        ("module", "lib/a.py:1-1", ""),
+        ("module", "lib/a.py:1", ""),
         ("a-first", "lib/a.py:4-7", "first"),
-        ("double", "lib/a.py:6-6", "first"),
-        ("triple", "lib/a.py:11-11", "second"),
+        ("double", "lib/a.py:6", "first"),
+        ("triple", "lib/a.py:11", "second"),
         ("b-second", "lib/b.py:10-12", "second"),
     ]
 
@@ -271,9 +271,9 @@ DIFFERENCES = {
         COMMIT,
         {
             "a-first": "its place has changed: was lib/a.py:4-7, is lib/a.py:5-8",
-            "double": "its place has changed: was lib/a.py:6-6, is lib/a.py:7-7",
+            "double": "its place has changed: was lib/a.py:6, is lib/a.py:7",
             "module": "the code after it",
-            "triple": "its place has changed: was lib/a.py:11-11, is lib/a.py:12-12",
+            "triple": "its place has changed: was lib/a.py:11, is lib/a.py:12",
         },
     ),
     "edited code": (
@@ -306,7 +306,7 @@ DIFFERENCES = {
         COMMIT,
         {"b-second": "its place is gone: was lib/b.py:10-12"},
     ),
-    "a note more": (SOURCE, MORE, COMMIT, {"new": "its place is new: lib/a.py:11-11"}),
+    "a note more": (SOURCE, MORE, COMMIT, {"new": "its place is new: lib/a.py:11"}),
 }
 
 

@@ -80,7 +80,7 @@ def test_several_statements_become_a_range() -> None:
 
 def test_equal_statements_are_told_apart() -> None:
     anchor = propose(Span("a.py", 20, 20), FILE)
-    assert str(resolve(anchor, FILE)) == "a.py:20-20"
+    assert str(resolve(anchor, FILE)) == "a.py:20"
 
 
 REFUSED = {

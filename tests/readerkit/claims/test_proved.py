@@ -59,9 +59,7 @@ def test_a_mark_leads_to_the_check_and_its_lines(tmp_path, capsys):
         "../../../read/sample/lib/", ""
     )
     told = run(capsys, "annotate", "whole-step", "--claims", "--book", book).out
-    assert (
-        "holds\tForward\t`model(batch)` stands in `step`\tlib/linear.py:22-22\n" in told
-    )
+    assert "holds\tForward\t`model(batch)` stands in `step`\tlib/linear.py:22\n" in told
     assert (
         "open\tthen backward\tno program decides this: Nobody has looked there.\n"
         in told

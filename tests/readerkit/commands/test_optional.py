@@ -161,7 +161,7 @@ def test_nothing_fails_without_it_and_each_says_what_is_missing(without, tmp_pat
     for arguments in (["annotate", "trainer"], ["annotate", "turned-on"]):
         done = without.run(*arguments)
         assert (done.code, done.err) == (0, "")
-        assert "train/main.py:2-2" in done.out
+        assert "train/main.py:2" in done.out
         assert MISSING in done.out
     checked = without.run("annotate", "--check")
     assert checked.code == 0, checked.err
