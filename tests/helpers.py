@@ -17,6 +17,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from filelock import FileLock
@@ -91,6 +92,23 @@ def run_process(
         done.stderr.decode(errors="replace"),
     )
     return Result(done.returncode, out, err)
+
+
+def entered(run: Callable[[], object]) -> set[str]:
+    """Return the files of the toolkit in which a function is entered meanwhile."""
+    home, found = ROOT / "readerkit", set[str]()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            found.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    inside = (Path(path) for path in found if Path(path).is_relative_to(home))
+    return {path.relative_to(home).as_posix() for path in inside}
 
 
 def run_on_terminal(columns: int, *arguments: str, lines: int = 50) -> str:
