@@ -31,7 +31,9 @@ _COUNTS = "|".join(
     )
 )
 _TRIGGERS = re.compile(
-    r"\b(?P<all>(?<!not )only|never|always|nothing|none|every|neither|nowhere)\b"
+    r"\b(?P<all>(?<!not )only|never|always|nothing|none|every|neither|nowhere"
+    r"|(?:is|are|has|have|passes|(?:know|need|take|raise|send|make|add|leave|keep|hold"
+    r"|allocate|capture)s?) no(?! (?:longer|more|less)\b))\b"
     r"|\b(?P<state>defaults?\b"
     r"|(?:is|are|was|were|be|stays?|set|turn(?:s|ed)?|switch(?:es|ed)?|left)"
     r"(?: it| them)? (?:on|off)"

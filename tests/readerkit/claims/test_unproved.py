@@ -42,6 +42,7 @@ ASSERTS = {
     "A cap of 25MiB.": ["25"],
     "Three buckets hold 1,024 bytes.": ["Three", "1,024"],
     "The trainer turns it on, too.": ["turns it on"],
+    "The flag has no check.": ["has no"],
     "They turn off what is there.": ["turn off"],
     "Sent once per step, and a dozen times.": ["once", "dozen"],
     "It is 5-fold, and must be so in the second step.": ["must be", "second"],
@@ -56,6 +57,7 @@ SILENT = [
     "torch.distributed and _first_bucket and a.only_one.",
     "One of them is onward.",
     "It says not only why.",
+    "It needs no more and is no longer here; let no hook pass.",
     "They leave at once, once a second one asks.",
 ]
 
