@@ -45,6 +45,13 @@ if TYPE_CHECKING:
     ),
     word("expert-weights", "The format of experts' weights, where it differs."),
     count("cache-bytes", "Bytes of a cached number.", 2),
+    word(
+        "convention",
+        "Another tool's figure, and each difference of ours to it: megatron-report, "
+        "cookbook or deepspeed.",
+    ),
+    count("gpus-per-node", "GPUs of a node, for deepspeed.", 8),
+    count("largest-layer", "Parameters of the largest layer, for deepspeed."),
     count("page-tokens", "Tokens of a page of the cache: 16 (default: no pages).", 1),
 )
 @model_options
@@ -62,12 +69,16 @@ def memory(as_json: bool, brief: bool, **given: Any) -> None:
         readerkit estimate memory --model mixtral-8x22b --dp 8 --ep 8 --inference
         readerkit estimate memory --model gpt-oss-20b --inference --expert-weights mxfp4
         readerkit estimate memory --params 1T --dp 512 --zero 3 --offload states-nvme
+        readerkit estimate memory --model gpt3-175b --tp 8 --convention megatron-report
         readerkit estimate memory --params 7.5B --dp 64 --zero 2 --precision mixed-16
     """
     gpu_bytes, reserve = take_gpu_bytes(given), given.pop("reserve")
     room: dict[str, Any] = {"gpu_bytes": gpu_bytes, "reserve": reserve}
     shown: dict[str, Any] = {"as_json": as_json, "brief": brief}
     refuse_others(*_asked(given))
+    if given["convention"] is not None:
+        show(_reports(given), **shown)
+        return
     if given["params"] is not None:
         estimates = _states_alone(given, **room)
         show(estimates, **shown)
@@ -95,6 +106,12 @@ _CACHE = frozenset(
 
 def _asked(given: dict[str, Any]) -> tuple[str, frozenset[str]]:
     """Return what is asked, and the options that it depends on."""
+    name = given["convention"]
+    if name is not None:
+        asks = ("gpus_per_node", "largest_layer", "params")
+        nodes = frozenset(asks if name == "deepspeed" else ())
+        asked = option_names(layout_options) | MODEL_NAMES | {"convention"}
+        return f"--convention {name}", asked | nodes
     if given["params"] is not None:
         states = _AXES | {"cp", "params", "zero", "precision", "offload"}
         return "the states of so many --params", states | _GPU | MODEL_NAMES
@@ -154,6 +171,60 @@ def _inference(given: dict[str, Any], **room: Any) -> list[Estimate]:
         **room,
     )
     return [estimate_parameters(shape, tensor_parallel=layout.tp), run]
+
+
+def _reports(given: dict[str, Any]) -> list[Estimate]:
+    """Return another tool's figure for each layout, with our differences to it.
+
+    Raises:
+        EstimateError: no such tool, or what it cannot be asked.
+    """
+    from readerkit.estimate.checks import check_choice
+    from readerkit.estimate.report_megatron import estimate_megatron_report
+    from readerkit.estimate.report_others import estimate_cookbook
+    from readerkit.estimate.reports import CONVENTIONS
+
+    tool = check_choice("convention", given["convention"], CONVENTIONS)
+    if tool == "deepspeed":
+        return _deepspeed(given)
+    if tool == "megatron-report" and given["vocab_multiple"] == 1:
+        given["vocab_multiple"] = 128  # its --make-vocab-size-divisible-by
+    shape = need_shape(given)
+    report = estimate_cookbook if tool == "cookbook" else estimate_megatron_report
+    custom = given["precision"]
+    layouts = take_layouts(given, shape)
+    return [report(shape, layout, convention=custom) for layout in layouts]
+
+
+def _deepspeed(given: dict[str, Any]) -> list[Estimate]:
+    from readerkit.estimate.parameters import parameter_count
+    from readerkit.estimate.report_others import (
+        Nodes,
+        estimate_deepspeed,
+        largest_module,
+    )
+
+    params, largest = given["params"], given["largest_layer"] or 0
+    shape = take_shape(given)
+    if shape is not None:
+        params = params or parameter_count(shape)
+        largest = largest or largest_module(shape)
+    if params is None:
+        raise click.UsageError("of how many parameters? --params or a model")
+    return [
+        estimate_deepspeed(
+            params,
+            Nodes(
+                gpus=layout.replicas,
+                gpus_per_node=given["gpus_per_node"],
+                largest_layer=largest,
+            ),
+            stage=layout.zero,
+            offload=layout.offload,
+            convention=given["precision"],
+        )
+        for layout in take_layouts(given)
+    ]
 
 
 def _states_alone(given: dict[str, Any], **room: Any) -> list[Estimate]:

@@ -165,21 +165,7 @@ def _activations(
     sheet: Worksheet, held: RankMemory, shape: Shape, layout: Layout, kept: Precision
 ) -> None:
     """Write down one layer of each kind, what is in flight of them, and the logits."""
-    flash = "flash attention: no" if layout.flash else "no flash attention: all"
-    custom = f"{layout.recompute} recompute; {flash} scores in memory; "
-    custom += f"{kept.activation} B an element"
-    for count, moe in zip(
-        layers_of_rank(shape, layout, held.rank), (False, True), strict=True
-    ):
-        for kind in dict.fromkeys((layout.recompute, "none")) if count else ():
-            value = rank_layer_bytes(
-                shape, layout, kind, moe=moe, element_bytes=kept.activation
-            )
-            whole = kind != layout.recompute
-            if not whole or (held.recomputed and value > 0):
-                name = layer_name(moe=moe, whole=whole)
-                named = "one microbatch" + f"; {custom}" * (not whole)
-                sheet.add(name, value, "bytes", PAPER, named)
+    custom = add_layers(sheet, held, shape, layout, kept)
     cut = f"tp {layout.tp}{', sequence parallel' * layout.shards_sequence}"
     sheet.write(
         f"""
@@ -204,6 +190,28 @@ def _activations(
             """,
             logits=held.logits,
         )
+
+
+def add_layers(
+    sheet: Worksheet, held: RankMemory, shape: Shape, layout: Layout, kept: Precision
+) -> str:
+    """Write down what one layer of each kind keeps; return what it is counted by."""
+    flash = "flash attention: no" if layout.flash else "no flash attention: all"
+    custom = f"{layout.recompute} recompute; {flash} scores in memory; "
+    custom += f"{kept.activation} B an element"
+    for count, moe in zip(
+        layers_of_rank(shape, layout, held.rank), (False, True), strict=True
+    ):
+        for kind in dict.fromkeys((layout.recompute, "none")) if count else ():
+            value = rank_layer_bytes(
+                shape, layout, kind, moe=moe, element_bytes=kept.activation
+            )
+            whole = kind != layout.recompute
+            if not whole or (held.recomputed and value > 0):
+                name = layer_name(moe=moe, whole=whole)
+                named = "one microbatch" + f"; {custom}" * (not whole)
+                sheet.add(name, value, "bytes", PAPER, named)
+    return custom
 
 
 def add_room(sheet: Worksheet, gpu_bytes: Number, reserve: Number) -> None:

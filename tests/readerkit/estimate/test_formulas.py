@@ -65,6 +65,23 @@ OF_EXPERTS = [
         "--dp 8 --cp 2 --ep 4 --zero 3 --flash --microbatches 2 --recompute full",
     )
 ]
+OF_REPORTS = [
+    f"memory --convention {tool} --model {model}"
+    for tool in ("megatron-report", "cookbook")
+    for model in (
+        "gpt3-175b --tp 8 --pp 8 --dp 2 --microbatches 16 --sequence 2048",
+        "deepseek-v3 --tp 2 --pp 4 --last-layers 13 --dp 8 --ep 8 --zero 3",
+        "llama-2-7b --recompute selective --tp 2 --cp 2 --zero 0 --precision mixed-16",
+    )
+] + [
+    f"memory --convention deepspeed --zero {stage} --dp 16 {more}"
+    for stage, more in (
+        (2, "--params 7B"),
+        (2, "--params 7B --offload optimizer-cpu"),
+        (3, "--model llama-2-7b --offload states-nvme"),
+        (3, "--params 7B --largest-layer 32M --precision mixed-18"),
+    )
+]
 OF_STATES = [
     f"memory --params {params} --dp 48 --zero {zero} --precision {name} --gpu l4"
     for params in ("7.5B", "1e18", "1234567")
@@ -127,6 +144,7 @@ COMMANDS = {
         ]
         for name, layers in LAYERS.items()
     },
+    "reports": OF_REPORTS,
     "schedules": OF_A_SCHEDULE,
     "states": OF_STATES,
     "collectives": OF_COLLECTIVES,
