@@ -159,8 +159,8 @@ REFUSED = {
         f"{QUIZ}:18: 'says' what no text says: got 'on by default'",
     ),
     "two checks": (
-        QUIZ, f"limit is 8, {LIMIT}", f"limit is 8, {LIMIT}, undecided: so",
-        f"{QUIZ}:8: wrong value for",
+        QUIZ, f"limit is 8, {LIMIT}", f"limit is 8, {LIMIT}, value: {{of: '1'}}",
+        f"{QUIZ}:8: wrong value for this entry",
     ),
 }  # fmt: skip
 
