@@ -269,6 +269,31 @@ def complain(text: str) -> int:
     return 1
 
 
+def add_run_options(parser: Options, steps: int) -> None:
+    """Add the options of whatever starts ranks; so many steps are the default."""
+    parser.add_argument("--world", type=int, help="number of ranks (default 2)")
+    parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
+    parser.add_argument("--steps", type=int, default=steps, help="default %(default)s")
+    parser.add_argument(
+        "--timeout", type=float, default=60.0, help="seconds a collective may take"
+    )
+    parser.add_argument(INSIST, action="store_true", help="start them all the same")
+
+
+def ranks_of(wanted: int | None) -> int:
+    """Return how many ranks there will be: torchrun's, the user's choice, or two.
+
+    Raises:
+        ValueError: a choice that contradicts torchrun.
+    """
+    if not is_under_torchrun():
+        return 2 if wanted is None else wanted
+    launched = int(os.environ["WORLD_SIZE"])
+    if wanted not in (None, launched):
+        raise ValueError(f"--world {wanted} under torchrun with {launched}")
+    return launched
+
+
 def main(
     demo: Callable[[Rank, argparse.Namespace], None],
     *,
@@ -285,25 +310,14 @@ def main(
     take_over()
     under_torchrun = is_under_torchrun()
     parser = Options(program(), description)
-    parser.add_argument("--world", type=int, help="number of ranks (default 2)")
-    parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
-    parser.add_argument("--steps", type=int, default=10, help="default %(default)s")
-    parser.add_argument(
-        "--timeout", type=float, default=60.0, help="seconds a collective may take"
-    )
-    parser.add_argument(INSIST, action="store_true", help="start them all the same")
+    add_run_options(parser, steps=10)
     for name, (default, text) in (options or {}).items():
         parser.add_argument(f"--{name}", type=type(default), default=default, help=text)
     args = parser.parse_args(argv)
     try:
+        args.world = ranks_of(args.world)
         if under_torchrun:
-            launched = int(os.environ["WORLD_SIZE"])
-            if args.world not in (None, launched):
-                raise ValueError(f"--world {args.world} under torchrun with {launched}")
-            args.world = launched
             check_devices(args.backend, int(os.environ["LOCAL_WORLD_SIZE"]))
-        elif args.world is None:
-            args.world = 2
         if args.steps < 1:
             raise ValueError(f"--steps {args.steps} is not above 0")
         check_timeout(args.timeout)

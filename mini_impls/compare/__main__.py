@@ -1,6 +1,5 @@
 """`python -m mini_impls.compare NAME`: a mini beside its upstream."""
 
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -11,9 +10,15 @@ from mini_impls.compare.known import MINIS, comparisons, find
 from mini_impls.compare.run import compare
 from mini_impls.compare.show import render
 from mini_impls.failures import RankFailedError
-from mini_impls.launch import complain, is_under_torchrun, program
+from mini_impls.launch import (
+    add_run_options,
+    complain,
+    is_under_torchrun,
+    program,
+    ranks_of,
+)
 from mini_impls.limits import Options
-from mini_impls.machine import INSIST, check_room
+from mini_impls.machine import check_room
 from readerkit.app.folders import is_own
 from readerkit.app.library import open_library
 from readerkit.app.records import records_folder
@@ -31,13 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("mini", metavar="MINI", help=f"one of {', '.join(MINIS)}")
     parser.add_argument("--upstream", help="what it is held against (default: first)")
-    parser.add_argument("--world", type=int, help="ranks (default 2)")
-    parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
-    parser.add_argument("--steps", type=int, default=12, help="default %(default)s")
-    parser.add_argument(
-        "--timeout", type=float, default=60.0, help="seconds a collective may take"
-    )
-    parser.add_argument(INSIST, action="store_true", help="start them all the same")
+    add_run_options(parser, steps=12)
     parser.add_argument("--json", action="store_true", help="print the record only")
     parser.add_argument(
         "--save",
@@ -89,20 +88,6 @@ class _Parser(Options):
 def screen_width() -> int:
     """Return how wide the terminal is; 80 columns where there is none."""
     return max(shutil.get_terminal_size().columns, 40) if sys.stdout.isatty() else 80
-
-
-def ranks_of(wanted: int | None) -> int:
-    """Return how many ranks there will be: torchrun's, the user's choice, or two.
-
-    Raises:
-        ValueError: a choice that contradicts torchrun.
-    """
-    if not is_under_torchrun():
-        return 2 if wanted is None else wanted
-    launched = int(os.environ["WORLD_SIZE"])
-    if wanted not in (None, launched):
-        raise ValueError(f"--world {wanted} under torchrun with {launched}")
-    return launched
 
 
 if __name__ == "__main__":

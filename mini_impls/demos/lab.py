@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing import SignalException
 
+from mini_impls import launch
 from mini_impls.failures import RankFailedError
 from mini_impls.launch import Rank
 from mini_impls.limits import Options
@@ -54,7 +55,8 @@ def main(
         if args.rounds < 3:
             raise ValueError(f"a median needs 3 rounds or more: got {args.rounds}")
         check_room(args.world, insist=args.oversubscribe)
-        numbers = measure(args)
+        said = {"world_size": args.world, "rounds": args.rounds}
+        numbers = {**said, **measure(args)}
         write(args.out, lab, module, command, args.backend, numbers)
     except (ValueError, RankFailedError, ReaderkitError) as error:
         print(f"lab {lab}: {error}", file=sys.stderr)
@@ -62,6 +64,19 @@ def main(
     except SignalException as error:
         return 128 + error.sigval
     return 0
+
+
+def run(
+    args: argparse.Namespace, world_size: int, on_rank: Callable[..., Any], *given: Any
+) -> list[Any]:
+    """Return what each of so many ranks returns of `on_rank(rank, *given, rounds)`."""
+    return launch.run(
+        on_rank,
+        (*given, args.rounds),
+        world_size=world_size,
+        backend=args.backend,
+        timeout_s=args.timeout,
+    )
 
 
 def seconds(rank: Rank, work: Callable[[], object]) -> float:

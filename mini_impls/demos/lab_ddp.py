@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from mini_impls import ddp, launch, model
+from mini_impls import ddp, model
 from mini_impls.demos import lab
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
@@ -134,18 +134,10 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     """Return the numbers of this lab."""
     steps = []
     for world_size in (1, args.world):
-        ranks = launch.run(
-            on_rank,
-            (args.rounds,),
-            world_size=world_size,
-            backend=args.backend,
-            timeout_s=args.timeout,
-        )
+        ranks = lab.run(args, world_size, on_rank)
         steps += ranks[0]["steps"]
     training = [rank["training"] for rank in ranks]
     return {
-        "world_size": args.world,
-        "rounds": args.rounds,
         "training": {
             "losses": training[0]["losses"],
             "one_process": training[0]["one_process"],

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from mini_impls import fsdp, fsdp_options, launch, model
+from mini_impls import fsdp, fsdp_options, model
 from mini_impls.demos import lab
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
@@ -83,15 +83,9 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     """Return the numbers of this lab."""
     rows = []
     for world_size in range(1, args.world + 1):
-        ranks = launch.run(
-            on_rank,
-            (args.rounds,),
-            world_size=world_size,
-            backend=args.backend,
-            timeout_s=args.timeout,
-        )
+        ranks = lab.run(args, world_size, on_rank)
         rows += ranks[0]
-    return {"world_size": args.world, "rounds": args.rounds, "steps": rows}
+    return {"steps": rows}
 
 
 DESCRIPTION = "Fully sharded training on 1 to --world ranks, wrapped in three ways."

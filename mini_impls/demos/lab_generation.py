@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from mini_impls import inference, launch, model
+from mini_impls import inference, model
 from mini_impls.demos import lab
 from mini_impls.inference import StaticInferenceContext
 from mini_impls.launch import Rank
@@ -89,19 +89,11 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
             gpt = model.build_model(get_config(hidden_size))
             digests[hidden_size] = save_weights(gpt, _path(folder, hidden_size))
         for world_size in (1, args.world):
-            ranks = launch.run(
-                on_rank,
-                (folder, digests, args.rounds),
-                world_size=world_size,
-                backend=args.backend,
-                timeout_s=args.timeout,
-            )
+            ranks = lab.run(args, world_size, on_rank, folder, digests)
             for row, *others in zip(*ranks, strict=True):
                 arrived = [row["arrived"], *(other["arrived"] for other in others)]
                 rows.append({**row, "arrived": arrived})
     return {
-        "world_size": args.world,
-        "rounds": args.rounds,
         "sent": {str(size): _digest(each) for size, each in digests.items()},
         "curve": rows,
     }
