@@ -136,7 +136,7 @@ class Report:
 
     def to_plain(self) -> dict[str, Any]:
         """Return the report as JSON has it; every fault with its place."""
-        found = [*sorted(self.faults), *self.differences, *self.still_true]
+        found = [*sorted({*self.faults}), *self.differences, *self.still_true]
         found += self.unreviewed
         rows = [
             {
@@ -162,7 +162,7 @@ class Report:
         Raises:
             ReaderkitError: all of it; as LockError where the locks alone differ.
         """
-        said = [str(ContentError(self.faults))] if self.faults else []
+        said = [str(ContentError({*self.faults}))] if self.faults else []
         said += self.to_do
         if self.differences or self.still_true:
             rows = [

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
@@ -25,7 +25,12 @@ from readerkit.app.overlay import for_this_book, read_with_overlay
 from readerkit.app.parse_cache import FoundPlaces, Memo
 from readerkit.content.book import Book, Remember, Sources, check_mirrors, resolve_each
 from readerkit.content.parse_book import BookFile, read_book
-from readerkit.errors import ContentError, ContentFault, ReaderkitError
+from readerkit.errors import (
+    ContentError,
+    ContentFault,
+    ReaderkitError,
+    SourceError,
+)
 from readerkit.model.git_names import TreePath
 from readerkit.render.terminal_safe import visible
 from readerkit.system.status import Status
@@ -62,6 +67,8 @@ class Library:
     store: BlobStore
     left_out: str = ""
     """What of the reader's own notes has faults, and is not in the book."""
+    unserved: dict[str, SourceError] = field(default_factory=dict)
+    """By upstream: why no source could serve it, so that it is not asked once more."""
 
     def upstream(self, name: str) -> Upstream:
         """Return an upstream by name.
@@ -95,6 +102,13 @@ class Library:
             got = f"the lock of {lock.commit}"
         elif outside := [path for path in lock.files if not upstream.includes(path)]:
             got = f"{outside[0]!r}, which its upstream does not include"
+        elif lock.tag and upstream.tag not in ("", lock.tag):
+            raise ReaderkitError(
+                f"{self.root / 'annotations' / 'upstreams.yaml'}: {upstream.name}: got "
+                f"tag '{upstream.tag}' beside the commit that is locked as {lock.tag}, "
+                f"expected the commit of '{upstream.tag}'; where both are names of it, "
+                + typed("fetch", upstream.name, "--update-lock")
+            )
         else:
             return lock
         raise ReaderkitError(
@@ -139,9 +153,7 @@ class Library:
         if data is None:
             if was_there:
                 warn(f"the cached copy of {path} was altered; fetching it again")
-            from readerkit.upstreams.fetch import fetch
-
-            fetch(upstream, lock, self.store, report=note_progress)
+            self._fetch(upstream, lock)
             data = self.store.read(blob)
         if data is None:
             raise ReaderkitError(
@@ -149,6 +161,18 @@ class Library:
                 "fetched, expected a disk that keeps what is written"
             )
         return data
+
+    def _fetch(self, upstream: Upstream, lock: Lock) -> None:
+        """Bring an upstream; where that failed before, fail at once."""
+        from readerkit.upstreams.fetch import fetch
+
+        if known := self.unserved.get(upstream.name):
+            raise known
+        try:
+            fetch(upstream, lock, self.store, report=note_progress)
+        except SourceError as error:
+            self.unserved[upstream.name] = error
+            raise
 
     def _folder_files(self, upstream: Upstream) -> Mapping[TreePath, bytes]:
         beside = [self.root, PACKAGE.parent]

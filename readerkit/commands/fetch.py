@@ -164,7 +164,7 @@ def _update_lock(
     with writing():  # what others locked while the files came stays locked
         now = open_library(book, quiet=True)
         before = now.book.locks.get(upstream.name, Lock(NO_COMMIT))
-        lock = before.with_files(upstream.commit, files)
+        lock = before.with_files(upstream.commit, files, upstream.tag)
         written = save_lock(now, upstream.name, lock)
     if not quiet:
         report.print()

@@ -62,6 +62,8 @@ class Lock:
     """Annotation id to what its anchor resolved to."""
     claims: Mapping[str, MadeFrom] = field(default_factory=dict)
     """By the key of a claim that held: what of the source it rests on."""
+    tag: str = ""
+    """The name of that commit when its files were listed; empty: it had none."""
 
     @classmethod
     def parse(cls, text: str, file: str) -> Lock:
@@ -85,7 +87,10 @@ class Lock:
             named = data["commit"]
             commit = NO_COMMIT if named == "" else parse_commit(named)
             anchors = {key: _anchor(key, row) for key, row in data["anchors"].items()}
-            return cls(commit, files, anchors, _claims(data.get("claims", {})))
+            claims, tag = _claims(data.get("claims", {})), data.get("tag", "")
+            if not isinstance(tag, str):
+                raise ValueError("a tag that is no text")
+            return cls(commit, files, anchors, claims, tag)
         except (
             ValueError,
             KeyError,
@@ -116,6 +121,7 @@ class Lock:
             for key, anchor in sorted(self.anchors.items())
         ]
         rows = [f'"format": {FORMAT}', f'"commit": {_json(self.commit)}']
+        rows += [f'"tag": {_json(self.tag)}'] if self.tag else []
         if files:
             rows.append(f'"files_sha256": {_json(digest_all(self.files))}')
         rows += [f'"files": {_block(files)}', f'"anchors": {_block(anchors)}']
@@ -125,9 +131,11 @@ class Lock:
             rows.append(f'"claims": {_block(block)}')
         return "{\n" + ",\n".join(rows) + "\n}\n"
 
-    def with_files(self, commit: CommitId, files: Mapping[TreePath, BlobId]) -> Lock:
+    def with_files(
+        self, commit: CommitId, files: Mapping[TreePath, BlobId], tag: str = ""
+    ) -> Lock:
         """Return the lock with other blob ids, its anchors kept."""
-        return replace(self, commit=commit, files=files)
+        return replace(self, commit=commit, files=files, tag=tag)
 
     def with_anchors(self, anchors: Mapping[str, LockedAnchor]) -> Lock:
         """Return the lock with other anchors."""

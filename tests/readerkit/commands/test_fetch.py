@@ -45,6 +45,30 @@ def unreachable(book, port: int) -> None:
 # --- what served, and what did not ---
 
 
+def test_what_nobody_serves_is_asked_for_once_and_told_once(desk, tmp_path):
+    """However many notes stand in it: each try can take a quarter of a minute."""
+    asked = tmp_path / "asked"
+    tool = tmp_path / "bin" / "git"
+    tool.parent.mkdir()
+    tool.write_text(
+        f'#!/bin/sh\ncase "$*" in *ls-remote*) echo >> {asked}; exit 128;; esac\n'
+        f'exec {shutil.which("git")} "$@"\n'
+    )
+    tool.chmod(0o755)
+    notes = desk.book.path("sample/linear.yaml")
+    notes.write_text(
+        notes.read_text() + "  claims:\n  - says: Forward\n    stands: "
+        "{file: lib/linear.py, symbol: step}\n"
+    )
+    done = run_process(
+        *("annotate", "--check", "--book", str(desk.book.root)),
+        environment={"PATH": f"{tool.parent}:{os.environ['PATH']}"},
+    )
+    assert done.code == 1
+    assert done.err.count("no source could serve") == 1, done.err
+    assert asked.read_text() == "\n"
+
+
 def test_output_says_which_source_served_and_why_others_did_not(desk):
     done = desk.run("fetch", "sample")
     commit, place = desk.book.commit[:12], desk.book.repository.as_uri()
@@ -331,6 +355,24 @@ def test_missing_git_does_not_keep_a_process_from_starting(desk):
     assert done.code == 1
     assert "git is not installed, or not on PATH" in done.err
     assert "Traceback" not in done.err
+
+
+def test_a_new_tag_wants_its_commit(desk):
+    """What the old commit holds is never said to be of the new version."""
+    assert desk.run("fetch", "--update-lock").code == 0
+    pins = desk.book.path("upstreams.yaml")
+    pins.write_text(pins.read_text().replace('"tag": "v1"', '"tag": "v2"'))
+    for command in (["fetch"], ["annotate", "--check"]):
+        done = desk.run(*command)
+        assert done.code == 1 and "v2, commit" not in done.out
+        assert (
+            "upstreams.yaml: sample: got tag 'v2' beside the commit that is locked as "
+            "v1, expected the commit of 'v2'; where both are names of it, readerkit "
+            "fetch sample --update-lock" in done.err
+        )
+    git(desk.book.repository, "tag", "v2", "v1^{commit}")
+    assert desk.run("fetch", "--update-lock").code == 0
+    assert "is that of v2, commit" in desk.run("fetch").out
 
 
 def test_moved_tag_shows_both_commits_and_no_other_source_is_tried(desk):
