@@ -19,10 +19,14 @@ def layers():
 
 
 def parameters_per_group(model):
-    states = [m._get_fsdp_state() for m in model.modules() if isinstance(m, FSDPModule)]
+    kept = (m._get_fsdp_state() for m in model.modules() if isinstance(m, FSDPModule))
+    states = dict.fromkeys(kept)
     return [len(g.fsdp_params) for state in states for g in state._fsdp_param_groups]
 
 
+pair = layers()
+fully_shard([pair[0], pair[1]], mesh=mesh)
+print("two_modules =", parameters_per_group(pair))
 root_only, inner_first = fully_shard(layers(), mesh=mesh), layers()
 names = [name for name, _ in inner_first.named_parameters()]
 for layer in inner_first:

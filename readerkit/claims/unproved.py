@@ -7,7 +7,7 @@ rank 0) do not count.
 
 A word that speaks of all or of none must itself stand in what a claim says, and that
 lines stand somewhere does not prove it; so must a default and the state of a switch.
-A count or a number is covered where a claim touches its sentence: most are what another
+A count or a number is covered where a claim touches its clause: most are what another
 number of it is reckoned from.
 """
 
@@ -53,6 +53,7 @@ _NUMBERED = re.compile(
 )
 _TOKEN = re.compile(r"[A-Za-z0-9][\w.+/-]*")
 _AMOUNT = re.compile(r"\d[\d,.]*(?:[kKMGTPE]i?B|[kKMBTx]|ms|s|%)?[.,]?")
+_CUT = re.compile(r"[;:] |, (?=(?:so|but|while|hence|since|because|yet)\b)")
 _SHORT = re.compile(r"\b(?:e\.g|i\.e|cf|vs|etc|no|fig|sec|eq|al|approx|resp|[A-Z])\.$")
 _END = re.compile(r"[.!?][\"')\]*_]*(?= [^a-z])")
 _PARAGRAPH = re.compile(r"\n\s*\n|\n\s*(?=(?:[-*|]|\d+\.)\s)")
@@ -92,10 +93,12 @@ def unproved(entry: Claimed) -> Iterator[Unproved]:
 
 def _covers(claim: Claim, first: int, last: int, word: re.Match[str]) -> bool:
     """Tell whether a claim that says these letters of a sentence proves a word."""
-    if not (word["all"] or word["state"]):
-        return True
-    is_inside = first <= word.start() and word.end() <= last
-    return is_inside and not (word["all"] and claim.stands)
+    if word["all"] or word["state"]:
+        is_inside = first <= word.start() and word.end() <= last
+        return is_inside and not (word["all"] and claim.stands)
+    cuts = [0, *(cut.end() for cut in _CUT.finditer(word.string)), len(word.string)]
+    begin = max(cut for cut in cuts if cut <= word.start())
+    return first < min(cut for cut in cuts if cut >= word.end()) and begin < last
 
 
 def _places(claims: tuple[Claim, ...], text: str) -> Iterator[tuple[Claim, int, int]]:

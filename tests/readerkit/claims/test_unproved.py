@@ -88,6 +88,8 @@ COVERED = {
     ("Only one way, two at most.", "Only one", STANDS): ["Only"],
     ("Two of four take it.", "Two", None): [],
     ("Two of four take it.", "Two", STANDS): [],
+    ("Two of four take it, so half is left.", "Two", None): ["half"],
+    ("Two take it: three, `a; b`, and four.", "and four", None): ["Two"],
     ("Off by default, in two ways.", "two ways", None): ["default"],
     ("Off by default, in two ways.", "Off by default", STANDS): [],
     ("It\n  never ends. It starts.", "never ends. It starts", None): [],
@@ -97,7 +99,7 @@ COVERED = {
 
 @pytest.mark.parametrize(("written", "words"), COVERED.items())
 def test_what_a_claim_has_to_say_to_prove_a_word(written, words):
-    """All or none: the word itself, and not by lines that stand; a count: near it."""
+    """All or none: the word itself, and no lines that stand; a count: its clause."""
     text, says, stands = written
     how = {"stands": stands} if stands else {"undecided": "it is an opinion"}
     part = LeftOut("What", text, claims=(Claim(says, **how),))
