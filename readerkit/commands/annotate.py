@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.options import book_option, json_option, pager_option
+from readerkit.errors import ReaderkitError
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
+from readerkit.wording.meant_name import choose, matches, near_names
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
@@ -114,7 +116,8 @@ def annotate(
     from readerkit.app.library import open_library, writing
 
     is_filtered = any(filters.values())
-    _refuse_mixed(note_id, check, strict, update_lock, is_filtered=is_filtered)
+    of_some = bool(note_id or is_filtered)
+    _refuse_mixed(check=check, strict=strict, update=update_lock, of_some=of_some)
     if check:
         _check(upstream, book, strict=strict, claims=claims, as_json=as_json)
         return
@@ -153,19 +156,12 @@ def annotate(
             _list(library, upstream, group, filters, **shown)
 
 
-def _refuse_mixed(
-    note_id: str | None,
-    check: bool,
-    strict: bool,
-    update: bool,
-    *,
-    is_filtered: bool,
-) -> None:
+def _refuse_mixed(*, check: bool, strict: bool, update: bool, of_some: bool) -> None:
     if check and update:
         raise click.UsageError("--check and --update-lock exclude each other")
     if strict and not check:
         raise click.UsageError("--strict is for --check: add it")
-    if (note_id or is_filtered) and (check or update):
+    if of_some and (check or update):
         raise click.UsageError(
             "--check and --update-lock are for a whole upstream: leave out the ID "
             "and the filters"
@@ -177,9 +173,7 @@ def _named(name: str, library: Library) -> tuple[str | None, str | None, Group |
 
     The whole name of anything goes before the beginning of an id.
     """
-    from readerkit.errors import ReaderkitError
     from readerkit.terminal.note_list import Group
-    from readerkit.wording.meant_name import choose, matches, near_names
 
     book = library.book
     known = [*book.upstreams, *book.annotations]
@@ -222,24 +216,21 @@ def _update_lock(
 ) -> None:
     from readerkit.app.check_claims import claimed_upstreams
     from readerkit.app.check_locks import update_locks
-    from readerkit.errors import ReaderkitError
 
     if is_one:
         raise click.UsageError("--update-lock is for a whole upstream")
-    named = [library.upstream(upstream)] if upstream else []
-    for each in named:
-        if not each.is_pinned:
-            raise ReaderkitError(
-                f"{each.name} is a folder of this book: it has no lock"
-            )
-    upstreams = library.book.upstreams.values()
-    claimed = claimed_upstreams(library) & library.book.locks.keys()
-    noted = [
-        each
-        for each in upstreams
-        if library.book.anchored_in(each.name) or each.name in claimed
-    ]
-    chosen = named or noted
+    if upstream:
+        chosen = [library.upstream(upstream)]
+        if not chosen[0].is_pinned:
+            name = chosen[0].name
+            raise ReaderkitError(f"{name} is a folder of this book: it has no lock")
+    else:
+        book, claimed = library.book, claimed_upstreams(library)
+        locked = {
+            *(claimed & book.locks.keys()),
+            *filter(book.anchored_in, book.upstreams),
+        }
+        chosen = [each for name, each in book.upstreams.items() if name in locked]
     results = update_locks(library, chosen, say=not as_json)
     if as_json:
         print_json(results)
@@ -259,7 +250,6 @@ def _check(
     from readerkit.app.check_claims import print_unproved
     from readerkit.app.check_locks import Report, check, print_report
     from readerkit.app.library import open_library
-    from readerkit.errors import ReaderkitError
 
     report = Report()
     try:
@@ -343,9 +333,6 @@ def _find(library: Library, upstream: str | None, note_id: str) -> Annotation:
     Raises:
         ReaderkitError: no such note, several, or one on another upstream.
     """
-    from readerkit.errors import ReaderkitError
-    from readerkit.wording.meant_name import choose, matches
-
     book = library.book
     on = library.upstream(upstream).name if upstream else None
     ids = [note.id for note in book.annotations.values() if on in (None, note.upstream)]
@@ -360,8 +347,6 @@ def _find(library: Library, upstream: str | None, note_id: str) -> Annotation:
 
 
 def _known_language(language: str, library: Library) -> None:
-    from readerkit.errors import ReaderkitError
-
     known = sorted(library.book.translations)
     if language not in known:
         expected = f"expected one of {', '.join(known)}" if known else "there are none"
