@@ -123,10 +123,10 @@ def _bubbles() -> EstimateGroup:
         sizes: dict[str, Any] = {"schedule": name} | PIPELINE
         if name == "interleaved":
             sizes["virtual_stages"] = 2
-        if not name.startswith("zb"):
+        if not Pipeline(name).splits_backward:
             sizes["backward"] = 2
         pipeline = Pipeline.parse(sizes)
-        drawn = tuple(pipeline.bars()) if pipeline.is_run else ()
+        drawn = tuple(pipeline.bars())
         command = f"{written('estimate', 'bubble')} {_flags(sizes)}"
         worked.append(Worked(name, command, estimate_bubble(pipeline), drawn))
     p, m = PIPELINE.values()

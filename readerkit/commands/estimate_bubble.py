@@ -16,6 +16,7 @@ from readerkit.commands.estimate_options import (
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import COUNT, EstimateCommand, count, word
 from readerkit.terminal.as_json import print_json
+from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:
     from readerkit.estimate.pipeline import Pipeline
@@ -35,7 +36,8 @@ _NOT_SPLIT = frozenset(
 @options(
     word(
         "schedule",
-        "gpipe, 1f1b (default), interleaved, zb-h1 or zb-h2; 'all' for each.",
+        "gpipe, 1f1b (default), interleaved, zb-h1, zb-h2, zb-v or dualpipe; 'all' for "
+        "each.",
     ),
     count("forward", "Time of a forward.", 1),
     count(
@@ -68,6 +70,7 @@ def bubble(
     Example:
         readerkit estimate bubble -p 4 -m 16
         readerkit estimate bubble -p 4 -m 8 -v 2 --grid
+        readerkit estimate bubble -p 4 -m 10 --schedule dualpipe --grid
         readerkit estimate bubble -p 4 -m 8 --schedule zb-h1 --svg ~/zb.svg
     """
     from readerkit.estimate.pipeline import Pipeline, estimate_bubble
@@ -75,7 +78,7 @@ def bubble(
     if schedule is None:
         schedule = "interleaved" if virtual_stages > 1 else "1f1b"
     sizes = {"stages": stages, "microbatches": microbatches} | times
-    left_out = ""
+    left_out: list[str] = []
     if schedule == "all":
         chosen, left_out = _comparable(sizes, virtual_stages)
     else:
@@ -84,48 +87,46 @@ def bubble(
         if not chosen[0].splits_backward:
             refuse_others(f"{schedule}, whose backward is one piece,", _NOT_SPLIT)
     estimates = [estimate_bubble(each) for each in chosen]
-    # Of several, those that can be drawn; the only one, or a complaint.
-    drawn = {
-        each.schedule: each.grid()
-        for each in chosen
-        if grid and (each.is_run or len(chosen) == 1)
-    }
+    drawn = {each.schedule: each.grid() for each in chosen if grid}
     if svg:
         _draw(chosen[0], svg)
     if as_json:
         plain: dict[str, Any] = {"estimates": [each.to_plain() for each in estimates]}
         if left_out:
-            plain["not_shown"] = [left_out]
+            plain["not_shown"] = left_out
         print_json(plain | ({"grids": drawn} if grid else {}))
         return
     show(estimates, as_json=False, brief=brief)
     if svg:
         click.echo(f"\nwrote {svg}: {chosen[0].schedule}")
-    if left_out:
-        click.echo(f"\nnot shown: {left_out}")
+    for reason in left_out:
+        tell(f"\nnot shown: {reason}")
     for name, text in drawn.items():
         click.echo(f"\n{name}\n{text}")
 
 
-def _comparable(sizes: dict[str, Any], chunks: int) -> tuple[list[Pipeline], str]:
+def _comparable(sizes: dict[str, Any], chunks: int) -> tuple[list[Pipeline], list[str]]:
     """Return every schedule of these sizes on equal work, and what is left out."""
+    from readerkit.errors import EstimateError
     from readerkit.estimate.pipeline import SOURCES, Pipeline
+    from readerkit.estimate.zero_bubble import ORDERS
 
-    found, left_out = [], ""
+    found, left_out = [], list[str]()
     for name in SOURCES:
         if name == "interleaved" and chunks == 1:
             continue
         one: dict[str, Any] = sizes | {"schedule": name}
         if name == "interleaved":
             one["virtual_stages"] = chunks
-        if name == "zb-h2" and sizes["microbatches"] < 2 * sizes["stages"] - 1:
-            least = 2 * sizes["stages"] - 1
-            left_out = f"zb-h2 needs 2 p - 1 = {least} microbatches"
-            continue
         if not Pipeline(name).splits_backward:
             # Beside those that split the backward, a whole one takes both halves.
             one["backward"] = sizes["backward"] + sizes["weight"]
-        found.append(Pipeline.parse(one))
+        try:
+            found.append(Pipeline.parse(one))
+        except EstimateError as error:
+            if name not in ORDERS:
+                raise
+            left_out.append(str(error))
     return found, left_out
 
 

@@ -6,18 +6,19 @@ that of the formula here, which a test holds for every size it tries.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from mini_impls.schedules import SCHEDULES, get_orders
+from mini_impls.schedules import get_orders
 from mini_impls.timeline import Timeline, draw, get_bubble, get_timeline
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import MAX_RANKS, check_amount, check_choice, check_count
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.quantity import (
     Number,
+    Quantity,
     ceil_divide,
     divide,
     maximum,
@@ -25,6 +26,9 @@ from readerkit.estimate.quantity import (
     named_sizes,
 )
 from readerkit.estimate.sizes import PIPELINE
+from readerkit.estimate.zero_bubble import ORDERS, check_sizes, lay_out, run
+from readerkit.estimate.zero_bubble import idle as idle_of
+from readerkit.model.expression import plain
 
 SOURCES = {
     "gpipe": "Huang et al. 1811.06965, section 2.3",
@@ -32,8 +36,12 @@ SOURCES = {
     "interleaved": "Narayanan et al. 2104.04473, section 2.2.2",
     "zb-h1": "Qi et al. 2401.10241, section 2 and table 2",
     "zb-h2": "Qi et al. 2401.10241, section 2 and table 2",
+    "zb-v": "Qi et al. 2401.10241, section 6",
+    "dualpipe": "DeepSeek-V3 2412.19437, table 2",
 }
-"""Every schedule that has a formula; those of ``mini_impls`` are run as well."""
+"""Every schedule; those that ``mini_impls`` lacks are run by ``zero_bubble``."""
+MAX_RUN = 200_000
+"""Steps of one chunk that a schedule is run with."""
 MAX_DRAWN = 20_000
 """Cells of a grid that anyone would look at."""
 
@@ -94,11 +102,8 @@ class Pipeline:
                 f"microbatches: got {m}, expected a multiple of {p} (stages): the "
                 "interleaved schedule takes them in groups"
             )
-        if one.schedule == "zb-h2" and m < 2 * p - 1:
-            raise EstimateError(
-                f"microbatches: got {m}, expected at least 2 p - 1 = {2 * p - 1} for "
-                "zb-h2: its warm-up holds as many, and with fewer the pipeline idles"
-            )
+        if one.schedule in ORDERS:
+            check_sizes(one.schedule, p, m)
         return one
 
     def named(self) -> Pipeline:
@@ -108,7 +113,7 @@ class Pipeline:
     @property
     def splits_backward(self) -> bool:
         """Whether the weights' gradients are steps of their own."""
-        return self.schedule.startswith("zb")
+        return self.schedule.startswith("zb") or self.schedule == "dualpipe"
 
     @property
     def idle(self) -> Number:
@@ -117,7 +122,9 @@ class Pipeline:
         GPipe, 1F1B: (p - 1)(F + B); interleaved: that over v. ZB-H1: (p - 1)(F + B -
         W), from p microbatches on; with fewer, less of W finds a gap: (p - 1)(F + B) -
         (m - 1) W. ZB-H2: (p - 1)(F + B - 2 W), and never below zero; with fewer than
-        2 p - 1 microbatches it cannot fill its warm-up, and is refused.
+        2 p - 1 microbatches it cannot fill its warm-up, and is refused. ZB-V: none
+        where F = B = W. DualPipe: (p / 2 - 1)(F&B + B' - 3 W), where B' = B + W, F&B =
+        F + B' and F = B. Of other times the schedule is run.
         """
         p, f, b, w = self.stages, self.forward, self.backward, self.weight
         ramp = (p - 1) * (f + b)
@@ -125,6 +132,10 @@ class Pipeline:
             return ramp - (minimum(self.microbatches, p) - 1) * w
         if self.schedule == "zb-h2":
             return maximum(0, (p - 1) * (f + b - 2 * w))
+        if self.schedule == "dualpipe" and f == b:
+            return (divide(p, 2) - 1) * (f + 2 * b - w)
+        if self.schedule in ("zb-v", "dualpipe"):
+            return self._idle_of_run()
         return divide(ramp, self.virtual_stages)
 
     @property
@@ -163,7 +174,9 @@ class Pipeline:
             return minimum(m * v, 2 * (p - rank - 1) + (v - 1) * p + 1)
         if self.schedule == "gpipe":
             return m
-        return minimum(m, p if self.schedule == "zb-h1" else 2 * p - 1)
+        if self.schedule == "dualpipe":
+            return p + 1
+        return minimum(m, 2 * p - 1 if self.schedule == "zb-h2" else p)
 
     def in_flight(self, rank: int = 0) -> Number:
         """Return the microbatches whose activations a rank holds at its peak.
@@ -184,7 +197,13 @@ class Pipeline:
         return minimum(self.microbatches, chunks)
 
     def simulate(self) -> tuple[Fraction, Fraction]:
-        """Return the bubble of ideal and of total, from running the schedule."""
+        """Return the bubble of ideal and of total, from running the schedule.
+
+        Of those that let each rank begin and end when it can, the idle time between.
+        """
+        if self.schedule in ORDERS:
+            idle, busy = Fraction(self._ran_idle()), Fraction(self.busy)
+            return idle / busy, idle / (busy + idle)
         return get_bubble(self._run(), self.stages)
 
     def bars(self) -> list[PlannedStep]:
@@ -194,6 +213,10 @@ class Pipeline:
             EstimateError: a schedule that is not run here, or too large to look at.
         """
         self._check_drawn()
+        if self.schedule in ORDERS:
+            costs = self._whole_times()
+            steps = lay_out(self.schedule, self.stages, self.microbatches, costs)
+            return [PlannedStep(*step) for step in steps]
         found = (
             PlannedStep(
                 rank=step.stage % self.stages,
@@ -213,19 +236,40 @@ class Pipeline:
         Raises:
             EstimateError: a schedule that is not run here, or too large to look at.
         """
+        if self.schedule in ORDERS:
+            return _draw(self.bars(), self.stages)
         self._check_drawn()
         return draw(self._run(), self.stages)
 
-    @property
-    def is_run(self) -> bool:
-        """Whether there is an order of steps beside the formula."""
-        return self.schedule in SCHEDULES
+    def _whole_times(self) -> tuple[int, int, int]:
+        """Return the times of steps; a schedule is run in whole ones."""
+        names = ("forward", "backward", "weight")
+        forward, backward, weight = (
+            check_count(name, getattr(self, name)) for name in names
+        )
+        return int(forward), int(backward), int(weight)
+
+    def _ran_idle(self) -> Fraction:
+        """Return the idle time of a rank between its first step and its last."""
+        p, m = int(self.stages), int(self.microbatches)
+        if p * m > MAX_RUN:
+            raise EstimateError(
+                f"{self.schedule}: got {p:,} × {m:,} steps, expected at most "
+                f"{MAX_RUN:,}: where no formula holds the schedule is run"
+            )
+        chunks = 2 if self.schedule == "zb-v" else 1
+        times = run(self.schedule, p, m, self._whole_times())
+        return Fraction(idle_of(times, p), chunks)
+
+    def _idle_of_run(self) -> Number:
+        """Return the same, under a name where the sizes have names."""
+        found = plain(self._ran_idle())
+        if not isinstance(self.forward, Quantity):
+            return found
+        means = "idle time of a rank, as the schedule is run"
+        return Quantity.given("I", found, means)
 
     def _check_drawn(self) -> None:
-        if not self.is_run:
-            raise EstimateError(
-                f"schedule: {self.schedule} has a formula here, and no grid"
-            )
         names = ("forward", "backward", "weight")
         unit = sum(check_count(name, getattr(self, name)) for name in names)
         steps = self.stages * self.virtual_stages * (self.microbatches + self.stages)
@@ -241,6 +285,21 @@ class Pipeline:
         )
         times = (self.forward, self.backward, self.weight)
         return get_timeline(orders, *map(int, times))
+
+
+def _draw(bars: Sequence[PlannedStep], ranks: int) -> str:
+    """Return steps as text: a line a rank, a column a unit of time."""
+    grid = [["."] * max(bar.end for bar in bars) for _ in range(ranks)]
+    chunked = any(bar.chunk for bar in bars)
+    for bar in bars:
+        letter = "ab"[bar.chunk] if chunked else ""
+        cell = f"{bar.kind}{bar.microbatch}{letter}"
+        grid[bar.rank][bar.start : bar.end] = [cell] * (bar.end - bar.start)
+    width = max(len(cell) for cells in grid for cell in cells)
+    lines = (" ".join(cell.ljust(width) for cell in cells) for cells in grid)
+    return "\n".join(
+        f"rank {rank} | {line}".rstrip() for rank, line in enumerate(lines)
+    )
 
 
 def bubble_time(**sizes: Any) -> Number:
@@ -282,4 +341,8 @@ def estimate_bubble(pipeline: Pipeline) -> Estimate:
         row = f"in flight on rank {rank} [microbatches] = held | {source}"
         row += " | activations of all the rank's layers"
         sheet.write(row, held=one.in_flight(rank))
+    if pipeline.schedule == "dualpipe":
+        stages = sheet.given("k", 2, "stages of a rank, one of each direction")
+        row = f"parameters of a rank [times] = held | {source} | of a stage's"
+        sheet.write(row, held=stages)
     return sheet.estimate()

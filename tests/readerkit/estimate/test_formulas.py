@@ -8,9 +8,11 @@ import pytest
 
 from mini_impls.schedules import SCHEDULES
 from readerkit.app.catalog import load_models
+from readerkit.errors import EstimateError
 from readerkit.estimate.item import Item
 from readerkit.estimate.pipeline import SOURCES
 from readerkit.estimate.states import PRECISIONS
+from readerkit.estimate.zero_bubble import ORDERS, check_sizes
 from readerkit.model.expression import evaluate
 from tests.helpers import run
 
@@ -121,12 +123,23 @@ OF_COLLECTIVES = [
         for share in (0, 0.5, 1)
     ),
 ]
+
+
+def can_run(schedule: str, p: int, m: int) -> bool:
+    try:
+        if schedule in ORDERS:
+            check_sizes(schedule, p, m)
+    except EstimateError:
+        return False
+    return True
+
+
 OF_BUBBLES = [
     f"bubble -p {p} -m {m} --schedule {schedule} {times}"
     for p, m in ((1, 1), (2, 3), (4, 16), (4, 2), (8, 15), (3, 7))
     for schedule in (*SOURCES, "all")
     for times in ("", "--forward 2 --backward 3", "--backward 2 --weight 1")
-    if (schedule != "zb-h2" or m >= 2 * p - 1) and schedule != "interleaved"
+    if can_run(schedule, p, m) and schedule != "interleaved"
     if "--weight" not in times or schedule not in ("gpipe", "1f1b")
 ] + [
     f"bubble -p {p} -m {m} -v {v} --schedule {schedule}"

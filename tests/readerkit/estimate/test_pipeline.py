@@ -1,13 +1,15 @@
 """Bubbles by formula against schedules that are run, and published figures."""
 
+from collections import Counter
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 
 from mini_impls.schedules import get_orders
 from mini_impls.timeline import get_peak_in_flight
 from readerkit.errors import EstimateError
+from readerkit.estimate import zero_bubble
 from readerkit.estimate.pipeline import (
     Pipeline,
     bubble_fraction,
@@ -94,6 +96,66 @@ def test_zero_bubble_schedules_of_the_paper():
     assert peak_in_flight(schedule="zb-h2", **sizes) == 15
 
 
+SIZES_RUN = [(2, 4), (2, 10), (4, 8), (4, 14), (6, 12), (8, 24)]
+
+
+@pytest.mark.parametrize(("p", "m"), SIZES_RUN)
+@pytest.mark.parametrize(
+    ("schedule", "costs", "idle", "held"),
+    [
+        # Qi et al. 2401.10241, table 2: (p - 1)(F + B - 2 W), and 2 p - 1 are held.
+        ("zb-h2", (1, 1, 1), lambda p: 0, lambda p: 2 * p - 1),
+        ("zb-h2", (2, 2, 1), lambda p: 2 * (p - 1), lambda p: 2 * p - 1),
+        ("zb-h2", (2, 3, 1), lambda p: 3 * (p - 1), lambda p: 2 * p - 1),
+        # Section 6: none where F = B = W, with what 1F1B holds.
+        ("zb-v", (1, 1, 1), lambda p: 0, lambda p: p),
+        ("zb-v", (3, 3, 3), lambda p: 0, lambda p: p),
+        # DeepSeek-V3 2412.19437, table 2: (PP/2 - 1)(F&B + B - 3 W), PP + 1; B is all
+        # of a backward there, and F&B taken as F + B.
+        ("dualpipe", (1, 1, 1), lambda p: (p // 2 - 1) * (3 + 2 - 3), lambda p: p + 1),
+        ("dualpipe", (2, 2, 1), lambda p: (p // 2 - 1) * (5 + 3 - 3), lambda p: p + 1),
+        ("dualpipe", (3, 3, 2), lambda p: (p // 2 - 1) * (8 + 5 - 6), lambda p: p + 1),
+    ],
+)
+def test_schedules_that_are_run_equal_their_papers(p, m, schedule, costs, idle, held):
+    times = dict(zip(("forward", "backward", "weight"), costs, strict=True))
+    sizes = {"schedule": schedule, "stages": p, "microbatches": m, **times}
+    one = Pipeline.parse(sizes)
+    assert bubble_time(**sizes) == idle(p)
+    assert one.simulate()[0] == Fraction(idle(p), m * sum(costs))
+    for rank in range(p):
+        assert peak_in_flight(rank=rank, **sizes) == held(p)
+        assert zero_bubble.held(schedule, rank, p, m) == held(p)
+    # Each microbatch passes each chunk once, one step at a time.
+    bars, chunks = one.bars(), 2 if schedule == "zb-v" else 1
+    kinds = Counter(bar.kind for bar in bars)
+    assert kinds["F"] == kinds["B"] == p * m * chunks
+    for before, after in pairwise(bars):
+        assert before.rank < after.rank or before.end <= after.start
+
+
+def test_times_that_no_formula_is_for_are_those_of_the_run():
+    # DualPipe's formula takes F for the input's half of a backward; here they differ.
+    for schedule in ("zb-v", "dualpipe"):
+        sizes = {"schedule": schedule, "stages": 4, "microbatches": 12, "backward": 2}
+        one = Pipeline.parse(sizes)
+        assert bubble_time(**sizes) == one.simulate()[0] * one.busy > 0
+        shown = estimate_bubble(one)["bubble of ideal time"]
+        assert shown == pytest.approx(float(one.simulate()[0]))
+
+
+def test_grids_of_schedules_that_overlap_or_turn_back():
+    turned = Pipeline.parse({"schedule": "zb-v", "stages": 2, "microbatches": 3})
+    assert turned.grid().splitlines() == [
+        "rank 0 | F0a F1a F2a F0b B0b W0b F1b B1b W1b "
+        "B0a W0a F2b B2b W2b B1a W1a B2a W2a .",
+        "rank 1 | .   F0a F0b F1a F1b B0b W0b F2a B0a "
+        "W0a F2b B1b W1b B1a B2b B2a W1a W2b W2a",
+    ]
+    both = Pipeline.parse({"schedule": "dualpipe", "stages": 2, "microbatches": 4})
+    assert both.grid().splitlines()[0].startswith("rank 0 | F0a F2b")
+
+
 def test_grid_is_the_schedule():
     assert Pipeline("1f1b", 2, 2).grid().splitlines() == [
         "rank 0 | F0 F1 .  B0 .  B1",
@@ -110,7 +172,14 @@ def test_grid_is_the_schedule():
         ({"virtual_stages": 2}, "virtual_stages: got 2 for 1f1b, expected 1"),
         ({"schedule": "interleaved", "stages": 3}, "expected a multiple of 3"),
         ({"schedule": "zb-h2", "microbatches": 6}, "at least 2 p - 1 = 7 for zb-h2"),
-        ({"schedule": "zb-h2"}, "zb-h2 has a formula here, and no grid"),
+        ({"schedule": "zb-v", "microbatches": 6}, "at least 2 p - 1 = 7 for zb-v"),
+        ({"schedule": "dualpipe", "microbatches": 7}, "at least 2 p = 8 for dualpipe"),
+        (
+            {"schedule": "dualpipe", "microbatches": 9},
+            "microbatches: got 9, expected an",
+        ),
+        ({"schedule": "dualpipe", "stages": 3}, "stages: got 3, expected an even"),
+        ({"schedule": "zb-v", "forward": 1.5}, "forward: got 1.5, expected a whole"),
         ({"microbatches": 100_000}, "expected at most 20,000"),
     ],
 )

@@ -1,0 +1,259 @@
+"""Schedules that are run here: ZB-H2, ZB-V and DualPipe, step by step.
+
+A rank's work is a list of blocks, one step each or, in DualPipe, a forward and a
+backward of the two directions at once. A block starts when its rank is free and what
+its steps need is there: times and bubble follow from the order alone.
+
+Sources: Qi et al. 2401.10241, sections 2 and 6; DeepSeek-V3 2412.19437, section 3.2.1.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from itertools import accumulate
+from typing import Literal, NamedTuple
+
+from readerkit.errors import EstimateError
+
+Kind = Literal["F", "B", "W"]
+KINDS: tuple[Kind, ...] = ("F", "B", "W")
+
+
+class RankStep(NamedTuple):
+    """One step: ``F``, ``B`` (its input's half, or all of it with ``whole``), ``W``."""
+
+    kind: Kind
+    microbatch: int
+    chunk: int = 0
+    """Of ZB-V: the way down or the way back. Of DualPipe: the direction."""
+    whole: bool = False
+
+
+Block = tuple[RankStep, ...]
+Times = dict[tuple[int, RankStep], tuple[int, int]]
+"""By rank and step, when it starts and ends."""
+
+
+# --- orders ---------------------------------------------------------------------------
+
+
+def zb_h2(rank: int, p: int, m: int) -> Iterator[Block]:
+    """Twice 1F1B's warm-up, and the weights' gradients 2 r microbatches later."""
+    ahead, late = 2 * (p - rank) - 1, 2 * rank
+    for i in range(ahead):
+        yield (RankStep("F", i),)
+    for i in range(m):
+        yield (RankStep("B", i),)
+        if i >= late:
+            yield (RankStep("W", i - late),)
+        if i + ahead < m:
+            yield (RankStep("F", i + ahead),)
+    for i in range(m - late, m):
+        yield (RankStep("W", i),)
+
+
+def zb_v(rank: int, p: int, m: int) -> Iterator[Block]:
+    """Two chunks a rank in the shape of a V: the last chunk is where the first is.
+
+    Chunk 1's backward of a microbatch follows its forward on rank 0 at once, so that
+    activations live no longer than in 1F1B.
+    """
+    done = dict.fromkeys(("F0", "F1", "B0", "B1", "W0", "W1"), 0)
+
+    def next_of(kind: Kind, chunk: int) -> Block:
+        i = done[f"{kind}{chunk}"]
+        done[f"{kind}{chunk}"] += 1
+        return (RankStep(kind, i, chunk),)
+
+    for _ in range(2 * (p - rank) - 1):
+        yield next_of("F", 0)
+    for _ in range(rank):
+        yield next_of("F", 1)
+        yield next_of("F", 0)
+    for _ in range(p - rank):
+        for kind in KINDS:
+            yield next_of(kind, 1)
+    while done["F1"] < m:
+        if done["F0"] < m:
+            yield next_of("F", 0)
+        yield next_of("B", 0)
+        yield next_of("W", 0)
+        for kind in KINDS:
+            yield next_of(kind, 1)
+    while done["B1"] < m:
+        yield next_of("B", 0)
+        yield next_of("B", 1)
+    while done["B0"] < m:
+        yield next_of("B", 0)
+        yield next_of("W", 0)
+    for chunk in (1, 0):
+        while done[f"W{chunk}"] < m:
+            yield next_of("W", chunk)
+
+
+def dualpipe(rank: int, p: int, m: int) -> Iterator[Block]:
+    """Half of the microbatches from each end; in the middle both overlap.
+
+    ``0`` below is the direction that begins nearer to this rank.
+    """
+    near = min(rank, p - 1 - rank)
+    flip, rest = int(rank >= p // 2), p // 2 - near - 1
+    counts = {(kind, way): 0 for kind in "FB" for way in (0, 1)}
+    put_off: deque[RankStep] = deque()
+
+    def take(kind: Kind, way: int, *, whole: bool = False) -> RankStep:
+        i = counts[kind, way]
+        counts[kind, way] += 1
+        step = RankStep(kind, i, way ^ flip, whole)
+        if kind == "B" and not whole:
+            put_off.append(RankStep("W", i, way ^ flip))
+        return step
+
+    for _ in range(2 * rest):
+        yield (take("F", 0),)
+    for _ in range(near + 1):
+        yield (take("F", 0),)
+        yield (take("F", 1),)
+    for _ in range(rest):
+        yield (take("B", 1),)
+        yield (put_off.popleft(),)
+        yield (take("F", 1),)
+    for i in range(m // 2 - p + near + 1):
+        pair = take("F", 0), take("B", 1, whole=True)
+        yield from ((each,) for each in pair) if i == 0 and rest == 0 else (pair,)
+        yield take("F", 1), take("B", 0, whole=True)
+    for _ in range(rest):
+        yield (take("B", 1, whole=True),)
+        yield take("F", 1), take("B", 0, whole=True)
+    for i in range(2 * (near + 1)):
+        yield (take("B", 1 - i % 2, whole=i <= near),)
+    for _ in range(rest):
+        yield (put_off.popleft(),)
+        yield (take("B", 0),)
+    while put_off:
+        yield (put_off.popleft(),)
+
+
+ORDERS: dict[str, Callable[[int, int, int], Iterator[Block]]] = {
+    "zb-h2": zb_h2,
+    "zb-v": zb_v,
+    "dualpipe": dualpipe,
+}
+
+
+def check_sizes(schedule: str, p: int, m: int) -> None:
+    """Raise where a schedule cannot have these ranks and microbatches.
+
+    Raises:
+        EstimateError: too few microbatches to fill it, or an odd number.
+    """
+    least = 2 * p if schedule == "dualpipe" else 2 * p - 1
+    if m < least:
+        formula = "2 p" if schedule == "dualpipe" else "2 p - 1"
+        raise EstimateError(
+            f"microbatches: got {m}, expected at least {formula} = {least} for "
+            f"{schedule}: its warm-up holds as many, and with fewer the pipeline idles"
+        )
+    if schedule == "dualpipe" and (p % 2 or m % 2):
+        name, got = ("stages", p) if p % 2 else ("microbatches", m)
+        raise EstimateError(f"{name}: got {got}, expected an even number for dualpipe")
+
+
+# --- running one ----------------------------------------------------------------------
+
+
+def run(schedule: str, p: int, m: int, costs: Sequence[int]) -> Times:
+    """Return when each step of every rank runs, as early as order and inputs allow."""
+    todo = [deque(ORDERS[schedule](rank, p, m)) for rank in range(p)]
+    free, times = [0] * p, Times()
+    while any(todo):
+        left = sum(map(len, todo))
+        for rank, blocks in enumerate(todo):
+            while blocks:
+                ends = [
+                    times.get(each)
+                    for step in blocks[0]
+                    for each in _inputs(schedule, p, rank, step)
+                ]
+                if not all(ends):
+                    break
+                block = blocks.popleft()
+                start = max(free[rank], *(span[1] for span in ends if span), 0)
+                free[rank] = start + sum(_cost(each, costs) for each in block)
+                for step in block:
+                    times[rank, step._replace(whole=False)] = start, free[rank]
+        if sum(map(len, todo)) == left:
+            raise EstimateError(f"{schedule}: no rank can go on: p {p}, m {m}")
+    return times
+
+
+def _cost(step: RankStep, costs: Sequence[int]) -> int:
+    forward, backward, weight = costs
+    each = {"F": forward, "B": backward + weight * step.whole, "W": weight}
+    return each[step.kind]
+
+
+def _inputs(
+    schedule: str, p: int, rank: int, step: RankStep
+) -> Iterator[tuple[int, RankStep]]:
+    """Return the steps of which rank a step waits for."""
+    kind, i, chunk, _ = step
+    if kind == "W":
+        yield rank, RankStep("B", i, chunk)
+        return
+    down = chunk == 0
+    ahead = rank + (1 if down else -1) * (-1 if kind == "F" else 1)
+    if kind == "B":
+        yield rank, RankStep("F", i, chunk)
+    if 0 <= ahead < p:
+        yield ahead, RankStep(kind, i, chunk)
+    elif schedule == "zb-v" and (kind == "F") != down:
+        yield rank, RankStep(kind, i, 1 - chunk)
+
+
+def idle(times: Times, p: int) -> int:
+    """Return the most that a rank idles between its first step and its last."""
+    spans: list[set[tuple[int, int]]] = [set() for _ in range(p)]
+    for (rank, _), span in times.items():
+        spans[rank].add(span)
+    return max(
+        max(end for _, end in own)
+        - min(start for start, _ in own)
+        - sum(end - start for start, end in own)
+        for own in spans
+    )
+
+
+def held(schedule: str, rank: int, p: int, m: int) -> Fraction:
+    """Return the microbatches whose activations a rank holds at its peak."""
+    change = []
+    for block in ORDERS[schedule](rank, p, m):
+        for step in block:
+            gone = step.kind == "W" or step.whole
+            change.append(1 if step.kind == "F" else -int(gone))
+    return Fraction(max(accumulate(change)), 2 if schedule == "zb-v" else 1)
+
+
+def lay_out(
+    schedule: str, p: int, m: int, costs: Sequence[int]
+) -> list[tuple[int, int, int, Kind, int, int]]:
+    """Return rank, start, end, kind, microbatch and chunk of each step, rank by rank.
+
+    What overlaps is drawn one after the other, in the time that both take.
+    """
+    shown = []
+    until: dict[tuple[int, int], int] = {}
+    steps = run(schedule, p, m, costs).items()
+    for (rank, step), (start, end) in sorted(
+        steps, key=lambda each: (each[0][0], each[1], each[0][1].kind != "F")
+    ):
+        begin = until.get((rank, start), start)
+        stop = begin + costs[0] if step.kind == "F" else end
+        until[rank, start] = stop
+        other = m // 2 if schedule == "dualpipe" and step.chunk else 0
+        shown.append(
+            (rank, begin, stop, step.kind, step.microbatch + other, step.chunk)
+        )
+    return shown
