@@ -9,10 +9,12 @@ from typing import Any
 import click
 
 from readerkit.commands.estimate_bubble import bubble
+from readerkit.commands.estimate_checkpoint import checkpoint
 from readerkit.commands.estimate_comm import comm
 from readerkit.commands.estimate_flops import flops
 from readerkit.commands.estimate_memory import memory
 from readerkit.commands.estimate_plan import lint, plan
+from readerkit.commands.estimate_step import buckets, largest, layer, step
 from readerkit.commands.options import json_option
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.group import NamingGroup
@@ -31,6 +33,9 @@ def estimate() -> None:
         readerkit estimate comm all-reduce 10GB --ranks 8 --bandwidth 50GB
         readerkit estimate bubble -p 4 -m 16 --grid
         readerkit estimate flops --model gpt3-175b --batch 1536
+        readerkit estimate step --model llama-2-70b --dp 2 --tp 8 --pp 4
+        readerkit estimate checkpoint --model bloom-176b --write-bandwidth 50GB/s
+        readerkit estimate buckets --model llama-2-7b --dp 64
         readerkit estimate plan --model llama-2-70b --gpus 64 --cluster dgx-h100
         readerkit estimate lint --model llama-2-70b --tp 8 --pp 16 --microbatches 4
         readerkit estimate list
@@ -133,5 +138,8 @@ def _list_prices(as_json: bool) -> None:
         click.secho(f"    from {row['source']}", dim=True)
 
 
-for command in (memory, comm, bubble, flops, plan, lint):
+for command in (
+    *(memory, comm, bubble, flops, step, checkpoint, layer, buckets, largest),
+    *(plan, lint),
+):
     estimate.add_command(command)

@@ -73,6 +73,7 @@ def comm(as_json: bool, brief: bool, **given: Any) -> None:
     \b
     Example:
         readerkit estimate comm all-reduce 10GB --ranks 8 --bandwidth 50GB
+        readerkit estimate comm all-gather 8GiB --ranks 64
         readerkit estimate comm --model llama-2-70b --dp 4 --tp 4 --pp 4
         readerkit estimate comm --compute-ms 1000 --comm-ms 200 --overlap 1
         readerkit estimate comm all-reduce 1GB --ranks 8 --compression
@@ -140,7 +141,7 @@ def _collective(given: dict[str, Any]) -> list[Estimate]:
         raise click.UsageError("a collective needs SIZE and --ranks")
     if given["compression"]:
         return [_compression(given)]
-    if bandwidth is None:
+    if bandwidth is None and given["latency_us"]:
         raise click.UsageError("a time needs --bandwidth: of one GPU, in one direction")
     latency = given["latency_us"] * 1e-6
     if given["algorithm"] != "hierarchical":
@@ -148,9 +149,10 @@ def _collective(given: dict[str, Any]) -> list[Estimate]:
         one |= {"bandwidth_bytes_per_s": bandwidth, "latency_s": latency}
         return [estimate_collective(**one)]
     nodes, inside = given["nodes"], given["inside_bandwidth"]
-    if not nodes or inside is None or ranks % nodes:
+    if not nodes or None in (inside, bandwidth) or ranks % nodes:
         raise click.UsageError(
-            "hierarchical needs --nodes that divide --ranks, and --inside-bandwidth"
+            "hierarchical needs --nodes that divide --ranks, --bandwidth and "
+            "--inside-bandwidth"
         )
     one |= {"inside_bytes_per_s": inside, "between_bytes_per_s": bandwidth}
     one |= {"inside_latency_s": given["inside_latency_us"] * 1e-6}

@@ -19,12 +19,12 @@ from readerkit.commands.estimate_options import (
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand, count, gpu, real, word
 
-ALONE = MODEL_NAMES | {"batch", "sequence", "recompute", "attention"}
+ALONE = MODEL_NAMES | {"batch", "sequence", "recompute", "attention", "tokens"}
 
 
 @click.command(
     cls=EstimateCommand,
-    short_help="FLOPs of a step, MFU and HFU, days and cost of a run.",
+    short_help="FLOPs of a step and a run, MFU and HFU, days and cost.",
 )
 @model_options
 @options(
@@ -37,7 +37,10 @@ ALONE = MODEL_NAMES | {"batch", "sequence", "recompute", "attention"}
     real("peak-tflops", "Instead of --gpu."),
     real("step-s", "A measured step: gives MFU and HFU."),
     real("mfu", "An expected MFU: gives the time."),
-    count("tokens", "The budget of a whole training."),
+    real("tokens-per-s", "A measured rate of the whole job: gives MFU and time."),
+    real("tflops-per-gpu", "A measured rate of a GPU, of model FLOPs: the same."),
+    real("before-s", "The step of another setting: gives the speed-up over it."),
+    count("tokens", "Of a whole run: its FLOPs and PF-days; with a time, days."),
     real("usd-per-gpu-hour", "A price, for its cost."),
 )
 @brief_option
@@ -50,6 +53,9 @@ def flops(as_json: bool, brief: bool, **given: Any) -> None:
         readerkit estimate flops --model gpt3-175b --batch 1536
         readerkit estimate flops --model gpt2 --batch 8 --gpus 1 --gpu t4 --step-s 1
         readerkit estimate flops --model gpt2 --batch 8 --gpus 1 --gpu t4 --mfu 0.3
+        readerkit estimate flops --model gpt3-175b --batch 1536 --tokens 300B
+        readerkit estimate flops --model gpt3-175b --batch 1536 --gpus 1024 \\
+            --gpu a100-80gb --tflops-per-gpu 140 --tokens 300B
     """
     from readerkit.estimate.checks import check_amount
     from readerkit.estimate.flops import estimate_flops
@@ -66,15 +72,21 @@ def flops(as_json: bool, brief: bool, **given: Any) -> None:
         peak = find_gpu(name).flops_per_s
     elif teraflops is not None:
         peak = check_amount("peak-tflops", teraflops) * 1e12
-    seconds, mfu = given.pop("step_s"), given["mfu"]
-    if seconds is not None and mfu is not None:
-        raise click.UsageError("--step-s and --mfu exclude each other")
-    if (seconds is not None or mfu is not None) and not (peak and given["gpus"]):
+    rate = given.pop("tflops_per_gpu")
+    given["flops_per_s_per_gpu"] = rate * 1e12 if rate is not None else None
+    seconds = given.pop("step_s")
+    timed = [seconds, *map(given.get, ("mfu", "tokens_per_s", "flops_per_s_per_gpu"))]
+    known = sum(value is not None for value in timed)
+    if known > 1:
+        raise click.UsageError(
+            "--step-s, --mfu, --tokens-per-s and --tflops-per-gpu exclude each other"
+        )
+    if known and not (peak and given["gpus"] is not None):
         raise click.UsageError(
             "a time or an MFU needs --gpus, and --gpu or --peak-tflops"
         )
-    if seconds is None and mfu is None:
-        refuse_others("a step without --step-s or --mfu", ALONE)
+    if not known:
+        refuse_others("a step without its time (--step-s, --mfu, a rate)", ALONE)
     if given["usd_per_gpu_hour"] is not None and given["tokens"] is None:
         raise click.UsageError("--usd-per-gpu-hour needs --tokens")
     if given["gpus"] is not None and given["gpus"] < 1:

@@ -200,16 +200,17 @@ def estimate_collective(
     operation: str,
     size_bytes: Number,
     ranks: int,
-    bandwidth_bytes_per_s: Number,
+    bandwidth_bytes_per_s: Number | None = None,
     latency_s: Number = 0,
     algorithm: str = "ring",
 ) -> Estimate:
-    """Return bytes, steps, time and bandwidths of a collective on equal links."""
+    """Return bytes and steps of a collective; with a bandwidth, its time on such links.
+
+    All links are alike.
+    """
     sheet = Worksheet(f"{operation} over {ranks} ranks, {algorithm}")
     size = sheet.given("S", size_bytes, "size in bytes")
     n = sheet.given("n", ranks, "ranks")
-    bandwidth = sheet.given("B", bandwidth_bytes_per_s, "bandwidth of a link")
-    latency = sheet.given("a", latency_s, "latency of a step")
     how: Any = {"operation": operation, "ranks": n, "algorithm": algorithm}
     sheet.write(
         f"""
@@ -220,15 +221,9 @@ def estimate_collective(
         sent=collective_bytes(size_bytes=size, **how),
         rounds=collective_steps(**how),
     )
-    check_amount("bandwidth", bandwidth)
-    check_amount("latency", latency, zero=True)
-    sheet.write(
-        f"""
-        time [seconds] = steps × a + sent by each rank / B | {ALPHA_BETA}
-            | bandwidth per GPU and per direction
-        """
-    )
-    _bandwidths(sheet, operation, n)
+    if bandwidth_bytes_per_s is not None:
+        _time(sheet, bandwidth_bytes_per_s, latency_s)
+        _bandwidths(sheet, operation, n)
     if operation != "all-reduce":
         return sheet.estimate()
     naive = naive_all_reduce_bytes(size_bytes=size, ranks=n)
@@ -240,13 +235,25 @@ def estimate_collective(
                 | a count | n/2 for a ring
             """
         )
-    if latency_s:
+    if latency_s and bandwidth_bytes_per_s is not None:
         cross = tree_ring_crossover_bytes(
-            ranks=n, bandwidth_bytes_per_s=bandwidth, latency_s=latency
+            ranks=n, bandwidth_bytes_per_s=sheet["B"], latency_s=sheet["a"]
         )
         named = "the tree is faster below; one rank a node, the same links for both"
         sheet.add("tree and ring cross at", cross, "bytes", ALPHA_BETA, named)
     return sheet.estimate()
+
+
+def _time(sheet: Worksheet, bandwidth: Number, latency: Number) -> None:
+    """Write down how long it takes on links of a bandwidth."""
+    check_amount("bandwidth", sheet.given("B", bandwidth, "bandwidth of a link"))
+    check_amount("latency", sheet.given("a", latency, "latency of a step"), zero=True)
+    sheet.write(
+        f"""
+        time [seconds] = steps × a + sent by each rank / B | {ALPHA_BETA}
+            | bandwidth per GPU and per direction
+        """
+    )
 
 
 def _bandwidths(sheet: Worksheet, operation: str, ranks: int) -> None:

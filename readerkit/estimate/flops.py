@@ -27,6 +27,7 @@ from readerkit.estimate.shape import Shape
 
 NARAYANAN = "Narayanan et al. 2104.04473"
 KORTHIKANTI = "Korthikanti et al. 2205.05198, appendix A"
+KAPLAN_DAY = "Kaplan et al. 2001.08361, section 1.3"
 KAPLAN = "Kaplan et al. 2001.08361, section 2.1"
 ATTENTION = ("full", "causal")
 RECOMPUTE = ("none", "selective", "full")
@@ -35,6 +36,7 @@ FORWARD = "forward FLOPs of a token"
 PEAK = "peak as given: of a GPU that ships, dense 16-bit as sold"
 RECOMPUTED = "recomputed FLOPs of a token"
 SECONDS_PER_DAY = 86_400
+PF_DAY = 10**15 * SECONDS_PER_DAY
 
 
 def layer_flops_per_token(
@@ -175,8 +177,14 @@ def estimate_flops(
     mfu: Number | None = None,
     tokens: Number | None = None,
     usd_per_gpu_hour: Number | None = None,
+    tokens_per_s: Number | None = None,
+    flops_per_s_per_gpu: Number | None = None,
+    before_s: Number | None = None,
 ) -> Estimate:
-    """Return the FLOPs of a step; with a time its MFU, with an MFU its time.
+    """Return the FLOPs of a step and of a run; with a time its MFU, or the other way.
+
+    A time may be measured as a rate: tokens of the whole job, or FLOP/s of one GPU.
+    ``before_s`` is the step of another setting, which this one is compared with.
 
     Raises:
         EstimateError: a time in which no GPU of this peak can do it.
@@ -189,11 +197,22 @@ def estimate_flops(
             "The paper of selective recompute counts its FLOPs three times as high "
             "(s/3h instead of s/4.5h): 2.7% for GPT-3 where one more forward is 0.9%."
         )
-    if not (gpus and peak_flops_per_s) or (seconds is None and mfu is None):
+    if tokens is not None:
+        _run(sheet, tokens, attention)
+    at = {
+        "seconds": seconds,
+        "MFU": mfu,
+        "tokens/s": tokens_per_s,
+        "FLOP/s of a GPU": flops_per_s_per_gpu,
+    }
+    measured = {name: value for name, value in at.items() if value is not None}
+    if not (gpus and peak_flops_per_s and measured):
         return sheet.estimate()
     sheet.given("GPUs", check_count("gpus", gpus), "that work on the step")
     sheet.given("peak", peak_flops_per_s, "FLOP/s of one GPU")
-    _utilization(sheet, attention, seconds, mfu)
+    _utilization(sheet, attention, *measured.popitem())
+    if before_s is not None:
+        _speed_up(sheet, before_s)
     if recompute == "selective":
         sheet.write(
             f"""
@@ -203,8 +222,7 @@ def estimate_flops(
                 | the scores of a forward counted three times more: s/3h
             """
         )
-    if tokens:
-        sheet.given("D", check_amount("tokens", tokens), "tokens in all")
+    if tokens is not None:
         sheet.write(
             f"""
             training [days] = D / tokens in a step × step time / {SECONDS_PER_DAY}
@@ -213,7 +231,7 @@ def estimate_flops(
                 | a count | all GPUs, all the time
             """
         )
-    if tokens and usd_per_gpu_hour:
+    if tokens is not None and usd_per_gpu_hour is not None:
         sheet.given("price", usd_per_gpu_hour, "USD of a GPU-hour")
         sheet.write(
             """
@@ -224,23 +242,49 @@ def estimate_flops(
     return sheet.estimate()
 
 
-def _utilization(
-    sheet: Worksheet, attention: str, seconds: Number | None, mfu: Number | None
-) -> None:
-    """Write down a step's time, as measured or at an MFU, and what it uses of peak."""
-    if seconds is None:
-        if not check_fraction("mfu", mfu):
-            raise EstimateError("mfu: got 0, expected more than zero")
-        sheet.given("MFU", mfu, "as it is expected")
-        at, custom = "model FLOPs / (GPUs × peak × MFU)", "at the MFU given"
-    else:
-        _check_possible(sheet, seconds)
-        sheet.given("step time", seconds)
-        at, custom = "step time", "as given"
+def _run(sheet: Worksheet, tokens: Number, attention: str) -> None:
+    """Write down what a whole run computes."""
+    sheet.given("D", check_amount("tokens", tokens), "tokens in all")
+    sheet.write(
+        f"""
+        model FLOPs of the run [FLOPs] = model FLOPs × D / {TOKENS}
+            | {KORTHIKANTI} | nothing recomputed, attention {attention}
+        6 N D of the run [FLOPs] = 6 × active parameters × D | {KAPLAN}
+            | all active parameters, embeddings too; no scores
+        PF-days of the run [PF-days] = model FLOPs of the run / {PF_DAY}
+            | {KAPLAN_DAY} | of the model FLOPs of the run
+        PF-days of 6 N D [PF-days] = 6 N D of the run / {PF_DAY}
+            | {KAPLAN_DAY} | of 6 N D of the run, as GPT-3's paper counts them
+        """
+    )
+
+
+def _speed_up(sheet: Worksheet, before_s: Number) -> None:
+    """Write down what this step gains over that of another setting."""
+    sheet.given("before", check_amount("before-s", before_s), "the other step's time")
+    sheet.write(
+        """
+        speed-up [times] = before / step time | a count | one time over the other
+        throughput gained [fraction] = before / step time - 1
+            | a count | more tokens in the same time; papers' "x% faster"
+        time saved [fraction] = 1 - step time / before
+            | a count | less time for the same tokens
+        """
+    )
+
+
+def _utilization(sheet: Worksheet, attention: str, kind: str, value: Number) -> None:
+    """Write down a step's time, as it was measured or is expected, and the shares.
+
+    ``kind`` is what ``value`` is: seconds, an MFU, or a rate.
+    """
+    at, custom = _time_of(sheet, kind, value)
     counted = f"of model FLOPs, nothing recomputed, attention {attention}"
     sheet.write(
         f"""
         step time [seconds] = {at} | a count | {custom}
+        tokens a second [tokens/s] = {TOKENS} / step time | a count | of the whole job
+        FLOP/s [FLOP/s] = model FLOPs / step time | a count | of the job; {counted}
         FLOP/s per GPU [FLOP/s] = model FLOPs / step time / GPUs | a count | {counted}
         MFU [fraction] = model FLOPs / (step time × GPUs × peak)
             | Chowdhery et al. 2204.02311, appendix B | {counted}; of the {PEAK}
@@ -248,6 +292,32 @@ def _utilization(
             | recomputed FLOPs counted once; attention {attention}; of the {PEAK}
         """
     )
+
+
+def _time_of(sheet: Worksheet, kind: str, value: Number) -> tuple[str, str]:
+    """Return the expression of a step's time, and what kind of time it is."""
+    if kind == "MFU":
+        if not check_fraction("mfu", value):
+            raise EstimateError("mfu: got 0, expected more than zero")
+        sheet.given("MFU", value, "as it is expected")
+        return "model FLOPs / (GPUs × peak × MFU)", "at the MFU given"
+    check_amount(kind, value)
+    if kind == "seconds":
+        _check_possible(sheet, value)
+        sheet.given("step time", value)
+        return "step time", "as given"
+    sheet.given("rate", value, f"{kind}, as measured")
+    tokens = kind == "tokens/s"
+    at = f"{TOKENS} / rate" if tokens else "model FLOPs / GPUs / rate"
+    _check_possible(sheet, _seconds_at(sheet, value, tokens=tokens))
+    return at, f"at the {kind} given"
+
+
+def _seconds_at(sheet: Worksheet, rate: Number, *, tokens: bool) -> float:
+    """Return the seconds of a step at a rate."""
+    if tokens:
+        return float(sheet[TOKENS]) / float(rate)
+    return float(sheet["model FLOPs"]) / float(sheet["GPUs"]) / float(rate)
 
 
 def _flops(

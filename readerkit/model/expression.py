@@ -1,6 +1,6 @@
 """The one language of formulas: keys, bounds, and what quantities are made of.
 
-Numbers, names, ``+ - * / // % **``, parentheses, ``ceil floor log2 log2ceil max min
+Numbers, names, ``+ - * / // % **``, parentheses, ``ceil exp floor log2 log2ceil max min
 sqrt``, and calls of functions that a caller hands in; their keyword arguments may also
 be words and True or False. The signs of print are read too: ``×``, ``−``, ``²``. The
 text is parsed with Python's grammar and walked node by node; nothing is compiled or
@@ -100,6 +100,7 @@ BINARY: Mapping[type[ast.operator], Callable[[Exact, Exact], Exact]] = {
 }
 FUNCTIONS: Mapping[str, Callable[..., Exact]] = {
     "ceil": math.ceil,
+    "exp": math.exp,
     "floor": math.floor,
     "log2": math.log2,
     "log2ceil": log2ceil,

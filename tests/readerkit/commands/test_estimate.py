@@ -1,6 +1,7 @@
 """``readerkit estimate`` as a person and as a program use it."""
 
 import json
+import math
 import re
 import xml.etree.ElementTree as ET
 
@@ -32,6 +33,9 @@ def values(estimate):
         ("flops", "--model", "gpt2", "--batch", "8"),
         ("plan", "--model", "gpt2", "--gpus", "8", "--global-batch", "64"),
         ("lint", "--model", "gpt2", "--dp", "8"),
+        ("step", "--model", "gpt2", "--dp", "8"),
+        ("checkpoint", "--model", "gpt2"),
+        ("list", "--prices"),
         ("list",),
     ],
     ids=lambda arguments: arguments[0],
@@ -309,6 +313,124 @@ def test_a_vocabulary_is_padded_alike_in_all_of_one_answer(capsys):
     assert values(count)["parameters"] == values(memory)["parameters"]
 
 
+@pytest.mark.parametrize(
+    ("question", "item", "published", "within"),
+    [
+        # BLOOM's model card (bigscience/bloom): 329 GB of bf16 weights (GiB), 2.3 TB
+        # with optimizer states (TiB).
+        ("checkpoint --model bloom-176b", "weights", 329 * 2**30, 0.003),
+        ("checkpoint --model bloom-176b", "checkpoint", 2.3 * 2**40, 0.03),
+        # Narayanan et al. 2104.04473, section 5.10: 13.8 TB for a trillion.
+        ("checkpoint --model megatron-1t", "checkpoint", 13.8e12, 0.03),
+        # Kokolis et al. 2410.21680: 1.8 hours on 16,384 GPUs, 0.23 on 131,072.
+        (
+            f"checkpoint --params 1T --gpus 131072 --gpu-mtbf-hours {1.8 * 16384}",
+            "time between failures",
+            0.23,
+            0.03,
+        ),
+        # Rajbhandari et al. 1910.02054, table 2: 64 V100 of 32 GB.
+        *(
+            (
+                "largest --gpu v100-32gb --dp 64 --precision mixed-16 "
+                f"--reserve 0 --zero {stage}",
+                "largest",
+                billions * 1e9,
+                0.01,
+            )
+            for stage, billions in ((0, 2), (1, 7.6), (2, 14.4), (3, 128))
+        ),
+        # Korthikanti et al. 2205.05198, table 2: s b h / t (34 + 5 a s / h).
+        (
+            "layer --model megatron-175b --tp 8 --no-flash --sequence 2048",
+            "kept by a layer",
+            2048 * 12288 * (34 + 5 * 96 * 2048 / 12288) / 8,
+            1e-12,
+        ),
+        # Megatron-LM core_v0.16.1 and PyTorch v2.13.0, as pinned.
+        ("buckets --model llama-2-7b --dp 8", "Megatron's bucket", 40e6, 0),
+        ("buckets --model llama-2-7b --dp 64", "Megatron's bucket", 64e6, 0),
+        ("buckets --model llama-2-7b --dp 64", "PyTorch's bucket", 25 * 2**20, 0),
+        # Narayanan et al. 2104.04473, table 1: 163 TFLOP/s, of hardware FLOPs.
+        (
+            "step --model megatron-1t --cluster dgx-a100 --tp 8 --pp 64 --dp 6 "
+            "--global-batch 3072 --sequence 2048 --recompute full --no-flash "
+            "--no-sequence-parallel --zero 0 --precision mixed-20",
+            "FLOP/s per GPU",
+            163e12 * 3 / 4,
+            0.15,
+        ),
+    ],
+)
+def test_what_others_published(question, item, published, within, capsys):
+    got = estimates(capsys, *question.split())["estimates"][-1]
+    assert values(got)[item] == pytest.approx(published, rel=within)
+
+
+def test_no_interval_keeps_more_work_than_dalys(capsys):
+    failures, write, restart = 3 * 3600, 120, 600
+    question = f"--params 1T --mtbf-hours 3 --restart-s {restart} --write-bandwidth"
+    speed = f"{14e12 / write:.0f}B/s"
+    [one] = estimates(capsys, "checkpoint", *question.split(), speed)["estimates"]
+    found = values(one)
+
+    def kept(interval):  # Daly 2006, equation 20
+        lost = math.exp((interval + write) / failures) - 1
+        return interval / (failures * math.exp(restart / failures) * lost)
+
+    best = max(map(kept, range(60, 7200)))
+    assert found["goodput"] == pytest.approx(best, rel=1e-4)
+    assert found["goodput"] == pytest.approx(kept(found["Daly's interval"]))
+
+
+def test_the_parts_of_a_step_add_up_and_it_fits_or_exits_1(capsys):
+    layout = ("--model", "llama-2-70b", "--dp", "8", "--tp", "8")
+    done = run(capsys, "estimate", "step", *layout, "--json")
+    [one] = json.loads(done.out)["estimates"]
+    found = values(one)
+    parts = [v for name, v in found.items() if name.startswith("communication")]
+    assert found["step time"] == pytest.approx(found["compute"] + sum(parts))
+    assert found["left"] < 0 and done.code == 1
+
+
+def test_a_run_comes_to_the_flops_and_pf_days_of_its_paper(capsys):
+    # Brown et al. 2005.14165, table D.1: 3.14e23 FLOPs and 3.64e3 PF-days for GPT-3.
+    run_of = ("--model", "gpt3-175b", "--batch", "1536", "--tokens", "300B")
+    [one] = estimates(capsys, "flops", *run_of)["estimates"]
+    assert values(one)["6 N D of the run"] == pytest.approx(3.14e23, rel=2e-3)
+    assert values(one)["PF-days of 6 N D"] == pytest.approx(3.64e3, rel=2e-3)
+
+
+def test_a_measured_rate_gives_the_job_and_its_days(capsys):
+    # Narayanan et al. 2104.04473, section 5.1: GPT-3 on 1024 A100 at 140 TFLOP/s with
+    # recompute takes 34 days; its 8 FLOPs a parameter are 6 of the model's.
+    run_of = ("--model", "gpt3-175b", "--batch", "1536", "--tokens", "300B")
+    rate = ("--gpus", "1024", "--gpu", "a100-80gb", "--tflops-per-gpu", "105")
+    [one] = estimates(capsys, "flops", *run_of, *rate)["estimates"]
+    found = values(one)
+    assert found["training"] == pytest.approx(34, rel=0.03)
+    assert found["FLOP/s"] == pytest.approx(1024 * 105e12)
+    again = ("--gpus", "1024", "--gpu", "a100-80gb", "--tokens-per-s")
+    tokens = f"{found['tokens a second']}"
+    [other] = estimates(capsys, "flops", *run_of, *again, tokens)["estimates"]
+    assert values(other)["MFU"] == pytest.approx(found["MFU"])
+
+
+def test_one_setting_is_faster_than_another(capsys):
+    # Korthikanti et al. 2205.05198, table 5: 175B from 18.13 s to 13.75 s, 31.8%.
+    step = ("--gpus", "64", "--gpu", "a100-80gb", "--step-s", "13.75")
+    question = ("--model", "megatron-175b", "--batch", "64", "--before-s", "18.13")
+    [one] = estimates(capsys, "flops", *question, *step)["estimates"]
+    assert values(one)["throughput gained"] == pytest.approx(0.318, abs=1e-3)
+
+
+def test_a_collective_without_a_bandwidth_has_bytes_and_steps(capsys):
+    [one] = estimates(capsys, "comm", "all-gather", "8GiB", "--ranks", "64")[
+        "estimates"
+    ]
+    assert values(one) == {"sent by each rank": 63 * 2**27, "steps": 63}
+
+
 def test_an_mfu_names_what_it_counts_and_of_which_peak(capsys):
     plan = json.loads(
         run(
@@ -387,7 +509,24 @@ def test_inference_is_cut_over_experts_pipeline_context_and_replicas(capsys):
         ("flops --model gpt2 --batch 1 --gpus 1 --gpu t4 --mfu 0", 1, "mfu: got 0"),
         ("comm all-reduce 5parsec --ranks 8", 2, "expected bytes, such as 10GB"),
         ("comm all-reduce 5GB", 2, "SIZE and --ranks"),
+        ("comm all-reduce 5GB --ranks 8 --latency-us 3", 2, "needs --bandwidth"),
+        ("flops --model gpt2 --batch 1 --step-s 1 --mfu 0.4", 2, "exclude each other"),
         ("comm", 2, "of what?"),
+        ("checkpoint", 2, "which model?"),
+        ("checkpoint --params 1B --gpus 8", 2, "needs --gpu-mtbf-hours"),
+        ("checkpoint --params 1B --gpu-mtbf-hours 9", 2, "of how many?"),
+        ("checkpoint --params 1B --restart-s 9", 2, "needs --write-bandwidth"),
+        (
+            "checkpoint --params 1B --mtbf-hours 1 --write-bandwidth 1kB/s",
+            1,
+            "nothing would ever be done",
+        ),
+        ("checkpoint --params 1B --mtbf-hours 0", 1, "mtbf-hours: got 0"),
+        ("largest", 2, "which GPU?"),
+        ("largest --ep 2 --gpu t4", 2, "depends on --ep"),
+        ("layer --model gpt2 --tp 5", 1, "tp: got 5, expected a divisor of 12"),
+        ("step --model gpt2 --dp 12", 1, "expected whole nodes of 8"),
+        ("buckets --model gpt2 --tp 5", 1, "tp: got 5, expected a divisor of 12"),
         ("comm --compute-ms 10 --comm-ms 5 --overlap 2", 1, "hidden_fraction: got 2"),
         ("bubble -p 4 -m 4 --schedule zb-h2", 1, "at least 2 p - 1 = 7"),
         ("bubble -p 0 -m 4", 1, "stages: got 0, expected at least 1"),

@@ -10,6 +10,7 @@ from mini_impls.schedules import SCHEDULES
 from readerkit.app.catalog import load_models
 from readerkit.errors import EstimateError
 from readerkit.estimate.item import Item
+from readerkit.estimate.layout import CP_KINDS
 from readerkit.estimate.pipeline import SOURCES
 from readerkit.estimate.states import PRECISIONS
 from readerkit.estimate.zero_bubble import ORDERS, check_sizes
@@ -146,7 +147,32 @@ OF_BUBBLES = [
     for p, m, v in ((2, 2, 2), (4, 16, 4), (8, 64, 3))
     for schedule in ("interleaved", "all")
 ]
+OF_RUNS = [
+    "checkpoint --model bloom-176b --precision mixed-16",
+    "checkpoint --params 1T --mtbf-hours 3 --gpus 16384 --write-bandwidth 0.5GB/s",
+    "checkpoint --params 1T --mtbf-hours 3 --write-bandwidth 100GB/s --restart-s 60",
+    "checkpoint --params 7B --gpu-mtbf-hours 50000 --gpus 16384",
+    *(
+        f"buckets --model {name} --dp 3 --tp 2 --zero 1/2"
+        for name in ("gpt2", *EXPERTS)
+    ),
+    *(f"layer --model {name} --tp 2" for name in ("gpt3-175b", *EXPERTS)),
+    "layer --model gpt2 --no-flash --recompute selective --micro-batch 3",
+    "largest --gpu t4 --dp 3 --tp 2 --pp 5 --zero 1/2",
+    "step --model llama-2-70b --dp 2 --tp 8 --pp 4 --cp 2 --microbatches 64",
+    "step --model mixtral-8x22b --dp 16 --ep 8 --tp 4 --zero 3 --no-flash",
+    "flops --model gpt3-175b --batch 8 --gpus 8 --gpu h100-80gb --tokens-per-s 1e3 "
+    "--before-s 9 --tokens 300B",
+    "flops --model gpt2 --batch 8 --gpus 8 --gpu t4 --tflops-per-gpu 10",
+    "flops --model gpt2 --batch 8 --tokens 1B",
+    "comm all-to-all 1GB --ranks 8",
+    *(
+        f"comm --model llama-2-70b --cp 8 --sequence 65536 --cp-kind {kind} --tp 1"
+        for kind in CP_KINDS
+    ),
+]
 COMMANDS = {
+    "runs": OF_RUNS,
     **{
         name: [f"{each} --model {name}" for each in OF_A_MODEL]
         + [

@@ -1,0 +1,55 @@
+"""The buckets in which gradients are summed, as Megatron and PyTorch choose them."""
+
+from __future__ import annotations
+
+from readerkit.estimate.item import Estimate, Worksheet
+from readerkit.estimate.layout import Layout, check_fit
+from readerkit.estimate.memory import ON_GPU, rank_weights
+from readerkit.estimate.memory_estimates import add_parameters
+from readerkit.estimate.shape import Shape
+from readerkit.estimate.states import precision
+
+MEGATRON = (
+    "Megatron-LM core_v0.16.1: megatron/core/distributed/distributed_data_parallel.py"
+)
+PYTORCH = (
+    "PyTorch v2.13.0: torch/nn/parallel/distributed.py, _DEFAULT_BUCKET_CAP_MB; "
+    "torch/csrc/distributed/c10d/reducer.hpp, kDefaultFirstBucketBytes"
+)
+
+
+def estimate_buckets(
+    shape: Shape, layout: Layout, *, convention: str = "mixed-18"
+) -> Estimate:
+    """Return the default buckets of the first pipeline rank's gradients.
+
+    Raises:
+        EstimateError: a layout that the model cannot be cut into.
+    """
+    check_fit(shape, layout)
+    sheet = Worksheet("default buckets of gradients")
+    one, cut = shape.named(), layout.named()
+    add_parameters(sheet, *rank_weights(one, cut, 0), layout, 0)
+    sheet.given("g", precision(convention).gradient, "bytes of a gradient")
+    sheet.given("PyTorch's first bucket", 2**20)
+    sheet.given("PyTorch's bucket", 25 * 2**20)
+    sheet.given("dp", layout.dp, "data-parallel ranks")
+    full = "closed once it is full, so its last parameter makes it larger"
+    sheet.write(
+        f"""
+        Megatron's bucket [parameters] = max(40000000, 1000000 × dp) | {MEGATRON}
+            | with --overlap-grad-reduce, otherwise all in one; {full}
+        its bytes [bytes] = g × Megatron's bucket | {MEGATRON} | gradients, {convention}
+        a rank's part of it [bytes] = its bytes / dp | {MEGATRON} | a ring's message
+        Megatron's buckets [buckets] = ceil({ON_GPU} / Megatron's bucket)
+            | {MEGATRON} | at most, on the first pipeline rank; all in one on the others
+        gradients [bytes] = g × {ON_GPU} | a count | {convention}
+        PyTorch's first bucket [bytes] = PyTorch's first bucket
+            | {PYTORCH} | 1 MiB, so that sums begin early
+        PyTorch's bucket [bytes] = PyTorch's bucket | {PYTORCH} | 25 MiB; {full}
+        PyTorch's buckets [buckets] = 1 + ceil(max(0, gradients
+            - PyTorch's first bucket) / PyTorch's bucket)
+            | {PYTORCH} | at most, with gradients of one type
+        """
+    )
+    return sheet.estimate()
