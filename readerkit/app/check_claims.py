@@ -73,9 +73,10 @@ def entry_named(library: Library, name: str) -> Claimable:
     Raises:
         ReaderkitError: none, or several.
     """
-    entries = {entry.id: entry for entry in reversed(entries_of(library))}
+    entries = entries_of(library)
     what = "note, concept, mirror, chapter or question"
-    return entries[choose(what, name, entries)]
+    meant = choose(what, name, dict.fromkeys(entry.id for entry in entries))
+    return next(entry for entry in entries if entry.id == meant)
 
 
 def claims_of(
