@@ -14,6 +14,13 @@ from readerkit.estimate.pipeline import SOURCES, Pipeline, estimate_bubble
 from readerkit.estimate.plan import Ranked, name_axes
 from readerkit.estimate.plan import plan as make_plan
 from readerkit.estimate.plan_search import PlanRequest
+from readerkit.estimate.report_megatron import estimate_megatron_report
+from readerkit.estimate.report_others import (
+    Nodes,
+    estimate_cookbook,
+    estimate_deepspeed,
+)
+from readerkit.estimate.reports import CONVENTIONS
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.traffic_estimate import estimate_step_traffic
 from readerkit.render.html.estimate_page import EstimateGroup, Examples, Worked
@@ -33,6 +40,11 @@ TRAFFIC: tuple[tuple[str, dict[str, Any]], ...] = (
     ("llama-2-70b", {"dp": 8, "tp": 8}),
     ("mixtral-8x7b", {"dp": 32, "ep": 8, "tp": 2}),
 )
+TOOLS: tuple[str, dict[str, Any]] = (
+    "gpt3-175b",
+    {"dp": 2, "tp": 8, "pp": 8, "microbatches": 16, "flash": True},
+)
+STATES = {"params": 7_000_000_000, "dp": 16, "zero": 2}
 PIPELINE = {"stages": 4, "microbatches": 8}
 RING_RANKS = 16
 RING_SIZES_MB = (1, 10, 100, 1000)
@@ -55,6 +67,7 @@ def work_out() -> Examples:
         traffic=tuple(_traffic(*each) for each in TRAFFIC),
         bubbles=_bubbles(),
         ring=_ring(),
+        tools=_tools(),
         plan=made,
         plan_command=f"{command} --cluster {CLUSTER} --top {TOP}",
         best=_best(made.ranked[0]),
@@ -133,6 +146,36 @@ def _bubbles() -> EstimateGroup:
     return EstimateGroup(
         f"{p} ranks, {m} microbatches; a backward takes as long as two forwards",
         tuple(worked),
+    )
+
+
+def _tools() -> EstimateGroup:
+    """Return each tool's figure of a training, and our differences to it."""
+    model, sizes = TOOLS
+    values = sizes | {"sequence": 2048, "recompute": "selective"}
+    layout, command = _layout(values), written("estimate", "memory")
+    # Megatron-LM pads the vocabulary, to 128 × tp.
+    padded = Shape.parse(find_model(model) | {"vocab_multiple": 128})
+    given = {"model": model, **values}
+    asked: dict[str, dict[str, Any]] = {
+        "megatron-report": given,
+        "cookbook": given,
+        "deepspeed": STATES,
+    }
+    nodes = Nodes(gpus=STATES["dp"])
+    estimates = (
+        estimate_megatron_report(padded, layout),
+        estimate_cookbook(_shape(model), layout),
+        estimate_deepspeed(
+            STATES["params"], nodes, stage=STATES["zero"], convention="mixed-18"
+        ),
+    )
+    return EstimateGroup(
+        f"{model}: {name_axes(layout)}; and states of 7 billion parameters",
+        tuple(
+            Worked(tool, f"{command} --convention {tool} {_flags(asked[tool])}", one)
+            for tool, one in zip(CONVENTIONS, estimates, strict=True)
+        ),
     )
 
 

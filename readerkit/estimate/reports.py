@@ -9,6 +9,9 @@ from readerkit.estimate.item import Worksheet
 from readerkit.estimate.quantity import Number, Quantity
 
 CONVENTIONS = ("megatron-report", "cookbook", "deepspeed")
+TOTALS = ("theoretical memory", "training", "per GPU", "per CPU")
+"""What each tool's figure is called here."""
+COMPARISON = "a comparison"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ def write_differences(
             if not isinstance(value, Quantity):
                 value = Quantity.given(f"δ {part.name}", value, "ours less theirs")
             name = f"{ours} less theirs: {part.name}"
-            sheet.add(name, value, "bytes", "a comparison", part.reason)
+            sheet.add(name, value, "bytes", COMPARISON, part.reason)
             names.append(name)
     total = sheet.total(names)
-    sheet.add(ours, total, "bytes", "a comparison", "theirs, and every difference")
+    sheet.add(ours, total, "bytes", COMPARISON, "theirs, and every difference")

@@ -11,6 +11,7 @@ from readerkit.estimate.item import Estimate, Item
 from readerkit.estimate.memory_estimates import HELD
 from readerkit.estimate.pipeline import PlannedStep
 from readerkit.estimate.plan import Plan
+from readerkit.estimate.reports import COMPARISON, TOTALS
 from readerkit.render.estimate_table import number_texts, plain_number
 from readerkit.render.html.charts import Cell, MemoryStack, gantt, stack_chart
 from readerkit.render.html.site_model import Context
@@ -21,6 +22,11 @@ SECTIONS = {
         "What one GPU holds",
         "Weights, gradients, optimizer and activations, and what each stage of ZeRO "
         "shards of them.",
+    ),
+    "tools": (
+        "What other tools say",
+        "The figures of Megatron-LM's, EleutherAI's and DeepSpeed's calculators for "
+        "one training, and where each differs from ours.",
     ),
     "traffic": (
         "What a step sends",
@@ -79,6 +85,7 @@ class Examples:
     traffic: tuple[EstimateGroup, ...]
     bubbles: EstimateGroup
     ring: EstimateGroup
+    tools: EstimateGroup
     plan: Plan
     plan_command: str
     best: EstimateGroup
@@ -122,6 +129,7 @@ def estimate_page(examples: Examples) -> Context:
     """Return the page of estimates."""
     cases = {
         "memory": [_memory_case(*each) for each in enumerate(examples.memory)],
+        "tools": [_tools_case(examples.tools)],
         "traffic": [_traffic_case(group) for group in examples.traffic],
         "bubble": [_bubble_case(examples.bubbles)],
         "ring": [_ring_case(examples.ring)],
@@ -148,6 +156,17 @@ def _memory_case(number: int, group: EstimateGroup) -> Case:
         charts=((chart, ""),),
         notes=(("What fits", fits),),
     )
+
+
+def _tools_case(group: EstimateGroup) -> Case:
+    """Return each tool's figure, and what leads from it to ours."""
+    names = dict.fromkeys(
+        item.name
+        for each in group.worked
+        for item in each.estimate.items
+        if item.source == COMPARISON or item.name in TOTALS
+    )
+    return Case(group.title, _grid(group, [*names]), group.worked)
 
 
 def _traffic_case(group: EstimateGroup) -> Case:

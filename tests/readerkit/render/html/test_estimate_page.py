@@ -21,6 +21,7 @@ GROUPS = (
     *EXAMPLES.traffic,
     EXAMPLES.bubbles,
     EXAMPLES.ring,
+    EXAMPLES.tools,
     EXAMPLES.best,
 )
 WORKED = [each for group in GROUPS for each in group.worked]
@@ -81,7 +82,7 @@ def test_page_stands_in_menu_start_and_search(capsys, tmp_path):
     options = ("--book", str(book.root), "--output", str(site))
     assert run(capsys, "site", "build", *options).code == 0
     html = (site / "estimates.html").read_text()
-    assert "<script>" not in html and html.count("<svg") == 7
+    assert "<script>" not in html and html.count("<svg") == 10
     assert set(re.findall(r'<section id="(\w+)">', html)) == set(SECTIONS)
     start = (site / "index.html").read_text()
     assert start.count('href="estimates.html"') == 2
