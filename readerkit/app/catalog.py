@@ -74,13 +74,20 @@ def load_prices(path: Path | None = None) -> list[Price]:
 
 
 def find_gpu(name: str) -> Gpu:
-    """Return a GPU that ships.
+    """Return a GPU that ships, or the one in a user's file.
 
     Raises:
-        ReaderkitError: no such GPU; the message names the near ones.
+        EstimateError: no such GPU, with the near ones; or a file with several.
     """
-    gpus = load_gpus()
-    return gpus[choose("GPU", name, gpus)]
+    if not _is_file(name):
+        gpus = load_gpus()
+        return gpus[choose("GPU", name, gpus)]
+    own = _gpus(read_catalog(Path(name), HARDWARE).value)
+    if len(own) != 1:
+        raise EstimateError(
+            f"{name}: got {len(own)} GPUs, expected the one to work with"
+        )
+    return next(iter(own.values()))
 
 
 def find_cluster(name: str) -> Cluster:

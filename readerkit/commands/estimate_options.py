@@ -284,7 +284,7 @@ reserve_option = real(
     0.1,
 )
 gpu_options = options(
-    gpu("A GPU that ships, such as h100-80gb."),
+    gpu("A GPU that ships, such as h100-80gb, or FILE.yaml."),
     size("gpu-memory", "Instead of --gpu: 80GB."),
     reserve_option,
 )

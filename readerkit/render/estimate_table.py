@@ -81,7 +81,7 @@ def estimate_table(estimates: Sequence[Estimate], *, brief: bool = False) -> str
         lines = [click.style(visible_line(estimate.title), bold=True)]
         last = source = ""
         for item in estimate.items:
-            lines.append(f"{item.name:<{_NUMBER_COLUMN}}{format_value(item)}")
+            lines.append(f"{item.name + ' ':<{_NUMBER_COLUMN}}{format_value(item)}")
             if brief:
                 continue
             lines += _dim_formulas(item)

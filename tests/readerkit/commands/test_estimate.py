@@ -169,6 +169,8 @@ def test_own_model_and_cluster_come_from_files(capsys, tmp_path):
             "mine.yaml": "dated: '2026-01-01'\nclusters:\n  mine: {gpu: rtx-4090, "
             "gpus_per_node: 2, inside_gb_s: 32, between_gb_s: 1, "
             "inside_latency_us: 5, between_latency_us: 20, source: mine}\n",
+            "gpu.yaml": "dated: '2026-01-01'\ngpus:\n  h100-80gb: {memory_gb: 1, "
+            "memory_gb_s: 1, tflops: 1, link_gb_s: 1, source: mine}\n",
         },
     )
     model, cluster = str(tmp_path / "tiny.yaml"), str(tmp_path / "mine.yaml")
@@ -177,6 +179,9 @@ def test_own_model_and_cluster_come_from_files(capsys, tmp_path):
         *("plan", "--model", model, "--cluster", cluster, "--gpus", "4"),
         *("--global-batch", "16", "--sequence", "128"),
     )
+    asked = ("memory", "--model", model, "--gpu", str(tmp_path / "gpu.yaml"))
+    (own,) = [values(e) for e in estimates(capsys, *asked)["estimates"][1:]]
+    assert own["GPU memory"] == 10**9  # the user's own, whatever ships by its name
     assert got["cluster"] == "mine"
     assert got["ranked"][0]["layout"]["dp"] == 4
 
