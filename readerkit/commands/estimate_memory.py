@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from readerkit.commands.estimate_options import (
     MODEL_NAMES,
@@ -67,9 +68,9 @@ def memory(as_json: bool, brief: bool, **given: Any) -> None:
         readerkit estimate memory --model llama-2-7b --dp 8 --zero 3 --gpu h100-80gb
         readerkit estimate memory --model llama-2-70b --tp 8 --inference --batch 16
         readerkit estimate memory --model mixtral-8x22b --dp 8 --ep 8 --inference
-        readerkit estimate memory --model gpt-oss-20b --inference --expert-weights mxfp4
+        readerkit estimate memory --model gpt-oss-20b --inference --weights mxfp4
         readerkit estimate memory --params 1T --dp 512 --zero 3 --offload states-nvme
-        readerkit estimate memory --model gpt3-175b --tp 8 --convention megatron-report
+        readerkit estimate memory --model gpt2 --dp 8 --convention megatron-report
         readerkit estimate memory --params 7.5B --dp 64 --zero 2 --precision mixed-16
     """
     gpu_bytes, reserve = take_gpu_bytes(given), given.pop("reserve")
@@ -96,6 +97,7 @@ def memory(as_json: bool, brief: bool, **given: Any) -> None:
 
 _GPU = option_names(gpu_options)
 _AXES = frozenset(("dp", "tp", "pp", "gpus"))
+_STATES = ("zero", "precision", "offload")
 _CACHE = frozenset(
     (
         *("batch", "context", "weight_bytes", "weights", "expert_weights"),
@@ -108,12 +110,13 @@ def _asked(given: dict[str, Any]) -> tuple[str, frozenset[str]]:
     """Return what is asked, and the options that it depends on."""
     name = given["convention"]
     if name is not None:
-        asks = ("gpus_per_node", "largest_layer", "params")
-        nodes = frozenset(asks if name == "deepspeed" else ())
-        asked = option_names(layout_options) | MODEL_NAMES | {"convention"}
-        return f"--convention {name}", asked | nodes
+        what = f"--convention {name}"
+        if name == "deepspeed":
+            nodes = {"gpus_per_node", "largest_layer", "params", "cp", "dp", "gpus"}
+            return what, MODEL_NAMES | nodes | {"convention", *_STATES}
+        return what, MODEL_NAMES | option_names(layout_options) | {"convention"}
     if given["params"] is not None:
-        states = _AXES | {"cp", "params", "zero", "precision", "offload"}
+        states = _AXES | {"cp", "params", *_STATES}
         return "the states of so many --params", states | _GPU | MODEL_NAMES
     if given["inference"]:
         groups = _AXES | {"inference", "cp", "ep", "vocab_multiple"}
@@ -157,6 +160,7 @@ def _inference(given: dict[str, Any], **room: Any) -> list[Estimate]:
     shape = need_shape(given)
     layout = take_layouts(given, shape)[0]
     if given["weights"] is not None:
+        refuse_both("weights", "weight-bytes")
         given["weight_bytes"] = weight_bytes(given["weights"])
     own = given["expert_weights"]
     run = estimate_inference(
@@ -225,6 +229,17 @@ def _deepspeed(given: dict[str, Any]) -> list[Estimate]:
         )
         for layout in take_layouts(given)
     ]
+
+
+def refuse_both(one: str, other: str) -> None:
+    """Refuse two options that say the same.
+
+    Raises:
+        UsageError: both were typed.
+    """
+    source = click.get_current_context().get_parameter_source
+    if source(other.replace("-", "_")) is ParameterSource.COMMANDLINE:
+        raise click.UsageError(f"--{one} and --{other} exclude each other")
 
 
 def _states_alone(given: dict[str, Any], **room: Any) -> list[Estimate]:

@@ -232,6 +232,25 @@ def test_a_schedule_with_too_few_microbatches_is_left_out_and_named(capsys):
         assert f"got 4, expected at least {many} for {name}" in said
 
 
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("--params 7B --zero 2 --convention deepspeed --pp 2", "depends on --pp"),
+        ("--params 7B --convention cookbook", "depends on --params"),
+        ("--model gpt2 --convention cookbook --gpu t4", "depends on --gpu"),
+        ("--model gpt2 --convention nemo", "unknown convention: got 'nemo'"),
+        ("--zero 2 --convention deepspeed", "of how many parameters?"),
+        ("--model gpt2 --inference --weights fp8 --weight-bytes 2", "exclude each"),
+        ("--model gpt2 --inference --weights fp9", "unknown format of weights"),
+        ("--model gpt2 --inference --offload states-cpu", "depends on --offload"),
+    ],
+)
+def test_what_a_way_of_counting_has_no_use_for_is_refused(capsys, question, says):
+    done = run(capsys, "estimate", "memory", *question.split())
+    assert (done.code in (1, 2), done.out) == (True, "")
+    assert says in done.err
+
+
 def test_memory_gives_a_verdict_and_exits_by_it(capsys):
     for question, code in (
         (("--params", "70B", "--gpu", "h100-80gb"), 1),
