@@ -144,7 +144,7 @@ def recomputed_modules(recompute: str) -> frozenset[str]:
     """Return the modules, by Megatron's names, that a word or a list stands for."""
     if recompute in RECOMPUTE:
         return frozenset({"core_attn"} if recompute == "selective" else ())
-    return frozenset(recompute.replace("selective", "core_attn").split(","))
+    return frozenset(recompute.split(","))
 
 
 @cache_plain

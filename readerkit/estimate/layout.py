@@ -156,9 +156,9 @@ class Layout:
 
 def _check_recompute(layout: Layout) -> None:
     """Refuse words that Megatron does not know, and layers of no full recompute."""
-    if layout.recompute not in RECOMPUTE:
-        for module in layout.recompute.split(","):
-            check_choice("recompute", module, (*RECOMPUTE, *MODULES))
+    alone = () if "," in layout.recompute else RECOMPUTE
+    for module in layout.recompute.split(","):
+        check_choice("recompute", module, (*alone, *MODULES))
     if layout.recompute_layers and layout.recompute != "full":
         raise EstimateError(
             f"recompute_layers: got {layout.recompute_layers} with "
@@ -270,6 +270,11 @@ def misfits(shape: Shape, layout: Layout) -> list[str]:
         found.append(f"ep: got {ep}, expected 1 (a dense model has no experts)")
     elif ep > 1 and shape.experts % ep:
         found.append(f"ep: got {ep}, expected a divisor of {shape.experts} (experts)")
+    modules = layout.recompute.split(",")
+    if "mla_up_proj" in modules and not shape.kv_rank:
+        found.append("recompute: got mla_up_proj, expected a model with latents")
+    if not shape.experts and {"moe", "moe_act", "shared_experts"}.intersection(modules):
+        found.append(f"recompute: got {layout.recompute}, expected no experts' modules")
     if layout.etp and not shape.experts:
         found.append(f"etp: got {layout.etp}, expected none (no experts)")
     elif layout.etp and layout.replicas * tp % layout.expert_ranks:

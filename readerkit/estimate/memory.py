@@ -260,7 +260,7 @@ def activation_pieces(
         _one_layer(shape, layout, moe, element_bytes) if there else (0, 0)
         for there, moe in kinds
     ]
-    spared = _spared(layout)
+    anew = int(layout.recompute_layers) * int(layout.virtual_stages)
     mask: Number = 0
     if shape.dropout:
         tokens = layout.rank_sequence * layout.micro_batch
@@ -270,15 +270,14 @@ def activation_pieces(
     for rank in ranks:
         one_pass: Number = 0
         again: Number = 0
-        counts = layers_of_rank(shape, layout, rank)
+        counts, left = layers_of_rank(shape, layout, rank), anew
         for count, (kept, dropped) in zip(counts, layers, strict=True):
             if count:
                 one_pass += count * kept
                 again = max(again, dropped)
-                # Under "n of the layers" the first are computed anew, the rest not.
-                spare = max(0, count - spared)
-                if spared and spare:
-                    one_pass += spare * dropped
+                if anew and count > left:  # the first so many alone are, of the rank's
+                    one_pass += (count - left) * dropped
+                left = max(0, left - int(count))
         first, last = rank == 0, rank == layout.pp - 1
         found.append(
             ActivationPieces(
@@ -300,11 +299,6 @@ def _one_layer(
     if not whole > kept:
         return kept, 0
     return kept, named(whole, layer_name(moe=moe, whole=True)) - kept
-
-
-def _spared(layout: Layout) -> int:
-    """Return how many layers of a rank are computed anew, where not all are."""
-    return int(layout.recompute_layers) * int(layout.virtual_stages)
 
 
 def _logits(shape: Shape, layout: Layout, element_bytes: int) -> Number:

@@ -5,7 +5,12 @@ import pytest
 from readerkit.errors import EstimateError
 from readerkit.estimate.activations import LayerKind, layer_activations
 from readerkit.estimate.layout import Layout, misfits
-from readerkit.estimate.memory import most_loaded, rank_weights
+from readerkit.estimate.memory import (
+    activation_pieces,
+    most_loaded,
+    rank_layer_bytes,
+    rank_weights,
+)
 from readerkit.estimate.memory_estimates import estimate_states, estimate_training
 from readerkit.estimate.states import PRECISIONS
 from readerkit.estimate.traffic_estimate import estimate_step_traffic
@@ -91,12 +96,29 @@ def test_full_recompute_of_some_layers_keeps_the_others_whole():
     )
     expected = full.activations * 8 / 32 + none.activations * 24 / 32
     assert some.activations == pytest.approx(expected)
+    # Of a rank with 3 dense layers and 58 with experts, the first 8: 3 and 5.
+    v3, cut = shape("deepseek-v3"), {"zero": 0, "recompute": "full", "flash": True}
+    given = Layout.parse(cut | {"recompute_layers": 8})
+    (some_of, all_of) = (
+        activation_pieces(v3, each, [0])[0].one_pass
+        for each in (given, Layout.parse(cut))
+    )
+    left = rank_layer_bytes(v3, given, "none", moe=True)
+    left -= rank_layer_bytes(v3, given, "full", moe=True)
+    assert some_of == all_of + 53 * left
+
+
+def test_modules_that_a_model_has_not_are_refused():
+    for modules in ("mla_up_proj", "mlp,moe_act"):
+        found = misfits(shape("llama-2-7b"), Layout.parse({"recompute": modules}))
+        assert len(found) == 1 and found[0].startswith("recompute: got")
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"recompute": "mpl"}, "unknown recompute: got 'mpl'"),
+        ({"recompute": "full,mlp"}, "unknown recompute: got 'full'"),
         ({"recompute_layers": 2}, "recompute_layers: got 2 with selective"),
         (
             {"offload": "states-cpu"},
