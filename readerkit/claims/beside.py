@@ -20,6 +20,7 @@ from readerkit.content.claims import (
     ValueCheck,
 )
 from readerkit.errors import AnchorError
+from readerkit.estimate.functions import FUNCTIONS
 from readerkit.evidence.executed_lines import lit, say_calls
 from readerkit.evidence.record import Record
 from readerkit.model.anchor import Anchor, Span
@@ -129,7 +130,7 @@ def hold_value(says: str, check: ValueCheck, ground: Ground) -> Proof:
             names[name] = known
         else:
             names[name] = given
-    value = evaluate(check.of, names)
+    value = evaluate(check.of, names, FUNCTIONS)
     printed = [*numbers_in(says)]
     fits = any(number.prints(value) for number in printed)
     said = f"{check.of} is {number_text(value)}"

@@ -9,7 +9,7 @@ from readerkit.claims import beside, source
 from readerkit.claims.ground import Ground, NotAtHand
 from readerkit.claims.proof import Proof
 from readerkit.content.claims import CheckKind, Claim
-from readerkit.errors import AnchorError
+from readerkit.errors import AnchorError, EstimateError
 from readerkit.model.expression import ExpressionError
 
 _HOLD: dict[CheckKind, Callable[[Any, Ground], Proof]] = {
@@ -34,7 +34,7 @@ def hold(claim: Claim, ground: Ground) -> Proof:
         return _HOLD[claim.kind](claim.check, ground)
     except NotAtHand as error:
         return Proof("open", str(error))
-    except ExpressionError as error:
+    except (ExpressionError, EstimateError) as error:
         return Proof("lost", str(error))
     except AnchorError as error:
         return Proof("lost", error.reason, near=error.candidates)

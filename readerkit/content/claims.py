@@ -180,7 +180,10 @@ class RunCheck(Model, frozen=True, rename={"start": "from", "stop": "to"}):
 class ValueCheck(Model, frozen=True, rename={"names": "with"}):
     """A formula has the value of a number in the words."""
 
-    of: Annotated[Text, Meta(description="A formula of numbers and the names 'with'.")]
+    of: Annotated[
+        Text,
+        Meta(description="A formula of numbers, words of estimates, the names 'with'."),
+    ]
     names: Mapping[Name, int | float | DefaultPlace] = {}
 
 

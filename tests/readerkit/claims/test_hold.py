@@ -301,6 +301,7 @@ LOST = [
     ({"run": {"record": "nobody", "operation": "all_reduce", "calls": 1}},
      "unknown record: got 'nobody'"),
     ({"value": {"of": "2 +"}}, "not a formula: got '2 +'"),
+    ({"value": {"of": "ring_steps(ranks=0)"}}, "ring_steps: ranks: got 0"),
     ({"value": {"of": "2 * n"}}, "unknown name 'n': expected one of -"),
     ({"value": {"of": "n", "with": {"n": {"file": "lib/config.py", "of": "NAMES"}}}},
      'lib/config.py:5: NAMES is ("a", "b"), which is no number'),
@@ -349,6 +350,8 @@ VALUES = [
     ("10 / 4", "2 buckets, or 3", False),
     ("4", "no number at all", False),
     ("n * 2", "2,048 bytes", True),
+    ("ring_all_reduce_bytes(size_bytes=n, ranks=4)", "1,536 bytes a rank", True),
+    ("ring_all_reduce_bytes(size_bytes=n, ranks=8)", "1,536 bytes a rank", False),
 ]
 
 
