@@ -163,7 +163,6 @@ class Report:
             ReaderkitError: all of it; as LockError where the locks alone differ.
         """
         said = [str(ContentError({*self.faults}))] if self.faults else []
-        said += self.to_do
         if self.differences or self.still_true:
             rows = [
                 f"{each['upstream']}.lock: {line}"
@@ -176,6 +175,7 @@ class Report:
                 f"book and locks differ in {places}: look at each, then "
                 + typed("annotate", "--update-lock"),
             ]
+        said += self.to_do
         if self.unreviewed:
             said += [str(ContentError(self.unreviewed))]
         if said:
