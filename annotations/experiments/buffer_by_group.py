@@ -28,12 +28,13 @@ for name, size in ("five", 5), ("forty", 40), ("fifty", 50):
     dist.init_process_group("fake", rank=0, world_size=size, store=FakeStore())
     parallel_state.initialize_model_parallel(create_gloo_process_groups=False)
     ddp = wrapped(True)
-    end = ddp.buffers[0].bucket_indices[-1][1]
+    end, data = ddp.buffers[0].bucket_indices[-1][1], ddp.buffers[0].grad_data
     figures = {"bucket_size": ddp.ddp_config.bucket_size, "bucket_end": end}
+    shards = distributed.param_and_grad_buffer.shard_buffer(data, size)
     print(name, "=", json.dumps(figures))
     widths = [
         wrapped(kind).buffers[0].grad_data.element_size() for kind in (True, False)
     ]
     parallel_state.destroy_model_parallel()
     dist.destroy_process_group()
-print(f"bytes_per_gradient = {widths}")
+print(f"bytes_per_gradient = {widths}\nshard_sizes = {sorted(set(map(len, shards)))}")
