@@ -7,9 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from readerkit.app.catalog import find_cluster, find_gpu, find_model
+from readerkit.estimate.checkpoint import estimate_checkpoint
 from readerkit.estimate.collectives import estimate_collective
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory_estimates import estimate_training
+from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.pipeline import SOURCES, Pipeline, estimate_bubble
 from readerkit.estimate.plan import Ranked, name_axes
 from readerkit.estimate.plan import plan as make_plan
@@ -21,7 +23,9 @@ from readerkit.estimate.report_others import (
     estimate_deepspeed,
 )
 from readerkit.estimate.reports import CONVENTIONS
+from readerkit.estimate.setup import Setup
 from readerkit.estimate.shape import Shape
+from readerkit.estimate.step_estimate import estimate_step
 from readerkit.estimate.traffic_estimate import estimate_step_traffic
 from readerkit.render.html.estimate_page import EstimateGroup, Examples, Worked
 from readerkit.wording.next_command import written
@@ -46,6 +50,14 @@ TOOLS: tuple[str, dict[str, Any]] = (
 )
 STATES = {"params": 7_000_000_000, "dp": 16, "zero": 2}
 PIPELINE = {"stages": 4, "microbatches": 8}
+STEP = {
+    "dp": 6,
+    "tp": 8,
+    "pp": 64,
+    "microbatches": 512,
+    "sequence": 2048,
+    "flash": True,
+}
 RING_RANKS = 16
 RING_SIZES_MB = (1, 10, 100, 1000)
 PLANNED, GPUS, CLUSTER, TOP = "llama-2-70b", 64, "dgx-h100", 3
@@ -68,6 +80,7 @@ def work_out() -> Examples:
         bubbles=_bubbles(),
         ring=_ring(),
         tools=_tools(),
+        runs=(_steps(), _run()),
         plan=made,
         plan_command=f"{command} --cluster {CLUSTER} --top {TOP}",
         best=_best(made.ranked[0]),
@@ -206,6 +219,38 @@ def _ring() -> EstimateGroup:
         f"an all-reduce over {RING_RANKS} ranks, between nodes of {CLUSTER}: "
         f"{format_rate(bandwidth)}, {format_seconds(latency)} a step",
         tuple(worked),
+    )
+
+
+def _steps() -> EstimateGroup:
+    """Return the step of a published layout, under two kinds of recompute."""
+    setup = Setup(
+        shape=_shape("megatron-1t"), cluster=find_cluster("dgx-a100"), reserve=RESERVE
+    )
+    worked = []
+    for recompute in ("full", "none"):
+        values = STEP | {"recompute": recompute}
+        given = {"model": "megatron-1t", "cluster": "dgx-a100", **values}
+        command = f"{written('estimate', 'step')} {_flags(given)}"
+        estimate = estimate_step(setup, _layout(values))
+        worked.append(Worked(f"{recompute} recompute", command, estimate))
+    return EstimateGroup("a step of a trillion parameters", tuple(worked))
+
+
+def _run() -> EstimateGroup:
+    model, shape = "llama-3.1-405b", _shape("llama-3.1-405b")
+    given = {"model": model, "gpus": 16384, "gpu-mtbf-hours": 50000}
+    given |= {"write-bandwidth": "100GB/s", "restart-s": 600}
+    estimate = estimate_checkpoint(
+        params=parameter_count(shape),
+        write_bytes_per_s=100 * 10**9,
+        gpus=16384,
+        gpu_mtbf_hours=50000,
+        restart_s=600,
+    )
+    command = f"{written('estimate', 'checkpoint')} {_flags(given)}"
+    return EstimateGroup(
+        f"checkpoints of {model}", (Worked("checkpoints", command, estimate),)
     )
 
 

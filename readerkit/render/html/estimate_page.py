@@ -41,6 +41,10 @@ SECTIONS = {
         "A tree starts less often, a ring sends less: which is faster depends on the "
         "size.",
     ),
+    "runs": (
+        "A step, a run and its checkpoints",
+        "Where the time of a step goes, what a run computes, and what failures cost.",
+    ),
     "plan": (
         "A layout for 70 billion parameters on 64 GPUs",
         "Every way to cut the model over the cluster, weighed; the fastest that fit.",
@@ -86,6 +90,7 @@ class Examples:
     bubbles: EstimateGroup
     ring: EstimateGroup
     tools: EstimateGroup
+    runs: tuple[EstimateGroup, ...]
     plan: Plan
     plan_command: str
     best: EstimateGroup
@@ -133,6 +138,7 @@ def estimate_page(examples: Examples) -> Context:
         "traffic": [_traffic_case(group) for group in examples.traffic],
         "bubble": [_bubble_case(examples.bubbles)],
         "ring": [_ring_case(examples.ring)],
+        "runs": [_run_case(group) for group in examples.runs],
         "plan": [_plan_case(examples)],
     }
     sections = [(name, *SECTIONS[name], each) for name, each in cases.items()]
@@ -214,6 +220,13 @@ def _ring_case(group: EstimateGroup) -> Case:
         group.worked,
         notes=(("The crossing", said),),
     )
+
+
+def _run_case(group: EstimateGroup) -> Case:
+    names = dict.fromkeys(
+        item.name for each in group.worked for item in each.estimate.items
+    )
+    return Case(group.title, _grid(group, [*names]), group.worked)
 
 
 def _plan_case(examples: Examples) -> Case:

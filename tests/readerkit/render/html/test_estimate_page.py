@@ -22,6 +22,7 @@ GROUPS = (
     EXAMPLES.bubbles,
     EXAMPLES.ring,
     EXAMPLES.tools,
+    *EXAMPLES.runs,
     EXAMPLES.best,
 )
 WORKED = [each for group in GROUPS for each in group.worked]
