@@ -253,15 +253,7 @@ def _zero(setting: Setting, now: StepTime) -> Iterator[Finding]:
     layout = setting.layout
     if layout.replicas == 1:
         return  # nobody to share states with
-    if layout.zero >= 2 and layout.pp > 1:
-        yield Finding(
-            "zero-with-pipeline",
-            f"ZeRO {layout.zero} under a pipeline",
-            f"gradients are summed into shards {layout.microbatches} times a step "
-            "instead of once; DeepSpeed's pipeline refuses it",
-            "ZeRO 1",
-        )
-    elif layout.zero >= 2 and layout.microbatches > 1:
+    if layout.zero >= 2 and layout.microbatches > 1:
         lighter = replace(layout, zero=1)
         if setting.held(lighter) <= setting.usable_bytes:
             then = setting.time(lighter)
