@@ -13,6 +13,7 @@ from readerkit.commands.estimate_checkpoint import checkpoint
 from readerkit.commands.estimate_comm import comm
 from readerkit.commands.estimate_flops import flops
 from readerkit.commands.estimate_memory import memory
+from readerkit.commands.estimate_nccl import nccl
 from readerkit.commands.estimate_plan import lint, plan
 from readerkit.commands.estimate_step import buckets, largest, layer, step
 from readerkit.commands.options import json_option
@@ -140,6 +141,6 @@ def _list_prices(as_json: bool) -> None:
 
 for command in (
     *(memory, comm, bubble, flops, step, checkpoint, layer, buckets, largest),
-    *(plan, lint),
+    *(nccl, plan, lint),
 ):
     estimate.add_command(command)

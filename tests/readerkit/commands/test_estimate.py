@@ -391,6 +391,28 @@ def test_what_others_published(question, item, published, within, capsys):
     assert values(got)[item] == pytest.approx(published, rel=within)
 
 
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        # NVIDIA/nccl 2.20.3-1, src/graph/tuning.cc: a base of 8.4, 14 hops of 3.4.
+        ("--ranks 8", {"ring": 56.0, "tree": 392, "CollNet chain": 69.2, "NVLS": 23}),
+        # 30 hops, 4 of them over the network: 26 × 3.4 + 4 × 14.
+        (
+            "--ranks 16 --nodes 2",
+            {"ring": 152.8, "tree": 448, "NVLS": 41, "NVLS tree": 51},
+        ),
+        ("--ranks 16 --nodes 2 --cpu amd", {"ring": 8.4 + 26 * 6 + 56}),
+        ("--ranks 16 --nodes 2 --operation all-gather", {"ring": 8.4 + 14 * 3.4 + 14}),
+        ("--ranks 8 --link pci", {"ring": 8.4 + 14 * 5.7}),
+    ],
+)
+def test_nccls_latency_is_that_of_its_release(question, expected, capsys):
+    [one] = estimates(capsys, "nccl", *question.split())["estimates"]
+    found = values(one)
+    for name, microseconds in expected.items():
+        assert found[name] == pytest.approx(microseconds * 1e-6), name
+
+
 def test_no_interval_keeps_more_work_than_dalys(capsys):
     failures, write, restart = 3 * 3600, 120, 600
     question = f"--params 1T --mtbf-hours 3 --restart-s {restart} --write-bandwidth"
@@ -537,6 +559,7 @@ def test_inference_is_cut_over_experts_pipeline_context_and_replicas(capsys):
         ("flops --model gpt2 --batch 1 --step-s 1 --mfu 0.4", 2, "exclude each other"),
         ("comm", 2, "of what?"),
         ("checkpoint", 2, "which model?"),
+        ("nccl --ranks 9 --nodes 2", 1, "expected a multiple of 2 nodes"),
         ("checkpoint --params 1B --gpus 8", 2, "needs --gpu-mtbf-hours"),
         ("checkpoint --params 1B --gpu-mtbf-hours 9", 2, "of how many?"),
         ("checkpoint --params 1B --restart-s 9", 2, "needs --write-bandwidth"),

@@ -166,6 +166,9 @@ OF_RUNS = [
     "flops --model gpt2 --batch 8 --gpus 8 --gpu t4 --tflops-per-gpu 10",
     "flops --model gpt2 --batch 8 --tokens 1B",
     "comm all-to-all 1GB --ranks 8",
+    "nccl --ranks 64 --nodes 8",
+    "nccl --ranks 8 --link pci",
+    "nccl --ranks 16 --nodes 4 --operation all-gather --cpu amd",
     *(
         f"comm --model llama-2-70b --cp 8 --sequence 65536 --cp-kind {kind} --tp 1"
         for kind in CP_KINDS

@@ -66,7 +66,7 @@ def test_all_of_the_best_keep_tensor_parallel_inside_a_node(seventy):
 
 
 def test_fsdp_beside_a_pipeline_is_a_layout_as_llama_3_ran_it():
-    # Dubey et al. 2407.21783, section 3.3.2: the order is tp, cp, pp, dp, and dp is FSDP
+    # Dubey et al. 2407.21783, section 3.3.2: the order is tp, cp, pp, dp, dp is FSDP
     # that shards optimizer and gradients. nvidia-smi shows 85.5e9 bytes of an H100.
     question = PlanRequest(
         shape=shape("llama-3.1-405b"),
