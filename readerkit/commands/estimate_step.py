@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from readerkit.commands.estimate_options import (
+    MODEL_NAMES,
     brief_option,
     gpu_options,
     layout_options,
@@ -67,6 +68,14 @@ def step(as_json: bool, brief: bool, **given: Any) -> None:
         raise click.exceptions.Exit(1)
 
 
+_AXES = frozenset(
+    ("dp", "tp", "pp", "cp", "ep", "etp", "gpus", "vocab_multiple", "precision")
+)
+_LAYER = frozenset(
+    ("sequence", "micro_batch", "sequence_parallel", "recompute", "flash")
+)
+
+
 @click.command(
     cls=EstimateCommand, short_help="Default buckets of Megatron and PyTorch."
 )
@@ -83,6 +92,7 @@ def buckets(as_json: bool, brief: bool, **given: Any) -> None:
     """
     from readerkit.estimate.buckets import estimate_buckets
 
+    refuse_others("buckets", MODEL_NAMES | _AXES)
     shape, convention = need_shape(given), given.pop("precision")
     show(
         [
@@ -110,6 +120,7 @@ def layer(as_json: bool, brief: bool, **given: Any) -> None:
     """
     from readerkit.estimate.layer_estimate import estimate_layers
 
+    refuse_others("one layer", MODEL_NAMES | _AXES | _LAYER)
     shape, convention = need_shape(given), given.pop("precision")
     estimates = [
         each
@@ -133,8 +144,8 @@ def largest(as_json: bool, brief: bool, **given: Any) -> None:
     """
     from readerkit.estimate.layer_estimate import estimate_largest
 
-    axes = frozenset(("dp", "tp", "pp", "cp", "gpus", "zero", "precision"))
-    refuse_others("the largest model", axes | option_names(gpu_options))
+    states = _AXES - {"ep", "etp", "vocab_multiple"} | {"zero"}
+    refuse_others("the largest model", states | option_names(gpu_options))
     gpu_bytes = take_gpu_bytes(given)
     if gpu_bytes is None:
         raise click.UsageError("which GPU? --gpu NAME, or --gpu-memory")

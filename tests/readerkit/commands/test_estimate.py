@@ -570,6 +570,8 @@ def test_inference_is_cut_over_experts_pipeline_context_and_replicas(capsys):
         ),
         ("checkpoint --params 1B --mtbf-hours 0", 1, "mtbf-hours: got 0"),
         ("largest", 2, "which GPU?"),
+        ("layer --model gpt2 --zero 3", 2, "about one layer depends on --zero"),
+        ("buckets --model gpt2 --microbatches 3", 2, "depends on --microbatches"),
         ("largest --ep 2 --gpu t4", 2, "depends on --ep"),
         ("layer --model gpt2 --tp 5", 1, "tp: got 5, expected a divisor of 12"),
         ("step --model gpt2 --dp 12", 1, "expected whole nodes of 8"),

@@ -152,10 +152,7 @@ OF_RUNS = [
     "checkpoint --params 1T --mtbf-hours 3 --gpus 16384 --write-bandwidth 0.5GB/s",
     "checkpoint --params 1T --mtbf-hours 3 --write-bandwidth 100GB/s --restart-s 60",
     "checkpoint --params 7B --gpu-mtbf-hours 50000 --gpus 16384",
-    *(
-        f"buckets --model {name} --dp 3 --tp 2 --zero 1/2"
-        for name in ("gpt2", *EXPERTS)
-    ),
+    *(f"buckets --model {name} --dp 3 --tp 2" for name in ("gpt2", *EXPERTS)),
     *(f"layer --model {name} --tp 2" for name in ("gpt3-175b", *EXPERTS)),
     "layer --model gpt2 --no-flash --recompute selective --micro-batch 3",
     "largest --gpu t4 --dp 3 --tp 2 --pp 5 --zero 1/2",
