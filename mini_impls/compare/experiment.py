@@ -37,9 +37,13 @@ PRELOADED = ("fsdp", "pipelining", "tensor.parallel")
 """Of torch.distributed: what many programs import is imported once."""
 MAX_OUTPUT_BYTES = 16 * 2**20
 """Of one file: a program that prints for ever ends there."""
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""What ends all of it; an interrupt is the command's to answer."""
 GRACE_S = 3.0
 """How long a rank that was told to end may take to say where it stands."""
 STEP_S = 0.01
+MAX_STEP_S = 1.0
+"""What counts of a longer one: then somebody has stopped all of it."""
 PR_SET_CHILD_SUBREAPER = 36
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 IFF_UP, SIOCSIFFLAGS = 0x1, 0x8914
@@ -63,13 +67,18 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How it ended: what rank 0 printed, and what went wrong, if anything did."""
+    """How it ended: what went wrong, if anything did, or what it printed."""
 
-    output: str
     fault: str = ""
     rank: int = 0
     line: int = 0
     """Of the program; 0 where it is not known."""
+    printed: tuple[str, ...] = ()
+    """By rank."""
+    torch: str = ""
+    """The version that it imported, if any."""
+    minis: tuple[str, ...] = ()
+    """Their files that it imported."""
 
 
 # --- 1. inside a rank ---
@@ -103,14 +112,11 @@ def _be_rank(program: Program, rank: int) -> None:
     try:
         _stay_here(program.path, report)
         with _shimmed() if program.shims else nullcontext():
-            runpy.run_path(program.path, run_name="__main__")
+            _run_to_its_end(program.path)
         sys.stdout.flush()
+        (folder / f"{rank}.loaded").write_text(json.dumps(_loaded()))
         _leave_together(folder, rank, program.ranks)
     except BaseException as error:
-        if isinstance(error, SystemExit) and not error.code:
-            sys.stdout.flush()
-            _leave_together(folder, rank, program.ranks)
-            return
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == program.path]
         line = getattr(error, "lineno", None) if not lines else lines[-1]
@@ -120,6 +126,24 @@ def _be_rank(program: Program, rank: int) -> None:
             sys.stdout.flush()
         time.sleep(0.2)  # what neighbours feel of it they tell later
         os._exit(1)
+
+
+def _run_to_its_end(path: str) -> None:
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as error:
+        if error.code:
+            raise
+
+
+def _loaded() -> dict[str, Any]:
+    """Return on what the program ran, as ``Ended`` has it."""
+    torch = sys.modules.get("torch")
+    minis = [name for name in sys.modules if name.startswith("mini_impls.")]
+    return {
+        "torch": str(torch.__version__) if torch else "",
+        "minis": [f"{name.replace('.', '/')}.py" for name in sorted(minis)],
+    }
 
 
 def _leave_together(folder: Path, rank: int, world_size: int) -> None:
@@ -207,9 +231,8 @@ def _fork(program: Program, rank: int) -> int:
     if pid:
         return pid
     try:
-        os.setsid()
         end_with_parent()
-        for signum in (signal.SIGTERM, signal.SIGINT):
+        for signum in ENDING:
             signal.signal(signum, signal.SIG_DFL)
         if os.getppid() == parent:
             _be_rank(program, rank)
@@ -220,31 +243,37 @@ def _fork(program: Program, rank: int) -> int:
 
 def _wait(program: Program, pids: dict[int, int]) -> Ended:
     """Wait until all ranks have ended, one has failed, or time is up."""
-    folder, until = Path(program.folder), time.monotonic() + program.timeout_s
-    running = dict(pids)
+    folder, running = Path(program.folder), dict(pids)
+    passed, last = 0.0, time.monotonic()
     while running:
         pid, status = os.waitpid(-1, os.WNOHANG)
+        now = time.monotonic()
+        passed, last = passed + min(now - last, MAX_STEP_S), now
         if pid in running:
             rank = running.pop(pid)
             if status:
                 return _failed(folder, rank, status)
-        elif not pid and time.monotonic() > until:
+        elif not pid and passed > program.timeout_s:
             return _late(program, running)
         elif not pid:
             time.sleep(STEP_S)
     if left := len([*_children()]):
-        return Ended("", f"left {left} processes running, which were ended")
-    return Ended((folder / "0.out").read_text("utf-8", "replace"))
+        return Ended(f"left {left} processes running, which were ended")
+    ranks = range(program.ranks)
+    texts = [(folder / f"{rank}.out").read_text("utf-8", "replace") for rank in ranks]
+    if not (loaded := folder / "0.loaded").is_file():
+        return Ended("ended by os._exit, not at its end")
+    return Ended(printed=tuple(texts), **json.loads(loaded.read_text()))
 
 
 def _failed(folder: Path, rank: int, status: int) -> Ended:
     report = folder / f"{rank}.report"
     if report.is_file():
         told = json.loads(report.read_text())
-        return Ended("", told["fault"], rank, told["line"])
+        return Ended(told["fault"], rank, told["line"])
     code = os.waitstatus_to_exitcode(status)
     died = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
-    return Ended("", died, rank)
+    return Ended(died, rank)
 
 
 def _late(program: Program, running: dict[int, int]) -> Ended:
@@ -260,7 +289,7 @@ def _late(program: Program, running: dict[int, int]) -> Ended:
         found = re.search(pattern, stack.read_text() if stack.is_file() else "")
         time.sleep(STEP_S)
     said = f"had not ended after {program.timeout_s:g} s"
-    return Ended("", said, rank, int(found[1]) if found else 0)
+    return Ended(said, rank, int(found[1]) if found else 0)
 
 
 def _end_all() -> None:
@@ -326,7 +355,8 @@ def _end(signum: int, _: object) -> None:
 
 def main() -> int:
     """Read programs, a line of JSON each, to the last; answer each by a line."""
-    signal.signal(signal.SIGTERM, _end)
+    for signum in ENDING:
+        signal.signal(signum, _end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command answers it
     end_with_parent(signal.SIGTERM)
     if sys.platform == "linux":

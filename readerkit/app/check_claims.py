@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from readerkit.app.folders import read_at_most
+from readerkit.app.kept_outputs import KeptOutputs
 from readerkit.app.library import Library
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.app.scripts import read_chapters
@@ -54,7 +55,8 @@ def open_ground(library: Library) -> Ground:
         is_there = file.is_file()
         return read_at_most(file, library.root).decode() if is_there else None
 
-    return Ground(book.upstreams, paths, library.sources, record, program)
+    output = cache(KeptOutputs(library).of)
+    return Ground(book.upstreams, paths, library.sources, record, program, output)
 
 
 def entries_of(library: Library, upstream: Upstream | None = None) -> list[Claimable]:
@@ -270,12 +272,9 @@ def hold_claims(
 def print_claims(found: dict[str, Any]) -> None:
     """Say how many claims hold, and why others are open."""
     why: Counter[str] = Counter()
-    said = {
-        "experiment": f"programs prove them: {typed('prove', '--all')}",
-        "undecided": "no program decides them, and each says why",
-    }
+    undecided = "no program decides them, and each says why"
     for each in found["open"]:
-        why[said.get(each["check"], each["why"])] += 1
+        why[undecided if each["check"] == "undecided" else each["why"]] += 1
     if found["held"] or why:
         new = found["not_locked"]
         lock = (

@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import json
-import math
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -19,21 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from readerkit.app.folders import read_at_most
+from readerkit.app.kept_outputs import KeptOutputs
 from readerkit.app.library import Library, note_progress
 from readerkit.claims.experiment import program_fault, settings_of
-from readerkit.claims.literals import is_equal
 from readerkit.claims.proof import Sentence
 from readerkit.errors import ReaderkitError, SourceError
+from readerkit.evidence.output import Output
 from readerkit.system.children import python
 from readerkit.upstreams.installed import installed_root
 from readerkit.upstreams.on_disk import check_files, write_files
 
-_FIGURE = re.compile(r"([a-z][a-z0-9_]*) = (.+)")
 _LEFT_OUT = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_", "TORCHELASTIC", "PYTHON")
 """Of the environment: what another launcher, or the reader's Python, was told."""
 _LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
-Printed = tuple[str, Any, Any, bool]
-"""A figure: its name, what was printed, what was expected, whether they are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +52,13 @@ class Ran:
     """What one run of a program gave."""
 
     seconds: float = 0.0
+    output: Output | None = None
+    """What was printed; of a program that failed nothing."""
     figures: dict[str, Any] = field(default_factory=dict)
     error: str = ""
     """What went wrong, with its place; empty where nothing did."""
     skipped: str = ""
     """Why it cannot be run here."""
-
-    def beside(self, expected: Mapping[str, Any]) -> list[Printed]:
-        """Return each expected figure beside what was printed."""
-        return [
-            (name, self.figures.get(name), value, self._is(name, value))
-            for name, value in expected.items()
-        ]
-
-    def _is(self, name: str, value: Any) -> bool:
-        if name not in self.figures:
-            return False
-        printed = self.figures[name]
-        if isinstance(printed, float) and isinstance(value, (int, float)):
-            return math.isclose(printed, value, rel_tol=1e-9, abs_tol=1e-12)
-        return is_equal(printed, value)
 
 
 def read_experiment(library: Library, sentence: Sentence) -> Experiment:
@@ -103,6 +86,7 @@ class Laboratory:
     def __init__(self, library: Library, folder: Path) -> None:
         self._library = library
         self._folder = folder
+        self.kept = KeptOutputs(library)
         self._ready: dict[str, str] = {}
         """By upstream: why it cannot be run; empty where it can."""
         self._ran: dict[str, Ran] = {}
@@ -124,12 +108,19 @@ class Laboratory:
         with tempfile.TemporaryDirectory(dir=self._folder) as name:
             ended = self._ask(experiment, name, timeout_s)
         seconds = time.monotonic() - began
-        error = _placed(experiment, ended) if ended["fault"] else ""
-        figures = dict(_figures(ended["output"]))
-        if not error and not figures:
+        if ended["fault"]:
+            return Ran(seconds, error=_placed(experiment, ended))
+        made_from = self.kept.made_from(experiment.name, needed, ended["minis"])
+        lines = tuple(tuple(text.splitlines()) for text in ended["printed"])
+        try:
+            output = Output(ended["torch"], made_from, lines)
+        except ValueError as error:
+            return Ran(seconds, error=f"{experiment.file}: {error}")
+        if not (figures := output.figures()):
             expected = "expected lines 'name = value'"
-            error = f"{experiment.file}: prints no figure: {expected}"
-        return Ran(seconds, figures, error)
+            none = f"{experiment.file}: prints no figure: {expected}"
+            return Ran(seconds, error=none)
+        return Ran(seconds, output, figures)
 
     def _make_ready(self, name: str) -> str:
         if name not in self._ready:
@@ -206,7 +197,6 @@ def _start_runner(folder: Path) -> subprocess.Popen[str]:
             stderr=errors,
             text=True,
             env={**around, **alone},
-            start_new_session=True,  # an interrupt is the command's to answer
         )
 
 
@@ -218,15 +208,6 @@ def open_laboratory(library: Library) -> Iterator[Laboratory]:
         contextlib.closing(Laboratory(library, Path(name))) as laboratory,
     ):
         yield laboratory
-
-
-def _figures(output: str) -> Iterator[tuple[str, Any]]:
-    for line in output.splitlines():
-        if match := _FIGURE.fullmatch(line.strip()):
-            try:
-                yield match[1], json.loads(match[2])
-            except ValueError:
-                continue
 
 
 def _placed(experiment: Experiment, ended: Mapping[str, Any]) -> str:

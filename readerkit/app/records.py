@@ -42,7 +42,7 @@ def read_evidence(
 
     ``parsed`` keeps records by their text, for whoever asks again and again.
     """
-    today = _today(library)
+    today = code_today(library)
     return {
         name: Evidence(record, tuple(outdated(record.made_from, today)), is_own)
         for name, (record, is_own) in _found(library, "", parsed).items()
@@ -51,7 +51,7 @@ def read_evidence(
 
 def find_stale(library: Library, record: Record) -> list[Change]:
     """Return the changes since a record was made; empty: it is of the code at hand."""
-    return outdated(record.made_from, _today(library))
+    return outdated(record.made_from, code_today(library))
 
 
 def lit_in(sources: Sources, span: Span, records: Iterable[Record]) -> list[LitLines]:
@@ -63,8 +63,8 @@ def lit_in(sources: Sources, span: Span, records: Iterable[Record]) -> list[LitL
     return lit(records, upstream.name, span, commit=upstream.commit, blob=blob)
 
 
-def _today(library: Library) -> dict[str, str]:
-    """Return the parts that records can be made from, as they are."""
+def code_today(library: Library) -> dict[str, str]:
+    """Return the parts that records and outputs can be made from, as they are."""
     book = library.book
     pins = {upstream.name: upstream.commit for upstream in library.pinned()}
     blobs = {name: dict(lock.files) for name, lock in book.locks.items()}

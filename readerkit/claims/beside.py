@@ -7,7 +7,7 @@ from typing import Any
 
 from readerkit.anchors.places import Found
 from readerkit.anchors.settings import find_default
-from readerkit.claims.experiment import program_fault
+from readerkit.claims.experiment import program_fault, say_figures, unlike
 from readerkit.claims.ground import Ground
 from readerkit.claims.literals import NoLiteral
 from readerkit.claims.printed import numbers_in
@@ -28,6 +28,7 @@ from readerkit.model.expression import evaluate
 from readerkit.model.formula_text import number_text
 from readerkit.model.freshness import Change, outdated, tell
 from readerkit.upstreams.store import blob_id
+from readerkit.wording.next_command import typed
 
 
 def hold_run(check: RunCheck, ground: Ground) -> Proof:
@@ -155,11 +156,21 @@ def _number(place: DefaultPlace, ground: Ground) -> tuple[Found, int | float]:
 
 
 def hold_experiment(check: ExperimentCheck, ground: Ground) -> Proof:
-    """Hold the shape of the program alone: what it prints, ``prove`` finds out."""
+    """Hold a program's shape, and what it printed where that is kept and fresh."""
     text = ground.program(check.name)
     file = f"annotations/experiments/{check.name}.py"
     if text is None:
         raise AnchorError(f"no program {file}")
     if wrong := program_fault(text, check.prints):
         raise AnchorError(f"{file}: {wrong}")
-    return Proof("open", f"only running {file} tells")
+    run = typed("prove", "--all", "--keep")
+    if (kept := ground.output(check.name)) is None:
+        return Proof("open", f"programs prove them, and no output is kept: {run}")
+    output, changed = kept
+    if changed:
+        why = f"what programs printed is stale, {tell(changed)}: {run}"
+        return Proof("open", why, output=output)
+    figures = output.figures()
+    other = unlike(figures, check.prints)
+    said = f"{file} printed {say_figures(figures, other or check.prints)}"
+    return Proof("false" if other else "holds", said, output=output)

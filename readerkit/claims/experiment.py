@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import json
+import math
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from readerkit.claims.literals import NoLiteral, literal_of
+from readerkit.claims.literals import NoLiteral, is_equal, literal_of
 
 MAX_PROGRAM_LINES = 40
 
@@ -36,6 +38,29 @@ def _shape_fault(text: str) -> str:
     if settings["RANKS"] not in (1, 2):
         return f"RANKS is {settings['RANKS']!r}, expected 1 or 2"
     return ""
+
+
+def unlike(figures: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
+    """Return the expected figures that are not printed, or with another value."""
+    return [
+        name
+        for name, value in expected.items()
+        if name not in figures or not _is_same(figures[name], value)
+    ]
+
+
+def _is_same(printed: Any, value: Any) -> bool:
+    if isinstance(printed, float) and isinstance(value, (int, float)):
+        return math.isclose(printed, value, rel_tol=1e-9, abs_tol=1e-12)
+    return is_equal(printed, value)
+
+
+def say_figures(figures: Mapping[str, Any], names: Iterable[str]) -> str:
+    """Return figures as a program prints them; of one that is not there, that."""
+    return ", ".join(
+        f"{name} = {json.dumps(figures[name])}" if name in figures else f"no {name}"
+        for name in names
+    )
 
 
 def settings_of(tree: ast.Module) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,7 +11,9 @@ from readerkit.anchors import SourceFile
 from readerkit.content.book import Sources
 from readerkit.content.claims import Claim
 from readerkit.errors import AnchorError, ReaderkitError
+from readerkit.evidence.output import Output
 from readerkit.evidence.record import Record
+from readerkit.model.freshness import Change
 from readerkit.model.git_names import TreePath
 from readerkit.upstreams import Upstream
 from readerkit.upstreams.upstream import matching
@@ -43,6 +45,8 @@ class Ground:
     """Returns a shipped record."""
     program: Callable[[str], str | None]
     """Returns the text of an experiment."""
+    output: Callable[[str], tuple[Output, Sequence[Change]] | None] = lambda _: None
+    """Returns what it printed, if that is kept, and what has changed since."""
     _opened: dict[str, _Opened] = field(default_factory=dict)
     _bytes: dict[TreePath, bytes] = field(default_factory=dict)
 

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from msgspec import json
 
 from readerkit.content.claims import Claim, Claimed, one_spaced
+from readerkit.evidence.output import Output
 from readerkit.model.anchor import Span
 from readerkit.model.freshness import MadeFrom, digest
 
@@ -36,6 +37,8 @@ class Proof:
     again."""
     near: tuple[str, ...] = ()
     """Of what is lost: each place or name that may be meant now, in words."""
+    output: Output | None = None
+    """Of an experiment: what it printed, fresh or not."""
 
     @property
     def at(self) -> str:
@@ -58,6 +61,12 @@ class Sentence:
         asked = json.encode(self.claim.check, order="sorted").decode()
         says = one_spaced(self.claim.says)
         return f"{self.entry} {digest(f'{says} {self.claim.kind} {asked}')[:10]}"
+
+
+def lines_of(sentence: Sentence, proof: Proof) -> tuple[str, ...]:
+    """Return the lines that a program printed of the figures of a claim."""
+    check, output = sentence.claim.experiment, proof.output
+    return output.lines_of(check.prints) if check and output else ()
 
 
 class Claimable(Protocol):

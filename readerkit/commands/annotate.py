@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.options import book_option, json_option, pager_option
+from readerkit.commands.options import (
+    book_option,
+    json_option,
+    lang_option,
+    pager_option,
+)
 from readerkit.errors import ReaderkitError
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
@@ -76,11 +81,7 @@ KINDS = {
     type=click.Choice([*KINDS]),
     help="Print the JSON Schema of such a file, with this book's ids, for an editor.",
 )
-@click.option(
-    "--lang",
-    metavar="LANGUAGE",
-    help="In another language: es; what is not translated is marked.",
-)
+@lang_option
 @pager_option
 @json_option
 @book_option
@@ -114,6 +115,7 @@ def annotate(
     from contextlib import nullcontext
 
     from readerkit.app.library import open_library, writing
+    from readerkit.terminal.proofs import known_language
 
     is_filtered = any(filters.values())
     of_some = bool(note_id or is_filtered)
@@ -127,6 +129,7 @@ def annotate(
         if schema:
             _print_schema(library, schema)
             return
+        language = known_language(lang, library)
         if claims and upstream is not None and note_id is None:
             from readerkit.app.check_claims import entry_named
             from readerkit.terminal.proofs import show_proofs
@@ -134,12 +137,10 @@ def annotate(
             entry = entry_named(library, upstream)
             upstream, note_id = None, entry.id
             if entry.id not in library.book.annotations:
-                show_proofs(library, entry, lang or "en", as_json=as_json, pager=pager)
+                show_proofs(library, entry, language, as_json=as_json, pager=pager)
                 return
         elif upstream is not None and note_id is None:
             upstream, note_id, group = _named(upstream, library)
-        if lang:
-            _known_language(lang, library)
         if claims and note_id is None:
             raise click.UsageError("--claims is for one ID, or for --check: add it")
         if update_lock:
@@ -152,7 +153,7 @@ def annotate(
             how = {"as_json": as_json, "pager": pager, "claims": claims}
             _show_one(library, upstream, note_id, lang, **how)
         else:
-            shown = {"as_json": as_json, "pager": pager, "language": lang or "en"}
+            shown = {"as_json": as_json, "pager": pager, "language": language}
             _list(library, upstream, group, filters, **shown)
 
 
@@ -344,12 +345,3 @@ def _find(library: Library, upstream: str | None, note_id: str) -> Annotation:
             f"{meant} is a note on {other}: {typed('annotate', other, meant)}"
         )
     return book.annotations[choose(f"note on {on}" if on else "note", note_id, ids)]
-
-
-def _known_language(language: str, library: Library) -> None:
-    known = sorted(library.book.translations)
-    if language not in known:
-        expected = f"expected one of {', '.join(known)}" if known else "there are none"
-        raise ReaderkitError(
-            f"--lang: this book has no translations into '{language}': {expected}"
-        )

@@ -76,6 +76,15 @@ def json_option(command: Command) -> Command:
     )(command)
 
 
+def lang_option(command: Command) -> Command:
+    """Add ``--lang``."""
+    return click.option(
+        "--lang",
+        metavar="LANGUAGE",
+        help="In another language: es; what is not translated is marked.",
+    )(command)
+
+
 def pager_option(command: Command) -> Command:
     """Add ``--no-pager``: long text goes to the terminal at once."""
     return click.option(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from readerkit.commands.options import book_option, json_option
+from readerkit.commands.options import book_option, json_option, lang_option
 from readerkit.terminal.completing import names
 
 
@@ -21,12 +21,20 @@ from readerkit.terminal.completing import names
     metavar="SECONDS",
     help="What has not ended by then fails.",
 )
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Keep what they print with the book: pages show it, --check holds it.",
+)
+@lang_option
 @json_option
 @book_option
 def prove(
     ids: tuple[str, ...],
     all_of: bool,
     timeout: float,
+    keep: bool,
+    lang: str | None,
     as_json: bool,
     book: Path | None,
 ) -> None:
@@ -41,28 +49,27 @@ def prove(
         readerkit prove
         readerkit prove ddp-bucket-caps
         readerkit prove --all --json
+        readerkit prove --all --keep
     """
     import importlib.util
     import math
 
-    from readerkit.app.check_claims import entries_of
     from readerkit.app.library import open_library
-    from readerkit.claims.proof import sentences
     from readerkit.errors import ReaderkitError
     from readerkit.terminal.as_json import print_json
+    from readerkit.terminal.proofs import known_language, says_in
+    from readerkit.terminal.prove import experiments_of, refuse_without
     from readerkit.terminal.prove import prove as run
     from readerkit.terminal.run_mini import needs_torch
     from readerkit.wording.meant_name import choose_all
 
     if ids and all_of:
         raise click.UsageError("name an ID, or give --all")
+    if keep and not (ids or all_of):
+        raise click.UsageError("--keep is for what is run: name an ID, or give --all")
     library = open_library(book)
-    known = [
-        each
-        for entry in entries_of(library)
-        for each in sentences(entry)
-        if each.claim.experiment is not None
-    ]
+    language = known_language(lang, library)
+    known = experiments_of(library)
     if math.isnan(timeout):
         raise click.BadParameter("got nan, expected seconds", param_hint="--timeout")
     if not ids and not all_of:
@@ -71,13 +78,21 @@ def prove(
             print_json(rows)
             return
         for each in known:
-            click.echo(f"{each.entry}\t{each.claim.says}")
+            click.echo(f"{each.entry}\t{says_in(library, each, language)}")
         return
     entries = [*dict.fromkeys(each.entry for each in known)]
+    refuse_without(library, ids, entries)
     chosen = choose_all("entry with an experiment", ids, entries)
     wanted = [each for each in known if all_of or each.entry in chosen]
     if wanted and importlib.util.find_spec("torch") is None:
         raise needs_torch("experiments run on it")
-    faults = run(library, wanted, as_json=as_json, timeout_s=timeout)
+    faults = run(
+        library,
+        wanted,
+        as_json=as_json,
+        timeout_s=timeout,
+        keep=keep,
+        language=language,
+    )
     if faults:
         raise ReaderkitError("\n".join(faults))

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.highlight import Mark, highlight
+from readerkit.claims.marks import MARK
 from readerkit.content.annotations import Annotation, Citation, CitedWork
 from readerkit.content.book import Note
 from readerkit.content.vocabulary import LABELS, STARTS
@@ -38,6 +39,8 @@ class Beside(NamedTuple):
     ran: Sequence[str]
 
 
+PROVED = "✓"
+"""Behind a sentence that is proved."""
 SIDE_BY_SIDE_WIDTH = 150
 NOTE_WIDTH = 62
 _STYLES = {
@@ -229,14 +232,21 @@ def _paragraphs(
         shown = typed("annotate", annotation.id, "--claims")
         told = say("{count} passages, shown by {command}")
         words = told.format(count=count, command=shown)
+        if any(map(MARK.search, annotation.texts.values())):
+            words = f"{PROVED} {words}"
         yield Text.assemble((f"{say('Proved')}  ", "bold"), (words, "dim"))
 
 
 def prose(text: str) -> Text:
-    """Return a note's text with its inline code marked."""
-    parts = re.split(r"`([^`\n]+)`", visible(text))
-    spans = [(part, "cyan" if index % 2 else "") for index, part in enumerate(parts)]
-    return Text.assemble(*spans)
+    """Return a note's text with its inline code marked, and what is proved in it."""
+    parts = re.split(r"(`[^`\n]+`|⟦\d+⟧)", visible(text))
+    return Text.assemble(*map(_styled, parts))
+
+
+def _styled(part: str) -> tuple[str, str]:
+    if MARK.fullmatch(part):
+        return PROVED, "dim"
+    return (part.strip("`"), "cyan") if part[:1] == part[-1:] == "`" else (part, "")
 
 
 def cite(

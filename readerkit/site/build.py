@@ -177,10 +177,11 @@ def _proofs(
     known: dict[tuple[str, str], Proof] = {}
     book = library.book
     entries: list[Claimable] = [*book.annotations.values(), *book.mirrors.values()]
-    for entry in [*entries, *read_chapters(library.root)]:
+    entries += [*book.concepts.values(), *read_chapters(library.root)]
+    for entry in entries:
         for each in sentences(entry):
             key = (links_id, each.key)
-            if key not in build_cache.proofs or each.claim.run:
+            if key not in build_cache.proofs or each.claim.run or each.claim.experiment:
                 build_cache.proofs[key] = hold(each.claim, ground)
             known[key] = build_cache.proofs[key]
             found.setdefault(entry.id, []).append((each, known[key]))

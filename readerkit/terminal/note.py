@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import replace
 
 import click
 
@@ -30,6 +31,7 @@ from readerkit.render.note_view import (
     proof,
 )
 from readerkit.terminal.note_list import asides_of
+from readerkit.terminal.proofs import with_proved
 from readerkit.upstreams.store import blob_id
 
 
@@ -57,8 +59,9 @@ def note_page(
     shown = dict.fromkeys(each.annotation.upstream for each in asides)
     others = [library.book.upstreams[n] for n in shown if n != upstream.name]
     came_from, width, say = library.came_from(upstream), screen.width, say_in(language)
+    marked = replace(note, annotation=with_proved(library, note.annotation))
     view = note_view(
-        note,
+        marked,
         _shown(sources, note.span, say),
         library.book.references,
         width=width,

@@ -12,8 +12,11 @@ from readerkit.app.check_claims import open_ground
 from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
 from readerkit.claims.hold import hold
-from readerkit.claims.proof import Claimable, Proof, Sentence, sentences
+from readerkit.claims.marks import with_marks, words_in
+from readerkit.claims.proof import Claimable, Proof, Sentence, lines_of, sentences
 from readerkit.claims.words import say_check
+from readerkit.content.annotations import Annotation, Concept
+from readerkit.errors import ReaderkitError
 from readerkit.render.terminal_safe import visible_line
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.pager import show_paged
@@ -37,6 +40,7 @@ def plain_proofs(library: Library, entry: Claimable) -> list[dict[str, Any]]:
             "state": proof.state,
             "found": proof.found,
             "places": [str(span) for span in proof.places],
+            "printed": list(lines_of(sentence, proof)),
             "file": sentence.claim.place.file,
             "line": sentence.claim.place.line,
         }
@@ -51,20 +55,83 @@ def proofs(library: Library, entry: Claimable, language: str) -> Iterator[str]:
     width = shutil.get_terminal_size().columns
     for each, proof in _held(library, entry):
         places = [str(span) for span in proof.places]
-        says, check = (
-            visible_line(each.claim.says),
-            visible_line(say_check(each.claim, say)),
-        )
+        says = visible_line(says_in(library, each, language))
+        check = visible_line(say_check(each.claim, say))
+        printed: list[str] = []
         if each.claim.experiment is not None:
             places = [typed("prove", each.entry)]
-        elif proof.state != "holds" and each.claim.undecided is None:
-            places = [visible_line(proof.found)]
+            if proof.output:
+                lines = lines_of(each, proof)
+                told = say("printed on torch {version}")
+                told = told.format(version=proof.output.torch or "-")
+                printed = [*map(visible_line, (told, *lines))]
+        if proof.state != "holds" and each.claim.undecided is None:
+            places = [visible_line(proof.found), *places[:1]]
         if not is_terminal:
-            yield "\t".join((proof.state, says, check, *places))
+            yield "\t".join((proof.state, says, check, *places, *printed))
             continue
         yield from _wrapped(f"{_SIGNS[proof.state]} {says}", "", width)
         for row in (check, *places):
             yield from _wrapped(row, "    ", width)
+        for row in printed:
+            yield from _wrapped(row, "    | ", width)
+
+
+def says_in(library: Library, sentence: Sentence, language: str) -> str:
+    """Return what is proved; translated, the whole sentences that say it.
+
+    Where there are none, the English words are marked.
+    """
+    claim, entry = sentence.claim, sentence.claimed
+    if language == "en":
+        return claim.says
+    found = ""
+    if isinstance(entry, Annotation | Concept):
+        field = entry.field_of(claim)
+        other = library.book.translated(entry, language).texts.get(field, "")
+        found = words_in(other, entry.texts[field], claim.says)
+    return found or f"[en] {claim.says}"
+
+
+def with_proved(library: Library, note: Annotation) -> Annotation:
+    """Return a note with a mark behind each proved sentence.
+
+    What lies in the source was proved when it was locked; all else is held now.
+    """
+    own = library.book.annotations[note.id]
+    ground = open_ground(library)
+    locked = {key for lock in library.book.locks.values() for key in lock.claims}
+
+    def is_proved(each: Sentence) -> bool:
+        beside = each.claim.kind in ("experiment", "run", "value")
+        return each.key in locked or (
+            beside and hold(each.claim, ground).state == "holds"
+        )
+
+    says = [each.claim.says if is_proved(each) else "" for each in sentences(own)]
+    english = own.texts
+    return note.with_texts(
+        {
+            name: with_marks(text, english[name], says)
+            for name, text in note.texts.items()
+            if name != "title"
+        }
+    )
+
+
+def known_language(language: str | None, library: Library) -> str:
+    """Return a language of this book; English where none is named.
+
+    Raises:
+        ReaderkitError: one in which it has no translations.
+    """
+    known = sorted(library.book.translations)
+    if language is not None and language not in known:
+        expected = f"expected one of {', '.join(known)}" if known else "there are none"
+        raise ReaderkitError(
+            f"--lang: this book has no translations into '{language}': {expected}"
+        )
+    return language or "en"
 
 
 def show_proofs(

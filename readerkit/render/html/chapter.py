@@ -12,6 +12,7 @@ from itertools import zip_longest
 
 from markupsafe import Markup
 
+from readerkit.claims.marks import with_marks
 from readerkit.content.diagrams import Diagram
 from readerkit.content.scripts import FACTOR, Part, Script, parts_of
 from readerkit.errors import ContentError, ContentFault
@@ -21,7 +22,7 @@ from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.file_page import proofs_of, rights_of, view
 from readerkit.render.html.markdown import FormulaError, line, prose, title
 from readerkit.render.html.notes import NoteView, text
-from readerkit.render.html.proved import Proved, marks_in, with_marks, words_of
+from readerkit.render.html.proved import Proved, marks_in, words_of
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.words import Text, Words

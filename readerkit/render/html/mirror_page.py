@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+
+from markupsafe import Markup
 
 from mini_impls.schedules import SCHEDULES
 from readerkit.anchors import Span
 from readerkit.content.book import MINIS
+from readerkit.content.claims import Claimed
 from readerkit.content.mirrors import Mirror, MirrorSection
 from readerkit.evidence.relevance import main_mini, related, seen_there
 from readerkit.model import addresses
@@ -15,6 +18,7 @@ from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.file_page import proofs_of, rights_of, say_ran, view
 from readerkit.render.html.markdown import line, prose
 from readerkit.render.html.notes import Seen, card
+from readerkit.render.html.proved import marked
 from readerkit.render.html.record_view import bars, record_view
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.site_model import Context, SiteModel
@@ -34,12 +38,13 @@ def mirror_page(model: SiteModel, mirror: Mirror) -> Context:
     )
     own, guests = _records(model, mirror)
     main = next(iter(upstreams))  # its records come first
+    proofs = proofs_of(model, mirror.id, (mirror,))
     own.sort(key=lambda name: main not in model.evidence[name].record.pins)
     return {
         "mirror": mirror,
         "title": mirror.title,
-        "idea": prose(mirror.idea),
-        "proofs": proofs_of(model, mirror.id, (mirror,)),
+        "idea": marked(mirror.idea, mirror.idea, proofs, mirror, mirror.id),
+        "proofs": proofs,
         "cards": [card(name, model.book) for name in mirror.concepts],
         "sections": [
             _section(model, mirror, index, section, address)
@@ -117,6 +122,13 @@ def _section(
     """Return one step of the idea on both sides."""
     notes = [model.notes[name] for name in section.upstream]
     minis = model.mirrored[mirror.id, index]
+    proofs = proofs_of(
+        model, mirror.id, (section, *section.leaves_out, *section.differences)
+    )
+
+    def shown(text: str, part: Claimed, render: Callable[[str], Markup]) -> Markup:
+        return marked(text, text, proofs, part, f"s{index + 1}", render)
+
     return {
         "number": index + 1,
         "title": line(section.title),
@@ -135,11 +147,12 @@ def _section(
             )
             for span in minis
         ],
-        "why": prose(section.why),
-        "proofs": proofs_of(
-            model, mirror.id, (section, *section.leaves_out, *section.differences)
-        ),
-        "leaves_out": [(line(o.what), line(o.why)) for o in section.leaves_out],
+        "why": shown(section.why, section, prose),
+        "proofs": proofs,
+        "leaves_out": [
+            (shown(each.what, each, line), shown(each.why, each, line))
+            for each in section.leaves_out
+        ],
         "events": dict.fromkeys(
             f"{each.phase} {each.op.replace('_', '-')}" for each in section.events
         ),

@@ -17,7 +17,7 @@ from readerkit.model import addresses
 from readerkit.model.language import SPANISH, Say
 from readerkit.render.html.escape import shown
 from readerkit.render.html.markdown import FormulaError, line, prose, title
-from readerkit.render.html.proved import Proved, marks_in, with_marks
+from readerkit.render.html.proved import Proved, marked
 from readerkit.render.html.quiz_page import TopicQuestions
 from readerkit.render.html.words import Text, Words
 
@@ -144,7 +144,6 @@ def note_view(
     lock = book.locks.get(upstream.name)
     spanish = book.translated(annotation, SPANISH)
     title, *paragraphs = _texts(annotation, book)
-    is_proved = len(proofs) == len(annotation.claims) > 0
     path, first, last = note.span.path, note.span.first, note.span.last
     return NoteView(
         id=annotation.id,
@@ -157,7 +156,7 @@ def note_view(
         last=last,
         symbol=note.symbol,
         paragraphs=tuple(paragraphs),
-        marked=tuple(_marked(annotation, book, proofs) if is_proved else paragraphs),
+        marked=tuple(_marked(annotation, book, proofs)),
         proofs=proofs,
         cites=tuple(cite(each, book, words) for each in annotation.references),
         starts=tuple(STARTS[each] for each in annotation.starts),
@@ -217,16 +216,13 @@ def _marked(
 ) -> Iterator[tuple[str, Text]]:
     """Yield what a note says, with a mark behind each proved sentence."""
     spanish = book.translated(annotation, SPANISH).texts
-    pairs = zip(annotation.claims, proofs, strict=True)
-    says = [claim.says if proof.is_proved else "" for claim, proof in pairs]
-
-    def shown(text: str, english: str) -> Markup:
-        return marks_in(prose(with_marks(text, english, says)), annotation.id)
-
     for name, label in LABELS.items():
         if own := getattr(annotation, name):
-            other = spanish.get(name)
-            yield label, Text(shown(own, own), shown(other, own) if other else None)
+
+            def shown(other: str, own: str = own) -> Markup:
+                return marked(other, own, proofs, annotation, annotation.id)
+
+            yield label, text(own, spanish.get(name), shown)
 
 
 def text(

@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from markupsafe import Markup
 
-from readerkit.claims.proof import Proof, Sentence
-from readerkit.claims.unproved import sentences_of
+from readerkit.claims.marks import MARK, with_marks
+from readerkit.claims.proof import Proof, Sentence, lines_of
 from readerkit.claims.words import say_check
-from readerkit.content.claims import one_spaced
+from readerkit.content.claims import Claimed
 from readerkit.model import addresses
-from readerkit.render.html.markdown import line
+from readerkit.render.html.markdown import line, prose
 from readerkit.render.html.words import Text, Words
 
 MAX_LINES = 6
-_MARK = re.compile(r"⟦(\d+)⟧")
 
 
 @dataclass(frozen=True, slots=True)
 class Proved:
     """One claim of a note: its words, its check, and where to look."""
 
+    sentence: Sentence
     says: Markup
     check: Text
     lines: tuple[tuple[str, str], ...]
     """``layers.py:1274-1294`` each, and where they stand."""
     record: str
     """Where the record that it is about is shown, if it is about one."""
+    torch: str
+    """On which version of it a program ran; empty where on none."""
+    printed: tuple[str, ...]
+    """The lines of that which it asks for."""
     is_proved: bool
-    """Whether it holds, or a program of its own proves it."""
+    """Whether it holds; not where no output is kept, or one of other code."""
 
 
 def proved(
@@ -48,6 +52,7 @@ def proved(
     """
     return tuple(
         Proved(
+            sentence,
             line(sentence.claim.says),
             _check(sentence, words),
             tuple(
@@ -61,7 +66,9 @@ def proved(
                 if span.path in homes
             ),
             strips.get(sentence.claim.run.record, "") if sentence.claim.run else "",
-            _is_proved(sentence, proof),
+            proof.output.torch if proof.output else "",
+            lines_of(sentence, proof),
+            proof.state == "holds",
         )
         for sentence, proof in shown(held)
     )
@@ -77,11 +84,10 @@ def shown(held: Held) -> Held:
 
 def words_of(held: Held) -> list[str]:
     """Return the words of each claim that a page shows; empty where unproved."""
-    return [each[0].claim.says if _is_proved(*each) else "" for each in shown(held)]
-
-
-def _is_proved(sentence: Sentence, proof: Proof) -> bool:
-    return proof.state == "holds" or sentence.claim.kind == "experiment"
+    return [
+        sentence.claim.says if proof.state == "holds" else ""
+        for sentence, proof in shown(held)
+    ]
 
 
 def _check(sentence: Sentence, words: Words) -> Text:
@@ -90,45 +96,25 @@ def _check(sentence: Sentence, words: Words) -> Text:
     return Text(line(say_check(sentence.claim)), line(spanish) if spanish else None)
 
 
-def with_marks(text: str, english: str, says: Sequence[str]) -> str:
-    """Return a text with the number of its first claim behind each proved sentence.
+def marked(
+    text: str,
+    english: str,
+    proofs: Sequence[Proved],
+    part: Claimed,
+    place: str,
+    render: Callable[[str], Markup] = prose,
+) -> Markup:
+    """Return a text, with a mark behind each sentence that one of the proofs holds.
 
-    ``says`` are the words of all claims, in English, empty where one proves nothing. In
-    a translation with as many sentences the mark stands behind the one of its number.
+    ``proofs`` are shown at ``place``, and may be those of other parts of an entry too.
     """
-    whole, own = one_spaced(english), [*sentences_of(english)]
-    there = [*sentences_of(text)]
-    if len(own) != len(there):
-        return text
-    spaced, ends = text, []
-    for (begin, sentence), (_, other) in zip(own, there, strict=True):
-        end = begin + len(sentence)
-        number = next(
-            (n for n, each in enumerate(says, 1) if _touches(each, whole, begin, end)),
-            0,
-        )
-        if number:
-            ends.append((other, number))
-    at = 0
-    for sentence, number in ends:
-        found = _end_of(sentence, spaced, at)
-        if found is not None:
-            spaced = f"{spaced[:found]}⟦{number}⟧{spaced[found:]}"
-            at = found
-    return spaced
-
-
-def _touches(says: str, whole: str, begin: int, end: int) -> bool:
-    words = one_spaced(says)
-    at = whole.find(words)
-    return bool(words) and 0 <= at < end and begin < at + len(words)
-
-
-def _end_of(sentence: str, text: str, begin: int) -> int | None:
-    """Return where a sentence ends in a text whose white space is its own."""
-    pattern = r"\s+".join(map(re.escape, sentence.split()))
-    found = re.compile(pattern).search(text, begin)
-    return found.end() if found else None
+    says = [
+        each.sentence.claim.says
+        if each.is_proved and each.sentence.claimed is part
+        else ""
+        for each in proofs
+    ]
+    return marks_in(render(with_marks(text, english, says)), place)
 
 
 def marks_in(html: Markup, note: str) -> Markup:
@@ -143,4 +129,4 @@ def marks_in(html: Markup, note: str) -> Markup:
             ).format(place, match[1])
         )
 
-    return Markup(_MARK.sub(link, str(html)))
+    return Markup(MARK.sub(link, str(html)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from markupsafe import Markup
+
 from readerkit.content.annotations import Concept
 from readerkit.content.book import Note
 from readerkit.content.reading_order import by_need
@@ -11,10 +13,11 @@ from readerkit.content.reading_paths import Failure, MechanismPair, ReadingPaths
 from readerkit.content.translations import Translation
 from readerkit.model import addresses
 from readerkit.render.html.excerpt import excerpt
-from readerkit.render.html.file_page import ran_in, rights_of, view
+from readerkit.render.html.file_page import proofs_of, ran_in, rights_of, view
 from readerkit.render.html.markdown import prose
 from readerkit.render.html.mirror_page import mirror_lines
 from readerkit.render.html.notes import NoteView, card, cite, concept_title, text
+from readerkit.render.html.proved import marked
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.words import Text
 
@@ -30,8 +33,14 @@ def concept_page(model: SiteModel) -> Context:
 
 def _concept(model: SiteModel, concept: Concept) -> Context:
     book = model.book
+    proofs = proofs_of(model, concept.id, (concept,))
+
+    def summary(text: str) -> Markup:
+        return marked(text, concept.summary, proofs, concept, concept.id)
+
     return {
-        "card": card(concept.id, book, render=prose),
+        "card": card(concept.id, book, render=summary),
+        "proofs": proofs,
         "layer": concept.layer,
         "requires": _titles(model, concept.requires),
         "recurs": _titles(model, concept.recurs),

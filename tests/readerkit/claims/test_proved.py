@@ -6,8 +6,9 @@ import re
 
 import pytest
 
+from readerkit.claims.marks import with_marks
 from readerkit.render.html.markdown import prose
-from readerkit.render.html.proved import marks_in, with_marks
+from readerkit.render.html.proved import marks_in
 from tests.helpers import ANNOTATIONS, make_book, run
 
 ENGLISH = "One is so.\nTwo, too;\n  `a. b` three. Four."
@@ -64,4 +65,5 @@ def test_a_mark_leads_to_the_check_and_its_lines(tmp_path, capsys):
         "open\tthen backward\tno program decides this: Nobody has looked there.\n"
         in told
     )
-    assert "Proved  2 passages, shown by readerkit annotate whole-step --claims" in told
+    assert "Forward, then backward.✓" in told
+    assert "Proved  ✓ 2 passages, shown by readerkit annotate whole-step --c" in told

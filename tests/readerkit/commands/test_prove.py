@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import ANNOTATIONS, WAIT_S, make_book, run
+from tests.terminals import READERKIT, Terminal
 
 CLAIM = """\
   claims:
@@ -92,6 +93,14 @@ BAD = {
     "prints no JSON": (
         HEAD + 'print("total = None")\n',
         ": prints no figure: expected",
+    ),
+    "prints a figure twice": (
+        HEAD + 'print("total = 3\\nmore\\ntotal = 3")\n',
+        ": prints the figure 'total' twice: lines 1 and 3 of what it printed",
+    ),
+    "leaves before its end": (
+        HEAD + 'print("total = 3", flush=True)\nos._exit(0)\n',
+        ": ended by os._exit, not at its end",
     ),
     "raises": (HEAD + "\n1 / 0\n", ":5: ZeroDivisionError: division by zero"),
     "ends itself": (HEAD + "sys.exit(3)\n", ":4: SystemExit: 3"),
@@ -173,9 +182,106 @@ def test_what_listens_on_this_machine_may_be_reached(tmp_path, capsys):
 
 def test_names_that_are_none_are_refused(tmp_path, capsys):
     book = book_of(tmp_path, HEAD)
-    done = run(capsys, "prove", "close", "--book", book)
+    done = run(capsys, "prove", "closed", "--book", book)
     assert (done.code, "expected one of whole-step" in done.err) == (1, True)
     assert run(capsys, "prove", "whole-step", "--all", "--book", book).code == 2
+    assert run(capsys, "prove", "--keep", "--book", book).code == 2
+
+
+def test_an_entry_without_an_experiment_says_what_proves_it_instead(tmp_path, capsys):
+    both = "  - {says: backward, undecided: Nobody has looked there.}\n" * 2
+    for claims, instead in (
+        (
+            "  claims:\n" + both,
+            "and is held by undecided (2): readerkit",
+        ),
+        ("", "and no claim at all"),
+    ):
+        book = book_of(tmp_path / instead[4:6], HEAD, claims)
+        done = run(capsys, "prove", "whole", "--book", book)
+        assert done.code == 1
+        assert f"whole-step has no experiment, {instead}" in done.err
+
+
+def test_what_was_printed_is_kept_and_shown_with_the_sentence(tmp_path, capsys):
+    told = tmp_path / "told"
+    told.write_text("3")
+    program = TWO + f'print("total =", open({str(told)!r}).read())\nprint("beside")\n'
+    book = book_of(tmp_path, program)
+    assert run(capsys, "annotate", "--update-lock", "--book", book).code == 0
+
+    def held() -> dict:
+        done = run(capsys, "annotate", "--check", "--json", "--book", book)
+        return {"faults": done.err, **json.loads(done.out)["claims"]}
+
+    assert "no output is kept: readerkit prove --all" in held()["open"][0]["why"]
+    kept = run(capsys, "prove", "whole-step", "--keep", "--book", book)
+    assert (kept.code, "kept: 1 output, " in kept.out) == (0, True), kept.err
+    assert (held()["held"], held()["open"]) == (1, [])
+    shown = run(capsys, "annotate", "whole-step", "--claims", "--book", book).out
+    lines = "printed on torch -\ttotal = 3\n"
+    assert "holds\tForward\t" in shown and lines in shown
+    site = tmp_path / "site"
+    assert run(capsys, "site", "build", "--output", site, "--book", book).code == 0
+    page = (site / "read/sample/lib/linear.py.html").read_text()
+    assert '<pre class="printed">total = 3</pre>' in page
+    assert 'class="proved" href="#whole-step-claim-1"' in page
+
+    told.write_text("[3.0]")
+    done = run(capsys, "prove", "--all", "--book", book)
+    assert "is not true: got total = [3.0], expected total = 3" in done.err
+    assert run(capsys, "prove", "--all", "--keep", "--book", book).code == 1
+    assert "'Forward' is not true: got annotations" in held()["faults"]
+    told.write_text("3")
+    done = run(capsys, "prove", "--all", "--book", book)
+    assert "prints other figures than are kept: got total = 3, expec" in done.err
+
+    experiment = Path(book, "annotations/experiments/try.py")
+    experiment.write_text(program + "# more\n")
+    stale = "what programs printed is stale, annotations/experiments/try.py has changed"
+    assert stale in held()["open"][0]["why"]
+    shown = run(capsys, "annotate", "whole-step", "--claims", "--book", book).out
+    assert "open\tForward\t" in shown and stale in shown
+    assert run(capsys, "prove", "--all", "--book", book).code == 0
+    kept_file = experiment.with_name("printed.json")
+    kept_file.write_text(kept_file.read_text().replace("torch", "touch"))
+    done = run(capsys, "annotate", "--check", "--book", book)
+    assert (
+        "annotations/experiments/printed.json:1:1: not a readable file of" in done.err
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="watches /proc")
+def test_a_stop_stops_the_ranks_and_an_interrupt_later_ends_them(tmp_path):
+    beats = tmp_path / "beats"
+    beat = (
+        f"while True:\n    open({str(beats)!r}, 'a').write('.')\n    time.sleep(.05)\n"
+    )
+    book = book_of(tmp_path, TWO + beat)
+
+    def wait_until(done) -> None:
+        until = time.monotonic() + WAIT_S
+        while not done():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+    def states() -> list[str]:
+        command = ["ps", "-e", "-o", "pgid=,stat="]
+        rows = subprocess.run(command, check=True, capture_output=True, text=True)
+        pairs = map(str.split, rows.stdout.splitlines())
+        return [state[0] for group, state in pairs if group == str(terminal.pid)]
+
+    command = (*READERKIT, "prove", "--all", "--timeout", "600", "--book", book)
+    with Terminal(*command) as terminal:
+        wait_until(beats.exists)
+        terminal.stop()
+        wait_until(lambda: {*states()} == {"T"})
+        assert len(states()) == 4, "the command, what forks the ranks, and they"
+        before = beats.stat().st_size
+        terminal.resume()
+        wait_until(lambda: beats.stat().st_size > before)
+        terminal.interrupt()
+        assert terminal.close() == 130, terminal.shown
 
 
 def test_an_interrupt_ends_the_program_and_what_it_started(tmp_path):
