@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import ANNOTATIONS, WAIT_S, make_book, run
+from tests.helpers import ANNOTATIONS, ROOT, WAIT_S, make_book, run
 from tests.terminals import READERKIT, Terminal
 
 CLAIM = """\
@@ -155,6 +156,14 @@ def test_ranks_meet_and_send(tmp_path, capsys):
         'dist.all_reduce(tensor)\nprint("total =", int(tensor))\n'
     )
     assert run(capsys, "prove", "--all", "--book", book_of(tmp_path, program)).code == 0
+
+
+def test_the_program_that_people_read_runs(tmp_path, capsys):
+    page = (ROOT / "annotations" / "README.md").read_text()
+    [program] = re.findall(r"```python\n((?s:.+?))```", page)
+    claims = CLAIM.replace("total: 3", "sum: 3.0")
+    book = book_of(tmp_path, program, claims)
+    assert run(capsys, "prove", "--all", "--book", book).code == 0
 
 
 def test_where_the_command_is_killed_nothing_is_left(tmp_path):
