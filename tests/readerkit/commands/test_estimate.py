@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from readerkit.app.page_estimates import work_out
+from readerkit.commands.estimate import estimate
 from tests.helpers import run, run_on_terminal, write_files
 from tests.readerkit.test_cli import README, imported
 
@@ -56,6 +57,25 @@ def test_every_item_of_a_program_has_formula_source_and_unit(capsys):
     assert "mixed-18" in memory["items"][2]["convention"]
     held = [moment["held"] for moment in got["timeline"]]
     assert held[-1] == values(memory)["total"]
+
+
+EXAMPLES = [
+    line.strip()
+    for command in (estimate, *estimate.commands.values())
+    for line in str(command.help).replace("\\\n", " ").splitlines()
+    if line.strip().startswith("readerkit estimate ") and "--svg" not in line
+]
+
+
+def test_every_item_of_every_example_names_its_convention_and_source(capsys):
+    assert {line.split()[2] for line in EXAMPLES} == set(estimate.commands)
+    for line in EXAMPLES:
+        done = run(capsys, *line.split()[1:], "--json")
+        assert done.code in (0, 1) and not done.err, (line, done.err)
+        for one in json.loads(done.out).get("estimates", []):
+            for item in one["items"]:
+                assert item["formula"] and item["unit"], (line, item)
+                assert item["source"] and item["convention"], (line, item)
 
 
 def total_of(capsys, command: str) -> float:
