@@ -122,7 +122,9 @@ class Price:
         return days
 
 
-def find_price(prices: Sequence[Price], *, vendor: str, gpu: str, kind: str) -> Price:
+def find_price(
+    prices: Sequence[Price], *, vendor: str, gpu: str, kind: str, cloud: str = ""
+) -> Price:
     """Return the newest price of a GPU at a vendor; of several, the highest.
 
     Raises:
@@ -132,10 +134,11 @@ def find_price(prices: Sequence[Price], *, vendor: str, gpu: str, kind: str) -> 
         price
         for price in prices
         if (price.vendor, price.gpu, price.kind) == (vendor, gpu, kind)
+        and cloud in ("", price.cloud)
     ]
     if found:
         return max(found, key=lambda price: (price.dated, price.usd_per_hour))
-    known = ", ".join(sorted({f"{p.vendor} {p.gpu} {p.kind}" for p in prices}))
+    known = ", ".join(sorted({f"{p.vendor} {p.gpu} {p.terms}" for p in prices}))
     raise BudgetError(
         f"no price: got {vendor} {gpu} {kind}, expected one of {known or 'none'}; add "
         "it to a file with its date and source, and name that with --prices"

@@ -55,6 +55,11 @@ def job_options(command: Command) -> Command:
                 default="spot",
                 help="spot (default) or on-demand.",
             ),
+            click.option(
+                "--cloud",
+                type=click.Choice(["community", "secure"]),
+                help="Whose machines (default: the dearer).",
+            ),
             click.option("--instances", type=int, default=1, help="How many GPUs (1)."),
             click.option(
                 "--hours", required=True, help="All hours that are paid, with set-up."
@@ -94,6 +99,7 @@ def _take_job(given: dict[str, Any]) -> Job:
         vendor=given["vendor"],
         gpu=given["gpu"],
         kind=given["kind"],
+        cloud=given["cloud"] or "",
     )
     confirmed, old = given["confirm_price"], price.age_days(_today()) > MAX_AGE_DAYS
     if confirmed is None and (old or price.unconfirmed) and _is_terminal():

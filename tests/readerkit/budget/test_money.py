@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from readerkit.app.catalog import load_prices
 from readerkit.budget import Job, Price, parse_usd, show_usd
 from readerkit.budget.money import find_price
 from readerkit.errors import BudgetError
@@ -110,3 +111,14 @@ def test_dollars_are_whole_cents():
         "-$0.90",
     ]
     assert PRICE.usd_per_hour == Fraction(35, 100)
+
+
+def test_of_two_clouds_the_dearer_is_priced_unless_one_is_named():
+    asked = {"vendor": "runpod", "gpu": "h100-80gb", "kind": "on-demand"}
+    prices = load_prices()
+    assert find_price(prices, **asked).terms == "on-demand, secure"
+    community = find_price(prices, **asked, cloud="community")
+    assert (community.usd_per_hour, community.unconfirmed) == (
+        Fraction(269, 100),
+        False,
+    )
