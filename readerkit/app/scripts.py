@@ -7,9 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from readerkit.app.folders import read_at_most
-from readerkit.content.read import read_document
 from readerkit.content.scripts import CHAPTER, Script
-from readerkit.content.strict_yaml import decode
 from readerkit.errors import ContentError
 from readerkit.model.language import SPANISH
 
@@ -31,6 +29,8 @@ def read_chapters(root: Path) -> Iterator[Script]:
 def _with_claims(script: Script, path: Path, root: Path) -> Script:
     if not path.exists():
         return script
+    from readerkit.content.read import read_document  # YAML, for what may be in no text
+
     file = path.relative_to(root).as_posix()
     document = read_document(read_at_most(path, root), file, CHAPTER)
     if document.faults:
@@ -54,4 +54,6 @@ def read_script(path: Path, name: str, root: Path) -> Script:
 
 def read_text(path: Path, root: Path) -> str:
     """Return the text of a file of a book."""
+    from readerkit.content.strict_yaml import decode
+
     return decode(read_at_most(path, root), path.relative_to(root).as_posix())
