@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import click
 
-from readerkit.app.folders import read_at_most
-from readerkit.app.kept_outputs import KeptOutputs
+from readerkit.app.ground import open_ground
 from readerkit.app.library import Library
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.app.scripts import read_chapters
-from readerkit.claims.ground import Ground, NotAtHand
+from readerkit.claims.ground import Ground
 from readerkit.claims.hold import hold
 from readerkit.claims.proof import Claimable, Proof, Sentence, State, sentences
 from readerkit.claims.unproved import Unproved, unproved
 from readerkit.claims.words import say_check
 from readerkit.content.kind import Place
-from readerkit.errors import ContentError, ContentFault
-from readerkit.evidence.record import Record
+from readerkit.errors import ContentFault
 from readerkit.model.freshness import Change, MadeFrom, changes
 from readerkit.upstreams import Lock, Upstream
 from readerkit.wording.meant_name import choose
@@ -31,32 +28,6 @@ from readerkit.wording.numbers import counted
 
 AT = "at"
 """In a lock: where a claim's lines stood, by which it is not held."""
-
-
-def open_ground(library: Library) -> Ground:
-    """Return what the claims of a book are held against; nothing is read yet."""
-    root, book = library.root / "annotations", library.book
-    paths = {name: frozenset(lock.files) for name, lock in book.locks.items()}
-    paths |= {name: each.paths for name, each in library.folders().items()}
-
-    @cache
-    def record(name: str) -> Record | None:
-        file = root / "records" / f"{name}.json"
-        if name not in book.comparisons or not file.is_file():
-            return None
-        try:
-            return Record.parse(read_at_most(file, library.root).decode(), str(file))
-        except (ContentError, UnicodeDecodeError) as error:
-            raise NotAtHand(f"the record {name} cannot be read: {error}") from None
-
-    @cache
-    def program(name: str) -> str | None:
-        file = root / "experiments" / f"{name}.py"
-        is_there = file.is_file()
-        return read_at_most(file, library.root).decode() if is_there else None
-
-    output = cache(KeptOutputs(library).of)
-    return Ground(book.upstreams, paths, library.sources, record, program, output)
 
 
 def entries_of(library: Library, upstream: Upstream | None = None) -> list[Claimable]:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readerkit.app.folders import read_at_most, shipped_book
-from readerkit.errors import ContentError
+from readerkit.errors import ContentError, ReaderkitError
 from readerkit.model.language import SPANISH, Say, english
 
 if TYPE_CHECKING:
+    from readerkit.app.library import Library
     from readerkit.content.translations import InterfaceWords
 
 FILE = Path("site", f"words.{SPANISH}.yaml")
@@ -40,3 +41,18 @@ def say_in(language: str | None) -> Say:
         return english
     words = read_words().all
     return lambda phrase: words.get(phrase, phrase)
+
+
+def known_language(language: str | None, library: Library) -> str:
+    """Return a language of this book; English where none is named.
+
+    Raises:
+        ReaderkitError: one in which it has no translations.
+    """
+    known = sorted(library.book.translations)
+    if language is not None and language not in known:
+        expected = f"expected one of {', '.join(known)}" if known else "there are none"
+        raise ReaderkitError(
+            f"--lang: this book has no translations into '{language}': {expected}"
+        )
+    return language or "en"

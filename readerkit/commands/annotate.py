@@ -114,8 +114,8 @@ def annotate(
     """
     from contextlib import nullcontext
 
+    from readerkit.app.interface_words import known_language
     from readerkit.app.library import open_library, writing
-    from readerkit.terminal.proofs import known_language
 
     is_filtered = any(filters.values())
     of_some = bool(note_id or is_filtered)

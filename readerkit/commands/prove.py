@@ -54,10 +54,11 @@ def prove(
     import importlib.util
     import math
 
+    from readerkit.app.interface_words import known_language
     from readerkit.app.library import open_library
     from readerkit.errors import ReaderkitError
     from readerkit.terminal.as_json import print_json
-    from readerkit.terminal.proofs import known_language, says_in
+    from readerkit.terminal.proofs import says_in
     from readerkit.terminal.prove import experiments_of, refuse_without
     from readerkit.terminal.prove import prove as run
     from readerkit.terminal.run_mini import needs_torch

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from readerkit.anchors import Span
-from readerkit.app.check_claims import open_ground
+from readerkit.app.ground import open_ground
 from readerkit.app.interface_words import read_words
 from readerkit.app.library import Library
 from readerkit.app.page_questions import questions_by_note, read_banks

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from readerkit.app.check_claims import open_ground
+from readerkit.app.ground import open_ground
 from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
 from readerkit.claims.hold import hold
@@ -16,7 +16,6 @@ from readerkit.claims.marks import with_marks, words_in
 from readerkit.claims.proof import Claimable, Proof, Sentence, lines_of, sentences
 from readerkit.claims.words import say_check
 from readerkit.content.annotations import Annotation, Concept
-from readerkit.errors import ReaderkitError
 from readerkit.render.terminal_safe import visible_line
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.pager import show_paged
@@ -117,21 +116,6 @@ def with_proved(library: Library, note: Annotation) -> Annotation:
             if name != "title"
         }
     )
-
-
-def known_language(language: str | None, library: Library) -> str:
-    """Return a language of this book; English where none is named.
-
-    Raises:
-        ReaderkitError: one in which it has no translations.
-    """
-    known = sorted(library.book.translations)
-    if language is not None and language not in known:
-        expected = f"expected one of {', '.join(known)}" if known else "there are none"
-        raise ReaderkitError(
-            f"--lang: this book has no translations into '{language}': {expected}"
-        )
-    return language or "en"
 
 
 def show_proofs(

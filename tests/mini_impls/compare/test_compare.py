@@ -311,7 +311,10 @@ def test_a_known_mini_has_a_default_upstream():
 
 @pytest.mark.parametrize(
     ("mini", "upstream", "said"),
-    [("nothing", None, "expected one of collectives, ddp"), ("ddp", "fsdp1", "torch, megatron")],
+    [
+        ("nothing", None, "expected one of collectives, ddp"),
+        ("ddp", "fsdp1", "torch, megatron"),
+    ],
 )
 def test_an_unknown_comparison_lists_the_known(mini, upstream, said):
     with pytest.raises((ValueError, ReaderkitError), match=said):
