@@ -155,15 +155,15 @@ def _files(rows: Mapping[str, Any], sha256: str | None) -> dict[TreePath, BlobId
     files = {parse_path(path): _blob(path, blob) for path, blob in rows.items()}
     if not files:
         return files
-    listed = f"a list of {counted(len(files), 'file')}"
     if sha256 is None:
-        raise ValueError(f"{listed} without 'files_sha256'")
-    if digest_all(files) != sha256:
-        raise ValueError(
-            f"{listed} whose digest is not the one beside it: "
-            "rows were removed, added or changed"
+        wrong = "without 'files_sha256'"
+    elif digest_all(files) != sha256:
+        wrong = (
+            "whose digest is not the one beside it: rows were removed, added or changed"
         )
-    return files
+    else:
+        return files
+    raise ValueError(f"a list of {counted(len(files), 'file')} {wrong}")
 
 
 def _anchor(name: str, value: Mapping[str, Any]) -> LockedAnchor:

@@ -108,6 +108,8 @@ def marked(
 
     ``proofs`` are shown at ``place``, and may be those of other parts of an entry too.
     """
+    if not proofs:
+        return render(text)
     says = [
         each.sentence.claim.says
         if each.is_proved and each.sentence.claimed is part

@@ -37,4 +37,4 @@ def test_where_no_loopback_can_be_raised_the_network_stays(tmp_path):
         text=True,
         check=False,
     )
-    assert json.loads(done.stdout)["output"] == "figure = 1\n", done.stderr
+    assert json.loads(done.stdout)["printed"] == ["figure = 1\n"], done.stderr
