@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import errno
-import importlib
 import io
 import os
 import shutil
@@ -15,16 +14,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import click
-from click.shell_completion import CompletionItem
 
 from readerkit import __version__
 from readerkit.errors import ReaderkitError
 from readerkit.render.fold import fold
 from readerkit.system import prompt
-from readerkit.terminal.group import NamingGroup
+from readerkit.terminal.group import LateGroup
 
-# A command is imported when it is run: all of them take longer than most of them work.
-# Its module, which has it under the module's own name, and what --help says of it.
+# A command's module, and what --help says of it.
 _COMMANDS = {
     "annotate": ("annotate", "The notes, with every anchor resolved; one by its ID."),
     "break": ("break_", "A mini with one deliberate fault: predict, run, see."),
@@ -53,38 +50,10 @@ _COMMANDS = {
 }
 
 
-class _LateCommands(NamingGroup):
-    """A group that knows its commands by name before they are imported."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*_COMMANDS, *self.commands})
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in _COMMANDS and cmd_name not in self.commands:
-            name, _ = _COMMANDS[cmd_name]
-            module = importlib.import_module(f"readerkit.commands.{name}")
-            self.add_command(getattr(module, name), cmd_name)
-        return self.commands.get(cmd_name)
-
-    def shell_complete(
-        self, ctx: click.Context, incomplete: str
-    ) -> list[CompletionItem]:
-        found = [
-            CompletionItem(name, help=says)
-            for name, (_, says) in _COMMANDS.items()
-            if name.startswith(incomplete)
-        ]
-        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
-
-    def format_commands(
-        self, ctx: click.Context, formatter: click.HelpFormatter
-    ) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, says) for name, (_, says) in _COMMANDS.items()])
-
-
 @click.group(
-    cls=_LateCommands, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LateGroup,
+    late=_COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="readerkit")
 def cli() -> None:

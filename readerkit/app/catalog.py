@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
+from readerkit.app.folders import cache_folder
+from readerkit.app.parse_cache import Memo
 from readerkit.content.catalog import HARDWARE, MODELS, PRICES, Hardware, ModelEntry
 from readerkit.content.kind import Document, E, Kind
 from readerkit.errors import ContentError, EstimateError, ReaderkitError
@@ -28,19 +30,19 @@ def shipped(name: str) -> Path:
 
 
 def read_catalog(path: Path, kind: Kind[E]) -> Document[E]:
-    """Return a catalog file that fits its model.
+    """Return a catalog file that fits its model, from memory if it was read before.
 
     Raises:
         ContentError: every fault of the file.
         ReaderkitError: a file that cannot be read.
     """
-    from readerkit.content.read import read_document
-
     try:
         data = path.read_bytes()
     except OSError as error:
         raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None
-    document = read_document(data, str(path), kind)
+    memo = Memo(cache_folder(), path)
+    document = memo.parsed(data, str(path), kind)
+    memo.save()
     if not document.entries and not document.faults:
         document.faults.append(document.fault((), "the file is empty"))
     if document.faults:

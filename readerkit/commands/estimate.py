@@ -8,21 +8,44 @@ from typing import Any
 
 import click
 
-from readerkit.commands.estimate_bubble import bubble
-from readerkit.commands.estimate_checkpoint import checkpoint
-from readerkit.commands.estimate_comm import comm
-from readerkit.commands.estimate_flops import flops
-from readerkit.commands.estimate_memory import memory
-from readerkit.commands.estimate_nccl import nccl
-from readerkit.commands.estimate_plan import lint, plan
-from readerkit.commands.estimate_step import buckets, largest, layer, step
 from readerkit.commands.options import json_option
 from readerkit.terminal.as_json import print_json
-from readerkit.terminal.group import NamingGroup
+from readerkit.terminal.group import LateGroup
+
+_LATE = {
+    "bubble": (
+        "estimate_bubble",
+        "A pipeline's idle time, activations held, and its grid.",
+    ),
+    "buckets": ("estimate_step", "Default buckets of Megatron and PyTorch."),
+    "checkpoint": (
+        "estimate_checkpoint",
+        "Bytes of a checkpoint, how often to write it, goodput.",
+    ),
+    "comm": (
+        "estimate_comm",
+        "Bytes, steps and time of collectives and of a whole step.",
+    ),
+    "flops": (
+        "estimate_flops",
+        "FLOPs of a step and a run, MFU and HFU, days and cost.",
+    ),
+    "largest": ("estimate_step", "The largest model whose states fit."),
+    "layer": ("estimate_step", "What one layer keeps for the backward, by part."),
+    "lint": ("estimate_plan", "Anti-patterns of a layout, each by number."),
+    "memory": (
+        "estimate_memory",
+        "What one GPU holds, and which allocation fails first.",
+    ),
+    "nccl": ("estimate_nccl", "NCCL's model of latency: ring, tree, chain, NVLS."),
+    "plan": ("estimate_plan", "Layouts for a model on a cluster, ranked."),
+    "step": ("estimate_step", "The time of a step in your layout, part by part."),
+}
 
 
 @click.group(
-    cls=NamingGroup,
+    cls=LateGroup,
+    late=_LATE,
     short_help="Memory, communication, bubble, FLOPs, plan: with formulas.",
 )
 def estimate() -> None:
@@ -137,10 +160,3 @@ def _list_prices(as_json: bool) -> None:
         click.echo(f"{what:<44}${row['usd_per_hour']:.2f} an hour")
         click.echo(f"    {row['dated']}, {row['age_days']} days old{doubt}")
         click.secho(f"    from {row['source']}", dim=True)
-
-
-for command in (
-    *(memory, comm, bubble, flops, step, checkpoint, layer, buckets, largest),
-    *(nccl, plan, lint),
-):
-    estimate.add_command(command)

@@ -26,10 +26,7 @@ _NOT_SPLIT = frozenset(
 ) | {"grid", "svg"}
 
 
-@click.command(
-    cls=EstimateCommand,
-    short_help="A pipeline's idle time, activations held, and its grid.",
-)
+@click.command(cls=EstimateCommand)
 @click.option("-p", "--stages", type=COUNT, required=True, help="Pipeline ranks.")
 @click.option("-m", "--microbatches", type=COUNT, required=True, help="In a step.")
 @click.option("-v", "--virtual-stages", type=COUNT, default=1, help="Chunks of a rank.")

@@ -24,10 +24,7 @@ from readerkit.commands.quantity_options import (
 )
 
 
-@click.command(
-    cls=EstimateCommand,
-    short_help="Bytes of a checkpoint, how often to write it, goodput.",
-)
+@click.command(cls=EstimateCommand)
 @options(
     count("params", "Of so many parameters, instead of a model."),
     word("precision", "Bytes per parameter (mixed-18).", "mixed-18"),

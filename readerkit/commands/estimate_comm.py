@@ -33,10 +33,7 @@ if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate
 
 
-@click.command(
-    cls=EstimateCommand,
-    short_help="Bytes, steps and time of collectives and of a whole step.",
-)
+@click.command(cls=EstimateCommand)
 @click.argument("operation", required=False)
 @click.argument("size", type=SIZE, required=False)
 @options(

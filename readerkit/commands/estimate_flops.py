@@ -22,10 +22,7 @@ from readerkit.commands.quantity_options import EstimateCommand, count, gpu, rea
 ALONE = MODEL_NAMES | {"batch", "sequence", "recompute", "attention", "tokens"}
 
 
-@click.command(
-    cls=EstimateCommand,
-    short_help="FLOPs of a step and a run, MFU and HFU, days and cost.",
-)
+@click.command(cls=EstimateCommand)
 @model_options
 @options(
     count("batch", "Sequences in a step.", required=True),

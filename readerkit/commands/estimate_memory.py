@@ -30,10 +30,7 @@ if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate
 
 
-@click.command(
-    cls=EstimateCommand,
-    short_help="What one GPU holds, and which allocation fails first.",
-)
+@click.command(cls=EstimateCommand)
 @options(
     count("params", "Only model states, of so many parameters."),
     click.option("--inference", is_flag=True, help="Weights and KV cache instead."),

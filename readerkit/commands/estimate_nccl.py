@@ -11,9 +11,7 @@ from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand, count, word
 
 
-@click.command(
-    cls=EstimateCommand, short_help="NCCL's model of latency: ring, tree, chain, NVLS."
-)
+@click.command(cls=EstimateCommand)
 @options(
     count("ranks", "Of the collective.", required=True),
     count("nodes", "That they are on (1).", 1),

@@ -83,9 +83,7 @@ def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
     return cluster, assumptions
 
 
-@click.command(
-    cls=EstimateCommand, short_help="Layouts for a model on a cluster, ranked."
-)
+@click.command(cls=EstimateCommand)
 @model_options
 @options(
     count("gpus", "How many.", required=True),
@@ -174,9 +172,7 @@ def _plain_plan(made: Plan) -> dict[str, Any]:
     }
 
 
-@click.command(
-    cls=EstimateCommand, short_help="Anti-patterns of a layout, each by number."
-)
+@click.command(cls=EstimateCommand)
 @model_options
 @layout_options
 @sync_option

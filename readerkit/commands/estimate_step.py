@@ -25,9 +25,7 @@ from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand
 
 
-@click.command(
-    cls=EstimateCommand, short_help="The time of a step in your layout, part by part."
-)
+@click.command(cls=EstimateCommand)
 @model_options
 @layout_options
 @sync_option
@@ -76,9 +74,7 @@ _LAYER = frozenset(
 )
 
 
-@click.command(
-    cls=EstimateCommand, short_help="Default buckets of Megatron and PyTorch."
-)
+@click.command(cls=EstimateCommand)
 @model_options
 @layout_options
 @brief_option
@@ -104,9 +100,7 @@ def buckets(as_json: bool, brief: bool, **given: Any) -> None:
     )
 
 
-@click.command(
-    cls=EstimateCommand, short_help="What one layer keeps for the backward, by part."
-)
+@click.command(cls=EstimateCommand)
 @model_options
 @layout_options
 @brief_option
@@ -130,7 +124,7 @@ def layer(as_json: bool, brief: bool, **given: Any) -> None:
     show(estimates, as_json=as_json, brief=brief)
 
 
-@click.command(cls=EstimateCommand, short_help="The largest model whose states fit.")
+@click.command(cls=EstimateCommand)
 @layout_options
 @gpu_options
 @brief_option

@@ -116,7 +116,7 @@ def _intervals(sheet: Worksheet) -> None:
             × exp(R / (time between failures × 3600))
             × (exp((Daly's interval + time to write)
                 / (time between failures × 3600)) - 1))
-            | {DALY}, equation 20
+            | {DALY}, the complete cost function
             | share of the time that is kept work, at Daly's interval; with restarts
         """
     )

@@ -5,6 +5,7 @@ import math
 import re
 import xml.etree.ElementTree as ET
 
+import click
 import pytest
 
 from readerkit.app.page_estimates import work_out
@@ -59,16 +60,18 @@ def test_every_item_of_a_program_has_formula_source_and_unit(capsys):
     assert held[-1] == values(memory)["total"]
 
 
+CONTEXT = click.Context(estimate)
+NAMES = estimate.list_commands(CONTEXT)
 EXAMPLES = [
     line.strip()
-    for command in (estimate, *estimate.commands.values())
+    for command in (estimate, *(estimate.get_command(CONTEXT, n) for n in NAMES))
     for line in str(command.help).replace("\\\n", " ").splitlines()
     if line.strip().startswith("readerkit estimate ") and "--svg" not in line
 ]
 
 
 def test_every_item_of_every_example_names_its_convention_and_source(capsys):
-    assert {line.split()[2] for line in EXAMPLES} == set(estimate.commands)
+    assert {line.split()[2] for line in EXAMPLES} == set(NAMES)
     for line in EXAMPLES:
         done = run(capsys, *line.split()[1:], "--json")
         assert done.code in (0, 1) and not done.err, (line, done.err)
@@ -433,6 +436,18 @@ def test_nccls_latency_is_that_of_its_release(question, expected, capsys):
         assert found[name] == pytest.approx(microseconds * 1e-6), name
 
 
+@pytest.mark.parametrize(("hours", "minutes"), [(24, 117), (6, 57), (0.25, 9.1)])
+def test_dalys_interval_is_that_of_his_figures(hours, minutes, capsys):
+    """Daly 2006, FGCS 22 (3): captions of figures 3, 4 and 5; 5 minutes for a dump."""
+    question = ("--params", "1T", "--mtbf-hours", str(hours), "--restart-s", "600")
+    speed = f"{14e12 / 300:.0f}B/s"
+    [one] = estimates(capsys, "checkpoint", *question, "--write-bandwidth", speed)[
+        "estimates"
+    ]
+    found = values(one)["Daly's interval"] / 60
+    assert round(found, 1 if minutes < 10 else 0) == minutes
+
+
 def test_no_interval_keeps_more_work_than_dalys(capsys):
     failures, write, restart = 3 * 3600, 120, 600
     question = f"--params 1T --mtbf-hours 3 --restart-s {restart} --write-bandwidth"
@@ -440,7 +455,7 @@ def test_no_interval_keeps_more_work_than_dalys(capsys):
     [one] = estimates(capsys, "checkpoint", *question.split(), speed)["estimates"]
     found = values(one)
 
-    def kept(interval):  # Daly 2006, equation 20
+    def kept(interval):  # Daly 2006, the complete cost function
         lost = math.exp((interval + write) / failures) - 1
         return interval / (failures * math.exp(restart / failures) * lost)
 
