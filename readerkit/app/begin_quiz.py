@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from readerkit.errors import ReaderkitError
+from readerkit.model.language import Told
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History, timestamp
 from readerkit.quiz.session import SELF_MARKED, Session
@@ -17,6 +19,10 @@ from readerkit.wording.meant_name import choose_all
 from readerkit.wording.next_command import typed
 
 MAX_SEED = 1_000_000
+PRACTICE_EXAM = Told(
+    "For practice: it does not count in progress. An exam counts where the bank alone "
+    "chose questions, seed and time, and nobody saw them before."
+)
 
 
 def now() -> datetime:
@@ -28,6 +34,9 @@ class WantedQuiz(Struct, frozen=True, kw_only=True):
     """What a reader asks for; the bank's own rules where nothing is said."""
 
     topics: tuple[str, ...] = ()
+    objectives: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    difficulties: tuple[int, ...] = ()
     only: tuple[str, ...] = ()
     """These questions, in their order."""
     due: bool = False
@@ -38,10 +47,11 @@ class WantedQuiz(Struct, frozen=True, kw_only=True):
     minutes: float | None = None
 
     @property
-    def is_another(self) -> bool:
-        """Whether it says what to ask: no quiz that was left is meant."""
-        named = self.topics or self.only or self.due or self.count or self.exam
-        return bool(named) or self.seed is not None
+    def is_chosen(self) -> bool:
+        """Whether the reader chooses what is asked: no exam that counts."""
+        named = (self.topics, self.objectives, self.kinds, self.difficulties)
+        other = self.only or self.due or self.count or self.seed is not None
+        return any(named) or bool(other)
 
 
 def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
@@ -50,20 +60,23 @@ def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
     Raises:
         ReaderkitError: a topic or an id that the bank does not have, or nothing left.
     """
-    seed = wanted.seed
-    if seed is None:
-        seed = int.from_bytes(os.urandom(8), "big") % MAX_SEED
+    seed = _new_seed(history) if wanted.seed is None else wanted.seed
     rules = bank.rules.exam if wanted.exam else bank.rules
-    topics = choose_all("topic", wanted.topics, bank.topics())
-    questions = choose_all("question", wanted.only, bank.questions)
+    questions = tuple(
+        dict.fromkeys(choose_all("question", wanted.only, bank.questions))
+    )
     count = wanted.count or rules.count
-    if not questions and wanted.due:
-        questions = _due(bank, history, topics)[:count]
-    elif not questions:
-        among = without_self_marked(bank) if wanted.exam else None
-        questions = choose_questions(
-            bank, seed=seed, count=count, topics=topics, among=among
-        )
+    if not questions:
+        among = matching(bank, wanted)
+        if wanted.due:
+            questions = _due(bank, history, among)[:count]
+        else:
+            among &= without_self_marked(bank) if wanted.exam else among
+            questions = choose_questions(bank, seed=seed, count=count, among=among)
+    if not questions:
+        raise ReaderkitError("no question of the bank is all of this: ask for less")
+    limit = bank.rules.exam.minutes
+    in_time = not limit or (wanted.minutes or limit) <= limit
     return Session.start(
         bank,
         history,
@@ -72,8 +85,53 @@ def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
         mode="exam" if wanted.exam else "review" if wanted.due else "practice",
         clock=now,
         tries=wanted.tries,
-        minutes=wanted.minutes or (bank.rules.exam.minutes if wanted.exam else None),
+        minutes=wanted.minutes or (limit if wanted.exam else None),
+        official=wanted.exam and not wanted.is_chosen and in_time,
     )
+
+
+def exam_rules(session: Session) -> tuple[Told, ...]:
+    """Return how an exam goes, to be said before its first question."""
+    count, left = len(session.row.questions), session.time_left()
+    one, many = Told("1 question"), Told("{count} questions", count=count)
+    rules = Told(
+        "Exam: {questions}, one try at each, no word until the end; {share} passes."
+        if left is None
+        else "Exam: {questions} in {minutes} minutes, one try at each, no word until "
+        "the end; {share} passes.",
+        questions=one if count == 1 else many,
+        share=f"{session.bank.rules.pass_mark:.0%}",
+        minutes=math.ceil((left or 0) / 60),
+    )
+    return (rules,) if session.is_official else (rules, PRACTICE_EXAM)
+
+
+def _new_seed(history: History) -> int:
+    """Return a seed of which nobody saw a variant: 0 is that of the site's pages."""
+    seen = {0, *history.seeds()}
+    while (seed := int.from_bytes(os.urandom(8), "big") % MAX_SEED) in seen:
+        pass
+    return seed
+
+
+def matching(bank: Bank, wanted: WantedQuiz) -> set[str]:
+    """Return the questions that are of what a reader wants.
+
+    Raises:
+        ReaderkitError: a name that the bank does not have.
+    """
+    asked = bank.questions.values()
+    topics = choose_all("topic", wanted.topics, bank.topics())
+    objectives = choose_all("objective", wanted.objectives, bank.objectives)
+    kinds = choose_all("kind", wanted.kinds, dict.fromkeys(q.type for q in asked))
+    return {
+        each.id
+        for each in asked
+        if (not topics or each.topic in topics)
+        and (not objectives or each.objective in objectives)
+        and (not kinds or each.type in kinds)
+        and (not wanted.difficulties or each.difficulty in wanted.difficulties)
+    }
 
 
 def choose_questions(
@@ -81,7 +139,6 @@ def choose_questions(
     *,
     seed: int,
     count: int,
-    topics: Iterable[str] = (),
     among: Iterable[str] | None = None,
 ) -> tuple[str, ...]:
     """Return questions spread over the objectives, in an order that the seed names.
@@ -89,14 +146,11 @@ def choose_questions(
     Each round takes one question of every objective, so that a short quiz still asks
     about as many of them as it can.
     """
-    wanted = set(topics)
     allowed = set(bank.questions if among is None else among)
     draw = Draw(bank.rules.version, "the choice of questions", seed)
     piles: dict[str, list[str]] = {}
     for name in draw.shuffled(sorted(allowed & set(bank.questions))):
-        question = bank.questions[name]
-        if not wanted or question.topic in wanted:
-            piles.setdefault(question.objective, []).append(name)
+        piles.setdefault(bank.questions[name].objective, []).append(name)
     chosen: list[str] = []
     while len(chosen) < count and any(piles.values()):
         for objective in draw.shuffled(sorted(piles)):
@@ -105,12 +159,12 @@ def choose_questions(
     return tuple(chosen)
 
 
-def without_self_marked(bank: Bank) -> list[str]:
+def without_self_marked(bank: Bank) -> set[str]:
     """Return the questions that an exam may ask: nobody marks their own."""
-    return [q.id for q in bank.questions.values() if q.type not in SELF_MARKED]
+    return {q.id for q in bank.questions.values() if q.type not in SELF_MARKED}
 
 
-def _due(bank: Bank, history: History, topics: tuple[str, ...]) -> tuple[str, ...]:
+def _due(bank: Bank, history: History, among: set[str]) -> tuple[str, ...]:
     """Return the questions that are due, the longest first.
 
     Raises:
@@ -121,8 +175,7 @@ def _due(bank: Bank, history: History, topics: tuple[str, ...]) -> tuple[str, ..
     coming = [
         each
         for each in due_questions(history.told_answers(timestamp(now())))
-        if each.question in bank.questions
-        and (not topics or bank.questions[each.question].topic in topics)
+        if each.question in among
     ]
     ready = tuple(each.question for each in coming if each.moment <= now())
     if not ready:

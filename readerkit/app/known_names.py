@@ -129,6 +129,17 @@ def quiz_topics(book: Path | None, given: Given) -> Names:
             yield path.stem, "topic"
 
 
+def quiz_objectives(book: Path | None, given: Given) -> Names:
+    """Yield the objectives of the quiz on the line, or of all."""
+    from readerkit.app.quiz_banks import QuizBanks
+
+    banks = QuizBanks.at(book)
+    for phase in banks.phases():
+        if given.get("phase") in (None, phase):
+            for name, objective in banks.bank(phase).objectives.items():
+                yield name, objective.title
+
+
 def _catalog(kind: str, says: str) -> Find:
     """Return what yields the entries of the catalog that estimates know."""
 
@@ -173,6 +184,7 @@ _BY_NAME = (
 KINDS: dict[str, Find] = {
     **{find.__name__: find for find in _BY_NAME},
     "quiz-topics": quiz_topics,
+    "quiz-objectives": quiz_objectives,
     "note-topics": note_topics,
     "models": _catalog("models", "model"),
     "gpus": _catalog("gpus", "GPU"),

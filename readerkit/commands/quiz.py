@@ -10,6 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from readerkit.commands.options import book_option, json_option
+from readerkit.commands.quiz_filters import filter_options
 from readerkit.commands.quiz_history import delete, export, stats
 from readerkit.commands.quiz_lint import lint
 from readerkit.model.language import LANGUAGES
@@ -108,13 +109,7 @@ def quiz() -> None:
 @quiz.command(short_help=f"The quiz of a phase: also as {typed('quiz', '35')}.")
 @click.argument("phase", type=click.IntRange(0, 999), shell_complete=names("phases"))
 @click.option("--exam", is_flag=True, help="No feedback until the end; exit 0 or 1.")
-@click.option(
-    "--topic",
-    "topics",
-    multiple=True,
-    help="Only this topic; repeatable.",
-    shell_complete=names("quiz-topics"),
-)
+@filter_options
 @click.option("--count", type=click.IntRange(1, 500), help="How many questions.")
 @click.option("--seed", type=click.IntRange(0), help="The same questions once more.")
 @click.option("--only", multiple=True, metavar="ID", help="These questions, in order.")
@@ -145,20 +140,28 @@ def take(
 ) -> None:
     """Take the quiz of PHASE: one question at a time, marked and explained at once.
 
+    An exam counts for the definition of done where the bank chooses questions and
+    seed: with --only, --topic, --count, --seed and the like it is practice.
+
     \b
     Example:
         readerkit quiz 35
-        readerkit quiz 35 --exam --minutes 45
+        readerkit quiz 35 --exam
+        readerkit quiz 35 --objective goal-bubble --difficulty 3
         readerkit quiz 35 --seed 7 --json
     """
     from readerkit.app.begin_quiz import WantedQuiz, begin
     from readerkit.app.quiz_banks import QuizBanks, open_history
 
     banks = QuizBanks.at(book)
-    bank, history, asked = banks.bank(phase), open_history(), WantedQuiz(**wanted)
+    asked = WantedQuiz(**wanted)
+    if resume and asked.is_chosen:
+        raise click.UsageError("--resume goes on with what was asked: say no more")
+    bank, history = banks.bank(phase), open_history()
     session = None
-    if resume is not False and not asked.is_another:
-        session = _resumed(bank, history, resume, as_json=as_json)
+    if resume or (resume is None and not asked.is_chosen):
+        mode = "exam" if asked.exam else ""
+        session = _resumed(bank, history, resume, mode, as_json=as_json)
     _lead(
         session or begin(bank, history, asked),
         banks,
@@ -214,17 +217,18 @@ for command in (lint, stats, export, delete):
 
 
 def _resumed(
-    bank: Bank, history: History, resume: bool | None, *, as_json: bool
+    bank: Bank, history: History, resume: bool | None, mode: str, *, as_json: bool
 ) -> Session | None:
     """Return the session that was left, if the reader wants to go on with it."""
     from readerkit.app.begin_quiz import now
     from readerkit.errors import ReaderkitError
     from readerkit.quiz.session import Session
 
-    row = history.unfinished(bank.rules.phase)
+    row = history.unfinished(bank.rules.phase, mode=mode)
     if row is None:
         if resume:
-            raise ReaderkitError("no quiz was left unfinished: leave out --resume")
+            what = mode or "quiz"
+            raise ReaderkitError(f"no {what} was left unfinished: leave out --resume")
         return None
     try:
         session = Session.resume(bank, history, row, clock=now)
@@ -244,7 +248,8 @@ def _wants_to_resume(session: Session) -> bool:
     done, total = session.answered, len(session.row.questions)
     begun = session.row.started[:16].replace("T", " ")
     return click.confirm(
-        f"Go on with the quiz of {begun} UTC ({done} of {total} answered)?",
+        f"Go on with the {'exam' if session.is_exam else 'quiz'} of {begun} UTC "
+        f"({done} of {total} answered)?",
         default=True,
     )
 

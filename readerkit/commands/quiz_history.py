@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from readerkit.commands.options import json_option
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from readerkit.quiz.messages import QuizTaken
 
 
 @click.command(short_help="What you took, and how well you know each topic.")
@@ -41,7 +45,7 @@ def stats(as_json: bool) -> None:
         state = "" if each.ended else "   left unfinished"
         click.echo(
             f"{each.started[:16].replace('T', ' ')}  phase {each.phase}  "
-            f"{each.mode:8}  {each.score:4.0%} of {each.questions}{state}"
+            f"{_mode(each):13}  {each.score:4.0%} of {each.questions}{state}"
         )
     click.echo("\nBy topic, each question as you last answered it:")
     for topic, share in told.topics.items():
@@ -56,6 +60,12 @@ def stats(as_json: bool) -> None:
         click.echo(
             f"\n{count} due now; the earliest: {first} UTC. {typed('quiz', 'review')}"
         )
+
+
+def _mode(taken: QuizTaken) -> str:
+    """Return what kind of quiz it was; an exam that does not count is practice."""
+    is_practice = taken.mode == "exam" and not taken.official
+    return "practice exam" if is_practice else taken.mode
 
 
 @click.command(short_help="Write the whole history as JSON.")

@@ -55,6 +55,8 @@ MIGRATIONS: tuple[str, ...] = (
     ) STRICT;
     CREATE INDEX answer_by_question ON answer (question, answered);
     """,
+    # Nothing tells of an older exam who chose its questions and its seed.
+    "ALTER TABLE session ADD COLUMN official INTEGER NOT NULL DEFAULT 0",
 )
 """Statements that lead from each version of the file to the next one."""
 
@@ -78,6 +80,8 @@ class SessionRow(Struct, frozen=True):
     started: str
     deadline: str | None = None
     ended: str | None = None
+    official: bool = False
+    """Whether the bank alone chose what is asked, the seed and the time of an exam."""
 
 
 class AnswerRow(Struct, frozen=True):
@@ -186,14 +190,27 @@ class History:
         """Return every session, the oldest first."""
         return self._sessions("ORDER BY started, id")
 
-    def unfinished(self, phase: int) -> SessionRow | None:
+    def unfinished(self, phase: int, *, mode: str = "") -> SessionRow | None:
         """Return the latest session of a phase that was left with an answer in it."""
         where = (
-            "WHERE phase = ? AND ended IS NULL AND EXISTS"
+            "WHERE phase = ? AND ? IN ('', mode) AND ended IS NULL AND EXISTS"
             " (SELECT 1 FROM answer WHERE answer.session = session.id)"
             " ORDER BY started DESC, id DESC LIMIT 1"
         )
-        return next(iter(self._sessions(where, phase)), None)
+        return next(iter(self._sessions(where, phase, mode)), None)
+
+    def seeds(self) -> set[int]:
+        """Return every seed of which variants were looked at."""
+        return {row["seed"] for row in self._read("SELECT DISTINCT seed FROM session")}
+
+    def is_official(self, row: SessionRow) -> bool:
+        """Tell whether an exam counts: nobody saw its variants in another session."""
+        if not row.official:
+            return False
+        where = "WHERE id != ? AND seed = ? AND bank_version = ? AND started <= ?"
+        asked = (row.id, row.seed, row.bank_version, row.ended or "9")
+        others = self._sessions(where, *asked)
+        return not any({*row.questions} & {*other.questions} for other in others)
 
     def answers(self, session: str = "") -> list[AnswerRow]:
         """Return the answers of a session, or all of them, in their order."""
@@ -277,7 +294,14 @@ class History:
     def _sessions(self, where: str, *values: object) -> list[SessionRow]:
         rows = self._read(f"SELECT * FROM session {where}", *values)
         return [
-            convert({**row, "questions": json.loads(row["questions"])}, SessionRow)
+            convert(
+                {
+                    **row,
+                    "questions": json.loads(row["questions"]),
+                    "official": bool(row["official"]),
+                },
+                SessionRow,
+            )
             for row in rows
         ]
 

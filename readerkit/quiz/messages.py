@@ -81,6 +81,8 @@ class Prompt(Struct, frozen=True, tag_field="kind"):
     of: int = 0
     attempt: int = 0
     """Which try at it is the next one, from 1."""
+    seconds_left: float | None = None
+    """Of the whole quiz; None where it has no limit."""
     type: Literal["question"] = "question"
 
     @property
@@ -229,11 +231,15 @@ class Begun(Struct, frozen=True, tag_field="type", tag="session"):
 
     id: str
     phase: int
-    seed: int
+    seed: int | None
+    """None in an exam, until it is over."""
     mode: str
+    official: bool
+    """Whether it is an exam that the definition of done counts."""
     questions: int
     answered: int
     tries: int
+    pass_mark: float
     seconds_left: float | None
     protocol: int = 1
 
@@ -245,6 +251,14 @@ class Share(Struct, frozen=True):
     points: float
     score: float
     interval: tuple[float, float]
+
+
+class ObjectiveShare(Share, frozen=True):
+    """Points of the questions of one objective."""
+
+    title: str
+    command: str
+    """What asks about it again."""
 
 
 class NextNote(Struct, frozen=True):
@@ -261,8 +275,10 @@ class Standing(Struct, frozen=True, kw_only=True, tag_field="type", tag="score")
 
     complete: bool
     session: str
-    seed: int
+    seed: int | None
+    """None of an exam that goes on."""
     mode: str
+    official: bool
     answered: int
     of: int
 
@@ -278,6 +294,9 @@ class Score(Standing, frozen=True, kw_only=True):
     choice_questions: int
     choice_corrected: float | None
     topics: Mapping[str, Share]
+    objectives: Mapping[str, ObjectiveShare]
+    missed: tuple[str, ...]
+    """Objectives of which nothing was right, whatever the rest came to."""
     read_next: tuple[NextNote, ...]
     passed: bool | UnsetType = UNSET
     """The verdict; there is none on part of a quiz."""
@@ -312,6 +331,7 @@ class QuizTaken(Struct, frozen=True):
     ended: str | None
     questions: int
     score: float
+    official: bool
 
 
 class DueQuestion(Struct, frozen=True):

@@ -16,6 +16,7 @@ from readerkit.quiz.messages import (
     HistoryExport,
     HistorySummary,
     NextNote,
+    ObjectiveShare,
     QuizTaken,
     Score,
     Share,
@@ -85,6 +86,7 @@ def scored(
     """Return the result of a quiz; of a part of it without a verdict."""
     results = [each for each in found if not (is_part and each.is_left_out)]
     whole, pass_mark = share_of(results), bank.rules.pass_mark
+    objectives = by_objective(bank, results)
     choice = [
         (None if each.is_left_out else each.is_right, each.choices)
         for each in results
@@ -98,6 +100,8 @@ def scored(
         choice_questions=len(choice),
         choice_corrected=corrected_score(choice),
         topics=by_group(results, lambda each: each.topic),
+        objectives=objectives,
+        missed=tuple(name for name, each in objectives.items() if not each.points),
         read_next=tuple(read_next(bank, found)),
     )
 
@@ -117,6 +121,22 @@ def by_group(
     for each in results:
         groups.setdefault(key(each), []).append(each)
     return {name: share_of(group) for name, group in groups.items()}
+
+
+def by_objective(
+    bank: Bank, results: Iterable[QuestionOutcome]
+) -> dict[str, ObjectiveShare]:
+    """Return the share of each objective that was asked for, in the bank's order."""
+    found, phase = by_group(results, lambda each: each.objective), bank.rules.phase
+    return {
+        name: ObjectiveShare(
+            **asdict(found[name]),
+            title=objective.title,
+            command=typed("quiz", str(phase), "--objective", name),
+        )
+        for name, objective in bank.objectives.items()
+        if name in found
+    }
 
 
 def read_next(
@@ -149,7 +169,8 @@ def summary(
             count = len(row.questions) if row.mode == "exam" else len(found)
             share = sum(each.points for each in found) / count
             told = (row.id, row.phase, row.mode, row.started, row.ended)
-            quizzes.append(QuizTaken(*told, count, share))
+            official = history.is_official(row)
+            quizzes.append(QuizTaken(*told, count, share, official))
     latest = {each.question: each for each in outcomes(answers)}
     topics = by_group(latest.values(), lambda each: each.topic)
     return HistorySummary(tuple(quizzes), topics, tuple(due))

@@ -64,6 +64,7 @@ class Session:
         clock: Clock,
         tries: int = 2,
         minutes: float | None = None,
+        official: bool = False,
     ) -> Session:
         """Return a new session, kept in the history."""
         now = clock()
@@ -77,6 +78,7 @@ class Session:
             questions=questions,
             started=timestamp(now),
             deadline=timestamp(now + timedelta(minutes=minutes)) if minutes else None,
+            official=official,
         )
         history.start(row)
         return cls(bank, history, row, clock=clock)
@@ -144,6 +146,16 @@ class Session:
         """Whether nothing is said until the end."""
         return self.row.mode == "exam"
 
+    @property
+    def is_official(self) -> bool:
+        """Whether it is an exam that counts: the bank chose, and nobody looked."""
+        return self._history.is_official(self.row)
+
+    @property
+    def told_seed(self) -> int | None:
+        """Its seed; not of an exam that goes on, as it names what will be asked."""
+        return None if self.is_exam and not self.is_over else self.row.seed
+
     def time_left(self) -> float | None:
         """Return the seconds until the deadline; None where there is none."""
         if self.row.deadline is None:
@@ -174,11 +186,13 @@ class Session:
         return Begun(
             row.id,
             row.phase,
-            row.seed,
+            self.told_seed,
             row.mode,
+            self.is_official,
             len(row.questions),
             self.answered,
             row.tries,
+            self.bank.rules.pass_mark,
             self.time_left(),
         )
 
@@ -192,6 +206,7 @@ class Session:
             position=self.position + 1,
             of=len(self.row.questions),
             attempt=self.attempt,
+            seconds_left=self.time_left(),
         )
 
     def answer(self, text: str) -> Recorded | TryResult | DoneResult:
@@ -296,8 +311,9 @@ class Session:
         return Standing(
             complete=self.is_over,
             session=self.row.id,
-            seed=self.row.seed,
+            seed=self.told_seed,
             mode=self.row.mode,
+            official=self.is_official,
             answered=self.answered,
             of=len(self.row.questions),
         )

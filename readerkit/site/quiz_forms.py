@@ -6,11 +6,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from readerkit.app.begin_quiz import WantedQuiz, begin, now
+from readerkit.app.begin_quiz import PRACTICE_EXAM, WantedQuiz, begin, exam_rules, now
 from readerkit.app.quiz_banks import QuizBanks as Banks
 from readerkit.app.quiz_banks import open_history
 from readerkit.errors import ReaderkitError
@@ -75,7 +75,9 @@ class Visit:
         if do == "open":
             return self.offer()
         if do == "begin":
-            return self.ask(self._begun(form))
+            session = self._begun(form)
+            rules = exam_rules(session) if session.is_exam else ()
+            return replace(self.ask(session), rules=rules)
         session = self._session(_first(form, "session"))
         if do == "next":
             return self.ask(session)
@@ -114,7 +116,11 @@ class Visit:
         """Return the current question, or the result where there is none left."""
         asked = session.question()
         if asked is None:
-            return Turn(self.page, score=session.finish())
+            score = session.finish()
+            is_practice = session.is_exam and not score.official
+            return Turn(
+                self.page, score=score, rules=(PRACTICE_EXAM,) if is_practice else ()
+            )
         if asked.attempt == 1:
             self.shown[session.row.id] = now()
         left = session.time_left()

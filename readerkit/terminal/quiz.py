@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from readerkit.app.begin_quiz import exam_rules
 from readerkit.app.quiz_banks import SourceLines, kept
 from readerkit.errors import ReaderkitError
 from readerkit.model.language import Told
@@ -29,9 +30,14 @@ def lead(session: Session, lines: SourceLines, language: str = "en") -> Standing
     Questions are in English: in another language what is said of them is not.
     """
     row, screen = session.row, QuizScreen(lines, language)
-    seed = Told("seed {seed}", seed=row.seed)
     title, count = session.bank.rules.title, screen.counted(len(row.questions))
-    screen.tell(f"{title} · {count} · {screen.said(seed)}", bold=True)
+    if session.is_exam:
+        screen.tell(f"{title} · {count}", bold=True)
+        for rule in exam_rules(session):
+            screen.tell(rule)
+    else:
+        seed = Told("seed {seed}", seed=row.seed)
+        screen.tell(f"{title} · {count} · {screen.said(seed)}", bold=True)
     screen.tell(Told("- skips, q leaves; every answer is kept at once."), dim=True)
     if language != "en":
         hint = Told("The questions are in English: not translated yet.")

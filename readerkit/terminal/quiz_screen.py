@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 import textwrap
@@ -11,6 +12,7 @@ import click
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from readerkit.app.begin_quiz import PRACTICE_EXAM
 from readerkit.app.interface_words import say_in
 from readerkit.app.quiz_banks import SourceLines, numbered
 from readerkit.model.language import Told, said
@@ -85,7 +87,10 @@ class QuizScreen:
         click.echo()
         dots = "●" * question.difficulty + "○" * (3 - question.difficulty)
         head = f"{question.position}/{question.of}  {question.topic}  {dots}"
-        self.tell(head, fg="cyan")
+        clock = (
+            () if question.seconds_left is None else (_clock(question.seconds_left),)
+        )
+        self.tell(head, *clock, fg="cyan")
         self.tell(question.prompt)
         match question:
             case ChoicePrompt(options=entries) | OrderPrompt(items=entries):
@@ -199,17 +204,31 @@ class QuizScreen:
                 **_ends(each),
             )
             self.tell(f"{topic:20}", row, indent=2)
+        self._show_objectives(outcome)
         if outcome.read_next:
             self.tell(Told("Read next:"))
         for note in outcome.read_next:
             tell(f"  {note.command}   {note.title}")
-        again = Told(
-            "Mistakes come back from tomorrow: {review}. "
-            "The same questions again: --seed {seed}",
-            review=typed("quiz", "review"),
-            seed=outcome.seed,
-        )
+        review = typed("quiz", "review")
+        again = Told("Mistakes come back from tomorrow: {review}", review=review)
         self.tell(again, dim=True)
+        if outcome.mode == "exam" and not outcome.official:
+            self.tell(PRACTICE_EXAM, fg="yellow")
+
+    def _show_objectives(self, outcome: Score) -> None:
+        """Show what was lost by objective: wholly wrong ones first, with a command."""
+        for name in outcome.missed:
+            each = outcome.objectives[name]
+            nothing = Told(
+                "Nothing right of {questions}: {objective}",
+                questions=self.counted(each.questions),
+                objective=each.title,
+            )
+            self.tell(nothing, fg="red")
+            self.tell(each.command, fg="blue", indent=4, wrap=False)
+        for name, each in outcome.objectives.items():
+            if name not in outcome.missed and each.points < each.questions:
+                self.tell(f"{each.points:g}/{each.questions}  {each.title}", indent=2)
 
     def _show_marked(self, answer: MarkedAnswer) -> None:
         click.echo()
@@ -233,12 +252,20 @@ def _verdict(outcome: Score, questions: str) -> Told:
             of=outcome.of,
             **told,
         )
-    passes = Told("{share} passes", share=f"{outcome.pass_mark:.0%}")
+    verdict = Told("passed" if outcome.passed else "not passed")
     return Told(
-        "Score {share} of {questions} (95% interval {low} to {high}): {verdict}",
-        verdict=Told("passed") if outcome.passed else passes,
+        "Score {share} of {questions} (95% interval {low} to {high}): {verdict}; "
+        "{mark} passes",
+        verdict=verdict,
+        mark=f"{outcome.pass_mark:.0%}",
         **told,
     )
+
+
+def _clock(seconds: float) -> Told:
+    if seconds <= 60:
+        return Told(" {seconds} s left", seconds=math.ceil(seconds))
+    return Told(" {minutes} min left", minutes=math.ceil(seconds / 60))
 
 
 def _ends(share: Share | Score) -> dict[str, str]:

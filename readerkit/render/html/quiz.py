@@ -75,6 +75,8 @@ class Turn:
     attempt: int = 0
     minutes_left: str = ""
     notice: str = ""
+    rules: tuple[str, ...] = ()
+    """Of an exam that begins."""
     given: tuple[str, ...] = ()
     """An answer that was wrong or could not be read, to be mended."""
     offer: Offer | None = None

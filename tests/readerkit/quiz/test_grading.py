@@ -220,7 +220,7 @@ def test_short_answer_is_marked_by_its_reader():
 
 SHOWN = {
     *("id", "kind", "topic", "objective", "difficulty", "prompt", "how"),
-    *("type", "position", "of", "attempt"),
+    *("type", "position", "of", "attempt", "seconds_left"),
 }
 OWN = {
     "single": {"options", "several"},

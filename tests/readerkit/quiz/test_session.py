@@ -197,7 +197,13 @@ def test_exam_that_is_left_tells_no_points(history, clock):
     session = start(history, clock, "bytes", "gap", mode="exam", minutes=10)
     session.answer("112")
     assert same(session.standing()) == Standing(
-        complete=False, session=session.row.id, seed=5, mode="exam", answered=1, of=2
+        complete=False,
+        session=session.row.id,
+        seed=None,
+        mode="exam",
+        official=False,
+        answered=1,
+        of=2,
     )
     told = summary(history, now=timestamp(clock.now))
     assert (told.quizzes, told.topics) == ((), {})
@@ -310,7 +316,6 @@ def test_choice_of_questions_is_spread_over_objectives():
 
 def test_choice_of_questions_keeps_to_topic_and_bank():
     bank = sample_bank()
-    assert choose_questions(bank, seed=0, count=3, topics=["none"]) == ()
     assert len(choose_questions(bank, seed=0, count=99)) == 10
     among = choose_questions(bank, seed=0, count=9, among=["gap", "row"])
     assert set(among) == {"gap", "row"}
