@@ -10,9 +10,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from readerkit.commands.options import book_option, json_option
-from readerkit.commands.quiz_filters import filter_options
 from readerkit.commands.quiz_history import delete, export, stats
 from readerkit.commands.quiz_lint import lint
+from readerkit.commands.quiz_options import filter_options
 from readerkit.model.language import LANGUAGES
 from readerkit.terminal.completing import names
 from readerkit.terminal.group import NamingGroup
