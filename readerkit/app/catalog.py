@@ -1,27 +1,63 @@
-"""Models, GPUs and clusters: those that ship, and a user's own files."""
+"""Models, GPUs, clusters and prices: those that ship, a user's own over them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from msgspec import to_builtins
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from readerkit.app.folders import cache_folder
-from readerkit.app.parse_cache import Memo
-from readerkit.content.catalog import HARDWARE, MODELS, PRICES, Hardware, ModelEntry
-from readerkit.content.kind import Document, E, Kind
+from readerkit.app.kept import keep, kept_file, parsed_by, read_kept
 from readerkit.errors import ContentError, EstimateError, ReaderkitError
-from readerkit.estimate.hardware import Cluster, Gpu
-from readerkit.estimate.shape import Shape
 from readerkit.wording.meant_name import choose
 
 if TYPE_CHECKING:
+    from readerkit.app.own_rows import OwnRows
     from readerkit.budget.money import Price
+    from readerkit.estimate.hardware import Cluster, Gpu
+    from readerkit.estimate.shape import Shape
 
 CATALOG = Path(__file__).resolve().parent.parent / "catalog"
+
+
+class Row(NamedTuple):
+    """One entry of a table, in plain values; of a user's file, which it is from."""
+
+    entry: dict[str, Any]
+    own: str = ""
+
+
+Rows = dict[str, Row]
+
+
+class Table(NamedTuple):
+    """Where a table is: its file, the file's model, what one row is called."""
+
+    file: str
+    kind: str
+    called: str
+    of: Callable[[dict[str, Any]], Mapping[str, dict[str, Any]]] = lambda whole: whole
+
+
+def _by_terms(whole: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    terms = ("vendor", "gpu", "kind", "cloud")
+    return {" ".join(str(r.get(k)) for k in terms): r for r in whole["prices"]}
+
+
+TABLES = {
+    "models": Table("models.yaml", "MODELS", "model"),
+    "gpus": Table("hardware.yaml", "HARDWARE", "GPU", lambda all: all.get("gpus", {})),
+    "clusters": Table(
+        "hardware.yaml", "HARDWARE", "cluster", lambda all: all.get("clusters", {})
+    ),
+    "prices": Table("prices.yaml", "PRICES", "price", _by_terms),
+}
+
+
+# --- files ----------------------------------------------------------------------------
 
 
 def shipped(name: str) -> Path:
@@ -29,8 +65,10 @@ def shipped(name: str) -> Path:
     return CATALOG / name
 
 
-def read_catalog(path: Path, kind: Kind[E]) -> Document[E]:
-    """Return a catalog file that fits its model, from memory if it was read before.
+def read_catalog(path: Path, kind: str) -> dict[str, Any]:
+    """Return the plain value of a catalog file that fits its model.
+
+    One that was read before comes from the cache, without YAML and its model.
 
     Raises:
         ContentError: every fault of the file.
@@ -40,122 +78,154 @@ def read_catalog(path: Path, kind: Kind[E]) -> Document[E]:
         data = path.read_bytes()
     except OSError as error:
         raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None
-    memo = Memo(cache_folder(), path)
-    document = memo.parsed(data, str(path), kind)
-    memo.save()
+    place = kept_file(cache_folder(), path, f".{kind.lower()}")
+    key = hashlib.sha256(f"{parsed_by()} {path}\0".encode() + data).hexdigest()
+    known, _, value = (read_kept(place) or b"").partition(b" ")
+    if known.decode() != key:
+        value = _parse(data, path, kind)
+        keep(place, f"{key} ".encode() + value)
+    return json.loads(value)  # type: ignore[no-any-return]
+
+
+def _parse(data: bytes, path: Path, kind: str) -> bytes:
+    """Return a catalog file as JSON, held against its model."""
+    from msgspec import json as fast_json
+
+    from readerkit.content import catalog
+    from readerkit.content.read import read_document
+
+    model = getattr(catalog, kind)
+    document = read_document(data, str(path), model)
     if not document.entries and not document.faults:
         document.faults.append(document.fault((), "the file is empty"))
     if document.faults:
         raise ContentError(document.faults)
-    return document
+    return fast_json.encode(model.together(document.entries))
+
+
+def rows(table: str, own: OwnRows | None = None) -> Rows:
+    """Return the rows of a table: those that ship, and over them the user's own."""
+    file, kind, _, of = TABLES[table]
+    found = {name: Row(each) for name, each in of(_read_shipped(file, kind)).items()}
+    path = own.find(file) if own else None
+    return found | (_own(table, path) if path else {})
 
 
 @cache
-def _read_shipped(name: str, kind: Kind[E]) -> Document[E]:
+def _read_shipped(file: str, kind: str) -> dict[str, Any]:
     """Return a file of the catalog, which no run sees change: a page asks 40 times."""
-    return read_catalog(shipped(name), kind)
+    return read_catalog(shipped(file), kind)
 
 
-def load_gpus() -> dict[str, Gpu]:
-    """Return the GPUs that ship."""
-    return _gpus(_read_shipped("hardware.yaml", HARDWARE).value)
+def _own(table: str, path: Path) -> Rows:
+    """Return the rows of a user's file, whose sources say that it is theirs."""
+    _, kind, _, of = TABLES[table]
+    return {
+        name: Row(each | {"source": f"{each['source']} (yours: {path})"}, str(path))
+        for name, each in of(read_catalog(path, kind)).items()
+    }
 
 
-def load_clusters() -> dict[str, Cluster]:
-    """Return the clusters that ship."""
-    hardware = _read_shipped("hardware.yaml", HARDWARE).value
-    return _clusters(hardware, _gpus(hardware))
-
-
-def load_prices(path: Path | None = None) -> list[Price]:
-    """Return the prices that ship, or those of a user's file."""
-    from readerkit.budget.money import Price
-
-    rows = read_catalog(path or shipped("prices.yaml"), PRICES).value.prices
-    return [Price.parse(to_builtins(row)) for row in rows]
-
-
-def find_gpu(name: str) -> Gpu:
-    """Return a GPU that ships, or the one in a user's file.
+def find(table: str, name: str, own: OwnRows | None = None) -> tuple[str, Row]:
+    """Return a row by its name, the user's own first; or the one in a user's FILE.yaml.
 
     Raises:
-        EstimateError: no such GPU, with the near ones; or a file with several.
+        EstimateError: no such row, with the near ones; or a file with several.
     """
-    if not _is_file(name):
-        gpus = load_gpus()
-        return gpus[choose("GPU", name, gpus)]
-    own = _gpus(read_catalog(Path(name), HARDWARE).value)
-    if len(own) != 1:
-        raise EstimateError(
-            f"{name}: got {len(own)} GPUs, expected the one to work with"
-        )
-    return next(iter(own.values()))
+    called = TABLES[table].called
+    if name.endswith((".yaml", ".yml")):
+        own_file = _own(table, Path(name))
+        if len(own_file) != 1:
+            raise EstimateError(
+                f"{name}: got {len(own_file)} {called}s, expected the one to work with"
+            )
+        return next(iter(own_file.items()))
+    known = rows(table, own)
+    meant = choose(called, name, known)
+    if own and known[meant].own:
+        own.taken[f"{called} {meant}"] = known[meant].own
+    return meant, known[meant]
 
 
-def find_cluster(name: str) -> Cluster:
-    """Return a cluster that ships, or the one in a user's file.
-
-    Raises:
-        EstimateError: no such cluster, or a file with several.
-    """
-    if not _is_file(name):
-        clusters = load_clusters()
-        return clusters[choose("cluster", name, clusters)]
-    own = read_catalog(Path(name), HARDWARE).value
-    clusters = _clusters(own, load_gpus() | _gpus(own))
-    if len(clusters) != 1:
-        raise EstimateError(
-            f"{name}: got {len(clusters)} clusters, expected the one to work with"
-        )
-    return next(iter(clusters.values()))
+# --- what they hold -------------------------------------------------------------------
 
 
-def find_model(name: str) -> dict[str, Any]:
-    """Return the sizes of a model that ships, or of the one in a user's file.
+def find_model(name: str, own: OwnRows | None = None) -> dict[str, Any]:
+    """Return the sizes of a model.
 
     Raises:
         EstimateError: no such model, or a file with several.
     """
-    if not _is_file(name):
-        models = _models(_read_shipped("models.yaml", MODELS))
-        return dict(models[choose("model", name, models)].shape)
-    models = _models(read_catalog(Path(name), MODELS))
-    if len(models) != 1:
-        raise EstimateError(
-            f"{name}: got {len(models)} models, expected the one to work with"
-        )
-    return dict(next(iter(models.values())).shape)
+    return dict(find("models", name, own)[1].entry["shape"])
 
 
-def load_models() -> dict[str, tuple[Shape, str]]:
-    """Return the models that ship, each with its source."""
-    models = _models(_read_shipped("models.yaml", MODELS))
+def load_models(own: OwnRows | None = None) -> dict[str, tuple[Shape, str]]:
+    """Return every model, each with its source."""
+    from readerkit.estimate.shape import Shape
+
     return {
         name: (
-            Shape.parse(entry.shape),
-            entry.source + f" ({entry.dated})" * bool(entry.dated),
+            Shape.parse(row.entry["shape"]),
+            row.entry["source"]
+            + f" ({row.entry.get('dated')})" * ("dated" in row.entry),
         )
-        for name, entry in models.items()
+        for name, row in rows("models", own).items()
     }
 
 
-def _models(document: Document[ModelEntry]) -> dict[str, ModelEntry]:
-    return {str(name): entry for (name,), entry in document.entries.items()}
+def find_gpu(name: str, own: OwnRows | None = None) -> Gpu:
+    """Return a GPU.
+
+    Raises:
+        EstimateError: no such GPU, or a file with several.
+    """
+    meant, row = find("gpus", name, own)
+    return _gpus({meant: row})[meant]
 
 
-def _is_file(name: str) -> bool:
-    return name.endswith((".yaml", ".yml"))
+def load_gpus(own: OwnRows | None = None) -> dict[str, Gpu]:
+    """Return every GPU."""
+    return _gpus(rows("gpus", own))
 
 
-def _gpus(hardware: Hardware) -> dict[str, Gpu]:
+def find_cluster(name: str, own: OwnRows | None = None) -> Cluster:
+    """Return a cluster; its GPU is one that is known, or of the same file.
+
+    Raises:
+        EstimateError: no such cluster, or a file with several.
+    """
+    from readerkit.estimate.hardware import Cluster
+
+    meant, row = find("clusters", name, own)
+    gpus = rows("gpus", own)
+    if row.own:
+        gpus |= _own("gpus", Path(row.own))
+    gpu = gpus.get(row.entry["gpu"])
+    if own and gpu and gpu.own:
+        own.taken[f"GPU {row.entry['gpu']}"] = gpu.own
+    return Cluster.parse(meant, row.entry, _gpus(gpus))
+
+
+def load_clusters(own: OwnRows | None = None) -> dict[str, Cluster]:
+    """Return every cluster."""
+    from readerkit.estimate.hardware import Cluster
+
+    gpus = load_gpus(own)
     return {
-        name: Gpu.parse(name, to_builtins(entry))
-        for name, entry in hardware.gpus.items()
+        name: Cluster.parse(name, row.entry, gpus)
+        for name, row in rows("clusters", own).items()
     }
 
 
-def _clusters(hardware: Hardware, gpus: Mapping[str, Gpu]) -> dict[str, Cluster]:
-    return {
-        name: Cluster.parse(name, to_builtins(entry), gpus)
-        for name, entry in hardware.clusters.items()
-    }
+def load_prices(path: Path | None = None, own: OwnRows | None = None) -> list[Price]:
+    """Return the prices, or those of a user's file alone."""
+    from readerkit.budget.money import Price
+
+    known = _own("prices", path) if path else rows("prices", own)
+    return [Price.parse(row.entry) for row in known.values()]
+
+
+def _gpus(found: Rows) -> dict[str, Gpu]:
+    from readerkit.estimate.hardware import Gpu
+
+    return {name: Gpu.parse(name, row.entry) for name, row in found.items()}

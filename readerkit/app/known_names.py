@@ -144,9 +144,10 @@ def _catalog(kind: str, says: str) -> Find:
     """Return what yields the entries of the catalog that estimates know."""
 
     def find(book: Path | None, given: Given) -> Names:
-        from readerkit.app import catalog
+        from readerkit.app.catalog import rows
+        from readerkit.app.own_rows import OwnRows
 
-        for name in getattr(catalog, f"load_{kind}")():
+        for name in rows(kind, OwnRows()):
             yield name, says
 
     return find

@@ -10,10 +10,10 @@ from importlib import metadata
 from pathlib import Path
 
 from readerkit.app.folders import read_at_most
+from readerkit.app.kept import keep, read_kept
 from readerkit.app.library import Library
 from readerkit.app.page_estimates import work_out
 from readerkit.app.page_questions import checks, phase_views, read_banks
-from readerkit.app.parse_cache import keep, read_kept
 from readerkit.app.read_paths import FIRST_STOP, read_routes
 from readerkit.app.scripts import read_chapters, read_script, read_text
 from readerkit.content.book import Sources

@@ -6,12 +6,9 @@ from. Whatever is wrong with it, or newer than it, everything is parsed anew.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.util
-import os
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,8 +16,8 @@ from msgspec import MsgspecError, Raw, Struct, json
 
 from readerkit import __version__
 from readerkit.app.folders import PACKAGE
+from readerkit.app.kept import keep, kept_file, parsed_by, read_kept
 from readerkit.content.kind import Document, E, Kind
-from readerkit.errors import StoreError
 from readerkit.model.anchor import Anchor, Span
 
 if TYPE_CHECKING:
@@ -32,7 +29,7 @@ class Memo:
     """The parsed files of one book."""
 
     def __init__(self, folder: Path, book: Path) -> None:
-        self._path = _file(folder, book, ".parsed")
+        self._path = kept_file(folder, book, ".parsed")
         self._known = _load(self._path, dict[str, Raw]) or {}
         self._used: dict[str, Raw] = {}
 
@@ -53,7 +50,7 @@ class Memo:
         Raises:
             ContentError: a file that is no YAML.
         """
-        head = f"{_parsed_by()} {kind.name} {name}\0".encode()
+        head = f"{parsed_by()} {kind.name} {name}\0".encode()
         key = hashlib.sha256(head + data).hexdigest()
         kept = self._known.get(key, Raw())
         try:
@@ -75,17 +72,6 @@ class Memo:
             _save(self._path, self._used)
 
 
-@cache
-def _parsed_by() -> str:
-    """Return a digest of the models: what other code kept may lack what they have."""
-    digest = hashlib.sha256(__version__.encode())
-    for room in ("content", "model", "quiz", "quiz/kinds", "upstreams"):
-        for path in sorted((PACKAGE / room).glob("*.py")):
-            about = path.stat()
-            digest.update(f"{path} {about.st_size} {about.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
-
-
 class _Kept(Struct, frozen=True):
     """The file of places: first line, last line, definition of each."""
 
@@ -100,7 +86,7 @@ class FoundPlaces:
     """
 
     def __init__(self, folder: Path, book: Path, upstream: str) -> None:
-        self._path = _file(folder, book, f"-{upstream}.places")
+        self._path = kept_file(folder, book, f"-{upstream}.places")
         self._made_by = _made_by()
         kept = _load(self._path, _Kept)
         is_ours = kept is not None and kept.made_by == self._made_by
@@ -140,28 +126,6 @@ def _made_by() -> str:
     return digest.hexdigest()
 
 
-def _file(folder: Path, book: Path, ending: str) -> Path:
-    name = hashlib.sha256(os.fsencode(book)).hexdigest()[:16]
-    return folder / "parsed" / f"{name}{ending}"
-
-
-def read_kept(path: Path) -> bytes | None:
-    """Return the bytes that ``keep`` wrote; None where missing or not whole."""
-    try:
-        digest, _, body = path.read_bytes().partition(b"\n")
-    except OSError:
-        return None
-    return body if digest == _digest(body) else None
-
-
-def keep(path: Path, body: bytes) -> None:
-    """Keep what can be made again; without a writable cache nothing is kept."""
-    from readerkit.upstreams.store import write_atomically
-
-    with contextlib.suppress(StoreError):
-        write_atomically(path, _digest(body) + b"\n" + body)
-
-
 _T = TypeVar("_T")
 
 
@@ -174,7 +138,3 @@ def _load(path: Path, kind: type[_T]) -> _T | None:
 
 def _save(path: Path, value: object) -> None:
     keep(path, json.encode(value))
-
-
-def _digest(body: bytes) -> bytes:
-    return hashlib.sha256(body).hexdigest().encode()

@@ -91,11 +91,12 @@ def _take_job(given: dict[str, Any]) -> Job:
     from dataclasses import replace
 
     from readerkit.app.catalog import load_prices
+    from readerkit.app.own_rows import OwnRows
     from readerkit.budget import Job
     from readerkit.budget.money import MAX_AGE_DAYS, find_price, parse_decimal
 
     price = find_price(
-        load_prices(given["prices"]),
+        load_prices(given["prices"], OwnRows()),
         vendor=given["vendor"],
         gpu=given["gpu"],
         kind=given["kind"],

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from textwrap import fill, indent
 from typing import Any
 
 import click
 
+from readerkit.app.own_rows import FILES, OwnRows
 from readerkit.commands.options import json_option
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.group import LateGroup
@@ -48,7 +50,14 @@ _LATE = {
     late=_LATE,
     short_help="Memory, communication, bubble, FLOPs, plan: with formulas.",
 )
-def estimate() -> None:
+@click.option(
+    "--catalog",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of your own models.yaml, hardware.yaml, prices.yaml, whose rows go "
+    "before those that ship (default: catalog, in the folder of what is yours).",
+)
+@click.pass_context
+def estimate(context: click.Context, catalog: Path | None) -> None:
     """Arithmetic with names: each number says its formula, convention and source.
 
     \b
@@ -64,12 +73,23 @@ def estimate() -> None:
         readerkit estimate lint --model llama-2-70b --tp 8 --pp 16 --microbatches 4
         readerkit estimate list
     """
+    context.obj = own = OwnRows(catalog)
+    if catalog and not any(map(own.find, FILES)):
+        raise click.UsageError(
+            f"--catalog {catalog}: got none of {', '.join(FILES)}, expected one"
+        )
+
+    @context.call_on_close
+    def say_own() -> None:
+        for row, file in own.taken.items():
+            click.echo(f"readerkit: {row}: your own, of {file}", err=True)
 
 
 @estimate.command("list", short_help="The models, GPUs and clusters that ship.")
 @click.option("--prices", is_flag=True, help="What hours of GPUs cost, and how old.")
 @json_option
-def list_known(as_json: bool, prices: bool) -> None:
+@click.pass_obj
+def list_known(own: OwnRows, as_json: bool, prices: bool) -> None:
     """List models with their parameters, GPUs and clusters, each with its source.
 
     \b
@@ -78,7 +98,7 @@ def list_known(as_json: bool, prices: bool) -> None:
         readerkit estimate list --prices
     """
     if prices:
-        _list_prices(as_json)
+        _list_prices(own, as_json)
         return
     from readerkit.app.catalog import load_clusters, load_gpus, load_models
     from readerkit.estimate.parameters import parameter_count
@@ -89,15 +109,15 @@ def list_known(as_json: bool, prices: bool) -> None:
     known: dict[str, dict[str, dict[str, Any]]] = {
         "models": {
             name: {"parameters": parameter_count(shape), "source": source}
-            for name, (shape, source) in load_models().items()
+            for name, (shape, source) in load_models(own).items()
         },
         "gpus": {
             name: {field: getattr(gpu, field) for field in gpus}
-            for name, gpu in load_gpus().items()
+            for name, gpu in load_gpus(own).items()
         },
         "clusters": {
             name: {"gpu": each.gpu.name} | {key: getattr(each, key) for key in clusters}
-            for name, each in load_clusters().items()
+            for name, each in load_clusters(own).items()
         },
     }
     if as_json:
@@ -131,7 +151,7 @@ def list_known(as_json: bool, prices: bool) -> None:
             click.secho(indent(source, "    "), dim=True)
 
 
-def _list_prices(as_json: bool) -> None:
+def _list_prices(own: OwnRows, as_json: bool) -> None:
     """List what an hour of each GPU costs, from where, and for how long it is known."""
     from datetime import UTC, datetime
 
@@ -149,7 +169,7 @@ def _list_prices(as_json: bool) -> None:
             "unconfirmed": each.unconfirmed,
             "source": each.source,
         }
-        for each in load_prices()
+        for each in load_prices(own=own)
     ]
     if as_json:
         print_json({"prices": rows})

@@ -66,7 +66,7 @@ def flops(as_json: bool, brief: bool, **given: Any) -> None:
     if name:
         from readerkit.app.catalog import find_gpu
 
-        peak = find_gpu(name).flops_per_s
+        peak = find_gpu(name, click.get_current_context().obj).flops_per_s
     elif teraflops is not None:
         peak = check_amount("peak-tflops", teraflops) * 1e12
     rate = given.pop("tflops_per_gpu")

@@ -149,7 +149,7 @@ def take_shape(given: dict[str, Any]) -> Shape | None:
     if name is not None:
         from readerkit.app.catalog import find_model
 
-        known = find_model(name)
+        known = find_model(name, click.get_current_context().obj)
         if "hidden" in sizes or "heads" in sizes:
             # What followed from the old size follows from the new one.
             known = {key: known[key] for key in known if key != "head_dim"}
@@ -302,7 +302,7 @@ def take_gpu_bytes(given: dict[str, Any]) -> Number | None:
         return memory  # type: ignore[no-any-return]
     from readerkit.app.catalog import find_gpu
 
-    return find_gpu(name).memory_bytes
+    return find_gpu(name, click.get_current_context().obj).memory_bytes
 
 
 def show(

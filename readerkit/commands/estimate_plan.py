@@ -73,7 +73,8 @@ def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
     from readerkit.estimate.checks import check_amount, check_reserve
     from readerkit.estimate.step_time import Assumptions
 
-    cluster, memory = find_cluster(given.pop("cluster")), given.pop("gpu_memory")
+    own = click.get_current_context().obj
+    cluster, memory = find_cluster(given.pop("cluster"), own), given.pop("gpu_memory")
     if memory is not None:
         memory = check_amount("GPU memory", memory)
         cluster = replace(cluster, gpu=replace(cluster.gpu, memory_bytes=memory))

@@ -5,7 +5,6 @@ One rule wherever a name is taken: ids, upstreams, minis, faults, topics, models
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from readerkit.errors import ReaderkitError
@@ -95,6 +94,8 @@ def expected(
 def near_names(given: str, known: Iterable[str]) -> list[str]:
     """Return the names that look most like a word."""
     spelt = {plain(name): name for name in known}
+    import difflib  # only where a name was mistyped
+
     found = difflib.get_close_matches(plain(given), spelt, n=3, cutoff=0.6)
     return [spelt[each] for each in found]
 

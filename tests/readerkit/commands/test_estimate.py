@@ -464,6 +464,56 @@ def test_no_interval_keeps_more_work_than_dalys(capsys):
     assert found["goodput"] == pytest.approx(kept(found["Daly's interval"]))
 
 
+OWN = {
+    "models.yaml": "gpt2:\n  source: mine\n  shape: {layers: 2, hidden: 64, heads: 2, "
+    "vocab: 100}\n",
+    "hardware.yaml": "dated: '2026-01-01'\ngpus:\n  h100-80gb: {memory_gb: 94, "
+    "memory_gb_s: 3900, tflops: 835, link_gb_s: 300, source: the NVL sheet}\n",
+    "prices.yaml": "prices:\n  - {vendor: runpod, gpu: l4, kind: on-demand, cloud: "
+    "secure, usd_per_hour: '0.01', dated: '2026-11-01', source: my contract}\n",
+}
+
+
+@pytest.mark.parametrize("standing", [True, False])
+def test_a_users_own_rows_go_before_those_that_ship(
+    standing, capsys, tmp_path, monkeypatch
+):
+    folder = tmp_path / ("data/catalog" if standing else "elsewhere")
+    folder.mkdir(parents=True)
+    for name, text in OWN.items():
+        (folder / name).write_text(text)
+    option = () if standing else ("--catalog", str(folder))
+
+    def asked(*question):
+        done = run(capsys, "estimate", *option, *question, "--json")
+        assert done.code == 0, done.err
+        return json.loads(done.out), done.err
+
+    got, said = asked("memory", "--model", "gpt2", "--gpu", "h100-80gb")
+    parameters, memory = map(values, got["estimates"])
+    assert parameters["parameters"] < 10**6 and memory["GPU memory"] == 94e9
+    for row, file in (("model gpt2", "models"), ("GPU h100-80gb", "hardware")):
+        assert f"{row}: your own, of {folder / file}.yaml" in said
+    got, said = asked("step", "--model", "gpt2", "--cluster", "dgx-h100")
+    assert values(got["estimates"][0])["usable"] == 94e9 * 0.9
+    assert "GPU h100-80gb: your own" in said
+    known, said = asked("list")
+    assert f"(yours: {folder / 'models.yaml'})" in known["models"]["gpt2"]["source"]
+    assert "yours" not in known["models"]["gpt2-xl"]["source"] and not said
+    [own] = [
+        row for row in asked("list", "--prices")[0]["prices"] if "yours" in str(row)
+    ]
+    assert own["usd_per_hour"] == 0.01 and "my contract" in own["source"]
+
+
+def test_a_folder_of_own_rows_without_any_is_refused(capsys, tmp_path):
+    done = run(capsys, "estimate", "--catalog", str(tmp_path), "list")
+    assert done.code == 2 and "got none of models.yaml" in done.err
+    (tmp_path / "models.yaml").write_text("gpt2: {source: mine}\n")
+    done = run(capsys, "estimate", "--catalog", str(tmp_path), "list")
+    assert (done.code, done.out) == (1, "") and "models.yaml:1" in done.err
+
+
 def test_the_parts_of_a_step_add_up_and_it_fits_or_exits_1(capsys):
     layout = ("--model", "llama-2-70b", "--dp", "8", "--tp", "8")
     done = run(capsys, "estimate", "step", *layout, "--json")
