@@ -8,8 +8,8 @@ from mini_impls.timeline import get_bubble, get_peak_in_flight, get_timeline
 UPSTREAMS = ["minis"]
 
 
-def bubble(schedule, chunks=1, ranks=4, **costs):
-    timeline = get_timeline(get_orders(schedule, ranks, 16, chunks), **costs)
+def bubble(schedule, chunks=1, ranks=4, batches=16, **costs):
+    timeline = get_timeline(get_orders(schedule, ranks, batches, chunks), **costs)
     return float(get_bubble(timeline, ranks)[0])
 
 
@@ -24,6 +24,10 @@ held = {s: [*map(get_peak_in_flight, get_orders(s, 4, 16))] for s in ("1f1b", "z
 plain = get_orders("interleaved", 4, 16, 1) == get_orders("1f1b", 4, 16)
 print("bubble_1f1b =", bubble("1f1b"))
 print("bubble_interleaved =", bubble("interleaved", 2))
+print("of_2_4_8_ranks =", [bubble("1f1b", ranks=p) for p in (2, 4, 8)])
+print("two_chunks_of_2_4_8 =", [bubble("interleaved", 2, p) for p in (2, 4, 8)])
+print("of_1_2_4_chunks =", [bubble("interleaved", v) for v in (1, 2, 4)])
+print("of_4_8_16_batches =", [bubble("1f1b", batches=m) for m in (4, 8, 16)])
 print("split_over_whole =", round(split / whole, 6))
 print("held_1f1b =", held["1f1b"])
 print("held_zb_h1 =", held["zb-h1"])

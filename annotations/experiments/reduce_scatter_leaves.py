@@ -25,7 +25,10 @@ for name, whole in ("reduce_scatter", False), ("all_reduce", True):
     group.start_grad_sync(force_all_reduce=whole)
     if dist.get_rank() == 0:
         print(f"{name} = {json.dumps([bucket.grad_data[i].item() for i in (0, 255)])}")
+output = group.cached_grad_buffer_shard_list[0][dist.get_rank()]
+storages = {t.untyped_storage().data_ptr() for t in (bucket.grad_data, output)}
 if dist.get_rank() == 0:
     print(f"elements_kept = {bucket.grad_data.numel()}")
+    print(f"storages_of_output_and_bucket = {len(storages)}")
     print(f"scaled_by = {json.dumps(bucket.gradient_scaling_factor)}")
 dist.destroy_process_group()
