@@ -180,10 +180,12 @@ def _reports(given: dict[str, Any]) -> list[Estimate]:
     Raises:
         EstimateError: no such tool, or what it cannot be asked.
     """
+    from readerkit.errors import EstimateError
     from readerkit.estimate.checks import check_choice
     from readerkit.estimate.report_megatron import estimate_megatron_report
     from readerkit.estimate.report_others import estimate_cookbook
     from readerkit.estimate.reports import CONVENTIONS
+    from readerkit.estimate.zero_bubble import ORDERS
 
     tool = check_choice("convention", given["convention"], CONVENTIONS)
     if tool == "deepspeed":
@@ -194,6 +196,12 @@ def _reports(given: dict[str, Any]) -> list[Estimate]:
     report = estimate_cookbook if tool == "cookbook" else estimate_megatron_report
     custom = given["precision"]
     layouts = take_layouts(given, shape)
+    for layout in layouts:
+        if layout.schedule in ORDERS:
+            raise EstimateError(
+                f"schedule: got {layout.schedule} with --convention {tool}, expected "
+                "one that the tool knows: 1f1b or interleaved"
+            )
     return [report(shape, layout, convention=custom) for layout in layouts]
 
 

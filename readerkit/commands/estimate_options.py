@@ -198,7 +198,10 @@ layout_options = options(
         "none",
     ),
     flash_option,
-    word("schedule", "gpipe, 1f1b (default), interleaved or zb-h1."),
+    word(
+        "schedule",
+        "gpipe, 1f1b (default), interleaved, zb-h1, zb-h2, zb-v or dualpipe.",
+    ),
     word("cp-kind", "ring (default), all-gather or ulysses."),
     vocab_option,
     word(

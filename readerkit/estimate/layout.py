@@ -7,15 +7,15 @@ from dataclasses import dataclass, fields, replace
 from math import prod
 from typing import Any
 
-from mini_impls.schedules import SCHEDULES
 from readerkit.errors import EstimateError
 from readerkit.estimate.activations import MODULES, RECOMPUTE
 from readerkit.estimate.checks import MAX_COUNT, MAX_RANKS, check_choice, check_count
-from readerkit.estimate.pipeline import Pipeline
+from readerkit.estimate.pipeline import Pipeline, check_schedule
 from readerkit.estimate.quantity import Number, divide, named_sizes
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.sizes import LAYOUT
 from readerkit.estimate.states import OFFLOAD, STAGES
+from readerkit.estimate.zero_bubble import ORDERS, check_sizes
 
 CP_KINDS = ("ring", "all-gather", "ulysses")
 """Blocks handed on, blocks gathered at once, or heads for tokens."""
@@ -83,7 +83,7 @@ class Layout:
         layout = cls(**given)
         check_choice("ZeRO stage", str(layout.zero), map(str, STAGES))
         _check_recompute(layout)
-        check_choice("schedule", layout.schedule, SCHEDULES)
+        check_schedule(layout.schedule)
         check_choice("cp-kind", layout.cp_kind, CP_KINDS)
         check_choice("offload", layout.offload, OFFLOAD)
         least = OFFLOAD[layout.offload].stage
@@ -113,8 +113,11 @@ class Layout:
 
     @property
     def replicas(self) -> int:
-        """Ranks that hold the same weights, over which ZeRO shards: dp × cp."""
-        return self.dp * self.cp
+        """Ranks that hold the same weights, over which ZeRO shards: dp × cp.
+
+        Under DualPipe twice as many: a stage is on two ranks of the pipeline.
+        """
+        return self.dp * self.cp * self.stages_of_rank
 
     @property
     def expert_replicas(self) -> Number:
@@ -142,6 +145,18 @@ class Layout:
     def pipeline(self) -> Pipeline:
         """Its pipeline, whose steps take one unit of time each."""
         return Pipeline(self.schedule, self.pp, self.microbatches, self.virtual_stages)
+
+    @property
+    def stages_of_rank(self) -> int:
+        """Stages on a rank that a microbatch meets one of: 2 under DualPipe."""
+        return self.pipeline.stages_of_rank
+
+    def ends(self, rank: int) -> tuple[bool, bool]:
+        """Return whether a pipeline rank has the model's embedding, and its output."""
+        first, last = rank == 0, rank == self.pp - 1
+        if self.schedule == "zb-v":
+            return first, first
+        return (first or last,) * 2 if self.schedule == "dualpipe" else (first, last)
 
     @property
     def global_batch(self) -> int:
@@ -277,20 +292,26 @@ def misfits(shape: Shape, layout: Layout) -> list[str]:
         found.append(f"recompute: got {layout.recompute}, expected no experts' modules")
     if layout.etp and not shape.experts:
         found.append(f"etp: got {layout.etp}, expected none (no experts)")
-    elif layout.etp and layout.replicas * tp % layout.expert_ranks:
+    elif layout.etp and layout.dp * cp * tp % layout.expert_ranks:
         found.append(
             f"ep: got {ep} with etp {layout.etp}, expected a divisor of dp × cp × tp "
-            f"{layout.replicas * tp} together"
+            f"{layout.dp * cp * tp} together"
         )
-    elif not layout.etp and layout.replicas % ep:
-        found.append(f"ep: got {ep}, expected a divisor of dp × cp {layout.replicas}")
+    elif not layout.etp and layout.dp * cp % ep:
+        found.append(f"ep: got {ep}, expected a divisor of dp × cp {layout.dp * cp}")
+    twice = layout.schedule == "zb-v"
     try:
         stage_layers(
-            *(shape.layers, p, layout.virtual_stages),
+            *(shape.layers, 2 * p if twice else p, layout.virtual_stages),
             *(layout.first_layers, layout.last_layers),
         )
     except EstimateError as error:
-        found.append(str(error))
+        found.append("zb-v has two stages a rank: " * twice + str(error))
+    if layout.schedule in ORDERS:
+        try:
+            check_sizes(layout.schedule, p, m)
+        except EstimateError as error:
+            found.append(str(error))
     if layout.schedule == "interleaved":
         if p == 1 or layout.virtual_stages == 1:
             found.append(

@@ -31,8 +31,9 @@ ON_GPU = "parameters on the GPU"
 def layers_of_rank(shape: Shape, layout: Layout, rank: int) -> tuple[int, int]:
     """Return how many dense and how many expert layers a pipeline rank holds."""
     if not isinstance(shape, NamedShape):
-        return _count_layers(shape, *_stages(layout), rank)
-    dense, experts = _count_layers(shape.plain(), *map(int, _stages(layout)), rank)
+        return _count_layers(shape, layout.schedule, *_stages(layout), rank)
+    sizes = (int(size) for size in _stages(layout))
+    dense, experts = _count_layers(shape.plain(), layout.schedule, *sizes, rank)
     return (
         shape.call("n", dense, "dense layers on the rank"),
         shape.call("n_e", experts, "expert layers on the rank"),
@@ -45,23 +46,26 @@ def _stages(layout: Layout) -> tuple[int, int, int, int]:
 
 @lru_cache(maxsize=4096)
 def _count_layers(
-    shape: Shape, pp: int, v: int, first: int, last: int, rank: int
+    shape: Shape, schedule: str, pp: int, v: int, first: int, last: int, rank: int
 ) -> tuple[int, int]:
-    counts = stage_layers(shape.layers, pp, v, first, last)
+    folded = {"zb-v": 2 * pp, "dualpipe": pp}.get(schedule)
+    counts = stage_layers(shape.layers, folded or pp, v, first, last)
+    stages = (rank, folded - 1 - rank) if folded else (rank,)
+    count = sum(counts[stage] for stage in stages)
     if shape.plain_layers in (0, shape.layers):
-        return (counts[rank], 0) if shape.plain_layers else (0, counts[rank])
-    size, ahead = counts[rank] // v, sum(counts[:rank]) // v
-    starts = (chunk * (shape.layers // v) + ahead for chunk in range(v))
-    held = (layer for start in starts for layer in range(start, start + size))
-    moe = sum(map(shape.has_experts, held))
-    return counts[rank] - moe, moe
+        return (count, 0) if shape.plain_layers else (0, count)
+    moe = 0
+    for stage in stages:
+        size, ahead = counts[stage] // v, sum(counts[:stage]) // v
+        for start in (chunk * (shape.layers // v) + ahead for chunk in range(v)):
+            moe += sum(map(shape.has_experts, range(start, start + size)))
+    return count - moe, moe
 
 
 def rank_weights(shape: Shape, layout: Layout, rank: int) -> tuple[Number, Number]:
     """Return the parameters on one rank of a pipeline stage: dense, and of experts."""
     layers = layers_of_rank(shape, layout, rank)
-    ends = rank == 0, rank == layout.pp - 1
-    held = _stage_weights(shape, layers, ends, layout.tp)
+    held = _stage_weights(shape, layers, layout.ends(rank), layout.tp)
     return (
         divide(held.split, layout.tp) + held.whole,
         divide(held.expert, layout.expert_ranks),
@@ -243,8 +247,9 @@ class ActivationPieces:
     def held(self, pipeline: Pipeline) -> Number:
         """Return the activation bytes that the rank holds at its peak."""
         layers = self.one_pass * pipeline.chunks_in_flight(self.rank)
-        if pipeline.virtual_stages > 1:
-            layers = divide(layers, pipeline.virtual_stages)
+        parts = pipeline.virtual_stages * pipeline.stages_of_rank
+        if parts > 1:
+            layers = divide(layers, parts)
         if not self.embedding_mask:
             return layers
         # Only the first chunk of the first rank has the embedding and its mask.
@@ -278,7 +283,7 @@ def activation_pieces(
                 if anew and count > left:  # the first so many alone are, of the rank's
                     one_pass += (count - left) * dropped
                 left = max(0, left - int(count))
-        first, last = rank == 0, rank == layout.pp - 1
+        first, last = layout.ends(rank)
         found.append(
             ActivationPieces(
                 rank, one_pass, mask if first else 0, again, logits if last else 0

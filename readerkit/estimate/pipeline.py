@@ -26,7 +26,7 @@ from readerkit.estimate.quantity import (
     named_sizes,
 )
 from readerkit.estimate.sizes import PIPELINE
-from readerkit.estimate.zero_bubble import ORDERS, check_sizes, lay_out, run
+from readerkit.estimate.zero_bubble import ORDERS, check_sizes, held, lay_out, run
 from readerkit.estimate.zero_bubble import idle as idle_of
 from readerkit.model.expression import plain
 
@@ -40,10 +40,26 @@ SOURCES = {
     "dualpipe": "DeepSeek-V3 2412.19437, table 2",
 }
 """Every schedule; those that ``mini_impls`` lacks are run by ``zero_bubble``."""
+_UNKNOWN = {
+    "zb-interleaved": "no formula of its bubble is published (torch's "
+    "ScheduleInterleavedZeroBubble cites ZB-H1, whose ranks have one chunk); ZB-V is "
+    "the paper's own with two"
+}
 MAX_RUN = 200_000
 """Steps of one chunk that a schedule is run with."""
 MAX_DRAWN = 20_000
 """Cells of a grid that anyone would look at."""
+
+
+def check_schedule(name: str) -> None:
+    """Raise for a schedule that is not known here.
+
+    Raises:
+        EstimateError: with those that are, or why it is not.
+    """
+    if name in _UNKNOWN:
+        raise EstimateError(f"schedule: got {name}, expected another: {_UNKNOWN[name]}")
+    check_choice("schedule", name, SOURCES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +102,7 @@ class Pipeline:
         for name in values:
             check_choice("size of a pipeline", name, known)
         one = cls(**values)
-        check_choice("schedule", one.schedule, SOURCES)
+        check_schedule(one.schedule)
         p = check_count("stages", one.stages, most=MAX_RANKS)
         m = check_count("microbatches", one.microbatches)
         v = check_count("virtual_stages", one.virtual_stages)
@@ -114,6 +130,11 @@ class Pipeline:
     def splits_backward(self) -> bool:
         """Whether the weights' gradients are steps of their own."""
         return self.schedule.startswith("zb") or self.schedule == "dualpipe"
+
+    @property
+    def stages_of_rank(self) -> int:
+        """Stages on a rank that a microbatch meets one of: one of each direction."""
+        return 2 if self.schedule == "dualpipe" else 1
 
     @property
     def idle(self) -> Number:
@@ -193,6 +214,8 @@ class Pipeline:
 
     def first_chunks_in_flight(self, rank: int = 0) -> Number:
         """Return the microbatches whose pass through the first chunk is held."""
+        if self.schedule in ("zb-v", "dualpipe"):
+            return held(self.schedule, rank, self.stages, self.microbatches, chunk=0)
         chunks = ceil_divide(self.chunks_in_flight(rank), self.virtual_stages)
         return minimum(self.microbatches, chunks)
 
@@ -341,8 +364,9 @@ def estimate_bubble(pipeline: Pipeline) -> Estimate:
         row = f"in flight on rank {rank} [microbatches] = held | {source}"
         row += " | activations of all the rank's layers"
         sheet.write(row, held=one.in_flight(rank))
-    if pipeline.schedule == "dualpipe":
-        stages = sheet.given("k", 2, "stages of a rank, one of each direction")
-        row = f"parameters of a rank [times] = held | {source} | of a stage's"
-        sheet.write(row, held=stages)
+    if pipeline.stages_of_rank > 1:
+        means = "stages of a rank, one of each direction"
+        stages = sheet.given("k", pipeline.stages_of_rank, means)
+        row = f"parameters of a rank [times] = stages | {source} | of a stage's"
+        sheet.write(row, stages=stages)
     return sheet.estimate()

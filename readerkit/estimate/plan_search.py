@@ -326,9 +326,7 @@ class Search:
             once_s=once,
             context_s=seconds.context * m,
             microbatches=m,
-            stages=pp,
-            virtual_stages=v,
-            weight_share=0.0,
+            idle=(pp - 1) / v,
             overlap=self.question.assumptions.overlap,
         )
         return compute + bubble + exposed + context + blocking * m

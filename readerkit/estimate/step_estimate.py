@@ -66,7 +66,7 @@ def _parts(sheet: Worksheet, setup: Setup, layout: Layout) -> list[str]:
             f"({'given' if assumed.kernel_efficiency else gpu.efficiency_source}), "
             f"activations through memory {assumed.memory_passes:g} times",
         ),
-        "bubble": (time.bubble, f"{layout.schedule}: idle time of the pipeline"),
+        "bubble": (time.bubble, f"{layout.schedule}: idle time, as of estimate bubble"),
     }
     for axis, seconds in time.exposed.items():
         hides = axis in ("dp", "cp")

@@ -8,7 +8,7 @@ an assumption with a name: see ``Assumptions``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_amount, check_fraction
@@ -107,15 +107,22 @@ def ranks_in_node(cluster: Cluster, ranks: int, stride: int) -> int:
 
 
 def group_seconds(
-    cluster: Cluster, traffic: Traffic, stride: int, link_efficiency: float
+    cluster: Cluster,
+    traffic: Traffic,
+    stride: int,
+    link_efficiency: float,
+    apart: int = 1,
 ) -> float:
     """Return the time of a group's collectives on the links it spans.
+
+    ``apart`` is how many parts it has that are far from each other.
 
     A ring over several nodes leaves each through the network cards of all its ranks
     there, as NCCL's channels do; so the ring is as fast as they are together, or as the
     links inside. Of its steps as many cross nodes as there are nodes.
     """
-    n, g = traffic.ranks, ranks_in_node(cluster, traffic.ranks, stride)
+    n = traffic.ranks
+    g = ranks_in_node(cluster, n // apart, stride)
     nodes = -(-n // g)
     if n == 1:
         return 0.0
@@ -155,7 +162,8 @@ def axis_seconds(
         stride = distance[traffic.axis]
         if traffic.axis == "dp" and traffic.ranks != layout.replicas:
             stride *= layout.ep  # the replicas of experts
-        seconds = group_seconds(cluster, traffic, stride, link_efficiency)
+        apart = layout.stages_of_rank if traffic.axis == "dp" else 1
+        seconds = group_seconds(cluster, traffic, stride, link_efficiency, apart)
         found[traffic.axis] = found.get(traffic.axis, 0.0) + seconds
     return found
 
@@ -190,10 +198,10 @@ def microbatch_flops(shape: Shape, layout: Layout, held: Held) -> float:
         if layout.recompute == "selective" and not layout.flash:
             scores = 4 * layout.sequence * shape.score_size
             flops += (dense_layers + moe_layers) * scores
-        if rank == layout.pp - 1:
+        if layout.ends(rank)[1]:
             flops += 3 * 2 * shape.hidden * shape.vocab
         slowest = max(slowest, flops)
-    return tokens * slowest
+    return tokens * slowest / layout.stages_of_rank
 
 
 def microbatch_memory_bytes(
@@ -214,7 +222,7 @@ def microbatch_memory_bytes(
     most = 0.0
     for _, (dense_layers, moe_layers) in held:
         most = max(most, float(dense_layers * dense + moe_layers * moe))
-    return again * most
+    return again * most / layout.stages_of_rank
 
 
 def microbatch_seconds(
@@ -247,23 +255,19 @@ def compose(
     once_s: float,
     context_s: float,
     microbatches: int,
-    stages: int,
-    virtual_stages: int,
-    weight_share: float,
+    idle: float,
     overlap: float,
 ) -> tuple[float, float, float, float]:
     """Return compute, bubble, and what is exposed of ``once`` and of ``context``.
 
     ``per_microbatch`` (tensor, expert and pipeline parallel) stands in the way of each
-    microbatch and so fills and drains with it. ``once`` is data parallel. Neither can
-    hide behind more compute than there is.
+    microbatch and so fills and drains with it: ``idle`` says how many of these a rank
+    waits for. ``once`` is data parallel. Neither can hide behind more compute than
+    there is.
     """
     compute = microbatches * microbatch_s
     one = microbatch_s + per_microbatch_s
-    # ZB-H1: the weights' third of a microbatch fills the gap twice, where there are
-    # microbatches enough to take it from.
-    put_off = weight_share * (stages - 1 + min(microbatches, stages) - 1)
-    ramp = max(0.0, stages - 1 - put_off) * one / virtual_stages
+    ramp = idle * one
     exposed_context = max(context_s * (1 - overlap), context_s - compute)
     exposed_once = max(once_s * (1 - overlap), once_s - compute)
     return compute, ramp, exposed_once, exposed_context
@@ -300,9 +304,7 @@ def step_time(
         once_s=axes.get("dp", 0.0),
         context_s=axes.get("cp", 0.0),
         microbatches=m,
-        stages=layout.pp,
-        virtual_stages=layout.virtual_stages,
-        weight_share=weight_share(layout),
+        idle=idle_microbatches(layout),
         overlap=assumptions.overlap,
     )
     shown = axes | {"dp": once, "cp": context}
@@ -324,8 +326,16 @@ def step_time(
     )
 
 
-def weight_share(layout: Layout) -> float:
-    """Return the weights' part of a microbatch that a schedule can put off."""
-    if layout.schedule != "zb-h1":
-        return 0.0
-    return 1 / 4 if layout.recompute == "full" else 1 / 3
+def idle_microbatches(layout: Layout) -> float:
+    """Return the idle time of a rank in times of a microbatch: ``estimate bubble``'s.
+
+    A backward takes two forwards, one for the input and one for the weights, and a
+    third where the forward is run again before it.
+    """
+    again = int(layout.recompute == "full")
+    one = layout.pipeline
+    if one.splits_backward:
+        one = replace(one, backward=1 + again, weight=1)
+    else:
+        one = replace(one, backward=2 + again)
+    return float(one.idle) / (3 + again)

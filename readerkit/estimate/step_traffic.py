@@ -81,22 +81,22 @@ def model_step_traffic(
     size = kept.activation * tokens * shape.hidden
     part = divide(size, layout.sequence_shard)
     dense, moe = layers_of_rank(shape, layout, 0)
-    layers, m = dense + moe, layout.microbatches
+    m, stages = layout.microbatches, layout.stages_of_rank
+    passes, moe_passes = divide((dense + moe) * m, stages), divide(moe * m, stages)
     found: list[Traffic] = []
     if layout.tp > 1:
         recompute, sp = layout.recompute, layout.shards_sequence
-        found += tp_traffic(size, layers * m, layout.tp, sp, recompute)
-        ends = rank in (None, 0), rank in (None, layout.pp - 1)
-        found += _tp_ends(layout, size, tokens, ends)
+        found += tp_traffic(size, passes, layout.tp, sp, recompute)
+        found += _tp_ends(layout, size, tokens, rank)
     if layout.pp > 1:
         found += _pp_traffic(shape, layout, kept, part, rank)
     if layout.ep > 1 and moe:
         copies = part * shape.experts_per_token
         why = "dispatch and combine, forward and backward, each layer"
-        calls = 4 * moe * m
+        calls = 4 * moe_passes
         found.append(Traffic("ep", "all-to-all", calls, copies, layout.ep, why, GSHARD))
     if layout.cp > 1:
-        found += _cp_traffic(shape, layout, kept, layers, tokens)
+        found += _cp_traffic(shape, layout, kept, passes, tokens)
     return found
 
 
@@ -104,14 +104,19 @@ def _pp_traffic(
     shape: Shape, layout: Layout, kept: Precision, size: Number, rank: int | None
 ) -> list[Traffic]:
     """Return the messages of a pipeline, and the sum of a table at both its ends."""
-    v, at_end = layout.virtual_stages, rank in (0, layout.pp - 1)
-    # Nothing comes before the model's first chunk, or after its last.
-    calls = layout.microbatches * (2 * v - 1 if at_end else 2 * v)
+    at_end = rank in (0, layout.pp - 1)
+    v, folded = layout.virtual_stages, layout.schedule == "zb-v"
+    # Nothing comes before the model's first chunk, or after its last; in the shape of a
+    # V both ends of a rank's two chunks meet on its first rank, or its last.
+    each = 2 * v - 1 if at_end else 2 * v
+    if folded:
+        each = 2 if at_end else 4
+    calls = layout.microbatches * each
     why = "an activation on and a gradient back, each microbatch and chunk"
     if at_end:
         why += ", but for the model's end"
     found = [Traffic("pp", "send-recv", calls, size, 2, why, NARAYANAN)]
-    if shape.tied_embeddings:
+    if shape.tied_embeddings and not all(layout.ends(0)):
         table = shape.padded_vocab(layout.tp)
         copy = divide(table * shape.hidden * kept.gradient, layout.tp)
         why = "gradient of the tied table, first and last stage"
@@ -120,14 +125,14 @@ def _pp_traffic(
 
 
 def _cp_traffic(
-    shape: Shape, layout: Layout, kept: Precision, layers: int, tokens: Number
+    shape: Shape, layout: Layout, kept: Precision, passes: Number, tokens: Number
 ) -> list[Traffic]:
     """Return what shares keys and values: forward once, backward they and gradients.
 
     A ring hands each block on n - 1 times; the gradients take one hop more, home to
     the rank whose block it is: 3 n - 2 hops.
     """
-    passes, n = layers * layout.microbatches, layout.cp
+    n = layout.cp
     if layout.cp_kind == "ulysses":
         each = 2 * (shape.heads + shape.kv_heads) * shape.head_dim
         size = divide(kept.activation * tokens * each, layout.tp)
@@ -151,11 +156,15 @@ def _cp_traffic(
 
 
 def _tp_ends(
-    layout: Layout, size: Number, tokens: Number, ends: tuple[bool, bool]
+    layout: Layout, size: Number, tokens: Number, rank: int | None
 ) -> list[Traffic]:
-    """Return the collectives of the embedding, and of output matrix and loss."""
-    first, last = ends
-    tp, m = layout.tp, layout.microbatches
+    """Return the collectives of the embedding, and of output matrix and loss.
+
+    A rank with both ends of DualPipe's two directions meets each in half of them.
+    """
+    first, last = (True, True) if rank is None else layout.ends(rank)
+    tp, here = layout.tp, 1 if rank is None else layout.stages_of_rank
+    m = divide(layout.microbatches, here)
     sp = layout.shards_sequence
     closing = "reduce-scatter" if sp else "all-reduce"
     found: list[Traffic] = []

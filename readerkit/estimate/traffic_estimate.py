@@ -60,8 +60,11 @@ def estimate_step_traffic(
 
 def _on_first_rank(layout: Layout) -> str:
     note = "the first pipeline rank: the embedding; output and loss are on the last"
+    if all(layout.ends(0)):
+        note = f"the first pipeline rank, which under {layout.schedule} has both ends"
     if layout.pp > 2:
-        messages = 2 * layout.microbatches * layout.virtual_stages
+        chunks = 2 if layout.schedule == "zb-v" else layout.virtual_stages
+        messages = 2 * layout.microbatches * chunks
         note += f", and a rank between them sends {messages} messages"
     return note
 

@@ -32,7 +32,7 @@ class Traffic:
     axis: str
     """``dp``, ``tp``, ``pp``, ``ep`` or ``cp``."""
     operation: str
-    calls: int
+    calls: Number
     size_bytes: Number
     """Of one call, as nccl-tests counts it."""
     ranks: int
@@ -151,7 +151,7 @@ def tp_volume_bytes(
 
 
 def tp_traffic(
-    size: Number, passes: int, tp: int, sequence_parallel: bool, recompute: str
+    size: Number, passes: Number, tp: int, sequence_parallel: bool, recompute: str
 ) -> list[Traffic]:
     """Return the collectives of so many passes through a layer."""
     again = 2 if recompute == "full" else 0

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from readerkit.errors import EstimateError
+from readerkit.estimate.quantity import Number, divide
 
 Kind = Literal["F", "B", "W"]
 KINDS: tuple[Kind, ...] = ("F", "B", "W")
@@ -226,14 +226,21 @@ def idle(times: Times, p: int) -> int:
     )
 
 
-def held(schedule: str, rank: int, p: int, m: int) -> Fraction:
-    """Return the microbatches whose activations a rank holds at its peak."""
-    change = []
-    for block in ORDERS[schedule](rank, p, m):
+def held(
+    schedule: str, rank: int, p: int, m: int, *, chunk: int | None = None
+) -> Number:
+    """Return the microbatches whose activations a rank holds at its peak.
+
+    Of all its chunks, in passes through all of them; or of one alone.
+    """
+    change = [0]
+    for block in ORDERS[schedule](rank, int(p), int(m)):
         for step in block:
             gone = step.kind == "W" or step.whole
-            change.append(1 if step.kind == "F" else -int(gone))
-    return Fraction(max(accumulate(change)), 2 if schedule == "zb-v" else 1)
+            if chunk in (None, step.chunk):
+                change.append(1 if step.kind == "F" else -int(gone))
+    most = max(accumulate(change))
+    return divide(most, 2) if schedule == "zb-v" and chunk is None else most
 
 
 def lay_out(

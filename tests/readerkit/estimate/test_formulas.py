@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from mini_impls.schedules import SCHEDULES
 from readerkit.app.catalog import load_models
 from readerkit.errors import EstimateError
 from readerkit.estimate.item import Item
@@ -45,9 +44,12 @@ OF_A_MODEL = [
 OF_A_SCHEDULE = [
     f"{command} --model llama-2-70b --schedule {schedule} {layout}"
     for command in ("memory", "comm")
-    for schedule in SCHEDULES
+    for schedule in SOURCES
     for layout in (
-        ["--tp 8 --pp 8 --dp 2 --microbatches 16", "--tp 16 --pp 4 --recompute full"]
+        [
+            "--tp 8 --pp 8 --dp 2 --microbatches 16",
+            "--tp 16 --pp 4 --recompute full --microbatches 8",
+        ]
         if schedule != "interleaved"
         else [
             "--tp 8 --pp 4 --virtual-stages 2 --microbatches 16 --dp 2",
@@ -56,7 +58,7 @@ OF_A_SCHEDULE = [
     )
 ] + [
     f"memory --model gpt3-175b --schedule {schedule} --pp 8 --microbatches 16 --tp 4"
-    for schedule in SCHEDULES
+    for schedule in SOURCES
     if schedule != "interleaved"
 ]
 OF_EXPERTS = [

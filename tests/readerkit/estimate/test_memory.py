@@ -13,7 +13,12 @@ from readerkit.estimate.activations import (
 )
 from readerkit.estimate.inference import estimate_inference
 from readerkit.estimate.layout import Layout, misfits, stage_layers
-from readerkit.estimate.memory import most_loaded, rank_weights
+from readerkit.estimate.memory import (
+    layers_of_rank,
+    most_loaded,
+    rank_memory,
+    rank_weights,
+)
 from readerkit.estimate.memory_estimates import estimate_training
 from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.pipeline import Pipeline
@@ -126,6 +131,42 @@ def test_experts_are_divided_over_their_own_ranks():
     # One replica of each expert is left: its optimizer is not sharded at all.
     most = most_loaded(mixtral, layout, kept)
     assert most.optimizer == pytest.approx(12 * (dense / 8 + expert))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "ranks", "in_flight", "stages"),
+    [
+        ("zb-h1", 4, 4, 1),
+        ("zb-h2", 4, 7, 1),  # Qi et al. 2401.10241, section 2.2: 2 p - 1
+        ("zb-v", 4, 4, 1),  # section 6: as 1F1B, on every rank
+        ("dualpipe", 4, 5, 2),  # DeepSeek-V3 2412.19437, table 2: PP + 1, parameters 2x
+    ],
+)
+def test_a_schedule_holds_what_its_paper_says(schedule, ranks, in_flight, stages):
+    llama, kept = shape("llama-2-70b"), PRECISIONS["mixed-18"]
+    cut = {"pp": ranks, "tp": 8, "microbatches": 16, "recompute": "none", "flash": True}
+    plain, layout = (
+        Layout.parse(cut | {"schedule": name}) for name in ("1f1b", schedule)
+    )
+    for rank in range(ranks):
+        one = rank_memory(llama, plain, kept, 0)
+        held = rank_memory(llama, layout, kept, rank)
+        assert held.activations == one.activations / ranks * in_flight
+        assert len({held.logits > 0, any(layout.ends(rank)[1:])}) == 1
+    every = [sum(rank_weights(llama, layout, rank)) for rank in range(ranks)]
+    once = [sum(rank_weights(llama, plain, rank)) for rank in range(ranks)]
+    assert sum(every) == pytest.approx(stages * sum(once))
+    assert held.optimizer == pytest.approx(12 * every[-1] / stages)
+
+
+def test_experts_of_a_folded_pipeline_are_those_of_its_stages():
+    moe = replace(shape("deepseek-v3"), layers=64)
+    for schedule, layers in (("zb-v", [13, 16]), ("dualpipe", [29, 32])):
+        cut = {"pp": 4, "microbatches": 8, "schedule": schedule}
+        layout = Layout.parse(cut)
+        held = [layers_of_rank(moe, layout, rank) for rank in range(4)]
+        assert sum(dense for dense, _ in held) == 3 * layout.stages_of_rank
+        assert [experts for _, experts in held[:2]] == layers
 
 
 def test_llama_3_holds_one_layer_fewer_at_both_ends():

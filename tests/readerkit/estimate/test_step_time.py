@@ -5,12 +5,11 @@ import pytest
 from readerkit.errors import EstimateError
 from readerkit.estimate.flops import narayanan_flops_per_iteration
 from readerkit.estimate.layout import Layout
-from readerkit.estimate.pipeline import bubble_time
+from readerkit.estimate.pipeline import SOURCES, bubble_fraction
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.step_time import (
     Assumptions,
     axis_seconds,
-    compose,
     group_seconds,
     ranks_in_node,
     step_time,
@@ -177,18 +176,23 @@ def test_assumptions_that_cannot_be_are_named(change, message):
         Assumptions.parse(**given | change)
 
 
-@pytest.mark.parametrize("microbatches", [2, 4, 16])
-def test_zero_bubble_ramp_is_its_formula(microbatches):
-    _, ramp, _, _ = compose(
-        microbatch_s=3.0,
-        per_microbatch_s=0.0,
-        once_s=0.0,
-        context_s=0.0,
-        microbatches=microbatches,
+@pytest.mark.parametrize("recompute", ["none", "full"])
+@pytest.mark.parametrize("schedule", SOURCES)
+def test_the_bubble_of_a_step_is_that_of_estimate_bubble(schedule, recompute):
+    """A backward is two forwards, and one more where the forward is run again."""
+    v = 2 if schedule == "interleaved" else 1
+    cut = {"pp": 4, "tp": 8, "microbatches": 16, "virtual_stages": v, "flash": True}
+    layout = Layout.parse(cut | {"schedule": schedule, "recompute": recompute})
+    time = step_time(shape("llama-2-70b"), layout, H100, Assumptions())
+    again = int(recompute == "full")
+    whole = schedule in ("gpipe", "1f1b", "interleaved")
+    of_ideal = bubble_fraction(
+        of="ideal",
+        schedule=schedule,
         stages=4,
-        virtual_stages=1,
-        weight_share=1 / 3,
-        overlap=0.5,
+        microbatches=16,
+        virtual_stages=v,
+        backward=(2 if whole else 1) + again,
     )
-    idle = bubble_time(schedule="zb-h1", stages=4, microbatches=microbatches)
-    assert ramp == pytest.approx(idle)
+    busy = time.compute + time.exposed["tp"] + time.exposed["pp"]
+    assert time.bubble / busy == pytest.approx(of_ideal)

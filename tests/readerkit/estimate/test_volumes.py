@@ -17,6 +17,7 @@ from readerkit.estimate.overlap import (
     communication_share,
     estimate_overlap,
 )
+from readerkit.estimate.step_traffic import traffic_of_step
 from readerkit.estimate.traffic_estimate import estimate_step_traffic
 from readerkit.estimate.volumes import (
     dp_volume_bytes,
@@ -260,3 +261,29 @@ def test_ulysses_needs_heads_for_all_its_ranks():
     layout = Layout.parse({"cp": 16, "sequence": 131072, "cp_kind": "ulysses"})
     with pytest.raises(EstimateError, match="16 × tp 1, expected a divisor of 8"):
         estimate_step_traffic(shape("llama-2-70b"), layout)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "ends", "between"),
+    [("zb-h2", 1, 2), ("zb-v", 2, 4), ("dualpipe", 1, 2)],
+)
+def test_messages_of_a_schedule(schedule, ends, between):
+    """ZB-V sends twice as much as 1F1B; an end of the V passes on to itself."""
+    llama = shape("llama-2-70b")
+    layout = Layout.parse({"pp": 4, "microbatches": 16, "schedule": schedule})
+    for rank, each in enumerate((ends, between, between, ends)):
+        messages = [
+            traffic.calls
+            for traffic in traffic_of_step(llama, layout, rank=rank)
+            if traffic.operation == "send-recv"
+        ]
+        assert messages == [16 * each]
+
+
+def test_both_copies_of_a_dualpipe_stage_sum_their_gradients():
+    llama = shape("llama-2-70b")
+    cut = {"pp": 4, "microbatches": 16, "dp": 1, "zero": 0}
+    one, two = (Layout.parse(cut | {"schedule": name}) for name in ("1f1b", "dualpipe"))
+    assert not [t for t in traffic_of_step(llama, one) if t.axis == "dp"]
+    [sums] = [t for t in traffic_of_step(llama, two) if t.axis == "dp"]
+    assert (sums.operation, sums.ranks) == ("all-reduce", 2)
