@@ -64,8 +64,8 @@ if TYPE_CHECKING:
 def comm(as_json: bool, brief: bool, **given: Any) -> None:
     """Print one collective of SIZE bytes, or what a step of a model sends.
 
-    OPERATION is all-reduce, reduce-scatter, all-gather, broadcast, reduce, all-to-all
-    or send-recv; SIZE is the whole tensor (10GB, 25MiB).
+    OPERATION is all-reduce, reduce-scatter, all-gather, broadcast, reduce, all-to-all,
+    send-recv, gather, scatter or hypercube; SIZE is the whole tensor (10GB, 25MiB).
 
     \b
     Example:

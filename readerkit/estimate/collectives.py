@@ -24,12 +24,25 @@ OPERATIONS = (
     "reduce",
     "all-to-all",
     "send-recv",
+    "gather",
+    "scatter",
+    "hypercube",
 )
-CUT = ("reduce-scatter", "all-gather", "all-to-all")
+"""All that nccl-tests times; its hypercube is an all-gather in log2 n exchanges."""
+CUT = ("reduce-scatter", "all-gather", "all-to-all", "gather", "scatter", "hypercube")
 """Those of which a rank keeps its own part."""
 ALGORITHMS = ("ring", "tree", "hierarchical", "naive")
 HIERARCHICAL = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast")
 NCCL_TESTS = "NVIDIA/nccl-tests: doc/PERFORMANCE.md"
+NCCL_TESTS_OF = {
+    each: f"NVIDIA/nccl-tests: src/{each.replace('-', '')}.cu"
+    for each in ("send-recv", "gather", "scatter", "hypercube")
+}
+"""Where the page on performance has no factor."""
+OF_ROOT = {
+    "gather": "received by the root; every other rank sends 1/n of the size",
+    "scatter": "sent by the root; every other rank receives 1/n of the size",
+}
 NCCL_TUNING = "NVIDIA/nccl: src/graph/tuning.cc"
 RANKS = "ranks of a node"
 ALPHA_BETA = "alpha-beta model: steps × latency + bytes / bandwidth"
@@ -39,10 +52,13 @@ ALPHA_BETA = "alpha-beta model: steps × latency + bytes / bandwidth"
 def bus_factor(*, operation: str, ranks: int) -> Number:
     """Return busbw / algbw: how often a link carries each byte at the optimum.
 
-    Source: NVIDIA/nccl-tests: doc/PERFORMANCE.md.
+    Source: NVIDIA/nccl-tests: doc/PERFORMANCE.md, and its programs. A hypercube's
+    algbw is of the (n - 1)/n alone that a rank lacks, so that its factor is 1.
     """
     if operation == "all-reduce":
         return divide(2 * (ranks - 1), ranks)
+    if operation == "hypercube":
+        return 1
     return divide(ranks - 1, ranks) if operation in CUT else 1
 
 
@@ -50,13 +66,13 @@ def bus_factor(*, operation: str, ranks: int) -> Number:
 def collective_bytes(
     *, operation: str, size_bytes: Number, ranks: int, algorithm: str = "ring"
 ) -> Number:
-    """Return the bytes that the busiest rank sends.
+    """Return the bytes that the busiest rank sends, or receives: the root of a gather.
 
     Naively everyone sends everything to everyone. In a double binary tree a rank is
     inside one tree and a leaf of the other: half the size up in each, and half the size
     down to each of two children, whatever the number of ranks.
     """
-    _check_algorithm(operation, algorithm)
+    _check_algorithm(operation, algorithm, ranks)
     size, n = size_bytes, ranks
     if n == 1 or algorithm == "naive":  # nobody to send to, or everything to everyone
         return size * (n - 1)
@@ -104,9 +120,14 @@ def hierarchical_bytes(
 
 @checked(operation=OPERATIONS)
 def ring_steps(*, operation: str, ranks: int) -> Number:
-    """Return the rounds of a ring: 2 (n - 1) for an all-reduce, n - 1 for others."""
+    """Return the rounds of a ring: 2 (n - 1) for an all-reduce, n - 1 for others.
+
+    A root takes or gives n - 1 messages; a hypercube doubles what it has log2 n times.
+    """
     if operation == "send-recv":
         return minimum(1, ranks - 1)
+    if operation == "hypercube":
+        return log2ceil(ranks)
     return (2 if operation == "all-reduce" else 1) * (ranks - 1)
 
 
@@ -129,7 +150,7 @@ def tree_steps(
 @checked(operation=OPERATIONS, algorithm=ALGORITHMS)
 def collective_steps(*, operation: str, ranks: int, algorithm: str = "ring") -> Number:
     """Return the rounds of a collective, one after another."""
-    _check_algorithm(operation, algorithm)
+    _check_algorithm(operation, algorithm, ranks)
     if algorithm == "tree":
         return tree_steps(nodes=ranks, operation=operation)
     if algorithm == "ring":
@@ -177,7 +198,12 @@ S = a B n (n - 1 - ceil(log2 n)). Below it the tree is faster.
 """
 
 
-def _check_algorithm(operation: str, algorithm: str) -> None:
+def _check_algorithm(operation: str, algorithm: str, ranks: int) -> None:
+    if operation == "hypercube" and int(ranks) & (int(ranks) - 1):
+        raise EstimateError(
+            f"ranks: got {ranks} for hypercube, expected a power of 2: it pairs each "
+            "rank with the one that differs in a bit"
+        )
     trees = ("all-reduce", "broadcast", "reduce")
     if algorithm == "tree" and operation not in trees:
         raise EstimateError(
@@ -212,17 +238,19 @@ def estimate_collective(
     size = sheet.given("S", size_bytes, "size in bytes")
     n = sheet.given("n", ranks, "ranks")
     how: Any = {"operation": operation, "ranks": n, "algorithm": algorithm}
+    by = OF_ROOT.get(operation, "as much is received")
+    sent = "moved by the root" if operation in OF_ROOT else "sent by each rank"
+    tests = NCCL_TESTS_OF.get(operation)
     sheet.write(
         f"""
-        sent by each rank [bytes] = sent | {NCCL_TESTS}
-            | size is the whole tensor; as much is received
-        steps [steps] = rounds | {NCCL_TUNING} | {algorithm}, one after another
+        {sent} [bytes] = sent | {tests or NCCL_TESTS} | size is the whole tensor; {by}
+        steps [steps] = rounds | {tests or NCCL_TUNING} | {algorithm}, one after another
         """,
         sent=collective_bytes(size_bytes=size, **how),
         rounds=collective_steps(**how),
     )
     if bandwidth_bytes_per_s is not None:
-        _time(sheet, bandwidth_bytes_per_s, latency_s)
+        _time(sheet, sent, bandwidth_bytes_per_s, latency_s)
         _bandwidths(sheet, operation, n)
     if operation != "all-reduce":
         return sheet.estimate()
@@ -244,13 +272,13 @@ def estimate_collective(
     return sheet.estimate()
 
 
-def _time(sheet: Worksheet, bandwidth: Number, latency: Number) -> None:
+def _time(sheet: Worksheet, sent: str, bandwidth: Number, latency: Number) -> None:
     """Write down how long it takes on links of a bandwidth."""
     check_amount("bandwidth", sheet.given("B", bandwidth, "bandwidth of a link"))
     check_amount("latency", sheet.given("a", latency, "latency of a step"), zero=True)
     sheet.write(
         f"""
-        time [seconds] = steps × a + sent by each rank / B | {ALPHA_BETA}
+        time [seconds] = steps × a + {sent} / B | {ALPHA_BETA}
             | bandwidth per GPU and per direction
         """
     )
@@ -259,13 +287,17 @@ def _time(sheet: Worksheet, bandwidth: Number, latency: Number) -> None:
 def _bandwidths(sheet: Worksheet, operation: str, ranks: int) -> None:
     """Write down what nccl-tests prints, of a collective that takes any time."""
     if sheet["time"] > 0 and sheet["S"] > 0:
+        source = NCCL_TESTS_OF.get(operation, NCCL_TESTS)
+        lacked = operation == "hypercube"
+        counted = "what a rank lacks of the size" if lacked else "size"
         sheet.write(
             f"""
-            algbw [bytes/s] = S / time | {NCCL_TESTS}
-                | nccl-tests' algorithm bandwidth: size over time
-            busbw [bytes/s] = algbw × factor | {NCCL_TESTS}
+            algbw [bytes/s] = size / time | {source}
+                | nccl-tests' algorithm bandwidth: {counted} over time
+            busbw [bytes/s] = algbw × factor | {source}
                 | nccl-tests' bus bandwidth: what a link's bandwidth bounds
             """,
+            size=sheet["sent by each rank"] if lacked else sheet["S"],
             factor=bus_factor(operation=operation, ranks=ranks),
         )
 

@@ -20,7 +20,7 @@ from readerkit.estimate.collectives import (
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 8, 64])
 def test_factors_are_those_of_nccl_tests(ranks):
-    # doc/PERFORMANCE.md, Summary.
+    # doc/PERFORMANCE.md, Summary; src/sendrecv.cu, gather.cu, scatter.cu, hypercube.cu.
     n = ranks
     expected = {
         "all-reduce": 2 * (n - 1) / n,
@@ -30,6 +30,9 @@ def test_factors_are_those_of_nccl_tests(ranks):
         "broadcast": 1,
         "reduce": 1,
         "send-recv": 1,
+        "gather": (n - 1) / n,
+        "scatter": (n - 1) / n,
+        "hypercube": 1,
     }
     assert {op: bus_factor(operation=op, ranks=n) for op in OPERATIONS} == expected
 
@@ -135,6 +138,25 @@ def test_a_tree_spreads_in_as_many_hops_as_it_is_deep():
     ) == pytest.approx(3 + 8)
 
 
+@pytest.mark.parametrize("ranks", [2, 8, 64])
+def test_a_hypercube_doubles_what_each_rank_has(ranks):
+    held, sent, steps, mask = [{rank} for rank in range(ranks)], 0, 0, 1
+    while mask < ranks:
+        sent, steps = sent + 100 * len(held[0]), steps + 1
+        held = [held[rank] | held[rank ^ mask] for rank in range(ranks)]
+        mask *= 2
+    assert all(each == set(range(ranks)) for each in held)
+    one = estimate_collective(
+        operation="hypercube",
+        size_bytes=100 * ranks,
+        ranks=ranks,
+        bandwidth_bytes_per_s=50,
+    )
+    assert (one["sent by each rank"], one["steps"]) == (sent, steps)
+    # Its program counts what a rank lacks, and multiplies by 1.
+    assert one["algbw"] == one["busbw"] == 50
+
+
 def test_one_rank_sends_nothing():
     for operation in OPERATIONS:
         assert collective_bytes(operation=operation, size_bytes=10, ranks=1) == 0
@@ -156,6 +178,10 @@ def test_busbw_of_a_measured_time():
         ({"size_bytes": float("nan")}, "size_bytes: got nan"),
         ({"operation": "allreduce"}, "got 'allreduce', expected .*all-reduce"),
         ({"algorithm": "trees"}, "unknown algorithm: got 'trees', expected .*tree"),
+        (
+            {"operation": "hypercube", "ranks": 6},
+            "ranks: got 6 for hypercube, expected a power of 2",
+        ),
         (
             {"algorithm": "tree", "operation": "all-gather"},
             "algorithm: got tree for all-gather, expected ring",

@@ -8,6 +8,7 @@ import pytest
 
 from readerkit.app.catalog import load_models
 from readerkit.errors import EstimateError
+from readerkit.estimate.collectives import HIERARCHICAL
 from readerkit.estimate.item import Item
 from readerkit.estimate.layout import CP_KINDS
 from readerkit.estimate.pipeline import SOURCES
@@ -21,7 +22,7 @@ LAYERS = {name: load_models()[name][0].layers for name in MODELS}
 EXPERTS = [name for name in MODELS if load_models()[name][0].experts]
 OPERATIONS = (
     *("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce"),
-    *("all-to-all", "send-recv"),
+    *("all-to-all", "send-recv", "gather", "scatter", "hypercube"),
 )
 
 OF_A_MODEL = [
@@ -96,7 +97,7 @@ OF_STATES = [
 OF_COLLECTIVES = [
     f"comm {operation} {size} --ranks {ranks} --bandwidth 50GB --latency-us 9.6"
     for operation in OPERATIONS
-    for ranks in (1, 2, 7, 1000)
+    for ranks in (1, 2, *((8, 1024) if operation == "hypercube" else (7, 1000)))
     for size in ("10GB", "1000003")
 ] + [
     *(f"comm {each} 10GB --ranks 8 --bandwidth 50GB" for each in OPERATIONS),
@@ -112,7 +113,7 @@ OF_COLLECTIVES = [
         "--inside-bandwidth 450GB --latency-us 9.6 --inside-latency-us 3.4 "
         "--algorithm hierarchical"
         for each in OPERATIONS
-        if each not in ("reduce", "send-recv")
+        if each in HIERARCHICAL
         for ranks, nodes in ((32, 4), (8, 1), (4, 4), (21, 3))
     ),
     *(
