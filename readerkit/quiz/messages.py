@@ -151,6 +151,8 @@ class SketchPrompt(Prompt, frozen=True, kw_only=True, tag="sketch"):
     columns: tuple[str, ...]
     rows: tuple[str, ...]
     words: tuple[str, ...]
+    given: tuple[str, ...] = ()
+    """Its rows as they were answered at the last try: one alone may be corrected."""
 
 
 class ShortPrompt(Prompt, frozen=True, kw_only=True, tag="short"):
@@ -313,7 +315,7 @@ class Refusal(Struct, frozen=True, tag_field="type", tag="error"):
 class Request(Struct, frozen=True):
     """What a program says on a line."""
 
-    answer: str | int | float | list[object] | None = None
+    answer: str | int | float | list[object] | dict[str, object] | None = None
     skip: bool = False
     stop: bool = False
 

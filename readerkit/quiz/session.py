@@ -7,6 +7,7 @@ before anything is said about it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
@@ -22,6 +23,7 @@ from readerkit.quiz.messages import (
     Prompt,
     Recorded,
     Score,
+    SketchPrompt,
     Standing,
     TryResult,
 )
@@ -46,8 +48,10 @@ class Session:
         self._history = history
         self._clock = clock
         self._credits: dict[int, list[float]] = {}
+        self._given: dict[int, str] = {}
         for answer in history.answers(row.id):
             self._credits.setdefault(answer.position, []).append(answer.credit)
+            self._given[answer.position] = answer.answer
             if not answer.answer:
                 self._give_up(answer.position)
         self._shown = clock()
@@ -201,8 +205,11 @@ class Session:
         if self.is_over:
             return None
         self._shown = self._clock()
+        asked, given = self.variant().prompt, self._given.get(self.position, "")
+        if isinstance(asked, SketchPrompt) and given:
+            asked = replace(asked, given=tuple(re.split(r"\s*[\n;]\s*", given)))
         return replace(
-            self.variant().prompt,
+            asked,
             position=self.position + 1,
             of=len(self.row.questions),
             attempt=self.attempt,
@@ -217,7 +224,8 @@ class Session:
             ReaderkitError: the quiz is over.
         """
         variant = self._open_variant()
-        return self._take(variant, text, variant.grade(text))
+        whole = variant.completed(text, self._given.get(self.position, ""))
+        return self._take(variant, whole, variant.grade(whole))
 
     def skip(self) -> Recorded | TryResult | DoneResult:
         """Leave the current question without an answer; it earns nothing more."""
@@ -237,6 +245,7 @@ class Session:
         credits = self._credits.setdefault(position, [])
         self._commit(variant, position, text, grade)
         credits.append(grade.credit)
+        self._given[position] = text
         if gives_up:
             self._give_up(position)
         done = self._is_done(position)

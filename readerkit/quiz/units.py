@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from readerkit.errors import ReaderkitError
+from readerkit.model.expression import evaluate
 from readerkit.model.language import Told
 
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
@@ -21,6 +22,7 @@ def _table() -> dict[str, tuple[str, float]]:
     units: dict[str, tuple[str, float]] = {
         "": ("ratio", 1),
         "x": ("ratio", 1),
+        "billion": ("ratio", 1e9),
         "%": ("ratio", 0.01),
         "ns": ("time", 1e-9),
         "us": ("time", 1e-6),
@@ -56,32 +58,50 @@ _SPELLINGS = {
     "B": "bytes,byte",
     "bit": "bits",
     "us": "µs,μs",
-    "s": "seconds,second,sec",
-    "min": "minutes,minute",
-    "h": "hours,hour",
+    "s": "seconds,second,sec,secs",
+    "min": "minutes,minute,mins",
+    "h": "hours,hour,hr,hrs",
     "days": "day,d",
     "years": "year",
     "x": "times",
-    "%": "percent",
+    "%": "percent,per cent,pct,points,percentage points,pp",
     "$": "usd,dollars",
     "FLOP": "flop,flops",
     "TFLOP": "tflops",
-    "GPU-hours": "gpu-hours,gpu hours,gpu-h",
+    "GPU-hours": "gpu-hours,gpu hours,gpu-h,gpuh,gpu h,gpu·h",
     "elements": "element",
-    "parameters": "params,parameter",
-    "B/param": "b/param,bytes/param",
+    "parameters": "params,parameter,param,weights",
+    "B/param": "b/param,bytes/param,bytes per parameter,b/parameter",
 }
 _ALIASES = {
     **{f"{prefix.lower()}b": f"{prefix}B" for prefix in _BINARY},
     **{alias: unit for unit, row in _SPELLINGS.items() for alias in row.split(",")},
 }
 
+_ABOUT = re.compile(
+    r"\s*(?:[~≈=]|about\b|approx(?:imately|\.)?|circa\b|ca\.|roughly\b)\s*",
+    re.IGNORECASE,
+)
 _QUANTITY = re.compile(
-    r"\s*(?P<money>\$)?\s*"
-    r"(?P<number>[-+]?(\d[\d,_]*\.?\d*|\.\d+)([eE][-+]?\d+)?)"
-    r"(\s*/\s*(?P<below>\d+(\.\d+)?))?"
+    r"\s*(?P<money>(\$|USD\b))?\s*"
+    # An x multiplies between numbers only; alone it is a unit.
+    r"(?P<number>([-+*/^()\d.,_\s×·⋅\u2212²³⁻⁰¹⁴-⁹]|(?<=[\d.])[eE][-+]?(?=\d)|"
+    r"(?<=[\d\s)])[x](?=\s*[\d(]))*[\d.)²³⁰¹⁴-⁹])"
     r"\s*(?P<unit>[^\d\s].*?)?\s*"
 )
+_RAISED = re.compile(r"⁻?[⁰¹²³⁴-⁹]+")
+_DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+_PER_SECOND = re.compile(r"(\s*/\s*s(ec(ond)?)?|\s+per\s+s(ec(ond)?)?|(?<=[A-Z]B)ps)$")
+_COUNT_WORDS = {
+    "k K thousand": 1e3,
+    "M mn million millions millones": 1e6,
+    "b B bn billion billions": 1e9,
+    "T tn trillion trillions": 1e12,
+}
+_COUNTS = {word: each for row, each in _COUNT_WORDS.items() for word in row.split()}
+_COUNTED = re.compile(rf"({'|'.join(sorted(_COUNTS, key=len, reverse=True))})(\s.*)?")
+_MAY_BE_COUNTED = {"ratio", "parameters", "elements", "money", "device time"}
+"""Dimensions in which a B is a billion: nothing there is measured in bytes."""
 
 _WITH_COMMA = re.compile(r"[\d.]*,[\d.,]*")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
@@ -102,16 +122,18 @@ class TypedQuantity:
 
     number: float
     unit: str
+    is_computed: bool = False
+    """Whether it was more than digits: what was understood is worth saying."""
 
 
 def parse_quantity(
-    text: str, *, expected: str = "a number and a unit: 17.5 GB"
+    text: str, *, expected: str = "a number and a unit: 17.5 GB", to: str = "B"
 ) -> TypedQuantity:
-    """Return the quantity that a reader typed.
+    """Return the quantity that a reader typed; ``to`` is the unit that was asked for.
 
     >>> parse_quantity("1,120 GB")
     Quantity(number=1120.0, unit='GB')
-    >>> parse_quantity("3/16")
+    >>> parse_quantity("3*2^-4")
     Quantity(number=0.1875, unit='')
 
     Raises:
@@ -126,21 +148,38 @@ def parse_quantity(
                     got=text[:60],
                 )
             )
-    match = _QUANTITY.fullmatch(text) if len(text) < 200 else None
-    if match is None:
+    rest = _ABOUT.sub("", text, count=1) if _ABOUT.match(text[:200]) else text
+    match = _QUANTITY.fullmatch(rest.rstrip(" .")) if len(text) < 200 else None
+    number = None if match is None else _computed(match["number"])
+    if match is None or number is None:
         raise QuantityError(
             Told("got '{got}', expected {expected}", got=text[:60], expected=expected)
         )
-    number = float(match["number"].replace(",", "").replace("_", ""))
-    if match["below"]:
-        below = float(match["below"])
-        if below == 0:
-            raise QuantityError(
-                Told("got '{got}', expected a number: it divides by 0", got=text)
-            )
-        number /= below
     unit = (match["unit"] or ("$" if match["money"] else "")).strip()
-    return TypedQuantity(number, find_unit(unit))
+    counted = dimension(to) in _MAY_BE_COUNTED and _COUNTED.fullmatch(unit)
+    if counted:
+        number, unit = number * _COUNTS[counted[1]], (counted[2] or "").strip()
+        number = float(f"{number:.12g}")  # 8.7 billion, not 8699999999.999999
+    known = find_unit(unit)
+    # Where a number is asked for, what is counted stands in the question.
+    if dimension(to) == "ratio" and dimension(known) in ("parameters", "elements"):
+        known = ""
+    is_plain = re.fullmatch(r"[-+]?[\d.,_]+", match["number"].strip())
+    return TypedQuantity(number, known, is_computed=not is_plain or bool(counted))
+
+
+def _computed(text: str) -> float | None:
+    """Return the value of arithmetic on numbers; None where it is none."""
+    text = _RAISED.sub(lambda raised: f"**{raised[0].translate(_DIGITS)}", text)
+    text = text.replace("^", "**").replace("⋅", "*").replace("x", "*")
+    text = re.sub(r"(?<=\d)([,\u00a0\u202f](?=\d{3})|_(?=\d))", "", text)
+    text = re.sub(r"(?<![\d.])0+(?=\d)", "", text).strip()
+    if re.search(r"[-+]\s*[-+]", text):
+        return None
+    try:
+        return float(evaluate(text, {}, {}))
+    except (ReaderkitError, OverflowError):
+        return None
 
 
 def find_unit(text: str) -> str:
@@ -149,6 +188,7 @@ def find_unit(text: str) -> str:
     Raises:
         QuantityError: no such unit.
     """
+    text = _PER_SECOND.sub("/s", text) if text else text
     if text in UNITS:
         return text
     known = _ALIASES.get(text)

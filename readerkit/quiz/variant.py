@@ -62,6 +62,10 @@ class Variant:
         """
         raise NotImplementedError
 
+    def completed(self, answer: str, before: str) -> str:
+        """Return an answer that may be a part, with the rest as it was given before."""
+        return answer
+
 
 class Draw:
     """A stream of draws named by a bank's version, a question and a seed.

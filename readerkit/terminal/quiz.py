@@ -62,8 +62,9 @@ def lead(session: Session, lines: SourceLines, language: str = "en") -> Standing
 def _ask(session: Session, question: Prompt, screen: QuizScreen) -> bool:
     """Ask one question until it is done; return whether the reader stays."""
     screen.show_question(question)
+    before = list(question.given) if isinstance(question, SketchPrompt) else []
     while True:
-        given = _read(question, screen)
+        given = _read(question, screen, before)
         if given == QUIT:
             return False
         try:
@@ -86,17 +87,21 @@ def _ask(session: Session, question: Prompt, screen: QuizScreen) -> bool:
         screen.tell(Told(again, share=share), dim=True)
 
 
-def _read(question: Prompt, screen: QuizScreen) -> str:
+def _read(question: Prompt, screen: QuizScreen, before: list[str]) -> str:
+    """Return what is typed; ``before`` has the rows of a grid, and keeps them."""
     if isinstance(question, ShortPrompt):
         return _read_short(question, screen)
-    labels = question.rows if isinstance(question, SketchPrompt) else ("",)
-    given = []
-    for label in labels:
-        line = _prompt(f"{label} > ".lstrip(), screen)
+    if not isinstance(question, SketchPrompt):
+        return _prompt("> ", screen)
+    if before:
+        screen.tell(Told("Enter keeps a row as it stands in brackets."), dim=True)
+    for at, label in enumerate(question.rows):
+        old = before[at].removeprefix(f"{label}: ") if before[at:] else ""
+        line = _prompt(f"{label} [{old}] > " if old else f"{label} > ", screen, old)
         if line in (SKIP, QUIT):
             return line
-        given.append(line)
-    return "\n".join(given)
+        before[at : at + 1] = [line]
+    return "\n".join(before)
 
 
 def _read_short(question: ShortPrompt, screen: QuizScreen) -> str:
@@ -111,11 +116,12 @@ def _read_short(question: ShortPrompt, screen: QuizScreen) -> str:
     return QUIT if marks is None else f"{marks} {MARKS} {text}"
 
 
-def _prompt(label: str, screen: QuizScreen) -> str:
+def _prompt(label: str, screen: QuizScreen, kept: str = "") -> str:
     while True:
         given = _line(label)
         if given is None:
             return QUIT
+        given = given.strip() or kept
         if given.strip():
             return given.strip()
         screen.tell(Told("(- skips, q leaves)"), dim=True)

@@ -83,21 +83,30 @@ def _request(line: str) -> Request:
             return request
     raise AnswerError(
         f"got '{line.strip()[:60]}', expected a JSON object on one line, its answer "
-        'text, a number or a list: {"answer": "17.5 GB"}'
+        'text, a number, a list or rows by label: {"answer": "17.5 GB"}'
     )
 
 
 def _answer_text(answer: object, question: Prompt) -> str:
     """Return an answer as the engine reads it: lists become text."""
+    if isinstance(answer, dict):  # rows of a grid by their labels
+        rows = [
+            f"{label}: {_row_text(row) if isinstance(row, list) else row}"
+            for label, row in answer.items()
+        ]
+        return "\n".join(rows)
     if not isinstance(answer, list):
+        if isinstance(answer, float) and answer.is_integer():
+            return str(int(answer))
         return str(answer)
+    is_grid = isinstance(question, SketchPrompt)
     is_narrow = isinstance(question, SketchPrompt) and len(question.columns) == 1
     rows = [_row_text(row, is_narrow=is_narrow) for row in answer]
     nested = any(isinstance(row, list) for row in answer)
-    return ("\n" if nested else " ").join(rows)
+    return ("\n" if nested or is_grid else " ").join(rows)
 
 
-def _row_text(row: object, *, is_narrow: bool) -> str:
+def _row_text(row: object, *, is_narrow: bool = False) -> str:
     if not isinstance(row, list):
         return str(row)
     # Of a grid with one column a row is one cell, with or without a list around it.

@@ -171,11 +171,20 @@ class Question(Claimed, frozen=True, kw_only=True, tag_field="type"):
         return list(dict.fromkeys([*self.notes, *self.own_notes()]))
 
 
+_BETWEEN = {"and", "y", "both", "option", "options", "answer"}
+"""What is said around labels."""
+
+
 def plain(text: str) -> str:
     """Return a word or phrase as it is compared: case, hyphens and blanks aside."""
     return re.sub(
         r"[\s_\-\u2010-\u2013]+", " ", text.replace("`", "").casefold()
     ).strip()
+
+
+def squeezed(text: str) -> str:
+    """Return a word as it is compared, whatever parts its parts: `no_sync`, nosync."""
+    return plain(text).replace(" ", "")
 
 
 def read_labels(answer: str, known: Sequence[str]) -> list[str]:
@@ -184,7 +193,8 @@ def read_labels(answer: str, known: Sequence[str]) -> list[str]:
     Raises:
         AnswerError: something else, a label twice, or none.
     """
-    found = re.findall(r"[^\s,;.]+", answer.lower())
+    said = re.findall(r"[^\s,;.&+()/|`'\"\[\]]+", answer.lower())
+    found = [word for word in said if word in known or word not in _BETWEEN]
     if len(found) == 1 and len(found[0]) > 1 and all(c in known for c in found[0]):
         found = list(found[0])
     wrong = [label for label in found if label not in known]

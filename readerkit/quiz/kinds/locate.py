@@ -12,7 +12,10 @@ from readerkit.quiz.kinds.base import PlaceRef, Question, not_read
 from readerkit.quiz.messages import CitedLines, LocatePrompt, Remark, SearchedLines
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
-_LINES = re.compile(r"\s*(?:.*:)?\s*(?:line\s+)?(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*")
+_LINES = re.compile(
+    r"\s*(?:.*[:#])?\s*(?:lines?\b\s*|L)?(\d{1,6})(?:\s*(?:-|\u2013|to\b)\s*L?(\d{1,6}))?[\s.]*",
+    re.IGNORECASE,
+)
 
 
 class Locate(Question, frozen=True, tag="locate"):

@@ -76,13 +76,27 @@ class AnswerTolerance:
         limit = self.absolute + self.relative * abs(key)
         return away <= limit * (1 + 1e-9) + 1e-12
 
-    @property
-    def told(self) -> Told:
-        """It in words."""
+    def is_near(self, number: float, key: float) -> bool:
+        """Tell whether a wrong number may be a right one, rounded too far."""
+        return not self.significant and abs(number - key) <= 5 * (
+            self.absolute + self.relative * abs(key)
+        )
+
+    def told(self, unit: str) -> Told:
+        """Return it in words; per cent of a share are told from its points."""
         if self.significant:
             return Told("to {count} significant digits", count=self.significant)
-        share = Told("within {share}%", share=format_number(100 * self.relative))
-        amount = Told("within {amount}", amount=format_number(self.absolute))
+        is_share = unit == "%"
+        share = Told(
+            "within {share}% of the answer itself, not points"
+            if is_share
+            else "within {share}%",
+            share=format_number(100 * self.relative),
+        )
+        amount = Told(
+            "within {amount} percentage points" if is_share else "within {amount}",
+            amount=format_number(self.absolute),
+        )
         if self.relative and self.absolute:
             return Told("{one} or {other}", one=share, other=amount)
         if self.relative:
@@ -176,7 +190,7 @@ def ask_number(
     form = Told("in {unit}", unit=unit)
     if unit in ("", "%"):
         form = Told("per cent" if unit else "a number")
-    near = tolerance.told
+    near = tolerance.told(unit)
     how = Told("{form}, {tolerance}", form=form, tolerance=near)
     gap = "" if unit in ("%", "") else " "
     solution = f"${key:,.2f}" if unit == "$" else f"{format_number(key)}{gap}{unit}"
@@ -207,9 +221,13 @@ class AskedNumber(Variant):
         return Told("a number and a unit: 17.5 {unit}", unit=self.unit)
 
     def grade(self, answer: str) -> Grade:
-        """Return all or nothing, with a wrong unit or a known mistake named."""
+        """Return all or nothing, with a wrong unit or a known mistake named.
+
+        Raises:
+            AnswerError: no quantity, or one of another dimension.
+        """
         try:
-            given = parse_quantity(answer, expected=self._form)
+            given = parse_quantity(answer, expected=self._form, to=self.unit)
         except UnitError as error:
             if self.unit:
                 raise AnswerError(*error.args) from None
@@ -217,16 +235,20 @@ class AskedNumber(Variant):
         except QuantityError as error:
             raise AnswerError(*error.args) from None
         if given.unit and dimension(given.unit) != dimension(self.unit):
-            return Grade(0, (self._other_dimension(given.unit),))
+            raise AnswerError(self._other_dimension(given))
         value = self._value(given)
         if self.accepts(value):
             return Grade(1)
         if given.unit and self.accepts(given.number):
             return Grade(0, (self._other_unit(given.unit),))
+        read = []
+        if given.is_computed:
+            shown = f"{format_number(value)} {self.unit}".strip()
+            read = [Remark(Told("Read as {value}.", value=shown))]
         for mistake, says in self.mistakes:
             if self.tolerance.accepts(value, mistake):
-                return Grade(0, (Remark(says),))
-        return Grade(0, tuple(self._confused_units(value, given)))
+                return Grade(0, (*read, Remark(says)))
+        return Grade(0, (*read, *self._confused_units(value, given)))
 
     def accepts(self, number: float) -> bool:
         """Tell whether a number in the question's unit is right."""
@@ -239,20 +261,23 @@ class AskedNumber(Variant):
         # A share is often given as 0.158 where 15.8% was asked.
         if self.unit == "%" and self.accepts(100 * given.number):
             return 100 * given.number
+        # As is a count: 8.7e9 where 8.7 billion was asked.
+        if self.unit == "billion" and self.accepts(given.number / 1e9):
+            return given.number / 1e9
         return given.number
 
-    def _other_dimension(self, unit: str) -> Remark:
-        return Remark(
-            Told(
-                "{given} measures {measured}; {asked} was asked for, in {unit}."
-                if self.unit
-                else "{given} measures {measured}; a number without a unit was asked "
-                "for.",
-                given=unit,
-                measured=Told(dimension(unit)),
-                asked=Told(dimension(self.unit)),
-                unit=self.unit,
-            )
+    def _other_dimension(self, given: TypedQuantity) -> Told:
+        return Told(
+            "read as {number} {given}, which measures {measured}; expected {asked}, in "
+            "{unit}"
+            if self.unit
+            else "read as {number} {given}, which measures {measured}; expected a "
+            "number without a unit",
+            number=format_number(given.number),
+            given=given.unit,
+            measured=Told(dimension(given.unit)),
+            asked=Told(dimension(self.unit)),
+            unit=self.unit,
         )
 
     def _other_unit(self, unit: str) -> Remark:
@@ -283,6 +308,11 @@ class AskedNumber(Variant):
                     )
                 )
             ]
+        if self.tolerance.is_near(value, self.key):
+            near = Told(
+                "Near, but not near enough: {how}.", how=self.tolerance.told(self.unit)
+            )
+            return [Remark(near)]
         measured = dimension(self.unit)
         if measured in ("bytes", "bytes per second"):
             if self.tolerance.accepts(value, self.key * 8):

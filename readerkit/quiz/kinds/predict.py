@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from readerkit.model.base import Text
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import Question, joined, not_read, plain
+from readerkit.quiz.kinds.base import Question, joined, not_read, squeezed
 from readerkit.quiz.kinds.numeric import (
     Absolute,
     AnswerTolerance,
@@ -21,6 +21,13 @@ from readerkit.quiz.messages import PredictPrompt, Remark
 from readerkit.quiz.observed_keys import ObservationQuery, answer_schedule
 from readerkit.quiz.units import find_unit
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
+
+_STEP = re.compile(r"[a-z]\d+[a-z]?|\.")
+"""A step of a schedule as it is compared: f0, b12a, or a dot where a rank waits."""
+
+
+def _cell(word: str) -> str:
+    return "." if word in "-_·" or word == "idle" else squeezed(word)
 
 
 class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
@@ -80,7 +87,8 @@ class AskedWords(Variant):
 
     def grade(self, answer: str) -> Grade:
         """Return the share of the words before the first that is wrong."""
-        given = [plain(word) for word in re.split(r"[\s,;|→]+", answer.strip()) if word]
+        cells = re.split(r"[\s,;|→>\[\]'\"]+", answer.strip())
+        given = [_cell(word) for word in cells if word]
         if len(given) != len(self.key):
             raise AnswerError(
                 Told(
@@ -89,12 +97,13 @@ class AskedWords(Variant):
                     count=len(self.key),
                 )
             )
-        known = {plain(word) for word in self.words}
-        strange = [word for word in given if known and word not in known]
-        if strange:
-            raise not_read(strange[0], joined(self.words))
+        known = {squeezed(word) for word in self.words}
+        form = joined(self.words) or self.prompt.how
+        for word in given:
+            if word not in known if known else not _STEP.fullmatch(word):
+                raise not_read(word, form)
         pairs = enumerate(zip(given, self.key, strict=True))
-        right = next((i for i, (word, key) in pairs if word != plain(key)), None)
+        right = next((i for i, (word, key) in pairs if word != _cell(key)), None)
         if right is None:
             return Grade(1)
         first = Told("Number {number} is the first that is wrong.", number=right + 1)

@@ -68,8 +68,10 @@ class AskedOrder(Variant):
 
     def grade(self, answer: str) -> Grade:
         """Return 1 - 2d/D for the distance to the nearest right order."""
-        given = [int(word) for word in re.findall(r"\d{1,3}", answer)]
+        given = [int(word) for word in re.findall(r"\d{1,9}", answer)]
         key = self.valid[0]
+        if len(given) == 1:  # 3142: no number has two digits
+            given = [int(digit) for digit in answer.strip() if digit.isdigit()]
         if sorted(given) != sorted(key):
             form = Told("the numbers 1 to {count}, each once", count=len(key))
             raise not_read(answer, form)
@@ -149,7 +151,8 @@ class AskedMatch(Variant):
 
     def grade(self, answer: str) -> Grade:
         """Return the share of pairs that are right."""
-        given = dict(re.findall(r"(\d{1,2})\s*[-=:.)]?\s*([a-z])", answer.lower()))
+        pairs = re.findall(r"(\d{1,2})\s*(?:->|[-=:.)→])?\s*([a-z])", answer.lower())
+        given = dict(pairs) if len({*dict(pairs)}) == len(pairs) else {"": ""}
         if not given:  # letters alone, in the order of the numbers
             found = re.findall(r"[a-z]", answer.lower())
             given = {str(number): label for number, label in enumerate(found, 1)}

@@ -12,7 +12,8 @@ from msgspec import to_builtins
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import SOME, Formula, Model, Name, Text, at_least
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import Question, plain
+from readerkit.quiz.kinds.base import Question
+from readerkit.quiz.kinds.grid_cells import read_cell, split_row
 from readerkit.quiz.messages import Remark, SketchPrompt
 from readerkit.quiz.rank_groups import rank_groups
 from readerkit.quiz.variant import (
@@ -109,7 +110,7 @@ class Sketch(Question, frozen=True, tag="sketch"):
             "word": "/".join(self.words),
             "shape": "1024x4096",
             "number": "12",
-            "groups": "0,1|2,3",
+            "groups": "r,r|r,r",
         }
         example = " ".join(examples[kind] for kind in kinds)
         how = Told("a line for each row: {example}", example=example)
@@ -123,6 +124,7 @@ class Sketch(Question, frozen=True, tag="sketch"):
             typed_key="\n".join(filled),
             columns=list(zip(self.columns, kinds, strict=True)),
             rows=rows,
+            words=self.words,
         )
 
 
@@ -146,9 +148,41 @@ class AskedSketch(Variant):
     rows: list[tuple[str, list[str]]]
     """The label of each, and its cells."""
 
+    words: tuple[str, ...]
+    """Those that a cell may be."""
+
+    def completed(self, answer: str, before: str) -> str:
+        """Return an answer with the rows that it does not name as they were before."""
+        named = self._named(_lines(answer))
+        if not named or len(named) == len(self.rows) or not before:
+            return answer
+        old = dict(zip(self._labels, self._in_order(before), strict=True))
+        return "\n".join(f"{row}: {cells}" for row, cells in {**old, **named}.items())
+
     def grade(self, answer: str) -> Grade:
-        """Return the share of cells that are right."""
-        lines = [line for line in re.split(r"[\n;]", answer) if line.strip()]
+        """Return the share of cells that are right.
+
+        Raises:
+            AnswerError: other rows or cells than were asked, or one that says nothing.
+        """
+        wrong = [
+            Remark(Told("{row}, {column}: not {cell}.", row=row, column=at, cell=cell))
+            for line, (row, key) in zip(self._in_order(answer), self.rows, strict=True)
+            for (at, kind), cell, right in zip(
+                self.columns, self._cells(line, row), key, strict=True
+            )
+            if self._read(cell, kind, row, at) != read_cell(right, kind, self.words)
+        ]
+        total = len(self.rows) * len(self.columns)
+        return Grade(1 - len(wrong) / total, tuple(wrong))
+
+    @property
+    def _labels(self) -> list[str]:
+        return [row for row, _ in self.rows]
+
+    def _in_order(self, answer: str) -> list[str]:
+        """Return the cells of each row: rows as they stand, or by their labels."""
+        lines = _lines(answer)
         if len(lines) != len(self.rows):
             raise AnswerError(
                 Told(
@@ -158,42 +192,48 @@ class AskedSketch(Variant):
                     form=self.prompt.how,
                 )
             )
-        wrong = [
-            Remark(Told("{row}, {column}: not {cell}.", row=row, column=at, cell=cell))
-            for line, (row, key) in zip(lines, self.rows, strict=True)
-            for (at, kind), cell, right in zip(
-                self.columns, self._cells(line, row), key, strict=True
-            )
-            if _normal(cell, kind) != _normal(right, kind)
-        ]
-        total = len(self.rows) * len(self.columns)
-        return Grade(1 - len(wrong) / total, tuple(wrong))
+        named = self._named(lines)
+        if len(named) == len(lines):
+            return [named[label] for label in self._labels]
+        parts = zip(lines, self._labels, strict=True)
+        return [self._named([line]).get(label, line) for line, label in parts]
+
+    def _named(self, lines: list[str]) -> dict[str, str]:
+        """Return the cells of each row whose label was typed before them."""
+        longest = sorted(self._labels, key=len, reverse=True)
+        found = {}
+        for line in lines:
+            for label in longest:
+                head, rest = line[: len(label)], line[len(label) :]
+                if head.casefold() == label.casefold() and rest[:1] in ":> =\t":
+                    found[label] = rest.lstrip(" :>=\t")
+                    break
+        return found
 
     def _cells(self, line: str, label: str) -> list[str]:
-        words = line.split()
-        # The label may be typed before its cells.
-        if line.strip().startswith(label):
-            words = line.strip()[len(label) :].lstrip(" :").split()
-        if len(words) != len(self.columns):
+        cells = split_row(line, [kind for _, kind in self.columns])
+        if len(cells) != len(self.columns):
             raise AnswerError(
                 Told(
                     "row '{row}': got {got} cells, expected {count} with a blank "
                     "between them: {form}",
                     row=label,
-                    got=len(words),
+                    got=len(cells),
                     count=len(self.columns),
                     form=self.prompt.how,
                 )
             )
-        return words
+        return cells
+
+    def _read(self, cell: str, kind: str, row: str, column: str) -> object:
+        try:
+            return read_cell(cell, kind, self.words)
+        except AnswerError as error:
+            told = Told(
+                "{row}, {column}: {what}", row=row, column=column, what=error.args[0]
+            )
+            raise AnswerError(told) from None
 
 
-def _normal(cell: str, kind: str) -> object:
-    if kind == "groups":
-        groups = [re.findall(r"\d+", group) for group in re.split(r"[|/]", cell)]
-        return sorted(sorted(map(int, group)) for group in groups)
-    if kind == "shape":
-        return [int(size) for size in re.findall(r"\d+", cell)]
-    if kind == "number":
-        return cell.replace(",", "")
-    return plain(cell)
+def _lines(answer: str) -> list[str]:
+    return [line.strip() for line in re.split(r"[\n;]", answer) if line.strip()]

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from readerkit.model.base import SOME, Model, Text, at_least
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import Question, plain
+from readerkit.quiz.kinds.base import Question, squeezed
 from readerkit.quiz.messages import FillPrompt, Remark, ShortPrompt
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
@@ -54,7 +54,7 @@ class Fill(Question, frozen=True, tag="fill"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedFill(Variant):
-    """A gap to fill: words as they are compared."""
+    """A gap to fill: words as they are compared, and code around a name aside."""
 
     accept: frozenset[str]
     mistakes: Mapping[str, str]
@@ -65,15 +65,24 @@ class AskedFill(Variant):
         given = _name(answer)
         if not given:
             raise AnswerError(Told("got nothing, expected a word"))
-        if given in self.accept:
+        # The object in front of a name is the reader's own: `model.no_sync`.
+        names = {given, given.rpartition(".")[2]}
+        if names & self.accept:
             return Grade(1)
-        says = self.mistakes.get(given)
+        says = next(
+            (self.mistakes[name] for name in names if name in self.mistakes), ""
+        )
         return Grade(0, (Remark(says),) if says else ())
+
+
+_CODE = re.compile(r"(?:with\s+)?(.*?)(?:\(.*\))?(?:\s+as\s+\w+)?\s*[:.]*")
 
 
 def _name(text: str) -> str:
     """Return a word as it is compared; what is around a name in code aside."""
-    return re.sub(r"^\.|(\(\s*\))?\s*:?$", "", plain(text))
+    bare = text.strip().strip("`'\"").lstrip(".@")
+    match = _CODE.fullmatch(bare)
+    return squeezed(match[1] if match else bare)
 
 
 class Short(Question, frozen=True, tag="short"):

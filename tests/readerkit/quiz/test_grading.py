@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -75,7 +76,6 @@ def test_several_choices_earn_by_coverage():
         ("114 GB", 0, ""),
         ("84", 0, "master copy of 28 GB"),
         ("104.3", 0, "right number of GiB"),
-        ("112 s", 0, "time; bytes was asked for, in GB"),
         ("896", 0, "off by 8"),
         ("112 GiB", 0, "right in GB, but you wrote GiB"),
         ("112 MB", 0, "right in GB, but you wrote MB"),
@@ -93,8 +93,74 @@ def test_number_without_unit_is_asked_for_as_such():
     for answer in ("many", "5 furlongs", "48 Gb"):
         with pytest.raises(AnswerError, match=f"'{answer}', expected a number without"):
             plain.grade(answer)
-    [remark] = plain.grade("112 GB").remarks
-    assert "a number without a unit was asked for" in remark.text
+    with pytest.raises(AnswerError, match="read as 112 GB, which measures bytes"):
+        plain.grade("112 GB")
+
+
+@pytest.mark.parametrize(
+    ("unit", "answer", "credit"),
+    [
+        ("parameters", "112", 1),
+        ("parameters", "0.112k", 1),
+        ("parameters", "112e-9 B", 1),
+        ("parameters", "112e-9 billion parameters", 1),
+        ("parameters", "112B", 0),
+        ("billion", "112", 1),
+        ("billion", "112B", 1),
+        ("billion", "112 bn", 1),
+        ("billion", "1.12e11", 1),
+        ("billion", "112 billion params", 1),
+        ("billion", "112,000 million", 1),
+        ("", "7*2^4", 1),
+        ("", "7 * 16", 1),
+        ("", "1.12·10²", 1),
+        ("", "~112.", 1),
+        ("$", "$0.112k", 1),
+        ("GB", "~112 GB.", 1),
+        ("GB", "about 7*16 GB", 1),
+        ("GB/s", "112 GBps", 1),
+        ("GB/s", "112 GB per second", 1),
+    ],
+)
+def test_number_may_be_typed_as_the_field_does(unit, answer, credit):
+    written = f"{{value: 16 * p, unit: {unit}}}" if unit else "{value: 16 * p}"
+    text = QUESTIONS.replace("{value: 16 * p, unit: GB}", written)
+    assert asked("bytes", questions=text).grade(answer).credit == credit
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("112 s", "read as 112 s, which measures time; expected bytes, in GB"),
+        ("7*16 s", "read as 112 s"),
+        ("48 Gb", "GB for bytes or Gbit for bits"),
+        ("many", "got 'many', expected a number and a unit"),
+    ],
+)
+def test_quantity_of_another_kind_is_asked_again_with_what_was_understood(answer, said):
+    with pytest.raises(AnswerError, match=re.escape(said)):
+        asked("bytes").grade(answer)
+
+
+def test_wrong_arithmetic_says_what_it_was_read_as():
+    [remark] = asked("bytes").grade("3*2^5 GB").remarks
+    assert remark.text == "Read as 96 GB."
+
+
+@pytest.mark.parametrize(
+    ("near", "how"),
+    [
+        ("", "within 1% of the answer itself, not points"),
+        (", absolute: 0.5", "within 0.5 percentage points"),
+    ],
+)
+def test_tolerance_of_a_share_says_points_or_share(near, how):
+    written = f'{{value: 2.25 * p, unit: "%"{near}}}'
+    text = QUESTIONS.replace("{value: 16 * p, unit: GB}", written)
+    share = asked("bytes", questions=text)
+    assert share.prompt.how == f"per cent, {how}"
+    away = "16.4"
+    assert how in share.grade(away).remarks[0].text
 
 
 def test_share_may_be_typed_as_a_fraction_of_one():
@@ -151,6 +217,13 @@ def test_pairs_earn_their_share():
         "no_sync()",
         ".no_sync",
         "no_sync():",
+        "nosync",
+        "model.no_sync",
+        "self.ddp.no_sync()",
+        "with no_sync():",
+        "with ddp.no_sync() as context:",
+        "'no_sync'",
+        "no_sync.",
     ],
 )
 def test_gap_is_filled_whatever_the_spelling(answer):
@@ -158,8 +231,9 @@ def test_gap_is_filled_whatever_the_spelling(answer):
 
 
 def test_common_mistake_in_a_gap_is_named():
-    [remark] = asked("gap").grade("no_grad").remarks
-    assert "drops gradients" in remark.text
+    for answer in ("no_grad", "torch.no_grad()", "with torch.no_grad():"):
+        [remark] = asked("gap").grade(answer).remarks
+        assert "drops gradients" in remark.text
 
 
 @pytest.mark.parametrize(
@@ -170,6 +244,9 @@ def test_common_mistake_in_a_gap_is_named():
         ("12-13", 1, ""),
         ("a.py:12", 1, ""),
         ("line 13", 1, ""),
+        ("lines 12 to 13", 1, ""),
+        ("a.py#L12-L13", 1, ""),
+        ("12 \u2013 13.", 1, ""),
         ("11", 0, "further down"),
         ("14", 0, "further up"),
         ("11-20", 0, "too wide"),
@@ -201,12 +278,115 @@ def test_prediction_earns_up_to_the_first_that_is_wrong():
         ("column 16x8\nrow 8x16", 1),
         ("up: column 16x8; down: row [8,16]", 1),
         ("Column 16×8\nROW (8,16)", 1),
+        ("column-parallel [16, 8]\nrow parallel, 8 x 16", 1),
+        ("col (16 8)\nrowwise 8*16", 1),
+        ("columns 2*8 x 8\nrow 8x16", 0.75),
+        ("down: row 8x16\nup: column 16x8", 1),
         ("row 16x8\ncolumn 8x16", 0.5),
         ("column 8x16\nrow 8x16", 0.75),
     ],
 )
 def test_grid_earns_by_cells(answer, credit):
     assert asked("grid").grade(answer).credit == credit
+
+
+GROUPS = """
+  columns: [groups]
+  layout: {tp: 4, dp: 2}
+  rows:
+    - {label: tp, cells: [{groups: tp}]}
+    - {label: dp, cells: [{groups: dp}]}
+"""
+
+
+def grid_of_groups():
+    head, _, rest = QUESTIONS.partition("  columns: [cut, shape]\n")
+    _, _, after = rest.partition("  explanation: In pairs.")
+    text = f"{head}{GROUPS[1:]}  explanation: In pairs.{after}"
+    return asked("grid", questions=text.replace("{h}, {t} ranks?", "{h}, {t}?"))
+
+
+@pytest.mark.parametrize(
+    ("row", "credit"),
+    [
+        ("0,4|1,5|2,6|3,7", 1),
+        ("[[0, 4], [1, 5], [2, 6], [3, 7]]", 1),
+        ("[[0,4],[1,5],[2,6],[3,7]]", 1),
+        ("(0, 4), (1, 5), (2, 6), (3, 7)", 1),
+        ("{3,7} {2,6} {1,5} {0,4}", 1),
+        ("0 4 | 1 5 | 2 6 | 3 7", 1),
+        ("0, 4 / 1, 5 / 2, 6 / 7, 3", 1),
+        ("dp: 0,4|1,5|2,6|3,7", 1),
+        ("0,1|4,5|2,6|3,7", 0.5),
+    ],
+)
+def test_groups_are_read_as_people_write_them(row, credit):
+    assert grid_of_groups().grade(f"0,1,2,3|4,5,6,7\n{row}").credit == credit
+
+
+@pytest.mark.parametrize("row", ["0-4|1-5", "a,b|c,d", "0,4||1,5", "[[0,4],[1,5]", "|"])
+def test_groups_that_say_nothing_are_asked_again(row):
+    with pytest.raises(AnswerError, match="dp, groups: got"):
+        grid_of_groups().grade(f"0,1,2,3|4,5,6,7\n{row}")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("pillar 16x8\nrow 8x16", "up, cut: got 'pillar', expected one of column, row"),
+        ("column 16x8\nrow wide", "down, shape: got 'wide', expected sizes such as"),
+        ("column 16x8", "got 1 rows, expected 2"),
+    ],
+)
+def test_cell_that_says_nothing_is_asked_again_and_named(answer, said):
+    with pytest.raises(AnswerError, match=re.escape(said)):
+        asked("grid").grade(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "whole"),
+    [
+        ("down: row 8x16", "up: row 16x8\ndown: row 8x16"),
+        ("UP column 16x8", "up: column 16x8\ndown: column 8x16"),
+        ("row 1x1", "row 1x1"),
+    ],
+)
+def test_row_that_is_named_is_corrected_by_itself(answer, whole):
+    before = "row 16x8\ncolumn 8x16"
+    assert asked("grid").completed(answer, before) == whole
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("several", "{0} and {1}"),
+        ("several", "{0} & {1}"),
+        ("several", "both {0} and {1}"),
+        ("several", "({0}), ({1})"),
+        ("several", "{0}+{1}"),
+        ("steps", "{0}{1}{2}{3}"),
+        ("steps", "{0} > {1} > {2} > {3}"),
+        ("steps", "[{0}, {1}, {2}, {3}]"),
+        ("row", "[F0, F1, B0]"),
+        ("row", "f0 -> f1 -> b0".replace("->", "→")),
+        ("row", "F0 > F1 > B0"),
+    ],
+)
+def test_list_is_read_as_people_write_it(name, answer):
+    variant = asked(name)
+    assert variant.grade(answer.format(*variant.typed_key.split())).is_right
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "said"),
+    [
+        ("row", "F0 forward B0", "got 'forward', expected 3 cells in order"),
+        ("pairs", "1a 1b 2c 3d", "in the form 1x 2y"),
+    ],
+)
+def test_list_that_cannot_be_read_costs_no_try(name, answer, said):
+    with pytest.raises(AnswerError, match=said):
+        asked(name).grade(answer)
 
 
 def test_short_answer_is_marked_by_its_reader():
@@ -231,7 +411,7 @@ OWN = {
     "fill": set(),
     "locate": {"search"},
     "predict": {"words", "length"},
-    "sketch": {"columns", "rows", "words"},
+    "sketch": {"columns", "rows", "words", "given"},
     "short": {"rubric", "model", "self_marked"},
 }
 

@@ -37,6 +37,19 @@ from readerkit.quiz.units import (
         ("2.5x", 2.5, "x"),
         ("  7 TFLOP  ", 7, "TFLOP"),
         ("1,234,567.5 kB/s", 1234567.5, "kB/s"),
+        ("2^-9", 2**-9, ""),
+        ("2**10 B", 1024, "B"),
+        ("30*16", 480, ""),
+        ("30 x 16 GB", 480, "GB"),
+        ("3×10⁹", 3e9, ""),
+        ("(3 + 1)/16", 0.25, ""),
+        ("~480 GB", 480, "GB"),
+        ("480 GB.", 480, "GB"),
+        ("≈ 5 µs", 5, "us"),
+        ("about 5", 5, ""),
+        ("5 Gb/sec".replace("b", "B"), 5, "GB/s"),
+        ("1\N{NO-BREAK SPACE}120 GB", 1120, "GB"),
+        ("007", 7, ""),
     ],
 )
 def test_quantity_is_read(text, number, unit):
@@ -47,7 +60,24 @@ def test_quantity_is_read(text, number, unit):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "GB", "about 5", "5 furlongs", "1/0", "5 GB GB", "--5", "1e", "5" * 300],
+    [
+        "",
+        "GB",
+        "about",
+        "5 furlongs",
+        "1/0",
+        "5 GB GB",
+        "--5",
+        "1e",
+        "5" * 300,
+        "2^9999",
+        "2**2**2**9",
+        "(3",
+        "3 3",
+        "()",
+        "5 GB + 2 GB",
+        "*" * 199,
+    ],
 )
 def test_what_is_no_quantity_is_refused(text):
     with pytest.raises(QuantityError):

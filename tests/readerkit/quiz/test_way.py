@@ -30,7 +30,7 @@ def graded(name: str, answer: str) -> Grade:
         ("several", "a", 14),
         ("steps", "1 2 4 3", 14),
         ("line", "11", 14),
-        ("grid", "column 1x2; row 2x1", 14),
+        ("grid", "column 1x2; row 2x1", 15),
         ("pick", "a", 16),
         ("row", "F0 F1 F2", 16),
     ],
