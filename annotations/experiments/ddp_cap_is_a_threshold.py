@@ -36,5 +36,5 @@ def bucket_bytes(**options):
 default, capped = bucket_bytes(), bucket_bytes(bucket_cap_mb=4)
 if dist.get_rank() == 0:
     print("default =", json.dumps(default), "\ncapped =", json.dumps(capped))
-    print("cap =", 4 * 1024 * 1024)
+    print("cap =", 4 * 1024 * 1024, "\ngradients =", 12 * 601 * 600 * 4)
 dist.destroy_process_group()

@@ -3,6 +3,10 @@
 import json
 
 import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -26,3 +30,9 @@ repeated, _ = counted(again.backward)
 kept = {"forward": forward, "backward": backward, "total": forward + backward}
 print("kept =", json.dumps(kept))
 print("recomputed =", forward + repeated)
+dist.init_process_group("fake", rank=0, world_size=4, store=FakeStore())
+fully_shard(layer, mesh=init_device_mesh("cpu", (4,)))
+first, y = counted(lambda: layer(x))
+second, _ = counted(y.sum().backward)
+held = layer.weight.to_local().numel() / layer.weight.numel()
+print("one_of_four_ranks =", json.dumps({"total": first + second, "held": held}))

@@ -9,7 +9,6 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 RANKS = 1
-
 dist.init_process_group("fake", rank=0, world_size=4, store=FakeStore())
 mesh = init_device_mesh("cpu", (4,))
 
@@ -28,12 +27,14 @@ pair = layers()
 fully_shard([pair[0], pair[1]], mesh=mesh)
 print("two_modules =", parameters_per_group(pair))
 root_only, inner_first = fully_shard(layers(), mesh=mesh), layers()
-names = [name for name, _ in inner_first.named_parameters()]
-for layer in inner_first:
-    fully_shard(layer, mesh=mesh)
-fully_shard(inner_first, mesh=mesh)
-kept = names == [name for name, _ in inner_first.named_parameters()]
+names = [*dict(inner_first.named_parameters())]
+for module in (*inner_first, inner_first):
+    fully_shard(module, mesh=mesh)
 print("root_only =", parameters_per_group(root_only))
+try:
+    fully_shard(root_only[0], mesh=mesh)
+except TypeError as error:
+    print("root_first =", json.dumps(type(error).__name__))
 print("inner_first =", parameters_per_group(inner_first))
 print("class =", json.dumps(type(inner_first[0]).__name__))
-print("same_names =", json.dumps(kept))
+print("same_names =", json.dumps(names == [*dict(inner_first.named_parameters())]))
