@@ -55,7 +55,7 @@ def flops(as_json: bool, brief: bool, **given: Any) -> None:
             --gpu a100-80gb --tflops-per-gpu 140 --tokens 300B
     """
     from readerkit.estimate.checks import check_amount
-    from readerkit.estimate.flops import estimate_flops
+    from readerkit.estimate.flops_estimate import estimate_flops
 
     shape = need_shape(given)
     given["sequence"] = fit_sequence(shape, given["sequence"], 2048)

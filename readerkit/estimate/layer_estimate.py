@@ -41,6 +41,8 @@ def _layer(shape: Shape, layout: Layout, name: str, convention: str) -> Estimate
     )
     flash = "flash attention" if layout.flash else "no flash attention"
     custom = f"one microbatch; {layout.recompute} recompute; {flash}"
+    if shape.window and not layout.flash:
+        custom += "; a local layer's scores are a whole square, masked"
     for part, held in layer_activations(shape.named(), kind).items():
         if held:
             sheet.add(part, held, "bytes", PAPER, f"{custom}; {kept} B an element")

@@ -199,6 +199,8 @@ def add_layers(
     flash = "flash attention: no" if layout.flash else "no flash attention: all"
     custom = f"{layout.recompute} recompute; {flash} scores in memory; "
     custom += f"{kept.activation} B an element"
+    if shape.window and not layout.flash:
+        custom += "; a local layer's scores are a whole square, masked"
     for count, moe in zip(
         layers_of_rank(shape, layout, held.rank), (False, True), strict=True
     ):

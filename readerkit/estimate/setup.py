@@ -37,6 +37,8 @@ class Setup:
     def mfu_convention(self, flash: bool) -> str:
         """Return what an MFU of this question counts, and against which peak."""
         counted = "causal attention as half" if flash else "the whole square of scores"
+        if self.shape.window:
+            counted += f", of local layers a window of {self.shape.window} tokens"
         peak = f"{format_flop_rate(self.cluster.gpu.flops_per_s, 1)}, dense 16-bit"
         return f"{counted}, nothing that is recomputed; the peak is {peak}"
 

@@ -6,6 +6,7 @@ from readerkit.estimate.flops import (
     FORWARD,
     KORTHIKANTI,
     TOKENS,
+    attention_words,
     forward_flops_per_token,
 )
 from readerkit.estimate.item import Estimate, Worksheet
@@ -26,6 +27,7 @@ def estimate_step(setup: Setup, layout: Layout) -> Estimate:
     sheet = Worksheet(f"a step on {layout.world_size} GPUs of {setup.cluster.name}")
     parts = _parts(sheet, setup, layout)
     kind = attention_kind(layout)
+    words = attention_words(setup.shape, kind)
     batch = sheet.given("batch", layout.global_batch, "sequences of a step")
     tokens = sheet.given("s", layout.sequence, "tokens of a sequence")
     sheet.given("GPUs", layout.world_size, "of the layout")
@@ -35,11 +37,11 @@ def estimate_step(setup: Setup, layout: Layout) -> Estimate:
         step time [seconds] = {" + ".join(parts)} | {MODEL} | nothing else is waited for
         {TOKENS} [tokens] = batch × s | a count | of all data-parallel ranks
         tokens a second [tokens/s] = {TOKENS} / step time | a count | of the whole job
-        {FORWARD} [FLOPs] = forward | {KORTHIKANTI} | attention {kind}
+        {FORWARD} [FLOPs] = forward | {KORTHIKANTI} | {words}
         model FLOPs [FLOPs] = 3 × {TOKENS} × {FORWARD} | {KORTHIKANTI}
-            | nothing recomputed, attention {kind}
+            | nothing recomputed, {words}
         FLOP/s per GPU [FLOP/s] = model FLOPs / step time / GPUs | a count
-            | of model FLOPs, attention {kind}
+            | of model FLOPs, {words}
         MFU [fraction] = model FLOPs / (step time × GPUs × peak)
             | Chowdhery et al. 2204.02311, appendix B
             | {setup.mfu_convention(layout.flash)}

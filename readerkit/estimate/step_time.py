@@ -12,7 +12,11 @@ from dataclasses import dataclass, replace
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_amount, check_fraction
-from readerkit.estimate.flops import layer_flops_per_token, step_flops
+from readerkit.estimate.flops import (
+    attention_flops_per_token,
+    layer_flops_per_token,
+    step_flops,
+)
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import (
@@ -196,7 +200,7 @@ def microbatch_flops(shape: Shape, layout: Layout, held: Held) -> float:
         layers = dense_layers * dense + (moe_layers * moe if moe_layers else 0)
         flops = passes * layers
         if layout.recompute == "selective" and not layout.flash:
-            scores = 4 * layout.sequence * shape.score_size
+            scores = attention_flops_per_token(shape, sequence=layout.sequence)
             flops += (dense_layers + moe_layers) * scores
         if layout.ends(rank)[1]:
             flops += 3 * 2 * shape.hidden * shape.vocab

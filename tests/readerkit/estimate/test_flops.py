@@ -1,11 +1,13 @@
 """FLOPs against the tables of the papers that give them."""
 
+from dataclasses import replace
+
 import pytest
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.flops import (
+    attention_flops_per_token,
     cost_usd,
-    estimate_flops,
     flops_utilization,
     forward_flops_per_token,
     korthikanti_hardware_flops,
@@ -16,6 +18,7 @@ from readerkit.estimate.flops import (
     step_flops,
     training_days,
 )
+from readerkit.estimate.flops_estimate import estimate_flops
 from readerkit.estimate.parameters import active_parameter_count
 from tests.readerkit.estimate.catalog import shape
 
@@ -200,3 +203,37 @@ def test_a_step_that_cannot_be_is_named(change, message):
     given = {"batch": 1, "sequence": 8}
     with pytest.raises(EstimateError, match=message):
         step_flops(shape("gpt2"), **given | change)
+
+
+@pytest.mark.parametrize("name", ["gemma-3-27b", "gpt-oss-120b", "llama-4-scout"])
+@pytest.mark.parametrize("sequence", [64, 1024, 32768])
+def test_a_local_layer_is_counted_by_its_window(name, sequence):
+    model = shape(name)
+    every = range(model.layers)
+    whole = [(layer + 1) % model.global_every == 0 for layer in every]
+    assert sum(whole) == model.layers - model.local_layers
+    met = {
+        False: min(sequence, model.window),
+        True: sequence,
+    }
+    scores = sum(4 * met[each] * model.heads * model.head_dim for each in whole)
+    plain = forward_flops_per_token(replace(model, window=0), sequence=sequence)
+    scores -= model.layers * 4 * sequence * model.heads * model.head_dim
+    assert forward_flops_per_token(model, sequence=sequence) == plain + scores
+    causal = sum(
+        min(token + 1, each)
+        for each in map(met.get, whole)
+        for token in range(sequence)
+    )
+    count = attention_flops_per_token(model, sequence=sequence, attention="causal")
+    exact = 4 * model.heads * model.head_dim * causal / sequence / model.layers
+    # Half a square leaves out half of its diagonal.
+    assert count == pytest.approx(exact, rel=2 / min(sequence, model.window))
+
+
+def test_what_is_counted_of_local_layers_is_said():
+    one = estimate_flops(shape("gpt-oss-20b"), batch=1, sequence=4096)
+    said = [item.convention for item in one.items if "attention" in item.convention]
+    assert said and all(
+        "of local layers a window of 128 tokens" in each for each in said
+    )
