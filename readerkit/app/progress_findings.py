@@ -45,7 +45,7 @@ def find_progress(folder: Path, book: Path | None, diagram: ChecklistItem) -> Fi
             f"quizzes/{PHASE}/bank.yaml: got no objective {', '.join(lacking)}, "
             "expected every one that the definition of done names"
         )
-    history = open_history()
+    history = open_history(to_read=True)
     try:
         exam, mastery = _exam(bank, history), _mastery(bank, history)
     finally:

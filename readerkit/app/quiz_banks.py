@@ -24,9 +24,10 @@ from readerkit.quiz.bank import BANK, BANK_FILE, Bank, parse_bank
 from readerkit.quiz.history import History
 from readerkit.quiz.kinds import QUESTIONS, Question
 from readerkit.quiz.lock import QuizLock
-from readerkit.quiz.messages import CitedLines
+from readerkit.quiz.messages import CitedLines, LocatePrompt, Prompt, QuestionLeftOut
 from readerkit.quiz.session import Session
 from readerkit.wording.next_command import typed
+from readerkit.wording.numbers import counted
 
 if TYPE_CHECKING:
     from readerkit.anchors import SourceFile
@@ -108,9 +109,23 @@ class QuizBanks:
         return path.relative_to(self.root).as_posix()
 
 
-def open_history() -> History:
-    """Return the reader's history."""
-    return History(data_folder() / "quiz.sqlite3")
+def open_history(*, to_read: bool = False) -> History:
+    """Return the reader's history; made where it is not there, but to be read alone."""
+    path = data_folder() / "quiz.sqlite3"
+    return History.reading(path) if to_read else History(path)
+
+
+def damage(history: History) -> str:
+    """Return a line on the rows that were left out; none where all could be read."""
+    rows = history.damaged()
+    if not rows:
+        return ""
+    first = rows[0]
+    which = first.values.get("session") or first.values.get("id")
+    return (
+        f"{history.path}: {counted(len(rows), 'row')} left out, as unreadable; first: "
+        f"{first.table} of {which}: {first.why}; {typed('quiz', 'export')} has all"
+    )
 
 
 class SourceLines:
@@ -120,6 +135,7 @@ class SourceLines:
         self._banks = banks
         self._book = book
         self._read: dict[tuple[str, str], bytes | None] = {}
+        self._lacking: dict[str, str] = {}
 
     def lines(self, place: CitedLines, *, fetch: bool = False) -> list[str] | None:
         """Return the lines of a place; None where they are not on this disk.
@@ -128,6 +144,23 @@ class SourceLines:
         """
         whole = self._whole(place, fetch=fetch)
         return None if whole is None else _split(whole)[place.first - 1 : place.last]
+
+    def lacking(self, place: CitedLines) -> str:
+        """Return why the lines of a place cannot be had, fetched or not; else nothing.
+
+        An upstream that could not be brought is not asked for again.
+        """
+        if place.upstream in self._lacking and self._whole(place) is None:
+            return self._lacking[place.upstream]
+        try:
+            why = (
+                "" if self.lines(place, fetch=True) else f"{place} is not on this disk"
+            )
+        except ReaderkitError as error:
+            why = str(error).splitlines()[0]
+        if why:
+            self._lacking[place.upstream] = why
+        return why
 
     def source(self, place: CitedLines) -> SourceFile | None:
         """Return the parsed file of a place, to be coloured; None as in ``lines``."""
@@ -183,6 +216,25 @@ class SourceLines:
         ours = [PACKAGE.parent] if path.startswith("mini_impls/") else []
         tops = [self._banks.root, *ours]
         return next((top for top in tops if (top / path).is_file()), None)
+
+
+def without_lines(
+    session: Session, question: Prompt, lines: SourceLines
+) -> QuestionLeftOut | None:
+    """Leave a question out whose lines cannot be had; None where it can be asked.
+
+    Raises:
+        ReaderkitError: no question is left.
+    """
+    if not isinstance(question, LocatePrompt):
+        return None
+    why = lines.lacking(question.search)
+    if not why:
+        return None
+    left_out = session.leave_out(why)
+    if not session.row.questions:
+        raise ReaderkitError(f"nothing is left to ask: {why}")
+    return left_out
 
 
 def kept(session: Session) -> Told:

@@ -19,6 +19,7 @@ from readerkit.terminal.group import NamingGroup
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
+    from readerkit.app.begin_quiz import WantedQuiz
     from readerkit.app.quiz_banks import QuizBanks
     from readerkit.quiz.bank import Bank
     from readerkit.quiz.history import History
@@ -150,25 +151,18 @@ def take(
         readerkit quiz 35 --objective goal-bubble --difficulty 3
         readerkit quiz 35 --seed 7 --json
     """
-    from readerkit.app.begin_quiz import WantedQuiz, begin
-    from readerkit.app.quiz_banks import QuizBanks, open_history
+    from readerkit.app.begin_quiz import WantedQuiz
 
-    banks = QuizBanks.at(book)
     asked = WantedQuiz(**wanted)
     if resume and asked.is_chosen:
         raise click.UsageError("--resume goes on with what was asked: say no more")
-    bank, history = banks.bank(phase), open_history()
-    session = None
-    if resume or (resume is None and not asked.is_chosen):
-        mode = "exam" if asked.exam else ""
-        session = _resumed(bank, history, resume, mode, as_json=as_json)
-    _lead(
-        session or begin(bank, history, asked),
-        banks,
-        book,
-        as_json=as_json,
-        language=lang,
-    )
+    if not as_json:
+        _take(phase, asked, resume, book, as_json=False, language=lang)
+        return
+    from readerkit.terminal.quiz_json import failures_told
+
+    with failures_told():
+        _take(phase, asked, resume, book, as_json=True, language=lang)
 
 
 @quiz.command(short_help="Mistakes again, as new variants, when they are due.")
@@ -214,6 +208,30 @@ def review(
 
 for command in (lint, stats, export, delete):
     quiz.add_command(command)
+
+
+def _take(
+    phase: int,
+    asked: WantedQuiz,
+    resume: bool | None,
+    book: Path | None,
+    *,
+    as_json: bool,
+    language: str,
+) -> None:
+    from readerkit.app.begin_quiz import begin
+    from readerkit.app.quiz_banks import QuizBanks, damage, open_history
+
+    banks = QuizBanks.at(book)
+    bank, history = banks.bank(phase), open_history()
+    session = None
+    if resume or (resume is None and not asked.is_chosen):
+        mode = "exam" if asked.exam else ""
+        session = _resumed(bank, history, resume, mode, as_json=as_json)
+    session = session or begin(bank, history, asked)
+    if lacking := damage(history):
+        click.echo(f"readerkit: {lacking}", err=True)
+    _lead(session, banks, book, as_json=as_json, language=language)
 
 
 def _resumed(

@@ -13,6 +13,7 @@ from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
 
 if TYPE_CHECKING:
+    from readerkit.quiz.history import History
     from readerkit.quiz.messages import QuizTaken
 
 
@@ -31,10 +32,11 @@ def stats(as_json: bool) -> None:
     from readerkit.quiz.report import summary
     from readerkit.quiz.review import due_questions
 
-    history, now = open_history(), datetime.now(UTC)
+    history, now = open_history(to_read=True), datetime.now(UTC)
     coming = due_questions(history.told_answers(timestamp(now)))
     due = [each.told(now) for each in coming]
     told = summary(history, now=timestamp(now), due=due)
+    _tell_damage(history)
     if as_json:
         click.echo(encode_wide(told))
         return
@@ -62,6 +64,13 @@ def stats(as_json: bool) -> None:
         )
 
 
+def _tell_damage(history: History) -> None:
+    from readerkit.app.quiz_banks import damage
+
+    if lacking := damage(history):
+        click.echo(f"readerkit: {lacking}", err=True)
+
+
 def _mode(taken: QuizTaken) -> str:
     """Return what kind of quiz it was; an exam that does not count is practice."""
     is_practice = taken.mode == "exam" and not taken.official
@@ -81,7 +90,9 @@ def export(file: Path | None) -> None:
     from readerkit.quiz.messages import encode_wide
     from readerkit.quiz.report import exported
 
-    text = encode_wide(exported(open_history())) + "\n"
+    history = open_history(to_read=True)
+    text = encode_wide(exported(history)) + "\n"
+    _tell_damage(history)
     if file is None:
         click.echo(text, nl=False)
         return

@@ -8,18 +8,25 @@ version is refused, an older one is copied aside and migrated.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, convert
 from msgspec.structs import asdict
 
-from readerkit.errors import ReaderkitError
+from readerkit.quiz.history_file import (
+    WAIT_SECONDS,
+    HistoryError,
+    copied_from,
+    sqlite_errors_told,
+    unusable,
+)
 from readerkit.system.private_files import make_database
 
 MIGRATIONS: tuple[str, ...] = (
@@ -60,11 +67,7 @@ MIGRATIONS: tuple[str, ...] = (
 )
 """Statements that lead from each version of the file to the next one."""
 
-WAIT_SECONDS = 20
-
-
-class HistoryError(ReaderkitError):
-    """The history cannot be read or written, or is of a newer version."""
+Row = TypeVar("Row")
 
 
 class SessionRow(Struct, frozen=True):
@@ -82,6 +85,11 @@ class SessionRow(Struct, frozen=True):
     ended: str | None = None
     official: bool = False
     """Whether the bank alone chose what is asked, the seed and the time of an exam."""
+
+    def __post_init__(self) -> None:
+        """Refuse moments that are none: they are reckoned with."""
+        for moment in filter(None, (self.started, self.deadline, self.ended)):
+            datetime.fromisoformat(moment)
 
 
 class AnswerRow(Struct, frozen=True):
@@ -104,6 +112,20 @@ class AnswerRow(Struct, frozen=True):
     seconds: float
     answered: str
 
+    def __post_init__(self) -> None:
+        """Refuse a moment or a credit that is none: they are reckoned with."""
+        datetime.fromisoformat(self.answered)
+        if not 0 <= self.credit <= 1:
+            raise ValueError(f"credit: got {self.credit}, expected 0 to 1")
+
+
+class DamagedRow(Struct, frozen=True):
+    """A row that says what no row can: left out, and kept as it is."""
+
+    table: str
+    values: dict[str, Any]
+    why: str
+
 
 def new_id() -> str:
     """Return an id for a session."""
@@ -118,27 +140,49 @@ def timestamp(moment: datetime) -> str:
 class History:
     """The file of one reader."""
 
-    def __init__(self, path: Path, migrations: Sequence[str] = MIGRATIONS) -> None:
-        """Open the file, made or migrated where needed.
+    def __init__(
+        self,
+        path: Path,
+        migrations: Sequence[str] = MIGRATIONS,
+        *,
+        copied: sqlite3.Connection | None = None,
+    ) -> None:
+        """Open the file, made or migrated where needed; or a copy of it in memory.
 
         Raises:
             HistoryError: no such place, no such file, or one of a newer version.
         """
         self.path = path
+        self._is_copy = copied is not None
+        self._damaged: dict[str, DamagedRow] = {}
         try:
-            make_database(path)
-            self._connection = sqlite3.connect(
+            if copied is None:
+                make_database(path)
+            self._connection = copied or sqlite3.connect(
                 path, timeout=WAIT_SECONDS, isolation_level=None
             )
-            with _told(path):
+            with sqlite_errors_told(path):
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA foreign_keys = ON")
                 self._connection.execute("PRAGMA synchronous = FULL")
                 self._migrate(migrations)
         except OSError as error:
-            raise _unusable(path, error.strerror or error) from None
+            raise unusable(path, error.strerror or error) from None
         except sqlite3.Error as error:
-            raise _unusable(path, error) from None
+            raise unusable(path, error) from None
+
+    @classmethod
+    def reading(cls, path: Path) -> History:
+        """Return the history to be read: nothing is made, or has to be writable.
+
+        Raises:
+            HistoryError: as above.
+        """
+        if path.exists() and all(
+            os.access(each, os.W_OK) for each in (path, path.parent)
+        ):
+            return cls(path)
+        return cls(path, copied=copied_from(path))
 
     def close(self) -> None:
         """Close the file."""
@@ -161,6 +205,14 @@ class History:
             return False
         return True
 
+    def ask_less(self, session: SessionRow) -> None:
+        """Keep that a session asks less than it began with, and counts no more."""
+        with self._writing() as connection:
+            connection.execute(
+                "UPDATE session SET questions = ?, official = 0 WHERE id = ?",
+                (json.dumps(session.questions), session.id),
+            )
+
     def end(self, session: str, moment: str) -> None:
         """Mark a session as over."""
         with self._writing() as connection:
@@ -175,7 +227,7 @@ class History:
             connection.execute("DELETE FROM answer")
             [count] = connection.execute("SELECT changes()").fetchone()
             connection.execute("DELETE FROM session")
-        with _told(self.path):
+        with sqlite_errors_told(self.path):
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return int(count)
@@ -219,7 +271,28 @@ class History:
             f"SELECT * FROM answer{of} ORDER BY answered, session, position, attempt"
         )
         rows = self._read(query, *([session] if session else ()))
-        return [convert(row, AnswerRow) for row in rows]
+        return self._whole("answer", rows, lambda row: convert(row, AnswerRow))
+
+    def damaged(self) -> list[DamagedRow]:
+        """Return the rows that were met and cannot be read, as they stand."""
+        return [*self._damaged.values()]
+
+    def _whole(
+        self,
+        table: str,
+        rows: list[dict[str, Any]],
+        read: Callable[[dict[str, Any]], Row],
+    ) -> list[Row]:
+        """Return the rows that can be read; the others are left where they are."""
+        found = []
+        for row in rows:
+            try:
+                found.append(read(row))
+            except (ValueError, TypeError) as error:  # msgspec's are ValueErrors
+                first = str(error).splitlines()[0]
+                damaged = DamagedRow(table, row, first)
+                self._damaged[f"{table} {[*row.values()][:3]}"] = damaged
+        return found
 
     def told_answers(self, now: str) -> list[AnswerRow]:
         """Return the answers whose marks may be known at a moment, in their order.
@@ -247,7 +320,7 @@ class History:
             )
         if version == len(migrations):
             return
-        if version > 0:
+        if version > 0 and not self._is_copy:
             self._back_up(version)
         with self._writing() as connection:
             # Another process may have done it while this one waited.
@@ -272,14 +345,16 @@ class History:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction: all of it, or nothing."""
-        with _told(self.path):
+        with sqlite_errors_told(self.path):
             # Taken for writing at once: two that began by reading could never go on.
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                # On a full disk SQLite has rolled back by itself.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
                 raise
 
     def _insert(self, table: str, row: Struct, **as_kept: str) -> None:
@@ -293,39 +368,15 @@ class History:
 
     def _sessions(self, where: str, *values: object) -> list[SessionRow]:
         rows = self._read(f"SELECT * FROM session {where}", *values)
-        return [
-            convert(
-                {
-                    **row,
-                    "questions": json.loads(row["questions"]),
-                    "official": bool(row["official"]),
-                },
-                SessionRow,
-            )
-            for row in rows
-        ]
+        return self._whole("session", rows, _session)
 
     def _read(self, query: str, *values: object) -> list[dict[str, Any]]:
-        with _told(self.path):
+        with sqlite_errors_told(self.path):
             cursor = self._connection.execute(query, values)
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Say what a database refuses in the words of the reader."""
-    try:
-        yield
-    except sqlite3.IntegrityError:
-        raise
-    except sqlite3.Error as error:
-        raise _unusable(path, error) from None
-
-
-def _unusable(path: Path, error: object) -> HistoryError:
-    return HistoryError(
-        f"{path}: cannot be used: {error}: expected a history that readerkit wrote, on "
-        "a disk with room; move the file away to begin a new one, or set "
-        "READERKIT_DATA to another folder"
-    )
+def _session(row: dict[str, Any]) -> SessionRow:
+    questions, official = json.loads(row["questions"]), bool(row["official"])
+    return convert({**row, "questions": questions, "official": official}, SessionRow)

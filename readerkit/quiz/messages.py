@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType, json, structs
 
 from readerkit.model import addresses
-from readerkit.quiz.history import AnswerRow, SessionRow
+from readerkit.quiz.history import AnswerRow, DamagedRow, SessionRow
 from readerkit.quiz.lock import ResolvedPlace, Work
 
 
@@ -310,6 +310,15 @@ class Refusal(Struct, frozen=True, tag_field="type", tag="error"):
     """Why a line is no answer: nothing was kept."""
 
     text: str
+    final: bool = False
+    """Whether the quiz ends with it."""
+
+
+class QuestionLeftOut(Struct, frozen=True, tag_field="type", tag="left_out"):
+    """A question that cannot be asked here: the quiz goes on without it."""
+
+    id: str
+    text: str
 
 
 class Request(Struct, frozen=True):
@@ -360,6 +369,8 @@ class HistoryExport(Struct, frozen=True):
     version: int
     sessions: tuple[SessionRow, ...]
     answers: tuple[AnswerRow, ...]
+    damaged: tuple[DamagedRow, ...] = ()
+    """Rows that cannot be read, as they stand."""
 
 
 def encode(message: Struct) -> bytes:

@@ -179,4 +179,4 @@ def summary(
 def exported(history: History) -> HistoryExport:
     """Return everything that is kept."""
     rows = tuple(history.sessions()), tuple(history.answers())
-    return HistoryExport(len(MIGRATIONS), *rows)
+    return HistoryExport(len(MIGRATIONS), *rows, tuple(history.damaged()))

@@ -21,6 +21,7 @@ from readerkit.quiz.messages import (
     DoneResult,
     MarkedAnswer,
     Prompt,
+    QuestionLeftOut,
     Recorded,
     Score,
     SketchPrompt,
@@ -54,6 +55,10 @@ class Session:
             self._given[answer.position] = answer.answer
             if not answer.answer:
                 self._give_up(answer.position)
+        for damaged in history.damaged():
+            # It was acknowledged: the try is taken, whatever it said.
+            if damaged.table == "answer" and damaged.values["session"] == row.id:
+                self._credits.setdefault(damaged.values["position"], []).append(0.0)
         self._shown = clock()
 
     @classmethod
@@ -230,6 +235,21 @@ class Session:
     def skip(self) -> Recorded | TryResult | DoneResult:
         """Leave the current question without an answer; it earns nothing more."""
         return self._take(self._open_variant(), "", Grade(0.0), gives_up=True)
+
+    def leave_out(self, why: str) -> QuestionLeftOut:
+        """Go on without the current question: its lines are not at hand.
+
+        An exam that asks less than the bank chose does not count.
+        """
+        position, row = self.position, self.row
+        name = row.questions[position]
+        if self._credits.get(position):  # it was tried, when they were
+            self._give_up(position)
+        else:
+            rest = (*row.questions[:position], *row.questions[position + 1 :])
+            self.row = replace(row, questions=rest, official=False)
+            self._history.ask_less(self.row)
+        return QuestionLeftOut(name, why)
 
     def _open_variant(self) -> Variant:
         if self.position == len(self.row.questions):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from readerkit.app.begin_quiz import exam_rules
-from readerkit.app.quiz_banks import SourceLines, kept
+from readerkit.app.quiz_banks import SourceLines, kept, without_lines
 from readerkit.errors import ReaderkitError
 from readerkit.model.language import Told
 from readerkit.quiz.kinds.words import MARKS
@@ -44,6 +44,12 @@ def lead(session: Session, lines: SourceLines, language: str = "en") -> Standing
         screen.tell(hint, dim=True)
     left = False
     while not left and (question := session.question()) is not None:
+        if left_out := without_lines(session, question, lines):
+            told = Told(
+                "Left out: {question}. {why}", question=left_out.id, why=left_out.text
+            )
+            screen.tell(told, fg="yellow")
+            continue
         left = not _ask(session, question, screen)
     if left:
         screen.tell(Told("Left."), kept(session))

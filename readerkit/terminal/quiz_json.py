@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import click
 from msgspec import MsgspecError, Struct
 from msgspec.json import decode
 from msgspec.structs import replace
 
-from readerkit.app.quiz_banks import SourceLines
+from readerkit.app.quiz_banks import SourceLines, without_lines
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.messages import (
     LocatePrompt,
@@ -35,6 +36,9 @@ def lead(session: Session, lines: SourceLines) -> Standing:
     """Ask on stdout, take answers from stdin; return the result."""
     _say(session.begun())
     while (question := session.question()) is not None:
+        if left_out := without_lines(session, question, lines):
+            _say(left_out)
+            continue
         _say(_with_lines(question, lines))
         result = _next_result(session, question)
         if result is None:
@@ -45,11 +49,21 @@ def lead(session: Session, lines: SourceLines) -> Standing:
     return outcome
 
 
+@contextmanager
+def failures_told() -> Iterator[None]:
+    """Say whatever ends a quiz to programs too, as its last message."""
+    try:
+        yield
+    except ReaderkitError as error:
+        _say(Refusal(str(error), final=True))
+        raise
+
+
 def _with_lines(question: Prompt, lines: SourceLines) -> Prompt:
     """Return a question with the code it asks about, where it asks about code."""
     if not isinstance(question, LocatePrompt):
         return question
-    text = lines.lines(question.search, fetch=True)
+    text = lines.lines(question.search)
     shown = replace(question.search, lines=text and tuple(text))
     return replace(question, search=shown)
 

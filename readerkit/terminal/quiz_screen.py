@@ -110,7 +110,6 @@ class QuizScreen:
     def _show_search(self, question: LocatePrompt) -> None:
         place = question.search
         self.tell(f"{place.path}:{place.first}-{place.last}", dim=True)
-        self._lines.lines(place, fetch=True)
         self._show_code(place)
         count = place.last - place.first + 1
         if sys.stdout.isatty() and count + 4 > shutil.get_terminal_size().lines:

@@ -187,7 +187,7 @@ PURE = {
     "render",
     "xref",
 }
-TOUCHES_DISK = {"readerkit.quiz.history"}
+TOUCHES_DISK = {"readerkit.quiz.history", "readerkit.quiz.history_file"}
 OUTSIDE = {
     "io",
     "os",
