@@ -183,6 +183,11 @@ def _number_problem(asked: AskedNumber) -> str:
     for value, says in asked.mistakes:
         if asked.accepts(value):
             return f"a misconception equals the key: {value:g} — {says[:40]}"
+    for (one, says), (other, also) in combinations(asked.mistakes, 2):
+        if asked.tolerance.accepts(one, other) or asked.tolerance.accepts(other, one):
+            return (
+                f"two misconceptions are one number: {one:g} — {says[:40]}, {also[:40]}"
+            )
     twin = binary_twin(asked.unit)
     if twin:
         pairs = (asked.unit, twin), (twin, asked.unit)

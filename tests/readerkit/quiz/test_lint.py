@@ -33,6 +33,11 @@ SECOND = "{text: broadcast, right: true}"
         (KEY, "{value: 112, unit", "depends on no parameter"),
         (KEY, "{value: price(of=p), unit", "unknown function 'price'"),
         ("{value: 12 * p,", "{value: 16.1 * p,", "a misconception equals the key"),
+        (
+            'missing."}\n',
+            'missing."}\n    - {value: 24 * p / 2, says: Half.}\n',
+            "two misconceptions are one number: 84",
+        ),
         ("unit: GB}", "unit: GB, relative: 0.08}", "GiB passes for GB"),
         ("{p} billion parameters", "Many", "what the prompt does not tell"),
         ('"{16 * p} GB."', '"{16 * } GB."', "not a formula"),
