@@ -1,6 +1,7 @@
 """What PowerSGDState.iter counts under accumulation, and what a bucket sends."""
 
 import json
+import logging
 
 import torch
 import torch.distributed as dist
@@ -8,7 +9,6 @@ from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as powersg
 from torch.nn.parallel import DistributedDataParallel
 
 RANKS = 2
-
 dist.init_process_group("gloo")
 model = DistributedDataParallel(torch.nn.Linear(64, 64))
 state = powersgd.PowerSGDState(None, start_powerSGD_iter=2)
@@ -34,5 +34,7 @@ for _ in range(4):
 if dist.get_rank() == 0:
     print("backwards =", backwards, "\niter =", state.iter)
     print("sent_before =", json.dumps(sent[1]), "\nsent_after =", json.dumps(sent[-1]))
+    shown = powersgd.logger.isEnabledFor(logging.INFO)
+    print("info_is_shown =", json.dumps(shown))
     print("error_elements =", state.error_dict[0].numel())
 dist.destroy_process_group()
