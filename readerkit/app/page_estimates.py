@@ -7,12 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from readerkit.app.catalog import find_cluster, find_gpu, find_model
+from readerkit.estimate.bubble_estimate import estimate_bubble
 from readerkit.estimate.checkpoint import estimate_checkpoint
 from readerkit.estimate.collectives import estimate_collective
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory_estimates import estimate_training
 from readerkit.estimate.parameters import parameter_count
-from readerkit.estimate.pipeline import SOURCES, Pipeline, estimate_bubble
+from readerkit.estimate.pipeline import SOURCES, Pipeline
 from readerkit.estimate.plan import Ranked, name_axes
 from readerkit.estimate.plan import plan as make_plan
 from readerkit.estimate.plan_search import PlanRequest

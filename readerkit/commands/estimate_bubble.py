@@ -70,7 +70,8 @@ def bubble(
         readerkit estimate bubble -p 4 -m 10 --schedule dualpipe --grid
         readerkit estimate bubble -p 4 -m 8 --schedule zb-h1 --svg ~/zb.svg
     """
-    from readerkit.estimate.pipeline import Pipeline, estimate_bubble
+    from readerkit.estimate.bubble_estimate import estimate_bubble
+    from readerkit.estimate.pipeline import Pipeline
 
     if schedule is None:
         schedule = "interleaved" if virtual_stages > 1 else "1f1b"

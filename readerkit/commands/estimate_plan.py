@@ -79,7 +79,9 @@ def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
         memory = check_amount("GPU memory", memory)
         cluster = replace(cluster, gpu=replace(cluster.gpu, memory_bytes=memory))
     assumed = [field.name for field in fields(Assumptions)]
-    assumptions = Assumptions.parse(**{name: given.pop(name) for name in assumed})
+    assumptions = Assumptions.parse(
+        **{name: given.pop(name) for name in assumed if name in given}
+    )
     check_reserve(given["reserve"])
     return cluster, assumptions
 

@@ -14,6 +14,7 @@ from readerkit.commands.estimate_options import (
     model_options,
     need_shape,
     option_names,
+    options,
     refuse_others,
     show,
     sync_option,
@@ -22,7 +23,7 @@ from readerkit.commands.estimate_options import (
 )
 from readerkit.commands.estimate_plan import cluster_options, take_cluster
 from readerkit.commands.options import json_option
-from readerkit.commands.quantity_options import EstimateCommand
+from readerkit.commands.quantity_options import EstimateCommand, rate
 
 
 @click.command(cls=EstimateCommand)
@@ -30,6 +31,10 @@ from readerkit.commands.quantity_options import EstimateCommand
 @layout_options
 @sync_option
 @cluster_options
+@options(
+    rate("pcie-bandwidth", "Of offload: one GPU to its CPU, one way: 25GB/s."),
+    rate("nvme-bandwidth", "Of offload: one GPU's share of NVMe: 3GB/s."),
+)
 @brief_option
 @json_option
 def step(as_json: bool, brief: bool, **given: Any) -> None:
@@ -42,7 +47,13 @@ def step(as_json: bool, brief: bool, **given: Any) -> None:
         readerkit estimate step --model megatron-1t --cluster dgx-a100 --tp 8 --pp 64 \\
             --dp 6 --global-batch 3072 --sequence 2048 --recompute full --no-flash
         readerkit estimate step --model llama-2-70b --dp 2 --tp 8 --pp 4
+        readerkit estimate step --model llama-2-7b --dp 8 --zero 2 \\
+            --offload optimizer-cpu --pcie-bandwidth 25GB/s
     """
+    where = given["offload"].rpartition("-")[2]
+    for name, of in (("pcie", ("cpu", "nvme")), ("nvme", ("nvme",))):
+        if given[f"{name}_bandwidth"] is not None and where not in of:
+            raise click.UsageError(f"--{name}-bandwidth: of which --offload?")
     from readerkit.estimate.lint import check_nodes
     from readerkit.estimate.setup import Setup
     from readerkit.estimate.step_estimate import estimate_step

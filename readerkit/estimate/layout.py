@@ -132,6 +132,11 @@ class Layout:
         return (self.etp or self.tp) * self.ep
 
     @property
+    def folds_experts(self) -> bool:
+        """Whether experts have tensor-parallel ranks of their own."""
+        return self.etp not in (0, self.tp)
+
+    @property
     def rank_sequence(self) -> Number:
         """Tokens of a sequence that one rank works on."""
         return divide(self.sequence, self.cp)
@@ -179,23 +184,6 @@ def _check_recompute(layout: Layout) -> None:
             f"recompute_layers: got {layout.recompute_layers} with "
             f"{layout.recompute} recompute, expected 0 (it is of full recompute)"
         )
-
-
-def check_timed(layout: Layout) -> None:
-    """Raise where traffic and time of a layout are not known here.
-
-    Raises:
-        EstimateError: with the option that only memory is estimated for.
-    """
-    plain = Layout()
-    for name in ("etp", "recompute_layers", "offload"):
-        got, most = getattr(layout, name), getattr(plain, name)
-        if got != most and not (name == "etp" and got == layout.tp):
-            raise EstimateError(
-                f"{name}: got {got}, expected {most}: its memory is estimated here, "
-                "its traffic and time are not"
-            )
-    check_choice("recompute", layout.recompute, RECOMPUTE)
 
 
 def stage_layers(
@@ -290,6 +278,11 @@ def misfits(shape: Shape, layout: Layout) -> list[str]:
         found.append("recompute: got mla_up_proj, expected a model with latents")
     if not shape.experts and {"moe", "moe_act", "shared_experts"}.intersection(modules):
         found.append(f"recompute: got {layout.recompute}, expected no experts' modules")
+    if layout.folds_experts and tp > 1 and not layout.sequence_parallel:
+        found.append(
+            f"etp: got {layout.etp} beside tp {tp}, expected sequence parallelism: "
+            "experts take tokens from ranks that each have their own"
+        )
     if layout.etp and not shape.experts:
         found.append(f"etp: got {layout.etp}, expected none (no experts)")
     elif layout.etp and layout.dp * cp * tp % layout.expert_ranks:
@@ -299,12 +292,17 @@ def misfits(shape: Shape, layout: Layout) -> list[str]:
         )
     elif not layout.etp and layout.dp * cp % ep:
         found.append(f"ep: got {ep}, expected a divisor of dp × cp {layout.dp * cp}")
-    twice = layout.schedule == "zb-v"
+    twice, again = layout.schedule == "zb-v", layout.recompute_layers
     try:
-        stage_layers(
+        counts = stage_layers(
             *(shape.layers, 2 * p if twice else p, layout.virtual_stages),
             *(layout.first_layers, layout.last_layers),
         )
+        if again * layout.virtual_stages > max(counts):
+            most = max(counts) // layout.virtual_stages
+            found.append(
+                f"recompute_layers: got {again}, expected at most {most} (of a chunk)"
+            )
     except EstimateError as error:
         found.append("zb-v has two stages a rank: " * twice + str(error))
     if layout.schedule in ORDERS:

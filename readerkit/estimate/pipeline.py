@@ -15,7 +15,6 @@ from mini_impls.schedules import get_orders
 from mini_impls.timeline import Timeline, draw, get_bubble, get_timeline
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import MAX_RANKS, check_amount, check_choice, check_count
-from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.quantity import (
     Number,
     Quantity,
@@ -345,28 +344,3 @@ def bubble_ratio_to_ideal(**sizes: Any) -> Number:
 def peak_in_flight(*, rank: int = 0, **sizes: Any) -> Number:
     """Return the microbatches whose activations a rank holds at its peak."""
     return Pipeline.parse(sizes).in_flight(rank)
-
-
-def estimate_bubble(pipeline: Pipeline) -> Estimate:
-    """Return the bubble both ways, and the activations in flight on every rank."""
-    p, m, v = pipeline.stages, pipeline.microbatches, pipeline.virtual_stages
-    sheet = Worksheet(f"{pipeline.schedule}, p = {p}, m = {m}, v = {v}")
-    source, one = SOURCES[pipeline.schedule], pipeline.named()
-    sheet.write(
-        f"""
-        bubble of ideal time [fraction] = ideal | {source} | idle / busy time
-        bubble of total time [fraction] = total | {source} | idle / all of the step
-        """,
-        ideal=one.bubble,
-        total=one.bubble_of_total,
-    )
-    for rank in sorted({0, p - 1}):
-        row = f"in flight on rank {rank} [microbatches] = held | {source}"
-        row += " | activations of all the rank's layers"
-        sheet.write(row, held=one.in_flight(rank))
-    if pipeline.stages_of_rank > 1:
-        means = "stages of a rank, one of each direction"
-        stages = sheet.given("k", pipeline.stages_of_rank, means)
-        row = f"parameters of a rank [times] = stages | {source} | of a stage's"
-        sheet.write(row, stages=stages)
-    return sheet.estimate()

@@ -18,11 +18,12 @@ from readerkit.estimate.checks import (
     check_reserve,
 )
 from readerkit.estimate.layout import Layout
+from readerkit.estimate.link_time import ranks_in_node
 from readerkit.estimate.memory import RankMemory
 from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.plan_search import Best, PlanRequest, Search
 from readerkit.estimate.states import precision
-from readerkit.estimate.step_time import StepTime, ranks_in_node
+from readerkit.estimate.step_time import StepTime
 from readerkit.wording.numbers import format_billions, format_bytes, format_rate
 
 

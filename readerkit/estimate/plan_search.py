@@ -15,6 +15,7 @@ from operator import add
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.layout import Layout, misfits, stage_layers
+from readerkit.estimate.link_time import axis_seconds, group_seconds, strides
 from readerkit.estimate.memory import (
     ActivationPieces,
     activation_pieces,
@@ -26,13 +27,7 @@ from readerkit.estimate.memory import (
 from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.quantity import Number
 from readerkit.estimate.setup import Setup
-from readerkit.estimate.step_time import (
-    axis_seconds,
-    compose,
-    group_seconds,
-    microbatch_seconds,
-    strides,
-)
+from readerkit.estimate.step_time import compose, microbatch_seconds
 from readerkit.estimate.step_traffic import dp_step_traffic, model_step_traffic
 
 MICRO_BATCHES = (1, 2, 4, 8, 16)

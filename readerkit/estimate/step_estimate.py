@@ -52,6 +52,8 @@ def estimate_step(setup: Setup, layout: Layout) -> Estimate:
         ),
     )
     _memory(sheet, setup, layout)
+    if layout.offload != "none":
+        sheet.notes.append("what the CPU computes for the update comes on top")
     return sheet.estimate()
 
 
@@ -71,9 +73,12 @@ def _parts(sheet: Worksheet, setup: Setup, layout: Layout) -> list[str]:
         "bubble": (time.bubble, f"{layout.schedule}: idle time, as of estimate bubble"),
     }
     for axis, seconds in time.exposed.items():
-        hides = axis in ("dp", "cp")
+        offload = axis in ("PCIe", "NVMe")
+        hides = offload or axis in ("dp", "cp")
         share = f", {assumed.overlap:.0%} behind compute" if hides else ", none hidden"
-        parts[f"communication of {axis}"] = seconds, f"what shows; {links}{share}"
+        name = f"offload over {axis}" if offload else f"communication of {axis}"
+        speed = "the bandwidth given, one way after the other" if offload else links
+        parts[name] = seconds, f"what shows; {speed}{share}"
     shown = {name: each for name, each in parts.items() if each[0]}
     hidden = (time.hidden, f"behind compute, in no sum; {links}")
     for name, (seconds, custom) in (shown | {"hidden communication": hidden}).items():

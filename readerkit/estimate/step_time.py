@@ -1,33 +1,32 @@
 """The time of a step on a cluster: compute, bubble, and communication that shows.
 
-Ranks are laid out as Megatron lays them: tensor parallel first, then context, data and
-pipeline, so that the chattiest groups are neighbours. What is not known before a run is
-an assumption with a name: see ``Assumptions``.
+What is not known before a run is an assumption with a name: see ``Assumptions``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_amount, check_fraction
 from readerkit.estimate.flops import (
-    attention_flops_per_token,
     layer_flops_per_token,
     step_flops,
 )
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout
+from readerkit.estimate.link_time import axis_seconds, offload_seconds
 from readerkit.estimate.memory import (
     layers_of_rank,
     rank_layer_bytes,
     telling_ranks,
 )
+from readerkit.estimate.offload import offload_traffic
+from readerkit.estimate.quantity import Number
+from readerkit.estimate.recompute import layers_again, module_flops, modules_again
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import precision
 from readerkit.estimate.step_traffic import traffic_of_step
-from readerkit.estimate.volumes import Traffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,11 @@ class Assumptions:
     link_efficiency: float = 0.7
     """Share of a link's bandwidth that collectives reach."""
     overlap: float = 0.5
-    """Share of data- and context-parallel traffic that compute hides, at most."""
+    """Share of traffic of dp, cp and offload that compute hides, at most."""
+    pcie_bandwidth: Number | None = None
+    """Of offload: bytes a second of one GPU to its CPU, one way after the other."""
+    nvme_bandwidth: Number | None = None
+    """Of offload: bytes a second of one GPU's share of NVMe, reading or writing."""
 
     @classmethod
     def parse(
@@ -56,6 +59,8 @@ class Assumptions:
         memory_passes: float,
         link_efficiency: float,
         overlap: float,
+        pcie_bandwidth: Number | None = None,
+        nvme_bandwidth: Number | None = None,
     ) -> Assumptions:
         """Return assumptions that can be.
 
@@ -70,7 +75,11 @@ class Assumptions:
                 raise EstimateError(f"{name}: got 0, expected more than zero")
         check_fraction("overlap", overlap)
         check_amount("memory_passes", memory_passes, zero=True)
-        return cls(kernel_efficiency, memory_passes, link_efficiency, overlap)
+        links = pcie_bandwidth, nvme_bandwidth
+        for name, link in zip(("pcie", "nvme"), links, strict=True):
+            if link is not None:
+                check_amount(f"{name}_bandwidth", link)
+        return cls(kernel_efficiency, memory_passes, link_efficiency, overlap, *links)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,83 +105,7 @@ class StepTime:
         return self.bubble / self.total
 
 
-# --- 1. groups on the cluster ---------------------------------------------------------
-
-
-def strides(layout: Layout) -> dict[str, int]:
-    """Return how far apart neighbours of a group are, in ranks, for each axis."""
-    tp, cp, dp = layout.tp, layout.cp, layout.dp
-    return {"tp": 1, "cp": tp, "ep": tp, "dp": tp, "pp": tp * cp * dp}
-
-
-def ranks_in_node(cluster: Cluster, ranks: int, stride: int) -> int:
-    """Return how many ranks of a group share a node."""
-    return max(1, min(ranks, cluster.gpus_per_node // stride))
-
-
-def group_seconds(
-    cluster: Cluster,
-    traffic: Traffic,
-    stride: int,
-    link_efficiency: float,
-    apart: int = 1,
-) -> float:
-    """Return the time of a group's collectives on the links it spans.
-
-    ``apart`` is how many parts it has that are far from each other.
-
-    A ring over several nodes leaves each through the network cards of all its ranks
-    there, as NCCL's channels do; so the ring is as fast as they are together, or as the
-    links inside. Of its steps as many cross nodes as there are nodes.
-    """
-    n = traffic.ranks
-    g = ranks_in_node(cluster, n // apart, stride)
-    nodes = -(-n // g)
-    if n == 1:
-        return 0.0
-    inside, between = (
-        cluster.inside_bytes_per_s * link_efficiency,
-        cluster.between_bytes_per_s * link_efficiency,
-    )
-    size, calls = traffic.size_bytes, traffic.calls
-    if traffic.operation == "send-recv":
-        crosses = stride * 2 > cluster.gpus_per_node
-        one = size / (between if crosses else inside)
-        hop = cluster.between_latency_s if crosses else cluster.inside_latency_s
-        return float(calls * (one + hop))
-    if traffic.operation == "all-to-all":
-        one = max(size * (g - 1) / n / inside, size * (n - g) / n / between)
-    else:
-        bandwidth = inside if nodes == 1 else min(inside, between * g)
-        twice = 2 if traffic.operation == "all-reduce" else 1
-        one = twice * size * (n - 1) / n / bandwidth
-    turns = 2 if traffic.operation == "all-reduce" else 1
-    latency = turns * (
-        (n - nodes) * cluster.inside_latency_s + (nodes - 1) * cluster.between_latency_s
-    )
-    return float(calls * (one + latency))
-
-
-def axis_seconds(
-    traffics: Iterable[Traffic],
-    layout: Layout,
-    cluster: Cluster,
-    link_efficiency: float,
-) -> dict[str, float]:
-    """Return the time of all collectives of each axis, none of it hidden."""
-    distance = strides(layout)
-    found: dict[str, float] = {}
-    for traffic in traffics:
-        stride = distance[traffic.axis]
-        if traffic.axis == "dp" and traffic.ranks != layout.replicas:
-            stride *= layout.ep  # the replicas of experts
-        apart = layout.stages_of_rank if traffic.axis == "dp" else 1
-        seconds = group_seconds(cluster, traffic, stride, link_efficiency, apart)
-        found[traffic.axis] = found.get(traffic.axis, 0.0) + seconds
-    return found
-
-
-# --- 2. compute -----------------------------------------------------------------------
+# --- 1. compute -----------------------------------------------------------------------
 
 
 def attention_kind(layout: Layout) -> str:
@@ -194,14 +127,16 @@ def microbatch_flops(shape: Shape, layout: Layout, held: Held) -> float:
         )
         for is_moe in (False, True)
     )
-    passes = 4 if layout.recompute == "full" else 3
-    slowest = 0.0
+    modules, slowest = modules_again(layout), 0.0
+    again_dense, again_moe = (
+        module_flops(shape, modules, sequence=layout.sequence, moe=is_moe)
+        for is_moe in (False, True)
+    )
     for rank, (dense_layers, moe_layers) in held:
-        layers = dense_layers * dense + (moe_layers * moe if moe_layers else 0)
-        flops = passes * layers
-        if layout.recompute == "selective" and not layout.flash:
-            scores = attention_flops_per_token(shape, sequence=layout.sequence)
-            flops += (dense_layers + moe_layers) * scores
+        twice, twice_moe = layers_again(layout, dense_layers, moe_layers)
+        flops = (3 * dense_layers + twice) * dense + dense_layers * again_dense
+        if moe_layers:
+            flops += (3 * moe_layers + twice_moe) * moe + moe_layers * again_moe
         if layout.ends(rank)[1]:
             flops += 3 * 2 * shape.hidden * shape.vocab
         slowest = max(slowest, flops)
@@ -222,11 +157,13 @@ def microbatch_memory_bytes(
         else 0
         for is_moe in (False, True)
     )
-    again = 4 / 3 if layout.recompute == "full" else 1
     most = 0.0
-    for _, (dense_layers, moe_layers) in held:
-        most = max(most, float(dense_layers * dense + moe_layers * moe))
-    return again * most / layout.stages_of_rank
+    for _, layers in held:
+        # Of what is run again one forward more, a third of three passes.
+        again = layers_again(layout, *layers)
+        passes = [each + more / 3 for each, more in zip(layers, again, strict=True)]
+        most = max(most, float(passes[0] * dense + passes[1] * moe))
+    return most / layout.stages_of_rank
 
 
 def microbatch_seconds(
@@ -249,7 +186,7 @@ def microbatch_seconds(
     )
 
 
-# --- 3. together ----------------------------------------------------------------------
+# --- 2. together ----------------------------------------------------------------------
 
 
 def compose(
@@ -295,7 +232,7 @@ def step_time(
     axes = axis_seconds(traffics, layout, cluster, assumptions.link_efficiency)
     peak = cluster.gpu.flops_per_s
     m = layout.microbatches
-    blocking = axes.get("tp", 0.0) + axes.get("ep", 0.0) + axes.get("pp", 0.0)
+    blocking = sum(axes.get(axis, 0.0) for axis in ("tp", "ep", "etp", "pp"))
     compute, bubble, once, context = compose(
         microbatch_s=microbatch_seconds(
             shape,
@@ -308,10 +245,17 @@ def step_time(
         once_s=axes.get("dp", 0.0),
         context_s=axes.get("cp", 0.0),
         microbatches=m,
-        idle=idle_microbatches(layout),
+        idle=idle_microbatches(shape, layout),
         overlap=assumptions.overlap,
     )
+    moved = offload_seconds(
+        offload_traffic(shape, layout, precision(convention), no_sync=no_sync),
+        {"PCIe": assumptions.pcie_bandwidth, "NVMe": assumptions.nvme_bandwidth},
+    )
+    axes |= moved
     shown = axes | {"dp": once, "cp": context}
+    for link, seconds in moved.items():
+        shown[link] = max(seconds * (1 - assumptions.overlap), seconds - compute)
     exposed = {axis: shown[axis] for axis in axes}
     total = compute + bubble + sum(exposed.values())
     model = step_flops(
@@ -330,16 +274,17 @@ def step_time(
     )
 
 
-def idle_microbatches(layout: Layout) -> float:
+def idle_microbatches(shape: Shape, layout: Layout) -> float:
     """Return the idle time of a rank in times of a microbatch: ``estimate bubble``'s.
 
     A backward takes two forwards, one for the input and one for the weights, and a
-    third where the forward is run again before it.
+    third where the forward is run again before it: of all layers, or of some.
     """
-    again = int(layout.recompute == "full")
-    one = layout.pipeline
-    if one.splits_backward:
-        one = replace(one, backward=1 + again, weight=1)
-    else:
-        one = replace(one, backward=2 + again)
-    return float(one.idle) / (3 + again)
+    held = layers_of_rank(shape, layout, 0)
+    layers, again = sum(held), sum(layers_again(layout, *held))
+    if again in (0, layers):
+        layers, again = 1, int(again > 0)
+    one = replace(layout.pipeline, forward=layers, weight=layers)
+    whole = 1 if one.splits_backward else 2
+    one = replace(one, backward=whole * layers + again)
+    return float(one.idle / (3 * layers + again))

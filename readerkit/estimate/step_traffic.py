@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from readerkit.estimate.layout import Layout, check_fit, check_timed
+from readerkit.estimate.layout import Layout, check_fit
 from readerkit.estimate.memory import layers_of_rank, named_weights, rank_weights
 from readerkit.estimate.quantity import Number, divide
+from readerkit.estimate.recompute import (
+    attentions_again,
+    blocks,
+    blocks_again,
+    experts_again,
+)
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import Precision, precision
 from readerkit.estimate.volumes import (
+    FOLDED,
     GATHERED,
     GSHARD,
     KORTHIKANTI,
@@ -39,7 +46,6 @@ def traffic_of_step(
         EstimateError: a layout that the model cannot be cut into.
     """
     check_fit(shape, layout)
-    check_timed(layout)
     kept = precision(convention)
     return [
         *dp_step_traffic(shape, layout, kept, no_sync=no_sync),
@@ -80,23 +86,46 @@ def model_step_traffic(
     tokens = layout.rank_sequence * layout.micro_batch
     size = kept.activation * tokens * shape.hidden
     part = divide(size, layout.sequence_shard)
-    dense, moe = layers_of_rank(shape, layout, 0)
-    m, stages = layout.microbatches, layout.stages_of_rank
-    passes, moe_passes = divide((dense + moe) * m, stages), divide(moe * m, stages)
+    dense, moe = held = layers_of_rank(shape, layout, 0)
+    m = layout.microbatches
     found: list[Traffic] = []
+
+    def passes(layers: Number) -> Number:
+        return divide(layers * m, layout.stages_of_rank)
+
     if layout.tp > 1:
-        recompute, sp = layout.recompute, layout.shards_sequence
-        found += tp_traffic(size, passes, layout.tp, sp, recompute)
+        calls = passes(blocks(layout, *held)), passes(blocks_again(layout, *held))
+        found += tp_traffic(size, *calls, layout.tp, layout.shards_sequence)
         found += _tp_ends(layout, size, tokens, rank)
     if layout.pp > 1:
         found += _pp_traffic(shape, layout, kept, part, rank)
-    if layout.ep > 1 and moe:
-        copies = part * shape.experts_per_token
-        why = "dispatch and combine, forward and backward, each layer"
-        calls = 4 * moe_passes
-        found.append(Traffic("ep", "all-to-all", calls, copies, layout.ep, why, GSHARD))
+    if layout.expert_ranks > 1 and moe:
+        counts = passes(moe), passes(experts_again(layout, *held))
+        found += _expert_traffic(shape, layout, part, counts)
     if layout.cp > 1:
-        found += _cp_traffic(shape, layout, kept, passes, tokens)
+        counts = passes(dense + moe), passes(attentions_again(layout, *held))
+        found += _cp_traffic(shape, layout, kept, counts, tokens)
+    return found
+
+
+def _expert_traffic(
+    shape: Shape, layout: Layout, part: Number, counts: tuple[Number, Number]
+) -> list[Traffic]:
+    """Return how tokens come to their experts and back, and to all parts of one."""
+    copies, etp = part * shape.experts_per_token, layout.etp
+    passes, again = counts
+    more = ", and again where it is recomputed" if again else ""
+    found = []
+    if layout.ep > 1:
+        why = f"dispatch and combine, forward and backward{more}, each layer"
+        calls = 4 * passes + 2 * again
+        found.append(Traffic("ep", "all-to-all", calls, copies, layout.ep, why, GSHARD))
+    if layout.folds_experts and etp > 1:
+        why = f"copies of tokens for every part of an expert{more}"
+        found += [
+            Traffic("etp", op, 2 * passes + again, copies * etp, etp, why, FOLDED)
+            for op in ("all-gather", "reduce-scatter")
+        ]
     return found
 
 
@@ -125,32 +154,40 @@ def _pp_traffic(
 
 
 def _cp_traffic(
-    shape: Shape, layout: Layout, kept: Precision, passes: Number, tokens: Number
+    shape: Shape,
+    layout: Layout,
+    kept: Precision,
+    counts: tuple[Number, Number],
+    tokens: Number,
 ) -> list[Traffic]:
     """Return what shares keys and values: forward once, backward they and gradients.
 
     A ring hands each block on n - 1 times; the gradients take one hop more, home to
-    the rank whose block it is: 3 n - 2 hops.
+    the rank whose block it is: 3 n - 2 hops. ``counts`` are the layers' passes, and of
+    these the ones whose forward is run again.
     """
-    n = layout.cp
+    (passes, again), n = counts, layout.cp
+    more = ", forward again where it is recomputed" if again else ""
     if layout.cp_kind == "ulysses":
         each = 2 * (shape.heads + shape.kv_heads) * shape.head_dim
         size = divide(kept.activation * tokens * each, layout.tp)
         why = "queries, keys, values and output, forward and backward, each layer"
-        return [Traffic("cp", "all-to-all", 2 * passes, size, n, why, ULYSSES)]
+        calls = 2 * passes + again
+        return [Traffic("cp", "all-to-all", calls, size, n, why + more, ULYSSES)]
     heads = divide(max(shape.kv_heads, layout.tp), layout.tp)
     block = 2 * kept.activation * tokens * heads * shape.head_dim
     if layout.cp_kind == "all-gather":
-        why = "2 a layer: keys and values, forward and backward"
+        why = f"2 a layer: keys and values, forward and backward{more}"
+        calls = 2 * passes + again
         back = "1 a layer: their gradients"
         return [
-            Traffic("cp", "all-gather", 2 * passes, block * n, n, why, GATHERED),
+            Traffic("cp", "all-gather", calls, block * n, n, why, GATHERED),
             Traffic("cp", "reduce-scatter", passes, block * n, n, back, GATHERED),
         ]
-    why = "3 a layer: keys and values forward, they and their gradients backward"
+    why = f"3 a layer: keys and values forward, they and their gradients backward{more}"
     home = "1 a layer: the gradients' last hop, to the owner of their block"
     return [
-        Traffic("cp", "all-gather", 3 * passes, block * n, n, why, RING),
+        Traffic("cp", "all-gather", 3 * passes + again, block * n, n, why, RING),
         Traffic("cp", "send-recv", passes, block, 2, home, RING_HOME, "hop home"),
     ]
 

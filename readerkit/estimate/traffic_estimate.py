@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.layout import Layout, check_fit, check_timed
+from readerkit.estimate.layout import Layout, check_fit
 from readerkit.estimate.memory import rank_weights
 from readerkit.estimate.memory_estimates import add_parameters
+from readerkit.estimate.offload import offload_traffic
 from readerkit.estimate.quantity import divide
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import Precision, precision
@@ -24,7 +25,6 @@ def estimate_step_traffic(
         EstimateError: a layout that the model cannot be cut into.
     """
     check_fit(shape, layout)
-    check_timed(layout)
     sheet, kept = Worksheet("traffic of a step"), precision(convention)
     one, cut, width = shape.named(), layout.named(), kept.named()
     found = [
@@ -39,10 +39,14 @@ def estimate_step_traffic(
         custom = f"sent by one rank in one step: {each.why}"
         sheet.add(each.name, each.sent_bytes, "bytes", each.source, custom)
         by_axis.setdefault(each.axis, []).append(each.name)
-    for axis in ("dp", "tp", "pp", "ep", "cp"):
+    for axis in ("dp", "tp", "pp", "ep", "etp", "cp"):
         if axis in by_axis:
             total, custom = sheet.total(by_axis[axis]), "per rank and step"
             sheet.add(f"{axis} in all", total, "bytes", "a count", custom)
+    for moved in offload_traffic(one, cut, width, no_sync=no_sync):
+        custom = f"over {moved.link}, one GPU in one step: {moved.why}"
+        name = f"offload: {moved.way}"
+        sheet.add(name, moved.bytes, "bytes", moved.source, custom)
     if not found:
         sheet.notes.append("one rank sends nothing")
     if layout.pp > 1:

@@ -18,6 +18,7 @@ ZERO = "Rajbhandari et al. 1910.02054, section 7"
 MEGATRON = "Shoeybi et al. 1909.08053, section 3"
 KORTHIKANTI = "Korthikanti et al. 2205.05198, section 4.2.2"
 NARAYANAN = "Narayanan et al. 2104.04473, sections 3.2 and 4.1"
+FOLDED = "Liu et al. 2504.14960, section 3; Megatron-LM: token_dispatcher.py"
 GSHARD = "Lepikhin et al. 2006.16668, section 3.2"
 RING = "Liu et al. 2310.01889, section 3"
 RING_HOME = "zhuzilin/ring-flash-attention 8996282: ring_flash_attn_backward"
@@ -30,7 +31,7 @@ class Traffic:
     """Collectives of one kind on one group, in one step of one rank."""
 
     axis: str
-    """``dp``, ``tp``, ``pp``, ``ep`` or ``cp``."""
+    """``dp``, ``tp``, ``pp``, ``ep``, ``etp`` or ``cp``."""
     operation: str
     calls: Number
     size_bytes: Number
@@ -145,34 +146,30 @@ def tp_volume_bytes(
     all-gather of the same bytes, and the backward gathers both inputs once more.
     """
     size = sequence * micro_batch * hidden * element_bytes
-    passes = layers * microbatches
-    traffic = tp_traffic(size, passes, tensor_parallel, sequence_parallel, recompute)
+    blocks = 2 * layers * microbatches
+    again = blocks if recompute == "full" else 0
+    traffic = tp_traffic(size, blocks, again, tensor_parallel, sequence_parallel)
     return sum(each.sent_bytes for each in traffic)
 
 
 def tp_traffic(
-    size: Number, passes: Number, tp: int, sequence_parallel: bool, recompute: str
+    size: Number, blocks: Number, again: Number, tp: int, sequence_parallel: bool
 ) -> list[Traffic]:
-    """Return the collectives of so many passes through a layer."""
-    again = 2 if recompute == "full" else 0
-    more = ", 2 recomputed" if again else ""
+    """Return the collectives of so many attentions and feed-forwards.
+
+    ``again`` is how many of their forwards are run once more.
+    """
+    more = ", 1 where it is recomputed" if again else ""
+    of = "an attention or feed-forward"
     if not sequence_parallel:
-        why = f"2 forward, 2 backward{more} a layer"
-        calls = (4 + again) * passes
+        why = f"1 forward, 1 backward{more}, of {of}"
+        calls = 2 * blocks + again
         return [Traffic("tp", "all-reduce", calls, size, tp, why, MEGATRON)]
     return [
-        Traffic(
-            "tp",
-            operation,
-            (calls + again) * passes,
-            size,
-            tp,
-            f"{why}{more} a layer",
-            KORTHIKANTI,
-        )
-        for operation, calls, why in (
-            ("all-gather", 6, "2 forward, 2 backward, 2 inputs again"),
-            ("reduce-scatter", 4, "2 forward, 2 backward"),
+        Traffic("tp", op, each * blocks + again, size, tp, why, KORTHIKANTI)
+        for op, each, why in (
+            ("all-gather", 3, f"1 forward, 1 backward, 1 input again{more}, of {of}"),
+            ("reduce-scatter", 2, f"1 forward, 1 backward{more}, of {of}"),
         )
     ]
 

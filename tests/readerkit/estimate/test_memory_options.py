@@ -12,9 +12,11 @@ from readerkit.estimate.memory import (
     rank_weights,
 )
 from readerkit.estimate.memory_estimates import estimate_states, estimate_training
+from readerkit.estimate.offload import offload_traffic
 from readerkit.estimate.states import PRECISIONS
+from readerkit.estimate.step_time import Assumptions, microbatch_flops, step_time
 from readerkit.estimate.traffic_estimate import estimate_step_traffic
-from tests.readerkit.estimate.catalog import shape
+from tests.readerkit.estimate.catalog import CLUSTERS, shape
 
 
 @pytest.mark.parametrize(
@@ -132,13 +134,79 @@ def test_what_cannot_be_recomputed_or_moved_is_named(given, message):
         Layout.parse(given)
 
 
+def sent(name, **cut):
+    estimate = estimate_step_traffic(shape(name), Layout.parse({"flash": True} | cut))
+    return {item.name: item.value for item in estimate.items}
+
+
+def test_experts_ranks_of_their_own_take_their_tokens_from_all():
+    """Liu et al. 2504.14960, section 3: copies to the experts, then to all parts."""
+    cut = {"tp": 4, "dp": 4, "recompute": "none", "zero": 0}
+    part = 4096 * 4096 * 2 / 4  # bf16, a rank's tokens under sequence parallelism
+    alike = sent("mixtral-8x7b", **cut, ep=4)
+    apart = sent("mixtral-8x7b", **cut, ep=8, etp=2)
+    assert apart["etp: all-gather"] == 2 * 32 * 2 * 2 * part / 2
+    assert apart["etp: all-gather"] == apart["etp: reduce-scatter"]
+    assert apart["ep: all-to-all"] == 4 * 32 * 2 * part * 7 / 8
+    # Attention's alone are left under tp: one block of a layer's two.
+    assert "etp: all-gather" not in alike
+    assert apart["tp: all-gather"] == alike["tp: all-gather"] / 2
+    folded = Layout.parse(cut | {"ep": 8, "etp": 2, "sequence_parallel": False})
+    found = misfits(shape("mixtral-8x7b"), folded)
+    assert "expected sequence parallelism" in " ".join(found)
+
+
 @pytest.mark.parametrize(
-    "more", [{"etp": 1}, {"recompute": "mlp"}, {"offload": "optimizer-cpu"}]
+    ("recompute", "layers", "blocks"),
+    [("full", 0, 64), ("full", 8, 16), ("mlp", 0, 32), ("layernorm", 0, 0)],
 )
-def test_no_time_is_told_of_what_only_memory_is_known_of(more):
-    layout = Layout.parse({"tp": 2, "dp": 2, **more})
-    with pytest.raises(EstimateError, match=r"traffic and time|unknown recompute"):
-        estimate_step_traffic(shape("mixtral-8x7b"), layout)
+def test_what_is_run_again_travels_and_computes_again(recompute, layers, blocks):
+    plain = {"tp": 8, "recompute": "none", "flash": True}
+    cut = plain | {"recompute": recompute, "recompute_layers": layers}
+    again, none = sent("llama-2-7b", **cut), sent("llama-2-7b", **plain)
+    block = 4096 * 4096 * 2 * 7 / 8
+    for name in ("tp: all-gather", "tp: reduce-scatter"):
+        assert again[name] - none[name] == blocks * block
+    flops, before = (
+        microbatch_flops(shape("llama-2-7b"), Layout.parse(each), [(0, (32, 0))])
+        for each in (cut, plain)
+    )
+    mlp = 2 * 3 * 4096 * 11008
+    whole = 2 * 4 * 4096**2 + mlp + 2 * 4096 * 4096  # and causal scores
+    one = {"full": whole, "mlp": mlp, "layernorm": 0}[recompute]
+    assert flops - before == pytest.approx(one * (layers or 32) * 4096 / 8)
+
+
+def test_offload_moves_what_its_papers_say():
+    """Ren et al. 2101.06840, section 3: 2 M of gradients down, 2 M of weights up.
+
+    Rajbhandari et al. 2104.07857, section 4.1: weights are loaded twice.
+    """
+    llama, kept = shape("llama-2-7b"), PRECISIONS["mixed-16"]
+    count = 6_738_415_616
+
+    def moved(zero, offload):
+        cut = {"dp": 4, "microbatches": 2, "zero": zero, "offload": offload}
+        found = offload_traffic(llama, Layout.parse(cut), kept)
+        return {each.way: each.bytes / count for each in found}
+
+    assert moved(1, "optimizer-cpu") == {"to the CPU": 2 / 4, "from the CPU": 2 / 4}
+    assert moved(2, "optimizer-cpu") == {"to the CPU": 4 / 4, "from the CPU": 2 / 4}
+    both = {"to the CPU": 4 / 4, "from the CPU": 8 / 4}
+    assert moved(3, "states-cpu") == both
+    nvme = {"to NVMe": (2 + 12 + 2) / 4, "from NVMe": (2 + 12 + 8) / 4}
+    assert moved(3, "states-nvme") == both | nvme
+    assert moved(0, "none") == {}
+
+
+def test_a_step_with_offload_takes_what_its_links_take():
+    layout = Layout.parse({"dp": 8, "zero": 2, "offload": "optimizer-cpu"})
+    llama, cluster = shape("llama-2-7b"), CLUSTERS["dgx-h100"]
+    with pytest.raises(EstimateError, match="expected --pcie-bandwidth"):
+        step_time(llama, layout, cluster, Assumptions())
+    assumed = Assumptions(overlap=0, pcie_bandwidth=25e9)
+    time = step_time(llama, layout, cluster, assumed)
+    assert time.exposed["PCIe"] == pytest.approx(6 * 6_738_415_616 / 8 / 25e9)
 
 
 def test_fp8_states_have_activations_in_sixteen_bits():

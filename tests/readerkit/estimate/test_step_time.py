@@ -5,15 +5,10 @@ import pytest
 from readerkit.errors import EstimateError
 from readerkit.estimate.flops import narayanan_flops_per_iteration
 from readerkit.estimate.layout import Layout
+from readerkit.estimate.link_time import axis_seconds, group_seconds, ranks_in_node
 from readerkit.estimate.pipeline import SOURCES, bubble_fraction
 from readerkit.estimate.shape import Shape
-from readerkit.estimate.step_time import (
-    Assumptions,
-    axis_seconds,
-    group_seconds,
-    ranks_in_node,
-    step_time,
-)
+from readerkit.estimate.step_time import Assumptions, step_time
 from readerkit.estimate.step_traffic import traffic_of_step
 from readerkit.estimate.volumes import Traffic
 from tests.readerkit.estimate.catalog import CLUSTERS, shape

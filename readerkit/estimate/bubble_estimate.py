@@ -1,0 +1,31 @@
+"""The bubble of a pipeline and what its ranks hold, as an estimate."""
+
+from __future__ import annotations
+
+from readerkit.estimate.item import Estimate, Worksheet
+from readerkit.estimate.pipeline import SOURCES, Pipeline
+
+
+def estimate_bubble(pipeline: Pipeline) -> Estimate:
+    """Return the bubble both ways, and the activations in flight on every rank."""
+    p, m, v = pipeline.stages, pipeline.microbatches, pipeline.virtual_stages
+    sheet = Worksheet(f"{pipeline.schedule}, p = {p}, m = {m}, v = {v}")
+    source, one = SOURCES[pipeline.schedule], pipeline.named()
+    sheet.write(
+        f"""
+        bubble of ideal time [fraction] = ideal | {source} | idle / busy time
+        bubble of total time [fraction] = total | {source} | idle / all of the step
+        """,
+        ideal=one.bubble,
+        total=one.bubble_of_total,
+    )
+    for rank in sorted({0, p - 1}):
+        row = f"in flight on rank {rank} [microbatches] = held | {source}"
+        row += " | activations of all the rank's layers"
+        sheet.write(row, held=one.in_flight(rank))
+    if pipeline.stages_of_rank > 1:
+        means = "stages of a rank, one of each direction"
+        stages = sheet.given("k", pipeline.stages_of_rank, means)
+        row = f"parameters of a rank [times] = stages | {source} | of a stage's"
+        sheet.write(row, stages=stages)
+    return sheet.estimate()
