@@ -13,6 +13,7 @@ from readerkit.errors import ReaderkitError
 from readerkit.model.language import Told
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History, timestamp
+from readerkit.quiz.messages import ListedQuestion
 from readerkit.quiz.session import SELF_MARKED, Session
 from readerkit.quiz.variant import Draw
 from readerkit.wording.meant_name import choose_all
@@ -162,6 +163,27 @@ def choose_questions(
 def without_self_marked(bank: Bank) -> set[str]:
     """Return the questions that an exam may ask: nobody marks their own."""
     return {q.id for q in bank.questions.values() if q.type not in SELF_MARKED}
+
+
+def list_bank(bank: Bank, history: History, wanted: WantedQuiz) -> list[ListedQuestion]:
+    """Return the questions that are of what a reader wants, in the bank's order."""
+    from readerkit.quiz.review import due_questions  # fsrs takes a while to import
+
+    moment = now()
+    coming = due_questions(history.told_answers(timestamp(moment)))
+    due = {each.question: each.told(moment) for each in coming}
+    asked = matching(bank, wanted)
+    return [
+        ListedQuestion(
+            *(each.id, each.type, each.topic, each.objective, each.difficulty),
+            " ".join(each.prompt.split()),
+            due[each.id].due if each.id in due else "",
+            each.id in due and due[each.id].due_now,
+        )
+        for each in bank.questions.values()
+        if each.id in asked
+        and (not wanted.due or (each.id in due and due[each.id].due_now))
+    ]
 
 
 def _due(bank: Bank, history: History, among: set[str]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 from readerkit.commands.options import book_option, json_option
 from readerkit.commands.quiz_history import delete, export, stats
 from readerkit.commands.quiz_lint import lint
+from readerkit.commands.quiz_list import list_questions
 from readerkit.commands.quiz_options import filter_options
 from readerkit.model.language import LANGUAGES
 from readerkit.terminal.completing import names
@@ -206,7 +207,7 @@ def review(
     )
 
 
-for command in (lint, stats, export, delete):
+for command in (list_questions, lint, stats, export, delete):
     quiz.add_command(command)
 
 

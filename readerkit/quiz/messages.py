@@ -355,6 +355,21 @@ class DueQuestion(Struct, frozen=True):
     """Whether the last outcome was a mistake."""
 
 
+class ListedQuestion(Struct, frozen=True):
+    """A question of a bank, without its key."""
+
+    id: str
+    kind: str
+    topic: str
+    objective: str
+    difficulty: int
+    prompt: str
+    """As it is written, with the names of its parameters."""
+    due: str
+    """When it comes back; empty where it was never answered."""
+    due_now: bool
+
+
 class HistorySummary(Struct, frozen=True):
     """What was taken, the state of each topic, and what comes back."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from readerkit.app.begin_quiz import exam_rules
@@ -50,7 +52,7 @@ def lead(session: Session, lines: SourceLines, language: str = "en") -> Standing
             )
             screen.tell(told, fg="yellow")
             continue
-        left = not _ask(session, question, screen)
+        left = not _ask(session, question, screen) and not session.is_over
     if left:
         screen.tell(Told("Left."), kept(session))
         outcome = session.standing()
@@ -86,11 +88,19 @@ def _ask(session: Session, question: Prompt, screen: QuizScreen) -> bool:
             return True  # an exam says nothing until the end
         screen.show_result(result, skipped=given == SKIP)
         if result.done:
-            return True
+            return _has_read(screen)
         is_second = result.tries_left == session.row.tries - 1
         share = Told("half" if is_second else "a quarter")
         again = "Once more, for {share} of the points; - shows the answer."
         screen.tell(Told(again, share=share), dim=True)
+
+
+def _has_read(screen: QuizScreen) -> bool:
+    """Let a person read what was said; return whether they stay."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    given = _line(screen.said(Told("Enter: go on   q: leave ")))
+    return given is not None and given.strip() != QUIT
 
 
 def _read(question: Prompt, screen: QuizScreen, before: list[str]) -> str:

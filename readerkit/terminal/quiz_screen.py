@@ -36,6 +36,7 @@ from readerkit.quiz.messages import (
 )
 from readerkit.render.terminal_safe import visible
 from readerkit.terminal.folded import tell
+from readerkit.terminal.pager import show_paged
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
 
@@ -49,6 +50,7 @@ class QuizScreen:
 
     def __init__(self, lines: SourceLines, language: str) -> None:
         self._lines = lines
+        self._language = language
         self._say = say_in(language)
 
     def said(self, text: str) -> str:
@@ -110,10 +112,12 @@ class QuizScreen:
     def _show_search(self, question: LocatePrompt) -> None:
         place = question.search
         self.tell(f"{place.path}:{place.first}-{place.last}", dim=True)
-        self._show_code(place)
         count = place.last - place.first + 1
         if sys.stdout.isatty() and count + 4 > shutil.get_terminal_size().lines:
+            show_paged(self._code(place), language=self._language)
             self.tell(question.prompt)  # the first one has scrolled away
+        else:
+            self._show_code(place)
 
     # --- what it earned ---
 
@@ -164,19 +168,24 @@ class QuizScreen:
             self.tell(address, dim=True, indent=4, wrap=False)
 
     def _show_code(self, place: CitedLines) -> None:
-        """Show lines of code: coloured and folded on a terminal, plain in a pipe."""
+        click.echo(self._code(place), nl=False)
+
+    def _code(self, place: CitedLines) -> str:
+        """Return lines of code: coloured and folded on a terminal, plain in a pipe."""
         if not sys.stdout.isatty():
-            for line in numbered(self._lines.lines(place) or [], place.first):
-                click.echo("    " + visible(line))
-            return
+            lines = numbered(self._lines.lines(place) or [], place.first)
+            return "".join(f"    {visible(line)}\n" for line in lines)
         from readerkit.model.anchor import Span
         from readerkit.render.note_view import console, indented_code
 
         source = self._lines.source(place)
-        if source is not None:
-            screen = console()
-            span = Span(place.path, place.first, place.last)
+        if source is None:
+            return ""
+        screen = console()
+        span = Span(place.path, place.first, place.last)
+        with screen.capture() as written:
             screen.print(indented_code(source, span, screen.width, 4))
+        return written.get()
 
     # --- the end ---
 

@@ -434,7 +434,7 @@ def test_place_is_led_to_where_it_can_be_looked_at(book, tmp_path, monkeypatch):
 @pytest.mark.parametrize("columns", [40, 80])
 def test_code_on_a_terminal_is_coloured_and_folded_between_words(book, columns):
     where = ("7", "--book", str(book), "--only", "line")
-    with at_terminal(*where, columns=columns) as reader:
+    with at_terminal(*where, columns=columns, lines=200) as reader:
         shown = reader.read_until("(a line number")
         reader.type("q\n")
         reader.read_until("Left.")
@@ -450,11 +450,13 @@ def test_code_on_a_terminal_is_coloured_and_folded_between_words(book, columns):
 
 def test_what_to_read_next_fits_the_terminal(book):
     where = ("7", "--book", str(book), "--only", "line")
-    with at_terminal(*where, columns=40) as reader:
+    with at_terminal(*where, columns=40, lines=200) as reader:
         reader.read_until("(a line number")
         reader.type("1260\n")
         reader.read_until("> ")
         reader.type("-\n")
+        reader.read_until("q: leave")
+        reader.type("\n")
         assert reader.close() == 0
     shown = re.sub(r"\x1b\[[0-9;]*m", "", reader.shown).replace("\r", "")
     _, _, below = shown.partition("Read next:")
@@ -755,6 +757,8 @@ def test_interrupt_keeps_the_answers_and_the_next_start_offers_them(book):
     one = at_terminal(*where, "--only", "gap", "--only", "row")
     one.read_until("> ")
     one.type("no_sync\n")
+    one.read_until("Enter: go on   q: leave")
+    one.type("\n")
     one.read_until("2/2")
     one.type("\x03")
     one.read_until("1 of 2 answered, and kept. To go on: readerkit quiz 7 --resume")
@@ -766,6 +770,8 @@ def test_interrupt_keeps_the_answers_and_the_next_start_offers_them(book):
     two.read_until("2/2")
     two.read_until("> ")
     two.type("F0 F1 B0\n")
+    two.read_until("Enter: go on")
+    two.type("\n")
     assert "passed" in two.read_until("quiz review")
     assert two.close() == 0
     assert [answer.question for answer in open_history().answers()] == ["gap", "row"]
@@ -787,7 +793,10 @@ def test_offer_to_resume_can_be_declined(book):
 @pytest.mark.parametrize(("lines", "times"), [(24, 2), (500, 1)])
 def test_prompt_stands_again_below_code_that_scrolls(book, lines, times):
     reader = at_terminal("7", "--book", str(book), "--only", "line", lines=lines)
-    shown = reader.read_until("(a line number")
+    paged = "space: go on" if times > 1 else ""
+    shown = reader.read_until(paged)
+    reader.type("q" if paged else "")
+    shown += reader.read_until("(a line number")
     assert shown.count("Where is it?") == times
     reader.type("q\n")
     reader.read_until("Left.")

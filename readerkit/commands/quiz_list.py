@@ -1,0 +1,57 @@
+"""``readerkit quiz list``: the questions of a bank, by what they are and when due."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from readerkit.commands.options import book_option, json_option
+from readerkit.commands.quiz_options import filter_options
+from readerkit.terminal.completing import names
+from readerkit.wording.next_command import typed
+from readerkit.wording.numbers import counted
+
+
+@click.command("list", short_help="The questions of a phase, by what they are.")
+@click.argument(
+    "phase",
+    type=click.IntRange(0, 999),
+    required=False,
+    shell_complete=names("phases"),
+)
+@filter_options
+@click.option("--due", is_flag=True, help="Only what is due again.")
+@json_option
+@book_option
+def list_questions(
+    phase: int | None, due: bool, as_json: bool, book: Path | None, **wanted: Any
+) -> None:
+    """List the questions of PHASE, by default of the first: no key among them.
+
+    \b
+    Example:
+        readerkit quiz list 35 --objective goal-bubble
+        readerkit quiz list --kind locate --difficulty 3
+        readerkit quiz list --due
+    """
+    from readerkit.app.begin_quiz import WantedQuiz, list_bank
+    from readerkit.app.quiz_banks import QuizBanks, open_history
+    from readerkit.terminal.as_json import print_json
+
+    banks = QuizBanks.at(book)
+    bank = banks.bank(phase if phase is not None else (banks.phases() or [35])[0])
+    asked = WantedQuiz(due=due, **wanted)
+    listed = list_bank(bank, open_history(to_read=True), asked)
+    if as_json:
+        from msgspec import to_builtins
+
+        print_json(to_builtins(listed))
+        return
+    for each in listed:
+        dots = "●" * each.difficulty + "○" * (3 - each.difficulty)
+        when = f"  due {each.due[:10]}" if each.due else ""
+        click.echo(f"{each.id:26} {each.kind:8} {dots}  {each.objective}{when}")
+    ask = typed("quiz", str(bank.rules.phase), "--only", "ID")
+    click.echo(f"{counted(len(listed), 'question')}. To be asked one: {ask}")
