@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from readerkit.quiz.messages import QuizTaken
 
 
+MAX_LISTED = 20
+"""Quizzes that stats names, the latest."""
+
+
 @click.command(short_help="What you took, and how well you know each topic.")
 @json_option
 def stats(as_json: bool) -> None:
@@ -43,7 +47,9 @@ def stats(as_json: bool) -> None:
     if not told.quizzes:
         click.echo(f"Nothing was answered yet: {typed('quiz', '35')}")
         return
-    for each in told.quizzes:
+    if (earlier := len(told.quizzes) - MAX_LISTED) > 0:
+        click.echo(f"{counted(earlier, 'quiz', 'quizzes')} before, all in --json")
+    for each in told.quizzes[-MAX_LISTED:]:
         state = "" if each.ended else "   left unfinished"
         click.echo(
             f"{each.started[:16].replace('T', ' ')}  phase {each.phase}  "

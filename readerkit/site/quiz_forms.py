@@ -18,7 +18,7 @@ from readerkit.model.language import Told
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History, timestamp
 from readerkit.quiz.kinds.words import MARKS
-from readerkit.quiz.messages import TryResult
+from readerkit.quiz.messages import LocatePrompt, TryResult
 from readerkit.quiz.report import summary
 from readerkit.quiz.session import Session
 from readerkit.quiz.variant import AnswerError
@@ -115,11 +115,19 @@ class Visit:
     ) -> Turn:
         """Return the current question, or the result where there is none left."""
         asked = session.question()
+        while isinstance(asked, LocatePrompt) and not self._has_lines(asked):
+            session.leave_out("")
+            what = "Left out, as its lines are not on this site: {question}"
+            notice = Told(what, question=asked.id)
+            asked = session.question()
         if asked is None:
             score = session.finish()
             is_practice = session.is_exam and not score.official
             return Turn(
-                self.page, score=score, rules=(PRACTICE_EXAM,) if is_practice else ()
+                self.page,
+                notice=notice,
+                score=score,
+                rules=(PRACTICE_EXAM,) if is_practice else (),
             )
         if asked.attempt == 1:
             self.shown[session.row.id] = now()
@@ -136,6 +144,9 @@ class Visit:
             feedback=feedback,
             question=asked,
         )
+
+    def _has_lines(self, asked: LocatePrompt) -> bool:
+        return bool(self.page.place(asked.search, lines=None, is_linked=False).code)
 
     def _begun(self, form: Form) -> Session:
         exam = bool(_first(form, "exam"))

@@ -13,6 +13,7 @@ from readerkit.model.language import Told
 from readerkit.quiz.kinds.words import MARKS
 from readerkit.quiz.messages import (
     Labelled,
+    LocatePrompt,
     Prompt,
     ShortPrompt,
     SketchPrompt,
@@ -23,7 +24,7 @@ from readerkit.quiz.session import Session
 from readerkit.quiz.variant import AnswerError
 from readerkit.terminal.quiz_screen import QuizScreen
 
-SKIP, QUIT = "-", "q"
+SKIP, QUIT, CODE = "-", "q", "c"
 
 
 def lead(session: Session, lines: SourceLines, language: str = "en") -> Standing:
@@ -75,6 +76,9 @@ def _ask(session: Session, question: Prompt, screen: QuizScreen) -> bool:
         given = _read(question, screen, before)
         if given == QUIT:
             return False
+        if given == CODE and isinstance(question, LocatePrompt):
+            screen.show_search(question)
+            continue
         try:
             result = session.skip() if given == SKIP else session.answer(given)
         except AnswerError as error:

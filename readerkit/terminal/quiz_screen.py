@@ -102,20 +102,22 @@ class QuizScreen:
                     click.echo()
                     self.show_labelled(side)
             case LocatePrompt():
-                self._show_search(question)
+                self.show_search(question)
             case SketchPrompt(columns=columns):
                 row = self.said(Told("Each row"))
                 self.tell(f"{row}: {', '.join(columns)}", dim=True)
         if not isinstance(question, ShortPrompt):
             self.tell(f"({self.said(question.how)})", dim=True)
 
-    def _show_search(self, question: LocatePrompt) -> None:
+    def show_search(self, question: LocatePrompt) -> None:
+        """Show the code to search, a screen at a time where it is longer than one."""
         place = question.search
         self.tell(f"{place.path}:{place.first}-{place.last}", dim=True)
         count = place.last - place.first + 1
         if sys.stdout.isatty() and count + 4 > shutil.get_terminal_size().lines:
             show_paged(self._code(place), language=self._language)
             self.tell(question.prompt)  # the first one has scrolled away
+            self.tell(Told("(c shows the code again)"), dim=True)
         else:
             self._show_code(place)
 
@@ -127,6 +129,11 @@ class QuizScreen:
             points = Told("{points} points.", points=f"{result.points:g}")
             one = Told("1 point.")
             self.tell(Told("Right."), one if result.points == 1 else points, fg="green")
+        elif skipped and result.points:
+            kept = Told(
+                "{points} points of before are kept.", points=f"{result.points:g}"
+            )
+            self.tell(kept, dim=True)
         elif not skipped:
             share = Told("{share} of it is right", share=f"{result.credit:.0%}")
             parts = [Told("Wrong" if result.done else "Not yet")]

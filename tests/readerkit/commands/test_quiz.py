@@ -533,6 +533,12 @@ def test_second_try_passes_for_half_the_points(book):
     assert "Rajbhandari" in done.out, "the reference in words"
 
 
+def test_points_of_a_try_before_are_kept_and_told_with_a_skip(book):
+    done = typed(book, "--only", "row", answers="F0 F1 F2\n-\n")
+    assert "0.6667 points of before are kept." in done.out
+    assert "Score 67%" in done.out
+
+
 def test_grid_is_asked_row_by_row(book):
     done = typed(book, "--only", "grid", answers="column 16x8\nrow 8x16\n")
     assert "up > " in done.out
@@ -798,6 +804,11 @@ def test_prompt_stands_again_below_code_that_scrolls(book, lines, times):
     reader.type("q" if paged else "")
     shown += reader.read_until("(a line number")
     assert shown.count("Where is it?") == times
+    reader.read_until("> ")
+    reader.type("c\n")
+    reader.read_until(paged or "def")
+    reader.type("q" if paged else "")
+    reader.read_until("> ")
     reader.type("q\n")
     reader.read_until("Left.")
     assert reader.close() == 0

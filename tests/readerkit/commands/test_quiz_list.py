@@ -58,3 +58,19 @@ def test_list_is_a_line_for_each_and_says_when_it_is_due(book, capsys):
 def test_filter_that_names_nothing_is_told(book, capsys, filters, said):
     done = run(capsys, "quiz", "list", "7", *filters, "--book", str(book))
     assert (done.code, said in done.err) == (1, True)
+
+
+def test_stats_names_the_latest_quizzes_and_counts_the_rest(book, capsys):
+    from readerkit.app.quiz_banks import open_history
+    from tests.readerkit.quiz.test_history import ANSWER, SESSION, replace
+
+    history = open_history()
+    for number in range(25):
+        name = f"s{number:02}"
+        history.start(replace(SESSION, id=name))
+        history.record(replace(ANSWER, session=name))
+    shown = run(capsys, "quiz", "stats").out
+    assert shown.startswith("5 quizzes before, all in --json\n")
+    assert shown.count("phase 7") == 20
+    whole = json.loads(run(capsys, "quiz", "stats", "--json").out)
+    assert len(whole["quizzes"]) == 25

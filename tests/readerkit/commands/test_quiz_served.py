@@ -99,6 +99,26 @@ def test_a_wrong_answer_is_there_to_be_mended(book, served):
     assert re.search('role="alert".*lang="es">se leyó «<\\?>»; se esperaba', text)
 
 
+def test_question_whose_lines_the_site_lacks_is_left_out(book, served):
+    lock = book.root / "quizzes/7/keys.lock"
+    whole = lock.read_text()
+    try:
+        lock.write_text(
+            re.sub(r'("line/.*"blob": ")[0-9a-f]{40}', rf"\g<1>{'0' * 40}", whole)
+        )
+        _, text = send(served, do="begin", count="10")
+        said = ""
+        while 'class="question"' in text:
+            said += text
+            session, at = hidden(text, "session"), hidden(text, "at")
+            send(served, do="skip", session=session, at=at)
+            _, text = send(served, do="next", session=session)
+    finally:
+        lock.write_text(whole)
+    assert "not on this site: line" in said + text
+    assert len(open_history().answers()) == 9
+
+
 def test_only_what_is_due_and_a_limit_of_minutes(book, served):
     _, text = send(served, do="begin", due="1")
     assert "nothing is due" in text
