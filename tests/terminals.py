@@ -90,9 +90,17 @@ class Terminal:
         self.type("\x1c")
 
     def stop(self) -> None:
-        """Press ^Z, and wait until the shell has the terminal back."""
+        """Press ^Z, and wait until the shell has the terminal back.
+
+        All of the job stands then: a pager that tidies up first stops after its parent,
+        and would stop after "fg" where nobody waits for it.
+        """
         self.type("\x1a")
         assert self._reported("stopped")["stopped"] == "SIGTSTP"
+        deadline = time.monotonic() + WAIT_S
+        while not self._states() <= {"T", "Z"}:
+            assert time.monotonic() < deadline, f"it goes on; so far:\n{self.shown}"
+            time.sleep(0.02)
 
     def resume(self) -> None:
         """Say fg, and wait until the command has the terminal again."""
