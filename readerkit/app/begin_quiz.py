@@ -12,7 +12,8 @@ from msgspec import Struct
 from readerkit.errors import ReaderkitError
 from readerkit.model.language import Told
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.history import History, timestamp
+from readerkit.quiz.history import History
+from readerkit.quiz.history_rows import timestamp
 from readerkit.quiz.messages import ListedQuestion
 from readerkit.quiz.session import SELF_MARKED, Session
 from readerkit.quiz.variant import Draw

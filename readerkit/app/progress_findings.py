@@ -16,7 +16,7 @@ from readerkit.labs import PHASE
 from readerkit.labs.checklist_item import ChecklistItem
 from readerkit.labs.lab import LABS
 from readerkit.labs.progress import OBJECTIVES, Findings, Mastery, Spend
-from readerkit.quiz.history import timestamp
+from readerkit.quiz.history_rows import timestamp
 from readerkit.quiz.report import outcomes
 from readerkit.wording.next_command import typed
 

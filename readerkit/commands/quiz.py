@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from readerkit.commands.options import book_option, json_option
-from readerkit.commands.quiz_history import delete, export, stats
+from readerkit.commands.quiz_history import delete, export, import_file, stats
 from readerkit.commands.quiz_lint import lint
 from readerkit.commands.quiz_list import list_questions
 from readerkit.commands.quiz_options import filter_options
@@ -207,7 +207,7 @@ def review(
     )
 
 
-for command in (list_questions, lint, stats, export, delete):
+for command in (list_questions, lint, stats, export, import_file, delete):
     quiz.add_command(command)
 
 

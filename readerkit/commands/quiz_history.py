@@ -31,7 +31,7 @@ def stats(as_json: bool) -> None:
         readerkit quiz stats
     """
     from readerkit.app.quiz_banks import open_history
-    from readerkit.quiz.history import timestamp
+    from readerkit.quiz.history_rows import timestamp
     from readerkit.quiz.messages import encode_wide
     from readerkit.quiz.report import summary
     from readerkit.quiz.review import due_questions
@@ -106,6 +106,45 @@ def export(file: Path | None) -> None:
 
     write_atomically(file.absolute(), text.encode(), private=True)
     click.echo(f"wrote {file}")
+
+
+@click.command("import", short_help="Add what another machine exported.")
+@click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+def import_file(file: Path) -> None:
+    """Add a history that quiz export wrote to the one of this machine.
+
+    What is there already is left as it is, and exams from elsewhere do not count in
+    progress.
+
+    \b
+    Example:
+        readerkit quiz import answers.json
+    """
+    from msgspec import MsgspecError
+    from msgspec.json import decode
+
+    from readerkit.app.quiz_banks import open_history
+    from readerkit.errors import ReaderkitError
+    from readerkit.quiz.history import MIGRATIONS
+    from readerkit.quiz.messages import HistoryExport
+
+    try:
+        told = decode(file.read_bytes(), type=HistoryExport)
+        if told.version > len(MIGRATIONS):
+            raise ReaderkitError(
+                f"{file}: got a history of version {told.version}, expected at most "
+                f"{len(MIGRATIONS)}: update this readerkit"
+            )
+        sessions, answers = open_history().add(told.sessions, told.answers)
+    except (OSError, MsgspecError, RecursionError) as error:
+        raise ReaderkitError(
+            f"{file}: {error}: expected what {typed('quiz', 'export')} wrote"
+        ) from None
+    left = f"; {counted(len(told.damaged), 'damaged row')} left out"
+    click.echo(
+        f"added {counted(sessions, 'quiz', 'quizzes')} and {counted(answers, 'answer')}"
+        + (left if told.damaged else "")
+    )
 
 
 @click.command(short_help="Forget every answer.")

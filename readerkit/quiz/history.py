@@ -10,10 +10,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +25,7 @@ from readerkit.quiz.history_file import (
     sqlite_errors_told,
     unusable,
 )
+from readerkit.quiz.history_rows import AnswerRow, DamagedRow, SessionRow
 from readerkit.system.private_files import make_database
 
 MIGRATIONS: tuple[str, ...] = (
@@ -68,73 +67,6 @@ MIGRATIONS: tuple[str, ...] = (
 """Statements that lead from each version of the file to the next one."""
 
 Row = TypeVar("Row")
-
-
-class SessionRow(Struct, frozen=True):
-    """One quiz: which questions in which order, under which rules."""
-
-    id: str
-    phase: int
-    bank_version: int
-    seed: int
-    mode: str
-    tries: int
-    questions: tuple[str, ...]
-    started: str
-    deadline: str | None = None
-    ended: str | None = None
-    official: bool = False
-    """Whether the bank alone chose what is asked, the seed and the time of an exam."""
-
-    def __post_init__(self) -> None:
-        """Refuse moments that are none: they are reckoned with."""
-        for moment in filter(None, (self.started, self.deadline, self.ended)):
-            datetime.fromisoformat(moment)
-
-
-class AnswerRow(Struct, frozen=True):
-    """One try at one question."""
-
-    session: str
-    position: int
-    attempt: int
-    """From 1; 0 is never written."""
-    question: str
-    topic: str
-    objective: str
-    difficulty: int
-    seed: int
-    bank_version: int
-    answer: str
-    """As it was typed; empty where the question was skipped."""
-    credit: float
-    choices: int | None
-    seconds: float
-    answered: str
-
-    def __post_init__(self) -> None:
-        """Refuse a moment or a credit that is none: they are reckoned with."""
-        datetime.fromisoformat(self.answered)
-        if not 0 <= self.credit <= 1:
-            raise ValueError(f"credit: got {self.credit}, expected 0 to 1")
-
-
-class DamagedRow(Struct, frozen=True):
-    """A row that says what no row can: left out, and kept as it is."""
-
-    table: str
-    values: dict[str, Any]
-    why: str
-
-
-def new_id() -> str:
-    """Return an id for a session."""
-    return uuid.uuid4().hex[:12]
-
-
-def timestamp(moment: datetime) -> str:
-    """Return a moment as it is kept: UTC, to the millisecond."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 class History:
@@ -204,6 +136,42 @@ class History:
         except sqlite3.IntegrityError:
             return False
         return True
+
+    def add(
+        self, sessions: Sequence[SessionRow], answers: Sequence[AnswerRow]
+    ) -> tuple[int, int]:
+        """Add what another history kept, in one transaction; return how many were new.
+
+        Exams among it do not count: nothing tells what was seen there before.
+
+        Raises:
+            HistoryError: an answer of a session that is in neither.
+        """
+        with self._writing() as connection:
+            try:
+                return (
+                    sum(
+                        self._is_new(connection, "session", _kept(s)) for s in sessions
+                    ),
+                    sum(self._is_new(connection, "answer", asdict(a)) for a in answers),
+                )
+            except sqlite3.IntegrityError:
+                raise HistoryError(
+                    "got an answer of a session that is not there, expected both: "
+                    "nothing was added"
+                ) from None
+
+    def _is_new(
+        self, connection: sqlite3.Connection, table: str, values: dict[str, Any]
+    ) -> bool:
+        """Insert a row; return whether it was not there before."""
+        slots = ", ".join(f":{name}" for name in values)
+        names = ", ".join(values)
+        done = connection.execute(
+            f"INSERT INTO {table} ({names}) VALUES ({slots}) ON CONFLICT DO NOTHING",
+            values,
+        )
+        return done.rowcount > 0
 
     def ask_less(self, session: SessionRow) -> None:
         """Keep that a session asks less than it began with, and counts no more."""
@@ -375,6 +343,12 @@ class History:
             cursor = self._connection.execute(query, values)
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def _kept(session: SessionRow) -> dict[str, Any]:
+    """Return the values of a session that was taken elsewhere."""
+    questions = json.dumps(session.questions)
+    return {**asdict(session), "questions": questions, "official": 0}
 
 
 def _session(row: dict[str, Any]) -> SessionRow:

@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType, json, structs
 
 from readerkit.model import addresses
-from readerkit.quiz.history import AnswerRow, DamagedRow, SessionRow
+from readerkit.quiz.history_rows import AnswerRow, DamagedRow, SessionRow
 from readerkit.quiz.lock import ResolvedPlace, Work
 
 

@@ -10,7 +10,8 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.history import MIGRATIONS, AnswerRow, History
+from readerkit.quiz.history import MIGRATIONS, History
+from readerkit.quiz.history_rows import AnswerRow
 from readerkit.quiz.messages import (
     DueQuestion,
     HistoryExport,

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from fsrs import Card, Rating, Scheduler
 
-from readerkit.quiz.history import AnswerRow
+from readerkit.quiz.history_rows import AnswerRow
 from readerkit.quiz.messages import DueQuestion
 from readerkit.quiz.report import tries
 from readerkit.quiz.variant import WHOLE

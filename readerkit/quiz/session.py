@@ -15,7 +15,8 @@ from msgspec.structs import asdict, replace
 
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.history import AnswerRow, History, SessionRow, new_id, timestamp
+from readerkit.quiz.history import History
+from readerkit.quiz.history_rows import AnswerRow, SessionRow, new_id, timestamp
 from readerkit.quiz.messages import (
     Begun,
     DoneResult,

@@ -16,7 +16,8 @@ from readerkit.app.quiz_banks import open_history
 from readerkit.errors import ReaderkitError
 from readerkit.model.language import Told
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.history import History, timestamp
+from readerkit.quiz.history import History
+from readerkit.quiz.history_rows import timestamp
 from readerkit.quiz.kinds.words import MARKS
 from readerkit.quiz.messages import LocatePrompt, TryResult
 from readerkit.quiz.report import summary

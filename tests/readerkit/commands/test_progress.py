@@ -12,7 +12,8 @@ import pytest
 
 from readerkit.app.folders import data_folder
 from readerkit.app.quiz_banks import QuizBanks
-from readerkit.quiz.history import AnswerRow, History, SessionRow, timestamp
+from readerkit.quiz.history import History
+from readerkit.quiz.history_rows import AnswerRow, SessionRow, timestamp
 from tests.helpers import ROOT, run
 
 MEGATRON = "megatron/core/tensor_parallel/layers.py"

@@ -74,3 +74,51 @@ def test_stats_names_the_latest_quizzes_and_counts_the_rest(book, capsys):
     assert shown.count("phase 7") == 20
     whole = json.loads(run(capsys, "quiz", "stats", "--json").out)
     assert len(whole["quizzes"]) == 25
+
+
+def test_export_is_imported_elsewhere_once_and_its_exams_do_not_count(
+    book, capsys, tmp_path, monkeypatch
+):
+    typed(book, "--exam", answers="-\n-\n-\n")
+    typed(book, "--only", "gap", "--only", "row", answers="no_sync\nq\n")
+    file = tmp_path / "answers.json"
+    assert run(capsys, "quiz", "export", str(file)).code == 0
+    here = json.loads(file.read_text())
+    monkeypatch.setenv("READERKIT_DATA", str(tmp_path / "elsewhere"))
+    for added in ("added 2 quizzes and 4 answers", "added 0 quizzes and 0 answers"):
+        assert run(capsys, "quiz", "import", str(file)).out == f"{added}\n"
+    there = json.loads(run(capsys, "quiz", "export").out)
+    assert there["answers"] == here["answers"]
+    assert {each["official"] for each in here["sessions"]} == {True, False}
+    assert {each["official"] for each in there["sessions"]} == {False}
+    again = typed(book, "--resume", answers="F0 F1 B0\n")
+    assert "Score 100% of 2 questions" in again.out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[", "expected what readerkit quiz export wrote"),
+        ("{}", "expected what readerkit quiz export wrote"),
+        (
+            '{"version": 99, "sessions": [], "answers": []}',
+            "version 99, expected at most",
+        ),
+    ],
+)
+def test_what_is_no_export_is_refused_and_adds_nothing(capsys, tmp_path, text, said):
+    file = tmp_path / "other.json"
+    file.write_text(text)
+    done = run(capsys, "quiz", "import", str(file))
+    assert (done.code, said in done.err) == (1, True)
+
+
+def test_answer_without_its_session_adds_nothing(book, capsys, tmp_path):
+    typed(book, "--only", "gap", answers="no_sync\n")
+    told = json.loads(run(capsys, "quiz", "export").out)
+    told["sessions"], told["answers"][0]["session"] = [], "nobody"
+    file = tmp_path / "part.json"
+    file.write_text(json.dumps(told))
+    done = run(capsys, "quiz", "import", str(file))
+    assert (done.code, "nothing was added" in done.err) == (1, True)
+    assert len(json.loads(run(capsys, "quiz", "export").out)["answers"]) == 1

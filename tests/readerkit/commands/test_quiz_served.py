@@ -13,7 +13,7 @@ import pytest
 
 from readerkit.app.folders import data_folder
 from readerkit.app.quiz_banks import open_history
-from readerkit.quiz.history import timestamp
+from readerkit.quiz.history_rows import timestamp
 from tests.readerkit.commands.test_site import ask, build
 from tests.readerkit.quiz.sample import QUESTIONS
 from tests.served_quiz import make_quiz_book, serving_quiz, typed_key

@@ -14,13 +14,8 @@ import threading
 import pytest
 from msgspec.structs import asdict, replace
 
-from readerkit.quiz.history import (
-    MIGRATIONS,
-    AnswerRow,
-    History,
-    HistoryError,
-    SessionRow,
-)
+from readerkit.quiz.history import MIGRATIONS, History, HistoryError
+from readerkit.quiz.history_rows import AnswerRow, SessionRow
 from readerkit.quiz.messages import encode
 from readerkit.quiz.report import exported
 from tests.helpers import ROOT
@@ -206,7 +201,8 @@ def test_many_writers_at_once_lose_nothing(path):
 WRITER = """
 import json, sys
 from pathlib import Path
-from readerkit.quiz.history import AnswerRow, History, SessionRow
+from readerkit.quiz.history import History
+from readerkit.quiz.history_rows import AnswerRow, SessionRow
 path, session, answer = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
 history = History(Path(path))
 history.start(SessionRow(**session))

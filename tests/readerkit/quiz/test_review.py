@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
-from readerkit.quiz.history import AnswerRow, timestamp
+from readerkit.quiz.history_rows import AnswerRow, timestamp
 from readerkit.quiz.messages import DueQuestion
 from readerkit.quiz.review import due_questions
 from tests.readerkit.quiz.test_history import ANSWER

@@ -12,7 +12,8 @@ from msgspec.json import decode
 
 from readerkit.app.begin_quiz import choose_questions, without_self_marked
 from readerkit.errors import ReaderkitError
-from readerkit.quiz.history import History, timestamp
+from readerkit.quiz.history import History
+from readerkit.quiz.history_rows import timestamp
 from readerkit.quiz.messages import (
     DoneResult,
     FillPrompt,
