@@ -128,7 +128,11 @@ def _folded(line: Text, width: int) -> Text:
     start, room = 0, width
     while len(text) - start > room:
         low = max(start + room // 3, lead)
-        end = max(text.rfind(mark, low, start + room) for mark in " (,=")
+        breaks = (
+            max(text.rfind(mark, low, start + room) for mark in marks)
+            for marks in (" (,=", ".[", "_")  # a word is broken only where it has parts
+        )
+        end = next((each for each in breaks if each > 0), 0)
         start = end + 1 if end > 0 else start + room
         cuts.append(start)
         room = width - indent

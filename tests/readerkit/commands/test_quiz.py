@@ -18,7 +18,7 @@ import jsonschema_rs
 import pytest
 
 from readerkit.app.interface_words import read_words
-from readerkit.app.quiz_banks import QuizBanks, open_history
+from readerkit.app.quiz_banks import QuizBanks, SourceLines, open_history
 from readerkit.content.strict_yaml import parse_yaml
 from readerkit.model.addresses import source_page
 from tests.conftest import REAL_CACHE
@@ -443,6 +443,14 @@ def test_code_on_a_terminal_is_coloured_and_folded_between_words(book, columns):
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown).replace("\r", "")
     # A path is one word, however long.
     assert all(len(line) <= columns for line in plain.split("\n") if " " in line)
+    code = [re.sub(r"^ *\d+ ", "", line) for line in plain.split("\n")]
+    layers = SourceLines(QuizBanks(book), book).lines(
+        bank(book).lock.places["line/within"]
+    )
+    known = set(re.findall("[a-zA-Z]+", "\n".join(layers)))
+    at = next(i for i, line in enumerate(code) if "def forward" in line)
+    broken = set(re.findall("[a-zA-Z]+", "\n".join(code[at : at + 20]))) - known
+    assert not broken
     # Below 50 columns the longest name of all does not fit behind its number.
     names = ("input_parallel", "explicit_expert_comm", "sequence_parallel_region")
     assert all(re.search(rf"\b\w*{name}\b", plain) for name in names[: columns // 25])
