@@ -10,7 +10,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from readerkit.commands.options import book_option, json_option
-from readerkit.commands.quiz_history import delete, export, import_file, stats
+from readerkit.commands.quiz_history import (
+    delete,
+    export,
+    import_file,
+    stats,
+    undo,
+)
 from readerkit.commands.quiz_lint import lint
 from readerkit.commands.quiz_list import list_questions
 from readerkit.commands.quiz_options import filter_options
@@ -207,7 +213,7 @@ def review(
     )
 
 
-for command in (list_questions, lint, stats, export, import_file, delete):
+for command in (list_questions, lint, stats, undo, export, import_file, delete):
     quiz.add_command(command)
 
 

@@ -108,6 +108,30 @@ def export(file: Path | None) -> None:
     click.echo(f"wrote {file}")
 
 
+@click.command(short_help="Take the last answer back.")
+def undo() -> None:
+    """Take the last answer back, as if it had not been typed; not in an exam.
+
+    \b
+    Example:
+        readerkit quiz undo
+    """
+    from readerkit.app.quiz_banks import open_history
+    from readerkit.errors import ReaderkitError
+
+    history = open_history()
+    last = history.undo()
+    if last is None:
+        raise ReaderkitError("there is no answer to take back")
+    session = history.session(last.session)
+    left = [each for each in history.answers(last.session)]
+    resume = typed("quiz", str(session.phase), "--resume") if session and left else ""
+    what = last.answer.replace("\n", "; ") or "a skip"
+    click.echo(f"took back {last.question}: {what}")
+    if resume:
+        click.echo(f"To be asked again: {resume}")
+
+
 @click.command("import", short_help="Add what another machine exported.")
 @click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
 def import_file(file: Path) -> None:

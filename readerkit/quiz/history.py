@@ -189,6 +189,33 @@ class History:
                 (moment, session),
             )
 
+    def undo(self) -> AnswerRow | None:
+        """Remove the latest answer, and open its quiz again; None where there is none.
+
+        Raises:
+            HistoryError: an answer of an exam, which has one try.
+        """
+        last = max(
+            self.answers(), key=lambda row: (row.answered, row.attempt), default=None
+        )
+        if last is None:
+            return None
+        session = self.session(last.session)
+        if session and session.mode == "exam":
+            raise HistoryError(
+                "the last answer is of an exam: got one that has one try, expected an "
+                "answer of practice"
+            )
+        key = (last.session, last.position, last.attempt)
+        with self._writing() as connection:
+            connection.execute(
+                "DELETE FROM answer WHERE (session, position, attempt) = (?, ?, ?)", key
+            )
+            connection.execute(
+                "UPDATE session SET ended = NULL WHERE id = ?", (last.session,)
+            )
+        return last
+
     def delete(self) -> int:
         """Remove everything; return how many answers there were."""
         with self._writing() as connection:

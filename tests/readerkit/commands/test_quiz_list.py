@@ -122,3 +122,23 @@ def test_answer_without_its_session_adds_nothing(book, capsys, tmp_path):
     done = run(capsys, "quiz", "import", str(file))
     assert (done.code, "nothing was added" in done.err) == (1, True)
     assert len(json.loads(run(capsys, "quiz", "export").out)["answers"]) == 1
+
+
+def test_last_answer_is_taken_back_and_asked_again(book, capsys):
+    where = ("--only", "gap", "--only", "bytes")
+    typed(book, *where, answers="no_sync\n84\n-\n")
+    for took in ("bytes: a skip", "bytes: 84"):
+        done = run(capsys, "quiz", "undo")
+        assert done.out.startswith(f"took back {took}\n"), done.err
+        assert "To be asked again: readerkit quiz 7 --resume" in done.out
+    again = typed(book, "--resume", answers="112\n")
+    assert "2/2" in again.out and "Score 100% of 2 questions" in again.out
+
+
+def test_no_answer_of_an_exam_is_taken_back(book, capsys):
+    none = run(capsys, "quiz", "undo")
+    assert (none.code, "no answer to take back" in none.err) == (1, True)
+    typed(book, "--exam", answers="-\nq\n")
+    done = run(capsys, "quiz", "undo")
+    assert (done.code, "of an exam" in done.err) == (1, True)
+    assert len(json.loads(run(capsys, "quiz", "export").out)["answers"]) == 1

@@ -99,6 +99,20 @@ def test_a_wrong_answer_is_there_to_be_mended(book, served):
     assert re.search('role="alert".*lang="es">se leyó «<\\?>»; se esperaba', text)
 
 
+@pytest.mark.parametrize(("chosen", "counts"), [({}, True), ({"topic": "all"}, False)])
+def test_page_says_the_rules_of_an_exam_and_whether_it_counts(served, chosen, counts):
+    _, text = send(served, do="begin", exam="1", **chosen)
+    rules = "Exam: 3 questions in 10 minutes, one try at each"
+    assert text.index(rules) < text.index("<form")
+    assert "10 <span" in text
+    assert ("For practice: it does not count" in text) is not counts
+    session = hidden(text, "session")
+    for at in ("1.1", "2.1", "3.1"):
+        _, text = send(served, do="skip", session=session, at=at)
+    assert "not passed" in text and "Nothing right of" in text
+    assert ("For practice: it does not count" in text) is not counts
+
+
 def test_question_whose_lines_the_site_lacks_is_left_out(book, served):
     lock = book.root / "quizzes/7/keys.lock"
     whole = lock.read_text()
