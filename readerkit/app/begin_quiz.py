@@ -13,8 +13,8 @@ from readerkit.errors import ReaderkitError
 from readerkit.model.language import Told
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History
+from readerkit.quiz.history_messages import ListedQuestion
 from readerkit.quiz.history_rows import timestamp
-from readerkit.quiz.messages import ListedQuestion
 from readerkit.quiz.session import SELF_MARKED, Session
 from readerkit.quiz.variant import Draw
 from readerkit.wording.meant_name import choose_all

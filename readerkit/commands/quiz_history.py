@@ -14,7 +14,7 @@ from readerkit.wording.numbers import counted
 
 if TYPE_CHECKING:
     from readerkit.quiz.history import History
-    from readerkit.quiz.messages import QuizTaken
+    from readerkit.quiz.history_messages import QuizTaken
 
 
 MAX_LISTED = 20
@@ -150,7 +150,7 @@ def import_file(file: Path) -> None:
     from readerkit.app.quiz_banks import open_history
     from readerkit.errors import ReaderkitError
     from readerkit.quiz.history import MIGRATIONS
-    from readerkit.quiz.messages import HistoryExport
+    from readerkit.quiz.history_messages import HistoryExport
 
     try:
         told = decode(file.read_bytes(), type=HistoryExport)

@@ -11,18 +11,14 @@ from msgspec.structs import asdict
 
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import MIGRATIONS, History
-from readerkit.quiz.history_rows import AnswerRow
-from readerkit.quiz.messages import (
+from readerkit.quiz.history_messages import (
     DueQuestion,
     HistoryExport,
     HistorySummary,
-    NextNote,
-    ObjectiveShare,
     QuizTaken,
-    Score,
-    Share,
-    Standing,
 )
+from readerkit.quiz.history_rows import AnswerRow
+from readerkit.quiz.messages import NextNote, ObjectiveShare, Score, Share, Standing
 from readerkit.quiz.scoring import corrected_score, retry_points, wilson_interval
 from readerkit.quiz.variant import WHOLE
 from readerkit.wording.next_command import typed

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 
 from fsrs import Card, Rating, Scheduler
 
+from readerkit.quiz.history_messages import DueQuestion
 from readerkit.quiz.history_rows import AnswerRow
-from readerkit.quiz.messages import DueQuestion
 from readerkit.quiz.report import tries
 from readerkit.quiz.variant import WHOLE
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
+from readerkit.quiz.history_messages import DueQuestion
 from readerkit.quiz.history_rows import AnswerRow, timestamp
-from readerkit.quiz.messages import DueQuestion
 from readerkit.quiz.review import due_questions
 from tests.readerkit.quiz.test_history import ANSWER
 
