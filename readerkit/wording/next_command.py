@@ -11,7 +11,7 @@ from contextvars import ContextVar
 
 SHIPPED = (
     *("break", "budget", "completion", "estimate", "lab", "run"),
-    *("quiz delete", "quiz export", "quiz stats"),
+    *("quiz delete", "quiz export", "quiz import", "quiz stats", "quiz undo"),
 )
 """Commands that work on what ships, or on what is the reader's: they take no book."""
 LAB_OF_BOOK = ("--check", "--solution")
