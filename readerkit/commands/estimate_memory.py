@@ -160,6 +160,8 @@ def _inference(given: dict[str, Any], **room: Any) -> list[Estimate]:
         refuse_both("weights", "weight-bytes")
         given["weight_bytes"] = weight_bytes(given["weights"])
     own = given["expert_weights"]
+    if own is not None and not shape.experts:
+        raise click.UsageError("--expert-weights: the model has no experts")
     run = estimate_inference(
         shape,
         tokens=given["context"],

@@ -14,9 +14,9 @@ from readerkit.commands.quantity_options import (
     ZeroStages,
     count,
     gpu,
+    memory_size,
     option,
     real,
-    size,
     word,
 )
 from readerkit.errors import EstimateError
@@ -253,6 +253,8 @@ def take_layouts(given: dict[str, Any], shape: Shape | None = None) -> list[Layo
         "cp_kind",
     ):
         values[name] = given.pop(name)
+    if values["cp_kind"] is not None and (values["cp"] or 1) == 1:
+        raise click.UsageError(f"--cp-kind {values['cp_kind']}: expected --cp above 1")
     if values["schedule"] is None and (values["virtual_stages"] or 1) > 1:
         values["schedule"] = "interleaved"
     if gpus is not None and values["dp"] is None:
@@ -288,7 +290,7 @@ reserve_option = real(
 )
 gpu_options = options(
     gpu("A GPU that ships, such as h100-80gb, or FILE.yaml."),
-    size("gpu-memory", "Instead of --gpu: 80GB."),
+    memory_size("gpu-memory", "Instead of --gpu: 80GB."),
     reserve_option,
 )
 brief_option = click.option(
@@ -301,6 +303,9 @@ def take_gpu_bytes(given: dict[str, Any]) -> Number | None:
     name, memory = given.pop("gpu"), given.pop("gpu_memory")
     if name and memory is not None:
         raise click.UsageError("--gpu and --gpu-memory exclude each other")
+    source = click.get_current_context().get_parameter_source("reserve")
+    if not name and memory is None and source is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--reserve: of which GPU? --gpu NAME, or --gpu-memory")
     if not name:
         return memory  # type: ignore[no-any-return]
     from readerkit.app.catalog import find_gpu

@@ -23,8 +23,8 @@ from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import (
     EstimateCommand,
     count,
+    memory_size,
     real,
-    size,
     word,
 )
 from readerkit.terminal.as_json import print_json
@@ -44,7 +44,7 @@ cluster_options = options(
         "dgx-h100",
         shell_complete=names("clusters"),
     ),
-    size("gpu-memory", "Memory of a GPU, instead of the cluster's."),
+    memory_size("gpu-memory", "Memory of a GPU, instead of the cluster's."),
     real("kernel-efficiency", "Share of peak of matrix kernels (default: the GPU's)."),
     real(
         "memory-passes",

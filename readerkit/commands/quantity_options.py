@@ -78,6 +78,18 @@ class SizeType(QuantityType):
         return _scale_of_bytes(unit, rate=self.name == "rate")
 
 
+class MemoryType(SizeType):
+    """Bytes of a GPU: with their unit, and never in bits."""
+
+    def scale(self, unit: str) -> Fraction | str:
+        """Return the bytes of a unit."""
+        if not unit:
+            return "a unit: 80GB"
+        if unit.endswith(("b", "bit", "bits")):
+            return super().scale(unit) if unit.islower() else "bytes: 80GB"
+        return super().scale(unit)
+
+
 class EstimateCommand(click.Command):
     """A command that takes a negative number for one, and not for an option."""
 
@@ -96,6 +108,7 @@ class EstimateCommand(click.Command):
 
 SIZE = SizeType("size", "bytes, such as 10GB (10^9) or 25MiB (2^20), or bits: 10Gb")
 RATE = SizeType("rate", "bytes a second, such as 50GB/s, or bits: 400Gb/s, 400Gbps")
+MEMORY = MemoryType("size", "bytes, such as 80GB (10^9) or 80GiB (2^30)")
 COUNT = QuantityType("count", "a number, such as 70B or 1.5e12")
 
 
@@ -138,4 +151,6 @@ def option(kind: Any, name: str, text: str, default: Any = None, **more: Any) ->
 count, size, rate, real = (partial(option, kind) for kind in (COUNT, SIZE, RATE, float))
 """An option for a count, for bytes, for bytes a second, for a decimal fraction."""
 word = partial(option, str, metavar="NAME")
+memory_size = partial(option, MEMORY)
+"""An option for the bytes of a GPU."""
 gpu = partial(word, "gpu", shell_complete=names("gpus"))

@@ -305,7 +305,9 @@ def misfits(shape: Shape, layout: Layout) -> list[str]:
             )
     except EstimateError as error:
         found.append("zb-v has two stages a rank: " * twice + str(error))
-    if layout.schedule in ORDERS:
+    if layout.schedule in ORDERS and p == 1:
+        found.append(f"schedule: got {layout.schedule}, expected pp above 1")
+    elif layout.schedule in ORDERS:
         try:
             check_sizes(layout.schedule, p, m)
         except EstimateError as error:
