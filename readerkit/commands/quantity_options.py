@@ -90,6 +90,19 @@ class MemoryType(SizeType):
         return super().scale(unit)
 
 
+class RealType(click.types.FloatParamType):
+    """A decimal fraction, and no word for one that is none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"got '{value}', expected a finite number", param, ctx)
+        return number
+
+
 class EstimateCommand(click.Command):
     """A command that takes a negative number for one, and not for an option."""
 
@@ -108,6 +121,7 @@ class EstimateCommand(click.Command):
 
 SIZE = SizeType("size", "bytes, such as 10GB (10^9) or 25MiB (2^20), or bits: 10Gb")
 RATE = SizeType("rate", "bytes a second, such as 50GB/s, or bits: 400Gb/s, 400Gbps")
+REAL = RealType()
 MEMORY = MemoryType("size", "bytes, such as 80GB (10^9) or 80GiB (2^30)")
 COUNT = QuantityType("count", "a number, such as 70B or 1.5e12")
 
@@ -148,7 +162,7 @@ def option(kind: Any, name: str, text: str, default: Any = None, **more: Any) ->
     return click.option(f"--{name}", type=kind, help=text, **more)
 
 
-count, size, rate, real = (partial(option, kind) for kind in (COUNT, SIZE, RATE, float))
+count, size, rate, real = (partial(option, kind) for kind in (COUNT, SIZE, RATE, REAL))
 """An option for a count, for bytes, for bytes a second, for a decimal fraction."""
 word = partial(option, str, metavar="NAME")
 memory_size = partial(option, MEMORY)

@@ -98,6 +98,7 @@ def estimate_flops(
             """
         )
     if tokens is not None and usd_per_gpu_hour is not None:
+        check_amount("usd-per-gpu-hour", usd_per_gpu_hour, zero=True)
         sheet.given("price", usd_per_gpu_hour, "USD of a GPU-hour")
         sheet.write(
             """

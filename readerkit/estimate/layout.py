@@ -305,6 +305,12 @@ def misfits(shape: Shape, layout: Layout) -> list[str]:
             )
     except EstimateError as error:
         found.append("zb-v has two stages a rank: " * twice + str(error))
+    if (layout.first_layers or layout.last_layers) and all(layout.ends(0)) and p > 1:
+        found.append(
+            f"first_layers, last_layers: got {layout.first_layers}, "
+            f"{layout.last_layers}, expected none under {layout.schedule}, whose first "
+            "rank has both ends"
+        )
     if layout.schedule in ORDERS and p == 1:
         found.append(f"schedule: got {layout.schedule}, expected pp above 1")
     elif layout.schedule in ORDERS:

@@ -609,12 +609,29 @@ def test_inference_is_cut_over_experts_pipeline_context_and_replicas(capsys):
         ("memory --model llama-2-7b --gpus 64 --dp 4", 1, "= 4, expected 64 (GPUs)"),
         ("memory --model llama-2-7b --zero 4", 2, "expected 0 (ddp), 1, 2 or 3 (fsdp)"),
         ("memory --model llama-2-7b --gpu-memory -80GB", 1, "GPU memory: got -8"),
-        ("memory --model llama-2-7b --gpu t4 --reserve nan", 1, "reserve: got nan"),
+        ("memory --model llama-2-7b --gpu t4 --reserve nan", 2, "got 'nan'"),
         ("memory --params nan", 2, "got 'nan', expected a number"),
         ("memory --params 1e400", 2, "got '1e400', expected a finite number"),
         ("memory --params 1e40", 1, "expected at most 1e+30"),
         ("memory --params 1B --dp 0", 1, "dp: got 0, expected at least 1"),
         ("memory", 2, "which model?"),
+        (
+            "comm all-reduce 1GB --ranks 8 --bandwidth 1GB --latency-us nan",
+            2,
+            "got 'nan', expected a finite number",
+        ),
+        (
+            "flops --model gpt2 --batch 8 --gpus 4 --gpu t4 --step-s 1 --tokens 1B "
+            "--usd-per-gpu-hour -3",
+            1,
+            "usd-per-gpu-hour: got -3.0",
+        ),
+        (
+            "memory --model llama-2-70b --pp 4 --microbatches 16 --schedule zb-v "
+            "--last-layers 10",
+            1,
+            "expected none under zb-v",
+        ),
         ("memory --model gpt2 --gpu-memory 80", 2, "got '80', expected a unit: 80GB"),
         ("memory --model gpt2 --gpu-memory 80Gb", 2, "expected bytes: 80GB"),
         ("step --model gpt2 --dp 8 --gpu-memory 80gb", 2, "GB (bytes) or Gbit"),
