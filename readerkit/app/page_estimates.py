@@ -8,10 +8,15 @@ from typing import Any
 
 from readerkit.app.catalog import find_cluster, find_gpu, find_model
 from readerkit.estimate.bubble_estimate import estimate_bubble
+from readerkit.estimate.buckets import estimate_buckets
 from readerkit.estimate.checkpoint import estimate_checkpoint
 from readerkit.estimate.collectives import estimate_collective
+from readerkit.estimate.flops_estimate import estimate_flops
+from readerkit.estimate.item import Estimate
+from readerkit.estimate.layer_estimate import estimate_largest, estimate_layers
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory_estimates import estimate_training
+from readerkit.estimate.nccl import estimate_nccl_latency
 from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.pipeline import SOURCES, Pipeline
 from readerkit.estimate.plan import Ranked, name_axes
@@ -44,6 +49,7 @@ TRAFFIC: tuple[tuple[str, dict[str, Any]], ...] = (
     ("llama-2-7b", {"dp": 8}),
     ("llama-2-70b", {"dp": 8, "tp": 8}),
     ("mixtral-8x7b", {"dp": 32, "ep": 8, "tp": 2}),
+    ("mixtral-8x7b", {"dp": 8, "ep": 8, "tp": 4, "etp": 2}),
 )
 TOOLS: tuple[str, dict[str, Any]] = (
     "gpt3-175b",
@@ -81,7 +87,8 @@ def work_out() -> Examples:
         bubbles=_bubbles(),
         ring=_ring(),
         tools=_tools(),
-        runs=(_steps(), _run()),
+        runs=(_steps(), _run(), _days()),
+        more=_more(),
         plan=made,
         plan_command=f"{command} --cluster {CLUSTER} --top {TOP}",
         best=_best(made.ranked[0]),
@@ -252,6 +259,54 @@ def _run() -> EstimateGroup:
     command = f"{written('estimate', 'checkpoint')} {_flags(given)}"
     return EstimateGroup(
         f"checkpoints of {model}", (Worked("checkpoints", command, estimate),)
+    )
+
+
+def _days() -> EstimateGroup:
+    model = "gpt3-175b"
+    given: dict[str, Any] = {"batch": 1536, "tokens": 300 * 10**9, "gpus": 1024}
+    estimate = estimate_flops(
+        _shape(model),
+        **given,
+        sequence=2048,
+        peak_flops_per_s=find_gpu("a100-80gb").flops_per_s,
+        flops_per_s_per_gpu=140 * 10**12,
+    )
+    given |= {"model": model, "gpu": "a100-80gb", "tflops-per-gpu": 140}
+    command = f"{written('estimate', 'flops')} {_flags(given)}"
+    return EstimateGroup(
+        f"the training of {model}", (Worked("a run", command, estimate),)
+    )
+
+
+def _more() -> tuple[EstimateGroup, ...]:
+    """Return one layer's activations, buckets, the largest model, NCCL's latency."""
+    layer = {"tp": 8, "sequence": 2048, "flash": False}
+    cut = {"dp": 64}
+    states: dict[str, Any] = {"dp": 64, "zero": 3}
+    ranks: dict[str, Any] = {"ranks": 64, "nodes": 8}
+    gpu = "v100-32gb"
+    largest = estimate_largest(
+        gpu_bytes=find_gpu(gpu).memory_bytes,
+        reserve=RESERVE,
+        stage=states["zero"],
+        world_size=states["dp"],
+    )
+    (activations,) = estimate_layers(_shape("gpt3-175b"), _layout(layer))
+    buckets = estimate_buckets(_shape("llama-2-7b"), _layout(cut))
+    latency = estimate_nccl_latency(**ranks)
+    asked: tuple[tuple[str, dict[str, Any], Estimate], ...] = (
+        ("layer", {"model": "gpt3-175b", **layer}, activations),
+        ("buckets", {"model": "llama-2-7b", **cut}, buckets),
+        ("largest", {"gpu": gpu, **states}, largest),
+        ("nccl", ranks, latency),
+    )
+    return tuple(
+        EstimateGroup(
+            one.title,
+            (Worked(name, f"{written('estimate', name)} {_flags(given)}", one),),
+        )
+        for name, given, one in asked
     )
 
 

@@ -45,6 +45,11 @@ SECTIONS = {
         "A step, a run and its checkpoints",
         "Where the time of a step goes, what a run computes, and what failures cost.",
     ),
+    "more": (
+        "One layer, buckets, the largest model, NCCL's latency",
+        "What a layer keeps, how gradients are bucketed, what fits, and how long "
+        "NCCL itself expects to wait.",
+    ),
     "plan": (
         "A layout for 70 billion parameters on 64 GPUs",
         "Every way to cut the model over the cluster, weighed; the fastest that fit.",
@@ -91,6 +96,7 @@ class Examples:
     ring: EstimateGroup
     tools: EstimateGroup
     runs: tuple[EstimateGroup, ...]
+    more: tuple[EstimateGroup, ...]
     plan: Plan
     plan_command: str
     best: EstimateGroup
@@ -139,6 +145,7 @@ def estimate_page(examples: Examples) -> Context:
         "bubble": [_bubble_case(examples.bubbles)],
         "ring": [_ring_case(examples.ring)],
         "runs": [_run_case(group) for group in examples.runs],
+        "more": [_run_case(group) for group in examples.more],
         "plan": [_plan_case(examples)],
     }
     sections = [(name, *SECTIONS[name], each) for name, each in cases.items()]
@@ -176,7 +183,8 @@ def _tools_case(group: EstimateGroup) -> Case:
 
 
 def _traffic_case(group: EstimateGroup) -> Case:
-    names = [f"{axis} in all" for axis in ("dp", "tp", "pp", "ep", "cp")]
+    names = [f"{axis} in all" for axis in ("dp", "tp", "pp", "ep", "etp", "cp")]
+    names += [f"offload: {way}" for way in ("to the CPU", "from the CPU")]
     return Case(group.title, _grid(group, names), group.worked)
 
 

@@ -23,6 +23,7 @@ GROUPS = (
     EXAMPLES.ring,
     EXAMPLES.tools,
     *EXAMPLES.runs,
+    *EXAMPLES.more,
     EXAMPLES.best,
 )
 WORKED = [each for group in GROUPS for each in group.worked]
