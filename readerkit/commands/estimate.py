@@ -19,7 +19,7 @@ _LATE = {
         "estimate_bubble",
         "A pipeline's idle time, activations held, and its grid.",
     ),
-    "buckets": ("estimate_step", "Default buckets of Megatron and PyTorch."),
+    "buckets": ("estimate_layer", "Default buckets of Megatron and PyTorch."),
     "checkpoint": (
         "estimate_checkpoint",
         "Bytes of a checkpoint, how often to write it, goodput.",
@@ -32,8 +32,8 @@ _LATE = {
         "estimate_flops",
         "FLOPs of a step and a run, MFU and HFU, days and cost.",
     ),
-    "largest": ("estimate_step", "The largest model whose states fit."),
-    "layer": ("estimate_step", "What one layer keeps for the backward, by part."),
+    "largest": ("estimate_layer", "The largest model whose states fit."),
+    "layer": ("estimate_layer", "What one layer keeps for the backward, by part."),
     "lint": ("estimate_plan", "Anti-patterns of a layout, each by number."),
     "memory": (
         "estimate_memory",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from readerkit.commands.cluster_options import cluster_options, take_cluster
 from readerkit.commands.estimate_options import (
     fit_sequence,
     flash_option,
@@ -14,7 +15,6 @@ from readerkit.commands.estimate_options import (
     model_options,
     need_shape,
     options,
-    reserve_option,
     sync_option,
     take_layouts,
     vocab_option,
@@ -23,67 +23,16 @@ from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import (
     EstimateCommand,
     count,
-    memory_size,
     real,
     word,
 )
 from readerkit.terminal.as_json import print_json
-from readerkit.terminal.completing import names
 from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:
-    from readerkit.estimate.hardware import Cluster
     from readerkit.estimate.lint import Finding
     from readerkit.estimate.plan import Plan, Ranked
-    from readerkit.estimate.step_time import Assumptions, StepTime
-
-cluster_options = options(
-    word(
-        "cluster",
-        "A cluster that ships (default dgx-h100), or FILE.yaml.",
-        "dgx-h100",
-        shell_complete=names("clusters"),
-    ),
-    memory_size("gpu-memory", "Memory of a GPU, instead of the cluster's."),
-    real("kernel-efficiency", "Share of peak of matrix kernels (default: the GPU's)."),
-    real(
-        "memory-passes",
-        "How often a kept activation crosses the GPU's memory (default 8).",
-        8.0,
-    ),
-    real(
-        "link-efficiency",
-        "Share of a link's bandwidth that collectives reach (default 0.7).",
-        0.7,
-    ),
-    real(
-        "overlap",
-        "Share of data-parallel traffic that compute hides (default 0.5).",
-        0.5,
-    ),
-    reserve_option,
-)
-
-
-def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
-    """Take the cluster's options out of ``given``."""
-    from dataclasses import fields, replace
-
-    from readerkit.app.catalog import find_cluster
-    from readerkit.estimate.checks import check_amount, check_reserve
-    from readerkit.estimate.step_time import Assumptions
-
-    own = click.get_current_context().obj
-    cluster, memory = find_cluster(given.pop("cluster"), own), given.pop("gpu_memory")
-    if memory is not None:
-        memory = check_amount("GPU memory", memory)
-        cluster = replace(cluster, gpu=replace(cluster.gpu, memory_bytes=memory))
-    assumed = [field.name for field in fields(Assumptions)]
-    assumptions = Assumptions.parse(
-        **{name: given.pop(name) for name in assumed if name in given}
-    )
-    check_reserve(given["reserve"])
-    return cluster, assumptions
+    from readerkit.estimate.step_time import StepTime
 
 
 @click.command(cls=EstimateCommand)
@@ -189,7 +138,8 @@ def lint(as_json: bool, **given: Any) -> None:
         readerkit estimate lint --model llama-2-70b --tp 8 --pp 16 --microbatches 4
         readerkit estimate lint --model llama-2-7b --dp 128 --global-batch 64
     """
-    from readerkit.estimate.lint import Setting, check_batch, check_nodes
+    from readerkit.estimate.link_time import check_nodes
+    from readerkit.estimate.lint import Setting, check_batch
     from readerkit.estimate.lint import lint as find
 
     shape = need_shape(given)

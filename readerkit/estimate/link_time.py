@@ -28,6 +28,20 @@ def ranks_in_node(cluster: Cluster, ranks: int, stride: int) -> int:
     return max(1, min(ranks, cluster.gpus_per_node // stride))
 
 
+def check_nodes(cluster: Cluster, layout: Layout) -> None:
+    """Raise where a job does not come to whole nodes.
+
+    Raises:
+        EstimateError: part of a node would stay empty.
+    """
+    per_node = cluster.gpus_per_node
+    if layout.world_size > per_node and layout.world_size % per_node:
+        raise EstimateError(
+            f"dp × tp × pp × cp: got {layout.world_size}, expected whole nodes of "
+            f"{per_node} ({cluster.name})"
+        )
+
+
 def group_seconds(
     cluster: Cluster,
     traffic: Traffic,

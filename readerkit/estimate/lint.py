@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-from readerkit.errors import EstimateError
-from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout, check_fit, misfits
 from readerkit.estimate.setup import Setup
 from readerkit.estimate.step_time import StepTime
@@ -286,17 +284,3 @@ def _recompute(setting: Setting, now: StepTime) -> Iterator[Finding]:
                 f"--recompute {kind}",
             )
             return
-
-
-def check_nodes(cluster: Cluster, layout: Layout) -> None:
-    """Raise where a job does not come to whole nodes.
-
-    Raises:
-        EstimateError: part of a node would stay empty.
-    """
-    per_node = cluster.gpus_per_node
-    if layout.world_size > per_node and layout.world_size % per_node:
-        raise EstimateError(
-            f"dp × tp × pp × cp: got {layout.world_size}, expected whole nodes of "
-            f"{per_node} ({cluster.name})"
-        )
