@@ -71,7 +71,9 @@ def comm(as_json: bool, brief: bool, **given: Any) -> None:
     Example:
         readerkit estimate comm all-reduce 10GB --ranks 8 --bandwidth 50GB
         readerkit estimate comm all-gather 8GiB --ranks 64
+        readerkit estimate comm scatter 1GB --ranks 8 --bandwidth 400Gb/s
         readerkit estimate comm --model llama-2-70b --dp 4 --tp 4 --pp 4
+        readerkit estimate comm --model mixtral-8x7b --dp 8 --tp 4 --ep 8 --etp 2
         readerkit estimate comm --compute-ms 1000 --comm-ms 200 --overlap 1
         readerkit estimate comm all-reduce 1GB --ranks 8 --compression
     """

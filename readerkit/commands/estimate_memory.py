@@ -68,6 +68,8 @@ def memory(as_json: bool, brief: bool, **given: Any) -> None:
         readerkit estimate memory --model gpt-oss-20b --inference --weights mxfp4
         readerkit estimate memory --params 1T --dp 512 --zero 3 --offload states-nvme
         readerkit estimate memory --model gpt2 --dp 8 --convention megatron-report
+        readerkit estimate memory --model llama-2-70b --tp 8 --pp 4 --dp 2 \\
+            --microbatches 16 --schedule dualpipe
         readerkit estimate memory --params 7.5B --dp 64 --zero 2 --precision mixed-16
     """
     gpu_bytes, reserve = take_gpu_bytes(given), given.pop("reserve")
