@@ -10,7 +10,7 @@ from typing import Any
 from readerkit.errors import EstimateError
 from readerkit.estimate.activations import MODULES, RECOMPUTE
 from readerkit.estimate.checks import MAX_COUNT, MAX_RANKS, check_choice, check_count
-from readerkit.estimate.pipeline import Pipeline, check_schedule
+from readerkit.estimate.pipeline import STAGES_OF_RANK, Pipeline, check_schedule
 from readerkit.estimate.quantity import Number, divide, named_sizes
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.sizes import LAYOUT
@@ -154,7 +154,7 @@ class Layout:
     @property
     def stages_of_rank(self) -> int:
         """Stages on a rank that a microbatch meets one of: 2 under DualPipe."""
-        return self.pipeline.stages_of_rank
+        return STAGES_OF_RANK.get(self.schedule, 1)
 
     def ends(self, rank: int) -> tuple[bool, bool]:
         """Return whether a pipeline rank has the model's embedding, and its output."""

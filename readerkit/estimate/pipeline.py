@@ -44,6 +44,8 @@ _UNKNOWN = {
     "ScheduleInterleavedZeroBubble cites ZB-H1, whose ranks have one chunk); ZB-V is "
     "the paper's own with two"
 }
+STAGES_OF_RANK = {"dualpipe": 2}
+"""Where a rank has several of which a microbatch meets one: one of each direction."""
 MAX_RUN = 200_000
 """Steps of one chunk that a schedule is run with."""
 MAX_DRAWN = 20_000
@@ -133,7 +135,7 @@ class Pipeline:
     @property
     def stages_of_rank(self) -> int:
         """Stages on a rank that a microbatch meets one of: one of each direction."""
-        return 2 if self.schedule == "dualpipe" else 1
+        return STAGES_OF_RANK.get(self.schedule, 1)
 
     @property
     def idle(self) -> Number:
@@ -214,7 +216,9 @@ class Pipeline:
     def first_chunks_in_flight(self, rank: int = 0) -> Number:
         """Return the microbatches whose pass through the first chunk is held."""
         if self.schedule in ("zb-v", "dualpipe"):
-            return held(self.schedule, rank, self.stages, self.microbatches, chunk=0)
+            # Of two directions the second begins where the first ends.
+            near = min(rank, int(self.stages) - 1 - rank)
+            return held(self.schedule, near, self.stages, self.microbatches, chunk=0)
         chunks = ceil_divide(self.chunks_in_flight(rank), self.virtual_stages)
         return minimum(self.microbatches, chunks)
 

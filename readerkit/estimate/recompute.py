@@ -59,8 +59,9 @@ def module_flops(
 def blocks_again(layout: Layout, dense: Number, moe: Number) -> Number:
     """Return the attentions and feed-forwards under tensor parallelism run again."""
     modules = modules_again(layout)
-    whole, whole_moe = layers_again(layout, dense, moe)
-    again = blocks(layout, whole, whole_moe)
+    again = blocks(layout, *layers_again(layout, dense, moe))
+    if not modules:
+        return again
     if "mlp" in modules:
         again += dense
     if {"moe", "shared_experts"} & modules and not layout.folds_experts:

@@ -130,6 +130,8 @@ def microbatch_flops(shape: Shape, layout: Layout, held: Held) -> float:
     modules, slowest = modules_again(layout), 0.0
     again_dense, again_moe = (
         module_flops(shape, modules, sequence=layout.sequence, moe=is_moe)
+        if modules
+        else 0
         for is_moe in (False, True)
     )
     for rank, (dense_layers, moe_layers) in held:
