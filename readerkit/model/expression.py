@@ -243,6 +243,8 @@ def evaluate(
 def _value(node: ast.expr, names: Mapping[str, Exact], functions: Functions) -> Exact:
     if isinstance(node, ast.Constant):
         assert isinstance(node.value, (int, float))
+        if not math.isfinite(node.value):  # Python reads 1e400 as infinity
+            raise OverflowError("a number beyond any float")
         return node.value
     if isinstance(node, ast.Name):
         if node.id not in names:

@@ -103,6 +103,8 @@ _COUNTED = re.compile(rf"({'|'.join(sorted(_COUNTS, key=len, reverse=True))})(\s
 _MAY_BE_COUNTED = {"ratio", "parameters", "elements", "money", "device time"}
 """Dimensions in which a B is a billion: nothing there is measured in bytes."""
 
+_MOST = 1e100
+"""What is read stays below it, so that no unit makes it infinite."""
 _WITH_COMMA = re.compile(r"[\d.]*,[\d.,]*")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 _SMALL_B = re.compile(r"(?P<prefix>[kmgtp]?i?)b(?P<rate>/s)?", re.IGNORECASE)
@@ -177,9 +179,10 @@ def _computed(text: str) -> float | None:
     if re.search(r"[-+]\s*[-+]", text):
         return None
     try:
-        return float(evaluate(text, {}, {}))
+        number = float(evaluate(text, {}, {}))
     except (ReaderkitError, OverflowError):
         return None
+    return number if abs(number) < _MOST else None
 
 
 def find_unit(text: str) -> str:

@@ -87,6 +87,8 @@ def test_text_outside_the_language_is_refused(formula):
         ("p // 0", "division or modulo by zero"),
         ("p ** 1000", "exponent 1000"),
         ("9 ** 64 * 9 ** 64 * 9 ** 64", "beyond"),
+        ("1e400", "beyond"),
+        ("9" * 400, "int too large"),
         ("(0 - 8) ** 0.5", "expected a number"),
         ("q", "unknown name 'q'"),
         ("open(1)", "unknown function 'open'"),
