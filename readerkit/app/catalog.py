@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from readerkit.app.own_rows import OwnRows
     from readerkit.budget.money import Price
     from readerkit.estimate.hardware import Cluster, Gpu
+    from readerkit.estimate.runs import Run
     from readerkit.estimate.shape import Shape
 
 CATALOG = Path(__file__).resolve().parent.parent / "catalog"
@@ -54,6 +55,7 @@ TABLES = {
         "hardware.yaml", "HARDWARE", "cluster", lambda all: all.get("clusters", {})
     ),
     "prices": Table("prices.yaml", "PRICES", "price", _by_terms),
+    "runs": Table("runs.yaml", "RUNS", "run"),
 }
 
 
@@ -223,6 +225,32 @@ def load_prices(path: Path | None = None, own: OwnRows | None = None) -> list[Pr
 
     known = _own("prices", path) if path else rows("prices", own)
     return [Price.parse(row.entry) for row in known.values()]
+
+
+def find_run(name: str, own: OwnRows | None = None) -> Run:
+    """Return a published run.
+
+    Raises:
+        EstimateError: no such run, or one that no model can be asked.
+    """
+    meant, row = find("runs", name, own)
+    return _run(meant, row.entry, own)
+
+
+def load_runs(own: OwnRows | None = None) -> list[Run]:
+    """Return every published run, in the order of their file."""
+    return [_run(name, row.entry, own) for name, row in rows("runs", own).items()]
+
+
+def _run(name: str, entry: dict[str, Any], own: OwnRows | None) -> Run:
+    from readerkit.estimate.runs import Run
+    from readerkit.estimate.shape import Shape
+
+    given = entry.get("model"), entry.get("shape")
+    if (given[0] is None) == (given[1] is None):
+        raise EstimateError(f"{name}: got {given}, expected a model, or its shape")
+    shape = Shape.parse(given[1] or find_model(str(given[0]), own))
+    return Run.parse(name, entry, shape, find_cluster(entry["cluster"], own))
 
 
 def _gpus(found: Rows) -> dict[str, Gpu]:

@@ -190,5 +190,6 @@ KINDS: dict[str, Find] = {
     "models": _catalog("models", "model"),
     "gpus": _catalog("gpus", "GPU"),
     "clusters": _catalog("clusters", "cluster"),
+    "runs": _catalog("runs", "published run"),
 }
 """What a parameter may ask to be completed."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from readerkit.app.folders import data_folder
 
-FILES = ("models.yaml", "hardware.yaml", "prices.yaml")
+FILES = ("models.yaml", "hardware.yaml", "prices.yaml", "runs.yaml")
 
 
 class OwnRows:

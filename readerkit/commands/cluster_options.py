@@ -44,17 +44,16 @@ cluster_options = options(
 
 def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
     """Take the cluster's options out of ``given``."""
-    from dataclasses import fields, replace
+    from dataclasses import fields
 
     from readerkit.app.catalog import find_cluster
-    from readerkit.estimate.checks import check_amount, check_reserve
+    from readerkit.estimate.checks import check_reserve
     from readerkit.estimate.step_time import Assumptions
 
     own = click.get_current_context().obj
     cluster, memory = find_cluster(given.pop("cluster"), own), given.pop("gpu_memory")
     if memory is not None:
-        memory = check_amount("GPU memory", memory)
-        cluster = replace(cluster, gpu=replace(cluster.gpu, memory_bytes=memory))
+        cluster = cluster.with_memory(memory)
     assumed = [field.name for field in fields(Assumptions)]
     assumptions = Assumptions.parse(
         **{name: given.pop(name) for name in assumed if name in given}

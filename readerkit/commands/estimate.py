@@ -53,8 +53,8 @@ _LATE = {
 @click.option(
     "--catalog",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of your own models.yaml, hardware.yaml, prices.yaml, whose rows go "
-    "before those that ship (default: catalog, in the folder of what is yours).",
+    help="Folder of your own models.yaml, hardware.yaml, prices.yaml, runs.yaml: "
+    "their rows go before those that ship (default: catalog, in your own folder).",
 )
 @click.pass_context
 def estimate(context: click.Context, catalog: Path | None) -> None:

@@ -14,7 +14,9 @@ from readerkit.commands.estimate_options import (
     layout_options,
     model_options,
     need_shape,
+    option_names,
     options,
+    refuse_others,
     sync_option,
     take_layouts,
     vocab_option,
@@ -27,18 +29,23 @@ from readerkit.commands.quantity_options import (
     word,
 )
 from readerkit.terminal.as_json import print_json
+from readerkit.terminal.completing import names
 from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:
     from readerkit.estimate.lint import Finding
     from readerkit.estimate.plan import Plan, Ranked
+    from readerkit.estimate.runs import Compared
     from readerkit.estimate.step_time import StepTime
+
+
+_AGAINST = frozenset({"against"}) | option_names(cluster_options) - {"cluster"}
 
 
 @click.command(cls=EstimateCommand)
 @model_options
 @options(
-    count("gpus", "How many.", required=True),
+    count("gpus", "How many."),
     count("global-batch", "Sequences of a step (1024).", 1024),
     count("sequence", "Tokens of one (4096)."),
     word("precision", "Bytes per parameter (mixed-18).", "mixed-18"),
@@ -47,6 +54,12 @@ if TYPE_CHECKING:
     count("tokens", "Of the whole training: gives days."),
     real("days", "How many there are."),
     count("top", "How many layouts to show.", 5),
+    word(
+        "against",
+        "A published run, or all: what is predicted for it beside what it measured, "
+        "and the place of its cut. Takes no model.",
+        shell_complete=names("runs"),
+    ),
 )
 @cluster_options
 @json_option
@@ -57,7 +70,15 @@ def plan(as_json: bool, **given: Any) -> None:
     Example:
         readerkit estimate plan --model llama-2-70b --gpus 64 --cluster dgx-h100
         readerkit estimate plan --model mixtral-8x22b --gpus 256 --tokens 2T --days 30
+        readerkit estimate plan --against llama-3.1-405b-16384
+        readerkit estimate plan --against all --json
     """
+    if given["against"] is not None:
+        refuse_others("a published run", _AGAINST)
+        _compare(as_json, given)
+        return
+    if given["gpus"] is None:
+        raise click.UsageError("--gpus: how many? Or --against RUN, which says it")
     from readerkit.estimate.plan import plan as make_plan
     from readerkit.estimate.plan_search import PlanRequest
 
@@ -87,6 +108,53 @@ def plan(as_json: bool, **given: Any) -> None:
         tell(plan_table(made))
     if not made.ranked:
         raise click.exceptions.Exit(1)
+
+
+def _compare(as_json: bool, given: dict[str, Any]) -> None:
+    """Print published runs beside what is predicted for them."""
+    from dataclasses import replace
+
+    from readerkit.app.catalog import find_run, load_runs
+    from readerkit.estimate.runs import compare, tally
+    from readerkit.render.runs_table import runs_table
+
+    own = click.get_current_context().obj
+    whole = given["against"] == "all"
+    runs = load_runs(own) if whole else [find_run(given["against"], own)]
+    memory, given["gpu_memory"] = given["gpu_memory"], None
+    _, assumptions = take_cluster(given)
+    if memory is not None:
+        runs = [replace(run, cluster=run.cluster.with_memory(memory)) for run in runs]
+    compared = [compare(run, assumptions, given["reserve"]) for run in runs]
+    halves = tally(compared)
+    if as_json:
+        print_json(
+            {
+                "assumptions": asdict(assumptions),
+                "reserve": given["reserve"],
+                "runs": [_plain_compared(each) for each in compared],
+                "halves": {half: asdict(each) for half, each in halves.items()},
+            }
+        )
+    else:
+        tell(runs_table(compared, halves if whole else {}))
+
+
+def _plain_compared(each: Compared) -> dict[str, Any]:
+    run = each.run
+    return {
+        "run": run.name,
+        "source": run.source,
+        "half": run.half or None,
+        "cluster": run.cluster.name,
+        "layout": asdict(run.layout),
+        "assumed": run.assumed or None,
+        "measured_s": run.seconds,
+        "predicted_s": each.predicted,
+        "error": each.error,
+        "same_means": asdict(each.same_means),
+        "any_means": asdict(each.any_means),
+    }
 
 
 def _plain_time(time: StepTime) -> dict[str, Any]:

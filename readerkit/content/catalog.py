@@ -1,4 +1,4 @@
-"""Files of the catalog: models, GPUs and clusters, prices, in the units of vendors."""
+"""Files of the catalog: models, GPUs and clusters, prices, runs, in others' units."""
 
 from __future__ import annotations
 
@@ -84,6 +84,38 @@ class Prices(Model, frozen=True):
     prices: tuple[PriceEntry, ...]
 
 
+class MeasuredStep(Model, frozen=True):
+    """What was measured of a step: its seconds, or FLOP/s of a GPU in 10^12."""
+
+    seconds: Amount | None = None
+    tflops: Amount | None = None
+    counts: Literal["narayanan", "causal"] | None = None
+    """Which FLOPs: narayanan's equation 3 with recompute, or the model's, causal."""
+
+
+class RunEntry(Model, frozen=True):
+    """A step that was published with its layout."""
+
+    source: Text
+    edition: Text
+    table: Text
+    row: Text
+    cluster: Text
+    layout: Mapping[str, Any]
+    """What ``readerkit.estimate.layout`` knows the sizes by."""
+    measured: MeasuredStep
+    half: Literal["fit", "judge"] | None = None
+    """Whether constants were fitted to it, or are judged by it; or neither."""
+    model: Text | None = None
+    shape: Mapping[str, Any] | None = None
+    """Of a model that has no row of its own."""
+    precision: Text = "mixed-18"
+    assumed: Text | None = None
+    """What the source does not say of the layout."""
+    unconfirmed: bool = False
+
+
 MODELS: Kind[ModelEntry] = Kind("models", ModelEntry, "mapping", key=CatalogName)
 HARDWARE: Kind[Hardware] = Kind("hardware", Hardware, "one")
 PRICES: Kind[Prices] = Kind("prices", Prices, "one")
+RUNS: Kind[RunEntry] = Kind("runs", RunEntry, "mapping", key=CatalogName)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from readerkit.estimate.checks import check_amount, check_choice, check_count
@@ -90,6 +90,15 @@ class Cluster:
             figure("between_latency_us", 1e-6, zero=True),
             str(values["source"]),
         )
+
+    def with_memory(self, memory: Number) -> Cluster:
+        """Return it with another memory in each GPU.
+
+        Raises:
+            EstimateError: a memory that no GPU can have.
+        """
+        size = check_amount("GPU memory", memory)
+        return replace(self, gpu=replace(self.gpu, memory_bytes=size))
 
     def link(self, ranks_within: int) -> tuple[Number, Number]:
         """Return bandwidth and latency of a group that spans so many adjacent GPUs."""

@@ -47,6 +47,8 @@ class PlanRequest(Setup):
     tokens: Number | None = None
     """Of the whole training, for days; None: only a step is timed."""
     deadline_days: Number | None = None
+    means: Layout | None = None
+    """Whose ZeRO stage, recompute and sequence parallelism alone; None: any."""
 
     @property
     def step_tokens(self) -> int:
@@ -66,6 +68,7 @@ def divisors(number: int) -> list[int]:
 def cuts(question: PlanRequest) -> Iterator[Layout]:
     """Yield every product tp × pp × cp × dp that is the number of GPUs, with ep."""
     shape, gpus = question.shape, question.gpus
+    means = question.means or Layout()
     for tp in divisors(gpus):
         for pp in divisors(gpus // tp):
             for cp in divisors(gpus // tp // pp):
@@ -81,7 +84,14 @@ def cuts(question: PlanRequest) -> Iterator[Layout]:
                             sequence=question.sequence,
                             flash=question.flash,
                             recompute="none",
+                            sequence_parallel=means.sequence_parallel,
+                            cp_kind=means.cp_kind,
                         )
+
+
+def cut_of(layout: Layout) -> tuple[int, ...]:
+    """Return what tells one cut from another, whatever the ZeRO stage."""
+    return layout.tp, layout.pp, layout.cp, layout.ep, layout.dp
 
 
 def variants(
@@ -170,7 +180,9 @@ class Search:
         self.kept = question.kept
         # Flash attention has no scores to recompute: selective would be none.
         kinds = ("none", "full") if question.flash else ("none", "selective", "full")
-        self.recomputes = kinds
+        means = question.means
+        self.recomputes = (means.recompute,) if means else kinds
+        self.zeros = (means.zero,) if means else (0, 1, 2, 3)
         self.examined = 0
         self.dropped: dict[str, tuple[int, str]] = {}
         self.best: list[Best] = []
@@ -204,7 +216,7 @@ class Search:
 
         What each microbatch sums and gathers anew counts in the time.
         """
-        stages = (0, 1, 2, 3) if cut.replicas > 1 else (0,)
+        stages = self.zeros if cut.replicas > 1 else (0,)
         return [replace(cut, zero=zero) for zero in stages]
 
     def _weigh(self, cut: Layout) -> list[Best]:

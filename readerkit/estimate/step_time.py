@@ -33,9 +33,8 @@ from readerkit.estimate.step_traffic import traffic_of_step
 class Assumptions:
     """What only a measurement would tell; each can be given instead.
 
-    With the defaults, published step times on A100 and H100 come out within 15%: a test
-    holds them (Korthikanti et al. 2205.05198, table 5; Narayanan et al. 2104.04473,
-    table 1; Dubey et al. 2407.21783, table 4).
+    How near the defaults come to published step times on A100 and H100, ``estimate plan
+    --against all`` shows; a test holds it.
     """
 
     kernel_efficiency: float | None = None

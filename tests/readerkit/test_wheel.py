@@ -73,6 +73,7 @@ def test_wheel_holds_the_code_the_minis_and_the_book(wheel):
         "readerkit/catalog/models.yaml",
         "readerkit/catalog/hardware.yaml",
         "readerkit/catalog/prices.yaml",
+        "readerkit/catalog/runs.yaml",
         "readerkit/data/annotations/megatron/tensor_parallel.yaml",
         "readerkit/data/quizzes/35/keys.lock",
         "readerkit/data/site/words.es.yaml",

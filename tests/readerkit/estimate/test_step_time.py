@@ -3,109 +3,15 @@
 import pytest
 
 from readerkit.errors import EstimateError
-from readerkit.estimate.flops import narayanan_flops_per_iteration
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.link_time import axis_seconds, group_seconds, ranks_in_node
 from readerkit.estimate.pipeline import SOURCES, bubble_fraction
-from readerkit.estimate.shape import Shape
 from readerkit.estimate.step_time import Assumptions, step_time
 from readerkit.estimate.step_traffic import traffic_of_step
 from readerkit.estimate.volumes import Traffic
 from tests.readerkit.estimate.catalog import CLUSTERS, shape
 
 A100, H100 = CLUSTERS["dgx-a100"], CLUSTERS["dgx-h100"]
-# Korthikanti et al. 2205.05198, tables 3 and 5: tp 8; pp, chunks, batch, microbatch;
-# seconds with full recompute, and with sequence parallelism and selective recompute.
-KORTHIKANTI = [
-    ("megatron-22b", 1, 1, 4, 4, 1.42, 1.10),
-    ("megatron-175b", 8, 3, 64, 1, 18.13, 13.75),
-    ("megatron-530b", 35, 3, 280, 1, 49.05, 37.83),
-    ("megatron-1t", 64, 1, 512, 1, 94.42, 71.49),
-]
-# Narayanan et al. 2104.04473, table 1: heads, hidden, layers, tp, pp, GPUs, batch and
-# TFLOP/s per GPU. The microbatch is not in the table: 1 here.
-NARAYANAN = [
-    (24, 2304, 24, 1, 1, 32, 512, 137),
-    (32, 3072, 30, 2, 1, 64, 512, 138),
-    (32, 4096, 36, 4, 1, 128, 512, 142),
-    (48, 6144, 40, 8, 1, 256, 1024, 135),
-    (64, 8192, 48, 8, 2, 512, 1536, 138),
-    (80, 10240, 60, 8, 4, 1024, 1792, 140),
-    (96, 12288, 80, 8, 8, 1536, 2304, 148),
-    (128, 16384, 96, 8, 16, 1920, 2160, 155),
-    (128, 20480, 105, 8, 35, 2520, 2520, 163),
-    (160, 25600, 128, 8, 64, 3072, 3072, 163),
-]
-# Dubey et al. 2407.21783, table 4: dp, cp, sequence, batch of a replica, TFLOP/s. The
-# chunks are one layer each (section 3.3.2).
-LLAMA_3 = [(64, 1, 8192, 32, 430), (128, 1, 8192, 16, 400), (8, 16, 131072, 16, 380)]
-
-
-@pytest.mark.parametrize("recompute", ["full", "selective"])
-@pytest.mark.parametrize("row", KORTHIKANTI, ids=lambda row: row[0])
-def test_korthikanti_table_5_within_15_percent(row, recompute):
-    name, pp, chunks, batch, micro_batch, full, selective = row
-    layout = Layout.parse(
-        {
-            "tp": 8,
-            "pp": pp,
-            "virtual_stages": chunks,
-            "schedule": "interleaved" if chunks > 1 else "1f1b",
-            "micro_batch": micro_batch,
-            "microbatches": batch // micro_batch,
-            "sequence": 2048,
-            "recompute": recompute,
-            "sequence_parallel": recompute != "full",
-        }
-    )
-    seconds = step_time(shape(name), layout, A100, Assumptions()).total
-    measured = full if recompute == "full" else selective
-    assert seconds == pytest.approx(measured, rel=0.15)
-
-
-@pytest.mark.parametrize("row", NARAYANAN, ids=str)
-def test_narayanan_table_1_which_was_not_fitted_within_15_percent(row):
-    heads, hidden, layers, tp, pp, gpus, batch, teraflops = row
-    dp = gpus // tp // pp
-    sizes = {"layers": layers, "hidden": hidden, "vocab": 51200}
-    model = Shape.parse(sizes | {"heads": heads, "positions": 2048})
-    layout = Layout.parse(
-        {
-            "dp": dp,
-            "tp": tp,
-            "pp": pp,
-            "microbatches": batch // dp,
-            "sequence": 2048,
-            "recompute": "full",
-            "sequence_parallel": False,
-            "zero": 0,
-        }
-    )
-    time = step_time(model, layout, A100, Assumptions(), convention="mixed-20")
-    flops = narayanan_flops_per_iteration(batch=batch, sequence=2048, **sizes)
-    assert flops / time.total / gpus / 1e12 == pytest.approx(teraflops, rel=0.15)
-
-
-@pytest.mark.parametrize("row", LLAMA_3, ids=str)
-def test_llama_3_table_4_within_15_percent(row):
-    dp, cp, sequence, batch, teraflops = row
-    layout = Layout.parse(
-        {
-            "dp": dp,
-            "tp": 8,
-            "pp": 16,
-            "cp": cp,
-            "cp_kind": "all-gather",
-            "virtual_stages": 8,
-            "schedule": "interleaved",
-            "microbatches": batch,
-            "sequence": sequence,
-            "recompute": "none",
-            "flash": True,
-        }
-    )
-    time = step_time(shape("llama-3.1-405b"), layout, H100, Assumptions())
-    assert time.mfu * 989.4 == pytest.approx(teraflops, rel=0.15)
 
 
 def test_parts_of_a_step_sum_to_it():

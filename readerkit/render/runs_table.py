@@ -1,0 +1,88 @@
+"""Published runs beside what is predicted for them, as text of 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+import click
+
+from readerkit.estimate.plan import name_layout
+from readerkit.estimate.runs import FAR, FIRST, NEAR, Compared, CutPlace, HalfTally
+
+_WIDTH = 80
+HEAD = ("run", "half", "GPUs", "measured", "predicted", "off", "rank", "of all")
+_WIDTHS = (27, 5, 5, 9, 9, 7, 6, 6)
+
+
+def runs_table(compared: Sequence[Compared], halves: Mapping[str, HalfTally]) -> str:
+    """Return a row for each run, for one alone its layouts too, and each half's sum."""
+    lines = [click.style(_row(HEAD), bold=True)]
+    lines += [_row(run_cells(each)) for each in compared]
+    if len(compared) == 1:
+        lines += _alone(compared[0])
+    lines += [""] if halves else []
+    for half, tally in halves.items():
+        lines += _wrap(
+            f"{half}: {tally.near} of {tally.runs} within {NEAR:.0%}, {tally.not_far} "
+            f"within {FAR:.0%}, the worst {tally.worst:+.1%}; the published cut among "
+            f"the first {FIRST}: {tally.first}, of all means {tally.first_of_any}"
+        )
+    lines += ["", *_wrap(_SAYS)]
+    return "\n".join(lines)
+
+
+_SAYS = (
+    "Off is predicted over measured, less one. Rank is the place of the published cut "
+    "(tp, pp, cp, ep, dp) among those that fit, planned with the run's own ZeRO stage, "
+    "recompute and sequence parallelism; of all: with all that a plan tries today; -: "
+    "it does not fit by our count of memory. Constants were fitted to the half fit "
+    "(tools/fit_efficiency.py), never to judge; a run of neither was not confirmed in "
+    "its source."
+)
+
+
+def run_cells(each: Compared) -> tuple[str, ...]:
+    """Return a run, a cell for each word of ``HEAD``."""
+    run = each.run
+    return (
+        run.name,
+        run.half or "-",
+        str(run.layout.world_size),
+        f"{run.seconds:.2f} s",
+        f"{each.predicted:.2f} s",
+        f"{each.error:+.1%}",
+        _place(each.same_means),
+        _place(each.any_means),
+    )
+
+
+def _place(place: CutPlace) -> str:
+    return f"{place.place or '-'}/{place.cuts}"
+
+
+def _alone(each: Compared) -> list[str]:
+    run = each.run
+    lines = [*_wrap(f"from {run.source}"), *_wrap(f"ran {name_layout(run.layout)}")]
+    if run.assumed:
+        lines += _wrap(f"not in the source, assumed: {run.assumed}")
+    for what, place in (("its means", each.same_means), ("all", each.any_means)):
+        if place.best is not None:
+            lines += _wrap(
+                f"best of {what}: {name_layout(place.best)}, {place.best.recompute} "
+                f"recompute, predicted {place.best_seconds:.2f} s"
+            )
+        else:
+            lines.append(f"best of {what}: nothing fits")
+    return lines
+
+
+def _row(cells: Sequence[str]) -> str:
+    first, *others = zip(cells, _WIDTHS, strict=True)
+    return " ".join(
+        [f"{first[0]:<{first[1]}}", *(f"{cell:>{width}}" for cell, width in others)]
+    )
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, subsequent_indent="  ")
