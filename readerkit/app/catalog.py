@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +17,9 @@ from readerkit.wording.meant_name import choose
 if TYPE_CHECKING:
     from readerkit.app.own_rows import OwnRows
     from readerkit.budget.money import Price
+    from readerkit.content.catalog import ModelEntry
+    from readerkit.content.kind import Document
+    from readerkit.errors import ContentFault
     from readerkit.estimate.hardware import Cluster, Gpu
     from readerkit.estimate.runs import Run
     from readerkit.estimate.shape import Shape
@@ -100,9 +103,31 @@ def _parse(data: bytes, path: Path, kind: str) -> bytes:
     document = read_document(data, str(path), model)
     if not document.entries and not document.faults:
         document.faults.append(document.fault((), "the file is empty"))
+    if kind == "MODELS":
+        document.faults += _misshapen(document)
     if document.faults:
         raise ContentError(document.faults)
     return fast_json.encode(model.together(document.entries))
+
+
+def _misshapen(document: Document[ModelEntry]) -> Iterator[ContentFault]:
+    """Yield each model whose sizes are no transformer's, or not of its count."""
+    from readerkit.estimate.parameters import parameter_count
+    from readerkit.estimate.shape import Shape
+
+    for path, entry in document.entries.items():
+        try:
+            count = parameter_count(Shape.parse(entry.shape))
+        except EstimateError as error:
+            yield document.fault((*path, "shape"), str(error))
+            continue
+        if entry.parameters not in (None, count):
+            yield document.fault(
+                (*path, "parameters"),
+                "wrong number of parameters",
+                str(entry.parameters),
+                f"{count}, to which the shape comes",
+            )
 
 
 def rows(table: str, own: OwnRows | None = None) -> Rows:
@@ -196,8 +221,6 @@ def find_cluster(name: str, own: OwnRows | None = None) -> Cluster:
     Raises:
         EstimateError: no such cluster, or a file with several.
     """
-    from readerkit.estimate.hardware import Cluster
-
     meant, row = find("clusters", name, own)
     gpus = rows("gpus", own)
     if row.own:
@@ -205,17 +228,14 @@ def find_cluster(name: str, own: OwnRows | None = None) -> Cluster:
     gpu = gpus.get(row.entry["gpu"])
     if own and gpu and gpu.own:
         own.taken[f"GPU {row.entry['gpu']}"] = gpu.own
-    return Cluster.parse(meant, row.entry, _gpus(gpus))
+    return _cluster(meant, row, _gpus(gpus))
 
 
 def load_clusters(own: OwnRows | None = None) -> dict[str, Cluster]:
     """Return every cluster."""
-    from readerkit.estimate.hardware import Cluster
-
     gpus = load_gpus(own)
     return {
-        name: Cluster.parse(name, row.entry, gpus)
-        for name, row in rows("clusters", own).items()
+        name: _cluster(name, row, gpus) for name, row in rows("clusters", own).items()
     }
 
 
@@ -257,3 +277,12 @@ def _gpus(found: Rows) -> dict[str, Gpu]:
     from readerkit.estimate.hardware import Gpu
 
     return {name: Gpu.parse(name, row.entry) for name, row in found.items()}
+
+
+def _cluster(name: str, row: Row, gpus: Mapping[str, Gpu]) -> Cluster:
+    from readerkit.estimate.hardware import Cluster
+
+    try:
+        return Cluster.parse(name, row.entry, gpus)
+    except EstimateError as error:
+        raise EstimateError(f"{row.own}: cluster {name}: {error}") from None

@@ -514,6 +514,35 @@ def test_a_folder_of_own_rows_without_any_is_refused(capsys, tmp_path):
     assert (done.code, done.out) == (1, "") and "models.yaml:1" in done.err
 
 
+SIZES = "{hidden: 768, heads: 12, vocab: 50257, layers"
+LINK = "inside_gb_s: 300, between_gb_s: 25, inside_latency_us: 3, between_latency_us: 9"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("models", f"a:\n  source: x\n  shape: {SIZES}: few}}\n", "3:10: layers: got"),
+        ("models", f"a:\n  source: x\n  shape: {SIZES}s: 12}}\n", "3:10: unknown size"),
+        (
+            "models",
+            f"a:\n  source: x\n  parameters: 5\n  shape: {SIZES}: 12}}\n",
+            "3:15: wrong number of parameters: got 5, expected 123653376",
+        ),
+        (
+            "hardware",
+            "dated: '2026-01-01'\nclusters:\n  a: {gpu: h1000, gpus_per_node: 8, "
+            f"source: x, {LINK}}}\n",
+            " cluster a: unknown GPU: got 'h1000'",
+        ),
+    ],
+)
+def test_a_row_that_cannot_be_is_told_with_its_file(file, text, said, capsys, tmp_path):
+    (tmp_path / f"{file}.yaml").write_text(text)
+    done = run(capsys, "estimate", "--catalog", str(tmp_path), "list")
+    assert (done.code, done.out) == (1, "")
+    assert f"{tmp_path / file}.yaml:{said}" in " ".join(done.err.split())
+
+
 def test_the_parts_of_a_step_add_up_and_it_fits_or_exits_1(capsys):
     layout = ("--model", "llama-2-70b", "--dp", "8", "--tp", "8")
     done = run(capsys, "estimate", "step", *layout, "--json")
