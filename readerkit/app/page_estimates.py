@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from readerkit.app.catalog import find_cluster, find_gpu, find_model
+from readerkit.app.catalog import find_cluster, find_gpu, find_model, load_runs
 from readerkit.estimate.bubble_estimate import estimate_bubble
 from readerkit.estimate.buckets import estimate_buckets
 from readerkit.estimate.checkpoint import estimate_checkpoint
@@ -29,9 +29,11 @@ from readerkit.estimate.report_others import (
     estimate_deepspeed,
 )
 from readerkit.estimate.reports import CONVENTIONS
+from readerkit.estimate.runs import compare
 from readerkit.estimate.setup import Setup
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.step_estimate import estimate_step
+from readerkit.estimate.step_time import Assumptions
 from readerkit.estimate.traffic_estimate import estimate_step_traffic
 from readerkit.render.html.estimate_page import EstimateGroup, Examples, Worked
 from readerkit.wording.next_command import written
@@ -92,6 +94,8 @@ def work_out() -> Examples:
         plan=made,
         plan_command=f"{command} --cluster {CLUSTER} --top {TOP}",
         best=_best(made.ranked[0]),
+        compared=tuple(compare(run, Assumptions()) for run in load_runs() if run.half),
+        against_command=f"{written('estimate', 'plan')} --against all",
     )
 
 

@@ -22,17 +22,23 @@ def runs_table(compared: Sequence[Compared], halves: Mapping[str, HalfTally]) ->
     if len(compared) == 1:
         lines += _alone(compared[0])
     lines += [""] if halves else []
-    for half, tally in halves.items():
-        lines += _wrap(
-            f"{half}: {tally.near} of {tally.runs} within {NEAR:.0%}, {tally.not_far} "
-            f"within {FAR:.0%}, the worst {tally.worst:+.1%}; the published cut among "
-            f"the first {FIRST}: {tally.first}, of all means {tally.first_of_any}"
-        )
-    lines += ["", *_wrap(_SAYS)]
+    for said in half_texts(halves):
+        lines += _wrap(said)
+    lines += ["", *_wrap(READING)]
     return "\n".join(lines)
 
 
-_SAYS = (
+def half_texts(halves: Mapping[str, HalfTally]) -> list[str]:
+    """Return a sentence for each half: how near its predictions came."""
+    return [
+        f"{half}: {tally.near} of {tally.runs} within {NEAR:.0%}, {tally.not_far} "
+        f"within {FAR:.0%}, the worst {tally.worst:+.1%}; the published cut among "
+        f"the first {FIRST}: {tally.first}, of all means {tally.first_of_any}"
+        for half, tally in halves.items()
+    ]
+
+
+READING = (
     "Off is predicted over measured, less one. Rank is the place of the published cut "
     "(tp, pp, cp, ep, dp) among those that fit, planned with the run's own ZeRO stage, "
     "recompute and sequence parallelism; of all: with all that a plan tries today; -: "

@@ -12,10 +12,13 @@ from readerkit.estimate.memory_estimates import HELD
 from readerkit.estimate.pipeline import PlannedStep
 from readerkit.estimate.plan import Plan
 from readerkit.estimate.reports import COMPARISON, TOTALS
+from readerkit.estimate.runs import Compared, tally
 from readerkit.render.estimate_table import number_texts, plain_number
 from readerkit.render.html.charts import Cell, MemoryStack, gantt, stack_chart
 from readerkit.render.html.site_model import Context
 from readerkit.render.plan_table import HEAD, assumed, layout_cells
+from readerkit.render.runs_table import HEAD as RUNS_HEAD
+from readerkit.render.runs_table import READING, half_texts, run_cells
 
 SECTIONS = {
     "memory": (
@@ -53,6 +56,10 @@ SECTIONS = {
     "plan": (
         "A layout for 70 billion parameters on 64 GPUs",
         "Every way to cut the model over the cluster, weighed; the fastest that fit.",
+    ),
+    "against": (
+        "The planner beside published runs",
+        "What is predicted for steps that others measured, and the place of their cut.",
     ),
 }
 """By section, its heading and what it is about."""
@@ -101,6 +108,9 @@ class Examples:
     plan_command: str
     best: EstimateGroup
     """The layout that the plan puts first, item by item."""
+    compared: tuple[Compared, ...]
+    """Published runs beside what is predicted for them."""
+    against_command: str
 
 
 # --- how it is shown --------------------------------------------------------------
@@ -147,6 +157,7 @@ def estimate_page(examples: Examples) -> Context:
         "runs": [_run_case(group) for group in examples.runs],
         "more": [_run_case(group) for group in examples.more],
         "plan": [_plan_case(examples)],
+        "against": [_against_case(examples)],
     }
     sections = [(name, *SECTIONS[name], each) for name, each in cases.items()]
     return {"title": "Estimates", "sections": sections, "value_of": number_texts}
@@ -254,6 +265,19 @@ def _plan_case(examples: Examples) -> Case:
             ("Why these", reasons),
             ("The others", others),
             ("Assumed", [assumed(plan)]),
+        ),
+    )
+
+
+def _against_case(examples: Examples) -> Case:
+    return Case(
+        f"{len(examples.compared)} published steps",
+        Grid(RUNS_HEAD, tuple(map(run_cells, examples.compared))),
+        (),
+        examples.against_command,
+        notes=(
+            ("How near", half_texts(tally(examples.compared))),
+            ("Assumed", [READING]),
         ),
     )
 

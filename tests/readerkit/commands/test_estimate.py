@@ -766,3 +766,30 @@ def test_bad_input_gets_one_message(arguments, code, message, capsys):
     assert (done.code, done.out) == (code, "")
     assert message in done.err
     assert "Traceback" not in done.err
+
+
+def test_a_published_run_is_shown_beside_the_best(capsys):
+    done = run(capsys, "estimate", "plan", "--against", "mt-nlg-2800", "--json")
+    [found] = json.loads(done.out)["runs"]
+    assert (found["half"], found["measured_s"]) == ("judge", 50.2)
+    assert found["same_means"]["best_seconds"] <= found["predicted_s"] * (1 + 1e-9)
+    done = run(capsys, "estimate", "plan", "--against", "mt-nlg-2800")
+    assert "Smith et al. 2201.11990, v3, section 2.4" in done.out
+    # More kept free than a GPU has left: no place.
+    full = ("--reserve", "0.9", "--json")
+    done = run(capsys, "estimate", "plan", "--against", "mt-nlg-2800", *full)
+    [found] = json.loads(done.out)["runs"]
+    assert found["same_means"]["place"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--against", "nope"), "unknown run: got 'nope', expected one of"),
+        (("--against", "all", "--gpus", "8"), "published run depends on --gpus"),
+        (("--model", "gpt2"), "--gpus: how many?"),
+    ],
+)
+def test_a_run_that_nobody_published_gets_no_number(arguments, message, capsys):
+    done = run(capsys, "estimate", "plan", *arguments)
+    assert done.code and not done.out and message in done.err

@@ -92,3 +92,13 @@ def test_page_stands_in_menu_start_and_search(capsys, tmp_path):
     for name in SECTIONS:
         assert f'href="estimates.html#{name}"' in start
         assert f'"estimates.html#{name}"' in index
+
+
+def test_the_page_shows_published_runs_as_the_command_does(capsys):
+    [case] = SECTION_CASES["against"]
+    plain = json.loads(run(capsys, *case.command.split()[1:], "--json").out)
+    shown = {row[0]: row[5] for row in case.grid.rows}
+    assert shown == {
+        each["run"]: f"{each['error']:+.1%}" for each in plain["runs"] if each["half"]
+    }
+    assert [*plain["halves"]] == ["fit", "judge"]
