@@ -269,8 +269,11 @@ def _run(name: str, entry: dict[str, Any], own: OwnRows | None) -> Run:
     given = entry.get("model"), entry.get("shape")
     if (given[0] is None) == (given[1] is None):
         raise EstimateError(f"{name}: got {given}, expected a model, or its shape")
-    shape = Shape.parse(given[1] or find_model(str(given[0]), own))
-    return Run.parse(name, entry, shape, find_cluster(entry["cluster"], own))
+    try:
+        shape = Shape.parse(given[1] or find_model(str(given[0]), own))
+        return Run.parse(name, entry, shape, find_cluster(entry["cluster"], own))
+    except EstimateError as error:
+        raise EstimateError(f"run {name}: {error}") from None
 
 
 def _gpus(found: Rows) -> dict[str, Gpu]:

@@ -58,7 +58,7 @@ class Run:
             shape=shape,
             cluster=cluster,
             layout=layout,
-            seconds=_seconds(name, entry["measured"], shape, layout),
+            seconds=_seconds(entry["measured"], shape, layout),
             convention=str(entry.get("precision", "mixed-18")),
             assumed=str(entry.get("assumed") or ""),
         )
@@ -78,17 +78,15 @@ class Run:
         )
 
 
-def _seconds(
-    name: str, measured: Mapping[str, Any], shape: Shape, layout: Layout
-) -> float:
+def _seconds(measured: Mapping[str, Any], shape: Shape, layout: Layout) -> float:
     """Return the seconds of a step from what was published of it."""
     seconds, tflops = measured.get("seconds"), measured.get("tflops")
     if (seconds is None) == (tflops is None):
-        raise EstimateError(f"{name}: measured: expected seconds, or tflops")
+        raise EstimateError("measured: expected seconds, or tflops")
     if seconds is not None:
-        return float(check_amount(f"{name}: seconds", seconds))
+        return float(check_amount("measured seconds", seconds))
     counts = check_choice("counts", str(measured.get("counts")), _COUNTS)
-    rate = check_amount(f"{name}: tflops", tflops) * 1e12 * layout.world_size
+    rate = check_amount("measured tflops", tflops) * 1e12 * layout.world_size
     return float(_COUNTS[counts](shape, layout) / rate)
 
 

@@ -43,8 +43,8 @@ READING = (
     "(tp, pp, cp, ep, dp) among those that fit, planned with the run's own ZeRO stage, "
     "recompute and sequence parallelism; of all: with all that a plan tries today; -: "
     "it does not fit by our count of memory. Constants were fitted to the half fit "
-    "(tools/fit_efficiency.py), never to judge; a run of neither was not confirmed in "
-    "its source."
+    "(tools/fit_efficiency.py), never to judge; a run of neither is unconfirmed, "
+    "or yours."
 )
 
 
@@ -75,8 +75,8 @@ def _alone(each: Compared) -> list[str]:
     for what, place in (("its means", each.same_means), ("all", each.any_means)):
         if place.best is not None:
             lines += _wrap(
-                f"best of {what}: {name_layout(place.best)}, {place.best.recompute} "
-                f"recompute, predicted {place.best_seconds:.2f} s"
+                f"best of {what}: {name_layout(place.best)}, recompute "
+                f"{place.best.recompute}, predicted {place.best_seconds:.2f} s"
             )
         else:
             lines.append(f"best of {what}: nothing fits")

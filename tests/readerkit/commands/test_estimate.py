@@ -793,3 +793,16 @@ def test_a_published_run_is_shown_beside_the_best(capsys):
 def test_a_run_that_nobody_published_gets_no_number(arguments, message, capsys):
     done = run(capsys, "estimate", "plan", *arguments)
     assert done.code and not done.out and message in done.err
+
+
+def test_a_run_of_ones_own_that_cannot_be_is_named(capsys, tmp_path):
+    row = dict.fromkeys(("source", "edition", "table", "row"), "mine")
+    row |= {"model": "gpt2", "cluster": "dgx-a100", "measured": {"seconds": 0.1}}
+    file = tmp_path / "runs.yaml"
+    asked = ("estimate", "--catalog", str(tmp_path), "plan", "--against", "mine")
+    file.write_text(json.dumps({"mine": row | {"layout": {"dp": 8}}}))
+    assert run(capsys, *asked).code == 0
+    file.write_text(json.dumps({"mine": row | {"layout": {"tp": 7}}}))
+    done = run(capsys, *asked)
+    assert (done.code, done.out) == (1, "")
+    assert "run mine: tp: got 7, expected a divisor of 12" in done.err

@@ -72,10 +72,10 @@ def test_a_run_whose_layout_does_not_fit_has_no_place(compared):
 @pytest.mark.parametrize(
     ("measured", "message"),
     [
-        ({}, "mine: measured: expected seconds, or tflops"),
+        ({}, "measured: expected seconds, or tflops"),
         ({"seconds": 1, "tflops": 1}, "expected seconds, or tflops"),
         ({"tflops": 1}, "counts: got 'None'"),
-        ({"seconds": float("nan")}, "mine: seconds: got nan"),
+        ({"seconds": float("nan")}, "measured seconds: got nan"),
     ],
 )
 def test_a_run_without_one_time_is_refused(measured, message):
