@@ -160,7 +160,8 @@ def import_file(file: Path) -> None:
                 f"{len(MIGRATIONS)}: update this readerkit"
             )
         sessions, answers = open_history().add(told.sessions, told.answers)
-    except (OSError, MsgspecError, RecursionError) as error:
+    # SQLite's numbers have 64 bits, JSON's any.
+    except (OSError, MsgspecError, OverflowError, RecursionError) as error:
         raise ReaderkitError(
             f"{file}: {error}: expected what {typed('quiz', 'export')} wrote"
         ) from None

@@ -28,7 +28,7 @@ class SessionRow(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Refuse moments that are none: they are reckoned with."""
         for moment in filter(None, (self.started, self.deadline, self.ended)):
-            datetime.fromisoformat(moment)
+            _check_moment(moment)
 
 
 class AnswerRow(Struct, frozen=True):
@@ -53,7 +53,7 @@ class AnswerRow(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         """Refuse a moment or a credit that is none: they are reckoned with."""
-        datetime.fromisoformat(self.answered)
+        _check_moment(self.answered)
         if not 0 <= self.credit <= 1:
             raise ValueError(f"credit: got {self.credit}, expected 0 to 1")
 
@@ -64,6 +64,13 @@ class DamagedRow(Struct, frozen=True):
     table: str
     values: dict[str, Any]
     why: str
+
+
+def _check_moment(text: str) -> None:
+    """Refuse what is no moment, or none from which a next one can be reckoned."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None or not 1970 <= moment.year < 3000:
+        raise ValueError(f"moment: got {text}, expected an offset, and a year of now")
 
 
 def new_id() -> str:

@@ -113,6 +113,29 @@ def test_what_is_no_export_is_refused_and_adds_nothing(capsys, tmp_path, text, s
     assert (done.code, said in done.err) == (1, True)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"answered": "9999-12-31T23:59:59.999+00:00"}, "moment: got 9999"),
+        ({"answered": "2026-11-22T21:47:59"}, "expected an offset"),
+        ({"seed": 10**30}, "too large"),
+        ({"credit": 7}, "credit: got 7"),
+    ],
+)
+def test_answer_that_no_quiz_kept_is_not_imported(
+    book, capsys, tmp_path, monkeypatch, change, said
+):
+    typed(book, "--only", "gap", answers="no_sync\n")
+    told = json.loads(run(capsys, "quiz", "export").out)
+    told["answers"][0] |= change
+    file = tmp_path / "changed.json"
+    file.write_text(json.dumps(told))
+    monkeypatch.setenv("READERKIT_DATA", str(tmp_path / "elsewhere"))
+    done = run(capsys, "quiz", "import", str(file))
+    assert (done.code, said in done.err) == (1, True), done.err
+    assert json.loads(run(capsys, "quiz", "export").out)["sessions"] == []
+
+
 def test_answer_without_its_session_adds_nothing(book, capsys, tmp_path):
     typed(book, "--only", "gap", answers="no_sync\n")
     told = json.loads(run(capsys, "quiz", "export").out)
