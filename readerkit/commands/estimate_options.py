@@ -224,13 +224,15 @@ def fit_sequence(shape: Shape, sequence: int | None, default: int) -> int:
     Raises:
         EstimateError: more than the table has rows.
     """
-    rows = shape.positions
+    rows = shape.positions - shape.unused_positions
     if sequence is None:
-        return min(default, rows) if rows else default
-    if rows and sequence > rows:
+        return min(default, rows) if shape.positions else default
+    if shape.positions and sequence > rows:
+        unused = f", less {shape.unused_positions} that no token has"
         raise EstimateError(
             f"sequence: got {sequence}, expected at most {rows} (rows of the model's "
-            "position table; --positions changes them)"
+            f"position table{unused if shape.unused_positions else ''}; --positions "
+            "changes them)"
         )
     return sequence
 

@@ -53,6 +53,8 @@ class Shape:
     tied_embeddings: bool = True
     positions: int = 0
     """Rows of a learned position table; 0: none (rotary, ALiBi)."""
+    unused_positions: int = 0
+    """Those of them that no token has (OPT: 2)."""
     norm: Literal["layernorm", "rmsnorm"] = "layernorm"
     """Layer norm has weight and bias, RMS norm a weight alone."""
     norms_per_layer: int = 2

@@ -666,6 +666,7 @@ def test_inference_is_cut_over_experts_pipeline_context_and_replicas(capsys):
         ("step --model gpt2 --dp 8 --gpu-memory 80gb", 2, "GB (bytes) or Gbit"),
         ("memory --model gpt2 --reserve 0.2", 2, "--reserve: of which GPU?"),
         ("memory --model gpt2 --cp-kind ulysses", 2, "expected --cp above 1"),
+        ("memory --model opt-175b --sequence 2049", 1, "at most 2048 (rows of the"),
         ("memory --model gpt2 --schedule zb-v", 1, "expected pp above 1"),
         (
             "memory --model gpt2 --inference --expert-weights fp8",
