@@ -12,6 +12,7 @@ from readerkit.estimate.buckets import estimate_buckets
 from readerkit.estimate.checkpoint import estimate_checkpoint
 from readerkit.estimate.collectives import estimate_collective
 from readerkit.estimate.flops_estimate import estimate_flops
+from readerkit.estimate.inference import estimate_inference
 from readerkit.estimate.item import Estimate
 from readerkit.estimate.layer_estimate import estimate_largest, estimate_layers
 from readerkit.estimate.layout import Layout
@@ -52,7 +53,14 @@ TRAFFIC: tuple[tuple[str, dict[str, Any]], ...] = (
     ("llama-2-70b", {"dp": 8, "tp": 8}),
     ("mixtral-8x7b", {"dp": 32, "ep": 8, "tp": 2}),
     ("mixtral-8x7b", {"dp": 8, "ep": 8, "tp": 4, "etp": 2}),
+    ("llama-3-8b", {"dp": 2, "cp": 4, "cp_kind": "all-gather"}),
+    ("llama-3-8b", {"dp": 2, "cp": 4, "cp_kind": "ulysses"}),
 )
+OFFLOAD: tuple[str, dict[str, Any]] = ("llama-2-7b", {"dp": 8, "flash": True})
+FORMATS = ("mixed-18", "fp8-13", "fp8lm-7")
+SERVED: dict[str, Any] = {"tp": 8, "ep": 32, "dp": 32}
+CONTEXT, BATCH = 8192, 128
+"""Tokens of a sequence, and sequences at once."""
 TOOLS: tuple[str, dict[str, Any]] = (
     "gpt3-175b",
     {"dp": 2, "tp": 8, "pp": 8, "microbatches": 16, "flash": True},
@@ -90,7 +98,7 @@ def work_out() -> Examples:
         ring=_ring(),
         tools=_tools(),
         runs=(_steps(), _run(), _days()),
-        more=_more(),
+        more=(_offloaded(), _formats(), _served(), *_more()),
         plan=made,
         plan_command=f"{command} --cluster {CLUSTER} --top {TOP}",
         best=_best(made.ranked[0]),
@@ -119,14 +127,23 @@ def _layout(values: Mapping[str, Any]) -> Layout:
     return Layout.parse({"recompute": "none"} | dict(values))
 
 
-def _trained(name: str, model: str, gpu: str, values: Mapping[str, Any]) -> Worked:
+def _trained(
+    name: str,
+    model: str,
+    gpu: str,
+    values: Mapping[str, Any],
+    precision: str = "mixed-18",
+) -> Worked:
     estimate = estimate_training(
         _shape(model),
         _layout(values),
+        convention=precision,
         gpu_bytes=find_gpu(gpu).memory_bytes,
         reserve=RESERVE,
     )
     given = {"model": model, **values, "gpu": gpu}
+    if precision != "mixed-18":
+        given["precision"] = precision
     return Worked(name, f"{written('estimate', 'memory')} {_flags(given)}", estimate)
 
 
@@ -151,7 +168,8 @@ def _traffic(model: str, values: dict[str, Any]) -> EstimateGroup:
     stages = tuple(
         _sent(f"ZeRO {stage}", model, values | {"zero": stage}) for stage in (0, 1, 3)
     )
-    return EstimateGroup(f"{model}: {layout}", stages)
+    kind = f" by {values['cp_kind']}" if "cp_kind" in values else ""
+    return EstimateGroup(f"{model}: {layout}{kind}", stages)
 
 
 def _bubbles() -> EstimateGroup:
@@ -280,6 +298,50 @@ def _days() -> EstimateGroup:
     command = f"{written('estimate', 'flops')} {_flags(given)}"
     return EstimateGroup(
         f"the training of {model}", (Worked("a run", command, estimate),)
+    )
+
+
+def _offloaded() -> EstimateGroup:
+    model, sizes = OFFLOAD
+    return EstimateGroup(
+        f"offload: {model}, {name_axes(_layout(sizes))}, ZeRO 3",
+        tuple(
+            _trained(kind, model, "a100-80gb", sizes | {"zero": 3, "offload": kind})
+            for kind in ("none", "optimizer-cpu", "states-nvme")
+        ),
+    )
+
+
+def _formats() -> EstimateGroup:
+    model, sizes = OFFLOAD
+    return EstimateGroup(
+        f"formats of states: {model}, {name_axes(_layout(sizes))}, ZeRO 1",
+        tuple(
+            _trained(name, model, "h100-80gb", sizes | {"zero": 1}, name)
+            for name in FORMATS
+        ),
+    )
+
+
+def _served() -> EstimateGroup:
+    """Return what low-rank attention and FP8 leave of a model that answers."""
+    model, command = "deepseek-v3", f"{written('estimate', 'memory')} --inference"
+    given = {"model": model, **SERVED, "context": CONTEXT, "batch": BATCH}
+    worked = []
+    for name, size in (("bf16", 2), ("fp8", 1)):
+        estimate = estimate_inference(
+            _shape(model),
+            tokens=CONTEXT,
+            batch=BATCH,
+            layout=_layout(SERVED),
+            weight_bytes=size,
+            gpu_bytes=find_gpu("h800-80gb").memory_bytes,
+            reserve=RESERVE,
+        )
+        options = {**given, "weights": name, "gpu": "h800-80gb"}
+        worked.append(Worked(name, f"{command} {_flags(options)}", estimate))
+    return EstimateGroup(
+        f"inference: {model}, {BATCH} sequences of {CONTEXT} tokens", tuple(worked)
     )
 
 

@@ -49,9 +49,10 @@ SECTIONS = {
         "Where the time of a step goes, what a run computes, and what failures cost.",
     ),
     "more": (
-        "One layer, buckets, the largest model, NCCL's latency",
-        "What a layer keeps, how gradients are bucketed, what fits, and how long "
-        "NCCL itself expects to wait.",
+        "Offload, formats, inference, one layer, buckets, NCCL's latency",
+        "What leaves the GPU, what other formats save, what answering needs; what a "
+        "layer keeps, how gradients are bucketed, what fits, and how long NCCL itself "
+        "expects to wait.",
     ),
     "plan": (
         "A layout for 70 billion parameters on 64 GPUs",
