@@ -72,14 +72,18 @@ class Bank:
         Raises:
             ReaderkitError: a key that does not compute or is not in the lock.
         """
+        scene, draw = self.scene(question, seed)
+        return self.questions[question].ask(scene, draw)
+
+    def scene(self, question: str, seed: int) -> tuple[Scene, Draw]:
+        """Return what a variant is made from: its numbers, and what is drawn next."""
         written = self.questions[question]
         draw = Draw(self.rules.version, question, seed)
         values: dict[str, Number] = {}
         for name, parameter in written.parameters.items():
             values[name] = parameter.value(draw, values, self.functions)
         objective = self.objectives[written.objective].title
-        scene = Scene(written, objective, values, self.functions, self.lock)
-        return written.ask(scene, draw)
+        return Scene(written, objective, values, self.functions, self.lock), draw
 
     def topics(self) -> list[str]:
         """Return the topics in the order of their files."""

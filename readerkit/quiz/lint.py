@@ -160,6 +160,13 @@ def _keys(question: Question, bank: Bank) -> Iterator[ContentFault]:
         if problem := _variant_problem(asked):
             yield question.fault(f"{problem} (seed {seed})")
             return
+        if isinstance(question, Numeric) and isinstance(asked, AskedNumber):
+            scene, _ = bank.scene(question.id, seed)
+            if not question.borne_out(scene, asked):
+                what = f"the key is borne out by no other formula (seed {seed})"
+                expected = "its value in 'again' or in a formula of the explanation"
+                yield question.fault(what, asked.typed_key, expected)
+                return
         if not asked.grade(asked.typed_key).is_right:
             what = f"its own key is not right (seed {seed})"
             yield question.fault(what, f"'{asked.typed_key}'")

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from readerkit.errors import ReaderkitError
 from readerkit.model.base import Formula, Model, Name, Text
 from readerkit.model.language import Told
 from readerkit.quiz.kinds.base import Parameter, Question, not_read
@@ -30,6 +31,7 @@ from readerkit.quiz.variant import (
     Scene,
     Variant,
     format_number,
+    formulas_of,
 )
 
 DEFAULT_RELATIVE = 0.01
@@ -140,9 +142,17 @@ class Numeric(Question, frozen=True, tag="numeric"):
     answer: NumericAnswer
     parameters: Mapping[Name, Parameter]
     misconceptions: tuple[Misconception, ...] = ()
+    again: Annotated[
+        Formula | None,
+        Meta(description="The key by another formula, if the explanation has none."),
+    ] = None
 
     def check(self) -> None:
-        """Refuse a unit that is not in the table."""
+        """Refuse a unit that is not in the table, and the key's own formula twice."""
+        if self.again == self.answer.value:
+            raise ReaderkitError(
+                f"'again': got the key's own formula '{self.again}', expected another"
+            )
         for unit in (self.answer.unit, *(wrong.unit for wrong in self.misconceptions)):
             find_unit(unit)
 
@@ -152,9 +162,17 @@ class Numeric(Question, frozen=True, tag="numeric"):
         return find_unit(self.answer.unit)
 
     def formulas(self) -> list[str]:
-        """Return the key and what it is mistaken for."""
+        """Return the key, what bears it out and what it is mistaken for."""
         wrong = [str(each.value) for each in self.misconceptions]
-        return [str(self.answer.value), *wrong]
+        again = [] if self.again is None else [str(self.again)]
+        return [str(self.answer.value), *again, *wrong]
+
+    def borne_out(self, scene: Scene, asked: AskedNumber) -> bool:
+        """Tell whether a formula beside the key's gives the key."""
+        if self.again is not None:
+            return asked.accepts(scene.number(self.again))
+        shown = map(scene.number, formulas_of(self.explanation))
+        return any(asked.accepts(value) for value in shown)
 
     def own_texts(self) -> list[str]:
         """Return the remarks on mistakes."""

@@ -41,6 +41,8 @@ SECOND = "{text: broadcast, right: true}"
         ("unit: GB}", "unit: GB, relative: 0.08}", "GiB passes for GB"),
         ("{p} billion parameters", "Many", "what the prompt does not tell"),
         ('"{16 * p} GB."', '"{16 * } GB."', "not a formula"),
+        ('"{16 * p} GB."', '"{15 * p} GB."', "borne out by no other formula"),
+        ("unit: GB}", "unit: GB}\n  again: 17 * p", "borne out by no other formula"),
         ("a reduction over {n}", "a copy", "two options are the same"),
         (SECOND, "{text: broadcast, why: x, note: close}", "several, not all"),
         ('{n}", right: true', '{n}", why: x, note: close', "right: got 0"),
