@@ -77,7 +77,7 @@ def estimate_largest(
         usable [bytes] = GPU memory × (1 - r)
             | an assumption: CUDA context, NCCL buffers, fragmentation
             | {reserve:.0%} kept free
-        largest [parameters] = usable × tp pp / held for a parameter
+        largest [parameters] = floor(usable × tp pp / held for a parameter)
             | {ZERO}, table 2 | states alone: no activations, nothing gathered
         """,
         held=held,

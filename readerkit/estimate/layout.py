@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from math import prod
 from typing import Any
@@ -292,26 +292,8 @@ def misfits(shape: Shape, layout: Layout) -> list[str]:
         )
     elif not layout.etp and layout.dp * cp % ep:
         found.append(f"ep: got {ep}, expected a divisor of dp × cp {layout.dp * cp}")
-    twice, again = layout.schedule == "zb-v", layout.recompute_layers
-    try:
-        counts = stage_layers(
-            *(shape.layers, 2 * p if twice else p, layout.virtual_stages),
-            *(layout.first_layers, layout.last_layers),
-        )
-        if again * layout.virtual_stages > max(counts):
-            most = max(counts) // layout.virtual_stages
-            found.append(
-                f"recompute_layers: got {again}, expected at most {most} (of a chunk)"
-            )
-    except EstimateError as error:
-        found.append("zb-v has two stages a rank: " * twice + str(error))
-    if (layout.first_layers or layout.last_layers) and all(layout.ends(0)) and p > 1:
-        found.append(
-            f"first_layers, last_layers: got {layout.first_layers}, "
-            f"{layout.last_layers}, expected none under {layout.schedule}, whose first "
-            "rank has both ends"
-        )
-    if layout.schedule in ORDERS and p == 1:
+    found += _stage_misfits(shape, layout)
+    if layout.schedule not in ("1f1b", "interleaved") and p == 1:
         found.append(f"schedule: got {layout.schedule}, expected pp above 1")
     elif layout.schedule in ORDERS:
         try:
@@ -342,3 +324,29 @@ def check_fit(shape: Shape, layout: Layout) -> None:
     found = misfits(shape, layout)
     if found:
         raise EstimateError("\n".join(found))
+
+
+def _stage_misfits(shape: Shape, layout: Layout) -> Iterator[str]:
+    """Yield what keeps the layers from their stages."""
+    p, twice, again = layout.pp, layout.schedule == "zb-v", layout.recompute_layers
+    given = f"got {layout.first_layers}, {layout.last_layers}, expected"
+    is_uneven = layout.first_layers or layout.last_layers
+    if is_uneven and p == 1:
+        yield f"first_layers, last_layers: {given} none of one stage"
+        return
+    try:
+        counts = stage_layers(
+            *(shape.layers, 2 * p if twice else p, layout.virtual_stages),
+            *(layout.first_layers, layout.last_layers),
+        )
+    except EstimateError as error:
+        yield "zb-v has two stages a rank: " * twice + str(error)
+    else:
+        if again * layout.virtual_stages > max(counts):
+            most = max(counts) // layout.virtual_stages
+            yield f"recompute_layers: got {again}, expected at most {most} (of a chunk)"
+    if is_uneven and all(layout.ends(0)):
+        yield (
+            f"first_layers, last_layers: {given} none under {layout.schedule}, "
+            "whose first rank has both ends"
+        )

@@ -63,7 +63,7 @@ def test_copy_that_a_migration_keeps_is_private(umask, tmp_path):
     path = tmp_path / "data" / "quiz.sqlite3"
     History(path, MIGRATIONS).close()
     History(path, (*MIGRATIONS, "CREATE TABLE more (x)")).close()
-    assert "quiz.sqlite3.v1.bak" in modes(tmp_path / "data")
+    assert f"quiz.sqlite3.v{len(MIGRATIONS)}.bak" in modes(tmp_path / "data")
     assert all_private(tmp_path / "data")
 
 

@@ -49,7 +49,7 @@ def test_the_sentence_and_what_is_left(capsys, prices, ledger):
         "Ceiling of lab 02: $3.00, of which $3.00 are left; after it $0.90 (the "
         "tighter one, which rules).",
         "Ceiling of phase 35: $5.00, of which $5.00 are left; after it $2.90.",
-        f"Price of {TODAY}, from a test.",
+        f"Price of {TODAY}, from a test (yours: {job[1]}).",
     ]
     done = run(capsys, "budget", "estimate", *job, "--json")
     assert json.loads(done.out)["cost_cents"] == 210
