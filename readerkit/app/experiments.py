@@ -19,10 +19,14 @@ from typing import Any
 from readerkit.app.folders import read_at_most
 from readerkit.app.kept_outputs import KeptOutputs
 from readerkit.app.library import Library, note_progress
-from readerkit.claims.experiment import program_fault, settings_of
+from readerkit.claims.experiment import (
+    line_that_prints,
+    program_fault,
+    settings_of,
+)
 from readerkit.claims.proof import Sentence
 from readerkit.errors import ReaderkitError, SourceError
-from readerkit.evidence.output import Output
+from readerkit.evidence.output import Output, PrintedTwice
 from readerkit.system.children import python
 from readerkit.upstreams.installed import installed_root
 from readerkit.upstreams.on_disk import check_files, write_files
@@ -38,6 +42,7 @@ class Experiment:
 
     name: str
     path: Path
+    text: str
     ranks: int
     upstreams: tuple[str, ...]
 
@@ -70,14 +75,15 @@ def read_experiment(library: Library, sentence: Sentence) -> Experiment:
     check = sentence.claim.experiment
     assert check is not None
     path = library.root / "annotations" / "experiments" / f"{check.name}.py"
-    found = Experiment(check.name, path, 1, ())
+    file = f"annotations/experiments/{check.name}.py"
     if not path.is_file():
-        raise ReaderkitError(f"{found.file}: no such program")
+        raise ReaderkitError(f"{file}: no such program")
     text = read_at_most(path, library.root).decode()
     if wrong := program_fault(text, check.prints):
-        raise ReaderkitError(f"{found.file}: {wrong}")
+        raise ReaderkitError(f"{file}: {wrong}")
     settings = settings_of(ast.parse(text))
-    return Experiment(check.name, path, settings["RANKS"], tuple(settings["UPSTREAMS"]))
+    ranks, upstreams = settings["RANKS"], tuple(settings["UPSTREAMS"])
+    return Experiment(check.name, path, text, ranks, upstreams)
 
 
 class Laboratory:
@@ -114,12 +120,13 @@ class Laboratory:
         lines = tuple(tuple(text.splitlines()) for text in ended["printed"])
         try:
             output = Output(ended["torch"], made_from, lines)
-        except ValueError as error:
-            return Ran(seconds, error=f"{experiment.file}: {error}")
+        except PrintedTwice as error:
+            line = line_that_prints(experiment.text, error.figure)
+            return Ran(seconds, error=f"{experiment.file}:{line}: {error}")
         if not (figures := output.figures()):
+            place = f"{experiment.file}:{line_that_prints(experiment.text)}"
             expected = "expected lines 'name = value'"
-            none = f"{experiment.file}: prints no figure: {expected}"
-            return Ran(seconds, error=none)
+            return Ran(seconds, error=f"{place}: prints no figure: {expected}")
         return Ran(seconds, output, figures)
 
     def _make_ready(self, name: str) -> str:

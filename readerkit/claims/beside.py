@@ -11,7 +11,7 @@ from readerkit.claims.experiment import program_fault, say_figures, unlike
 from readerkit.claims.ground import Ground
 from readerkit.claims.literals import NoLiteral
 from readerkit.claims.printed import numbers_in
-from readerkit.claims.proof import Proof
+from readerkit.claims.proof import Proof, State
 from readerkit.claims.source import default_is, default_value, verdict_on
 from readerkit.content.claims import (
     DefaultPlace,
@@ -165,12 +165,15 @@ def hold_experiment(check: ExperimentCheck, ground: Ground) -> Proof:
         raise AnchorError(f"{file}: {wrong}")
     run = typed("prove", "--all", "--keep")
     if (kept := ground.output(check.name)) is None:
-        return Proof("open", f"programs prove them, and no output is kept: {run}")
+        return Proof(
+            "open", f"programs prove them, and no output is kept: {run}", program=text
+        )
     output, changed = kept
     if changed:
         why = f"what programs printed is stale, {tell(changed)}: {run}"
-        return Proof("open", why, output=output)
+        return Proof("open", why, output=output, program=text)
     figures = output.figures()
     other = unlike(figures, check.prints)
     said = f"{file} printed {say_figures(figures, other or check.prints)}"
-    return Proof("false" if other else "holds", said, output=output)
+    state: State = "false" if other else "holds"
+    return Proof(state, said, output=output, program=text)

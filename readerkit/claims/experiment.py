@@ -40,6 +40,18 @@ def _shape_fault(text: str) -> str:
     return ""
 
 
+def line_that_prints(text: str, figure: str = "") -> int:
+    """Return the line of a program that prints a figure last, or that should."""
+    tree = ast.parse(text)
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "print"
+    ]
+    named = [each for each in calls if figure and figure in ast.unparse(each)]
+    return max(each.lineno for each in named or calls or tree.body)
+
+
 def unlike(figures: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
     """Return the expected figures that are not printed, or with another value."""
     return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from readerkit.claims.unproved import sentences_of
 from readerkit.content.claims import one_spaced
@@ -25,6 +25,17 @@ def with_marks(text: str, english: str, says: Sequence[str]) -> str:
             spaced = f"{spaced[:found]}⟦{numbers[0]}⟧{spaced[found:]}"
             at = found
     return spaced
+
+
+def together(texts: Iterable[str], says: Sequence[str]) -> list[int]:
+    """Return of each claim the first that a sentence of these texts shares with it."""
+    first = list(range(len(says) + 1))
+    for text in texts:
+        for _, numbers in _proved(text, text, says):
+            low = min((first[n] for n in numbers), default=0)
+            same = {first[n] for n in numbers}
+            first = [low if each in same else each for each in first]
+    return first[1:]
 
 
 def words_in(text: str, english: str, says: str) -> str:

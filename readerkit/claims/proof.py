@@ -39,6 +39,8 @@ class Proof:
     """Of what is lost: each place or name that may be meant now, in words."""
     output: Output | None = None
     """Of an experiment: what it printed, fresh or not."""
+    program: str = ""
+    """Its text."""
 
     @property
     def at(self) -> str:

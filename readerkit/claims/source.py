@@ -37,6 +37,7 @@ from readerkit.content.claims import (
 from readerkit.errors import AnchorError
 from readerkit.model.anchor import Anchor
 from readerkit.model.freshness import digest
+from readerkit.wording.numbers import counted
 
 MAX_SHOWN = 8
 MAX_NEAR = 3
@@ -114,7 +115,8 @@ def default_value(place: DefaultPlace, code: str) -> Any:
 def default_is(place: DefaultPlace, found: Found, value: str) -> str:
     """Return in words where a default is written and what it is."""
     at = f"{found.span.path}:{found.span.first}"
-    return f"{at}: {place.of} is {shorten(value) or 'without a default'}"
+    name = f"what {place.of} sets" if place.of.startswith("-") else place.of
+    return f"{at}: {name} is {shorten(value) or 'without a default'}"
 
 
 # --- places and their absence ---------------------------------------------------------
@@ -187,7 +189,7 @@ def hold_uses(check: UsesCheck, ground: Ground) -> Proof:
         if check.count and not any(name.encode() in ground.read(p) for p in paths):
             raise AnchorError(f"nothing is called '{name}' in {_listed(check.places)}")
         rows = _listed(f"{each.span.path}:{each.span.first}" for each in found)
-        said = f"{len(found)} places: {rows}" if found else "no place"
+        said = f"{counted(len(found), 'place')}: {rows}" if found else "no place"
         holds = len(found) == check.count
         return verdict_on(ground, found, said, holds=holds, path=paths[0])
     names = dict.fromkeys(map(_named, found))

@@ -30,6 +30,12 @@ def say_check(claim: Claim, say: Say = english) -> str:
     return _SAY[claim.kind](claim.check, say)
 
 
+def say_printed(claim: Claim, say: Say = english) -> str:
+    """Return the same of an experiment whose figures are shown beside it."""
+    name = claim.experiment.name if claim.experiment else ""
+    return say("the program {name} prints").format(name=_code(f"{name}.py"))
+
+
 def _code(text: object) -> str:
     """Return code between backquotes, two of them where it has one itself."""
     mark = "``" if "`" in str(text) else "`"
@@ -43,6 +49,8 @@ def _each(texts: Iterable[object]) -> str:
 def _default(check: DefaultCheck, say: Say) -> str:
     value = check.code if check.code is not None else repr(check.literal)
     told = say("{name} is {value} by default")
+    if check.of.startswith("-"):
+        told = say("what {name} sets is {value} by default")
     return told.format(name=_code(check.of), value=_code(value))
 
 
@@ -73,8 +81,13 @@ def _uses(check: UsesCheck, say: Say) -> str:
     if check.are:
         told = say("{name} is {used} in these places and no others: {places}")
         return told.format(**uses, places=_each(check.are))
-    told = say("{name} is {used} {count} times in {place}")
+    few = (
+        say("{name} is {used} nowhere in {place}"),
+        say("{name} is {used} once in {place}"),
+    )
     count = check.count or 0
+    many = say("{name} is {used} {count} times in {place}")
+    told = few[count] if count < len(few) else many
     return told.format(**uses, count=count, place=_each(check.places))
 
 

@@ -17,6 +17,15 @@ FORMAT = 1
 _FIGURE = re.compile(r"([a-z][a-z0-9_]*) = (.+)")
 
 
+class PrintedTwice(ValueError):
+    """A figure that stands on two lines of what a program printed."""
+
+    def __init__(self, figure: str, first: int, second: int) -> None:
+        lines = f"lines {first} and {second} of what it printed"
+        super().__init__(f"prints the figure '{figure}' twice: {lines}")
+        self.figure = figure
+
+
 class Output(Stored, frozen=True):
     """What one program printed, and on what it ran."""
 
@@ -37,7 +46,7 @@ class Output(Stored, frozen=True):
         """Return the figures of rank 0; other lines count for nothing.
 
         Raises:
-            ValueError: one that is printed twice.
+            PrintedTwice: one that is.
         """
         return {name: value for name, (_, value) in self._lines().items()}
 
@@ -57,8 +66,7 @@ class Output(Stored, frozen=True):
                 except ValueError:
                     continue
                 if (name := match[1]) in found:
-                    lines = f"lines {found[name][0]} and {number} of what it printed"
-                    raise ValueError(f"prints the figure '{name}' twice: {lines}")
+                    raise PrintedTwice(name, found[name][0], number)
                 found[name] = number, value
         return found
 

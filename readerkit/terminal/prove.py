@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -24,13 +25,14 @@ from readerkit.claims.proof import Sentence, sentences
 from readerkit.content.book import Note, Sources, resolve_each
 from readerkit.content.claims import ExperimentCheck
 from readerkit.errors import ReaderkitError
-from readerkit.evidence.output import FILE, Output
+from readerkit.evidence.output import FILE
 from readerkit.terminal.proofs import says_in
 from readerkit.wording.meant_name import matches
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
 
 MAX_CODE_LINES = 12
+MAX_NAMED = 3
 
 
 def prove(
@@ -46,41 +48,51 @@ def prove(
 
     With ``keep`` what they print takes the place of what is kept of them.
     """
+    runs: list[tuple[Sentence, Ran]] = []
     faults: list[str] = []
-    rows: list[dict[str, Any]] = []
-    skipped: Counter[str] = Counter()
-    new: dict[str, Output] = {}
-    entry = ""
+    heads: tuple[str, ...] = ()
     with open_laboratory(library) as laboratory:
-        for sentence in chosen:
+        for sentence in _by_program(chosen):
             ran = _run(library, laboratory, sentence, timeout_s)
-            rows.append(_plain(sentence, ran))
-            wrong = [*_faults(sentence, ran)]
-            if ran.output:
-                name = _experiment(sentence).name
-                new[name] = ran.output
-                wrong += [] if keep else _unlike_kept(laboratory, sentence, ran)
-            faults += wrong[:1]
-            if ran.skipped:
-                skipped[ran.skipped] += 1
-            elif not as_json:
-                if sentence.entry != entry:
-                    click.echo("\n".join(_heading(library, sentence.entry)))
-                entry = sentence.entry
-                click.echo("\n".join(_said(library, sentence, ran, language)))
+            runs.append((sentence, ran))
+            if not (as_json or ran.skipped):
+                now = (sentence.entry, _experiment(sentence).name, ran.error)
+                head = [] if now == heads else _head(library, sentence, ran, heads)
+                heads = now
+                said = _said(library, sentence, ran, language)
+                click.echo("\n".join((*head, *said)))
+        failed = [each for each in runs if _is_wrong(*each)]
+        faults += _faults(failed)
+        new = {_experiment(s).name: ran.output for s, ran in runs if ran.output}
         if keep:
             known = [_experiment(each).name for each in experiments_of(library)]
             laboratory.kept.keep(new, known)
+        else:
+            faults += _unlike_kept(laboratory, [r for r in runs if r not in failed])
     if as_json:
+        rows = [_plain(*each) for each in runs]
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return faults
+    skipped = Counter(ran.skipped for _, ran in runs if ran.skipped)
     for why, count in skipped.items():
         click.echo(f"{count} not run here: {why}")
     if keep:
         click.echo(f"kept: {counted(len(new), 'output')}, annotations/{FILE}")
-    proved = len(chosen) - skipped.total() - len(faults)
+    proved = len(chosen) - skipped.total() - len(failed)
     click.echo(f"proved: {proved} of {counted(len(chosen), 'sentence')}")
     return faults
+
+
+def _by_program(chosen: Sequence[Sentence]) -> list[Sentence]:
+    """Return sentences by entry, and of each entry by program, in their order."""
+    first: dict[tuple[str, ...], int] = {}
+    for each in chosen:
+        for key in ((each.entry,), (each.entry, _experiment(each).name)):
+            first.setdefault(key, len(first))
+    return sorted(
+        chosen,
+        key=lambda s: (first[s.entry,], first[s.entry, _experiment(s).name]),
+    )
 
 
 def experiments_of(library: Library) -> list[Sentence]:
@@ -125,32 +137,47 @@ def _run(
         return Ran(error=str(error))
 
 
-def _faults(sentence: Sentence, ran: Ran) -> Iterator[str]:
-    """Yield what is wrong, as one message at the place of the claim."""
-    claim, check = sentence.claim, _experiment(sentence)
-    if ran.skipped:
-        return
-    words = f"{sentence.entry}: '{claim.says}'"
-    if ran.error:
-        yield str(claim.place.fault(f"{words} is not proved: {ran.error}"))
-    elif wrong := unlike(ran.figures, check.prints):
+def _is_wrong(sentence: Sentence, ran: Ran) -> bool:
+    wrong = unlike(ran.figures, _experiment(sentence).prints)
+    return bool(ran.error or wrong) and not ran.skipped
+
+
+def _faults(failed: Sequence[tuple[Sentence, Ran]]) -> Iterator[str]:
+    """Yield what is wrong: a program's error once, a wrong figure at each claim."""
+    behind: dict[str, list[str]] = {}
+    for sentence, ran in failed:
+        claim, check = sentence.claim, _experiment(sentence)
+        words = f"{sentence.entry}: '{claim.says}'"
+        if ran.error:
+            place = f"{claim.place.file}:{claim.place.line}"
+            behind.setdefault(ran.error, []).append(f"{words} ({place})")
+            continue
+        wrong = unlike(ran.figures, check.prints)
         got, expected = (say_figures(f, wrong) for f in (ran.figures, check.prints))
         yield str(claim.place.fault(f"{words} is not true", got, expected))
+    for error, sentences_behind in behind.items():
+        more = len(sentences_behind) - MAX_NAMED
+        named = "; ".join(sentences_behind[:MAX_NAMED])
+        yield f"{error}: not proved: {named}{f' and {more} more' * (more > 0)}"
 
 
-def _unlike_kept(laboratory: Laboratory, sentence: Sentence, ran: Ran) -> Iterator[str]:
+def _unlike_kept(
+    laboratory: Laboratory, runs: Sequence[tuple[Sentence, Ran]]
+) -> Iterator[str]:
     """Yield where a run of the same code printed other figures than are kept."""
-    name = _experiment(sentence).name
-    output, changed = laboratory.kept.of(name) or (None, [])
-    if output is None or changed:
-        return
-    was = output.figures()
-    if other := unlike(ran.figures, was):
-        what = f"annotations/experiments/{name}.py prints other figures than are kept"
-        got, expected = (say_figures(f, other) for f in (ran.figures, was))
-        mend = typed("prove", sentence.entry, "--keep")
-        fault = sentence.claim.place.fault(f"{sentence.entry}: {what}", got, expected)
-        yield f"{fault}: {mend}"
+    for name, (sentence, ran) in {_experiment(s).name: (s, r) for s, r in runs}.items():
+        output, changed = laboratory.kept.of(name) or (None, [])
+        if output is None or changed or ran.output is None:
+            continue
+        was = output.figures()
+        if other := unlike(ran.figures, was):
+            file = f"annotations/experiments/{name}.py"
+            got, expected = (say_figures(f, other) for f in (ran.figures, was))
+            mend = typed("prove", sentence.entry, "--keep")
+            yield (
+                f"{file} prints other figures than are kept: got {got}, "
+                f"expected {expected}: {mend}"
+            )
 
 
 def _plain(sentence: Sentence, ran: Ran) -> dict[str, Any]:
@@ -177,8 +204,20 @@ def _plain(sentence: Sentence, ran: Ran) -> dict[str, Any]:
     }
 
 
+def _head(
+    library: Library, sentence: Sentence, ran: Ran, before: tuple[str, ...]
+) -> Iterator[str]:
+    """Yield what is proved, where it was not said before, and by which program."""
+    if before[:1] != (sentence.entry,):
+        yield from _heading(library, sentence.entry)
+    time = f", {ran.seconds:.1f} s" if ran.seconds else ""
+    yield f"  annotations/experiments/{_experiment(sentence).name}.py{time}"
+    if ran.error:
+        yield f"    {ran.error}"
+
+
 def _heading(library: Library, entry: str) -> Iterator[str]:
-    """Yield what is proved, and where the lines of a note stand, with some of them."""
+    """Yield an entry, and where the lines of a note stand, with some of them."""
     yield entry
     note = library.book.annotations.get(entry)
     if note is None:
@@ -205,14 +244,13 @@ def _said(
     """Yield a sentence, and each figure beside what was expected."""
     check, say = _experiment(sentence), say_in(language)
     words = f"'{says_in(library, sentence, language)}'"
-    yield textwrap.fill(words, 78, initial_indent="  ", subsequent_indent="   ")
-    time = f", {ran.seconds:.1f} s" if ran.seconds else ""
-    yield f"    annotations/experiments/{check.name}.py{time}"
+    width = min(78, shutil.get_terminal_size().columns)
+    yield textwrap.fill(words, width, initial_indent="  ", subsequent_indent="   ")
     wrong = unlike(ran.figures, check.prints)
     for name, value in {} if ran.error else check.prints.items():
         shown = json.dumps(ran.figures[name]) if name in ran.figures else say("nothing")
-        mark = f"   {say('WRONG')}" if name in wrong else ""
-        yield f"    {name} = {shown}   {say('expected')} {json.dumps(value)}{mark}"
-    if ran.error:
-        yield f"    {ran.error}"
+        told = say("as expected")
+        if name in wrong:
+            told = f"{say('expected')} {json.dumps(value)}   {say('WRONG')}"
+        yield f"    {name} = {shown}   {told}"
     yield ""

@@ -12,7 +12,6 @@ from itertools import zip_longest
 
 from markupsafe import Markup
 
-from readerkit.claims.marks import with_marks
 from readerkit.content.diagrams import Diagram
 from readerkit.content.scripts import FACTOR, Part, Script, parts_of
 from readerkit.errors import ContentError, ContentFault
@@ -22,7 +21,7 @@ from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.file_page import proofs_of, rights_of, view
 from readerkit.render.html.markdown import FormulaError, line, prose, title
 from readerkit.render.html.notes import NoteView, text
-from readerkit.render.html.proved import Proved, marks_in, words_of
+from readerkit.render.html.proved import Passage, Proved, marked, passages
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.words import Text, Words
@@ -69,7 +68,7 @@ class Written:
     title: Text
     pieces: tuple[Piece, ...]
     is_translated: bool
-    proofs: tuple[Proved, ...] = ()
+    proofs: tuple[Passage, ...] = ()
 
 
 def chapter_page(
@@ -104,7 +103,8 @@ def chapter_text(
         ContentError: something that a fence names and nothing is called.
     """
     told = tuple(pieces(model, script, diagrams, address))
-    proofs = proofs_of(model, script.name)
+    texts = (piece.text for piece in told if piece.text)
+    proofs = passages(proofs_of(model, script.name), script.name, texts)
     return Written(chapter_title(script), told, bool(script.spanish), proofs)
 
 
@@ -117,7 +117,8 @@ def pieces(
         ContentError: something that a fence names and nothing is called; a Spanish text
             that shows something else.
     """
-    writer = _ChapterWriter(model, diagrams, address, script.name)
+    proofs = proofs_of(model, script.name)
+    writer = _ChapterWriter(model, diagrams, address, script.name, proofs)
     english = list(parts_of(script.text, script.file))
     spanish = []
     if script.spanish:
@@ -194,6 +195,7 @@ class _ChapterWriter:
     diagrams: Mapping[str, Diagram]
     address: str
     name: str
+    proofs: tuple[Proved, ...]
 
     def pieces(self, part: Part, other: Part | None) -> Iterator[Piece]:
         """Yield the piece of a part, ``other`` being the same in Spanish."""
@@ -205,9 +207,12 @@ class _ChapterWriter:
 
     def _marked(self, english: Part, part: Part) -> Markup:
         """Return prose with a mark behind each proved sentence."""
-        says = words_of(self.model.proofs.get(self.name, ()))
-        body = with_marks(part.body, english.body, says)
-        return marks_in(_prose(replace(part, body=body)), self.name)
+
+        def render(body: str) -> Markup:
+            return _prose(replace(part, body=body))
+
+        how = (self.proofs, None, self.name, render)
+        return marked(part.body, english.body, *how)
 
     def _fenced(self, part: Part, other: Part | None) -> Piece:
         name = part.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,6 +18,7 @@ from readerkit.render.html.words import Text
 from readerkit.xref.links import File
 
 MAX_LINES = 60
+_TAG = re.compile(b"<[^>]*>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,18 @@ def _lines(
     text = b"</div>\n".join(out) + b"</div>"
     text = linked(model, file, address, text) if is_linked else unlinked(text)
     return Markup(text.decode("utf-8", "replace"))
+
+
+def plain_lines(model: SiteModel, file: File, span: Span, *, limit: int) -> Markup:
+    """Return the first lines of a span with their numbers and without colours."""
+    last = min(span.last, span.first + limit - 1)
+    drawn = _dedented(model.sheets[file].drawn.lines[span.first - 1 : last])
+    wide = len(str(last))
+    rows = [
+        f"{number:>{wide}}  {_TAG.sub(b'', unlinked(line)).decode('utf-8', 'replace')}"
+        for number, line in enumerate(drawn, span.first)
+    ]
+    return Markup("\n".join([*rows, "…"] if last < span.last else rows))
 
 
 def _dedented(lines: list[bytes]) -> list[bytes]:

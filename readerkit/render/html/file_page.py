@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
+from markupsafe import Markup
+
+from readerkit.anchors import Span
 from readerkit.content.book import Note
 from readerkit.content.claims import Claimed
 from readerkit.evidence.executed_lines import LitLines, Sent, say_calls, say_when
@@ -16,7 +19,7 @@ from readerkit.model import addresses
 from readerkit.model.git_names import TreePath
 from readerkit.model.language import SPANISH, Say, said
 from readerkit.render.html.code import numbered
-from readerkit.render.html.excerpt import excerpt
+from readerkit.render.html.excerpt import excerpt, plain_lines
 from readerkit.render.html.linked import linked
 from readerkit.render.html.markdown import line
 from readerkit.render.html.note_gutter import bracketed
@@ -28,7 +31,7 @@ from readerkit.render.html.notes import (
     note_view,
     text,
 )
-from readerkit.render.html.proved import Proved, proved
+from readerkit.render.html.proved import MAX_LINES, Proved, proved
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
 from readerkit.upstreams import Upstream
@@ -131,7 +134,11 @@ def proofs_of(
         if parts is None or any(each[0].claimed is part for part in parts)
     ]
     homes = {str(path): name for name, path in model.sheets} if held else {}
-    return proved(held, model.words, homes, model.strips)
+
+    def code(span: Span) -> Markup:
+        return plain_lines(model, (homes[span.path], span.path), span, limit=MAX_LINES)
+
+    return proved(held, model.words, homes, model.strips, code)
 
 
 def ran_in(model: SiteModel, file: File, lines: Iterable[int] = ()) -> RanIn:

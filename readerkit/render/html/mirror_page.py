@@ -18,7 +18,7 @@ from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.file_page import proofs_of, rights_of, say_ran, view
 from readerkit.render.html.markdown import line, prose
 from readerkit.render.html.notes import Seen, card
-from readerkit.render.html.proved import marked
+from readerkit.render.html.proved import marked, only_marks, passages
 from readerkit.render.html.record_view import bars, record_view
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.site_model import Context, SiteModel
@@ -40,11 +40,12 @@ def mirror_page(model: SiteModel, mirror: Mirror) -> Context:
     main = next(iter(upstreams))  # its records come first
     proofs = proofs_of(model, mirror.id, (mirror,))
     own.sort(key=lambda name: main not in model.evidence[name].record.pins)
+    idea = marked(mirror.idea, mirror.idea, proofs, mirror, mirror.id)
     return {
         "mirror": mirror,
         "title": mirror.title,
-        "idea": marked(mirror.idea, mirror.idea, proofs, mirror, mirror.id),
-        "proofs": proofs,
+        "idea": idea,
+        "proofs": passages(proofs, mirror.id, (idea,)),
         "cards": [card(name, model.book) for name in mirror.concepts],
         "sections": [
             _section(model, mirror, index, section, address)
@@ -129,9 +130,17 @@ def _section(
     def shown(text: str, part: Claimed, render: Callable[[str], Markup]) -> Markup:
         return marked(text, text, proofs, part, f"s{index + 1}", render)
 
+    why = shown(section.why, section, prose)
+    marks = only_marks(shown(section.title, section, line))
+    leaves_out = [
+        (shown(each.what, each, line), shown(each.why, each, line))
+        for each in section.leaves_out
+    ]
+    texts = (marks, why, *(text for pair in leaves_out for text in pair))
     return {
         "number": index + 1,
         "title": line(section.title),
+        "title_marks": marks,
         "relation": section.relation,
         "upstream": [
             (
@@ -147,12 +156,9 @@ def _section(
             )
             for span in minis
         ],
-        "why": shown(section.why, section, prose),
-        "proofs": proofs,
-        "leaves_out": [
-            (shown(each.what, each, line), shown(each.why, each, line))
-            for each in section.leaves_out
-        ],
+        "why": why,
+        "proofs": passages(proofs, f"s{index + 1}", texts),
+        "leaves_out": leaves_out,
         "events": dict.fromkeys(
             f"{each.phase} {each.op.replace('_', '-')}" for each in section.events
         ),

@@ -17,7 +17,7 @@ from readerkit.model import addresses
 from readerkit.model.language import SPANISH, Say
 from readerkit.render.html.escape import shown
 from readerkit.render.html.markdown import FormulaError, line, prose, title
-from readerkit.render.html.proved import Proved, marked
+from readerkit.render.html.proved import Passage, Proved, marked, passages
 from readerkit.render.html.quiz_page import TopicQuestions
 from readerkit.render.html.words import Text, Words
 
@@ -100,7 +100,7 @@ class NoteView:
     """Each with its label, if it has one."""
     marked: tuple[tuple[str, Text], ...]
     """The same, with a mark behind each proved sentence."""
-    proofs: tuple[Proved, ...]
+    proofs: tuple[Passage, ...]
     cites: tuple[tuple[CitedWork, Text], ...]
     """Works, and the section of each."""
     starts: tuple[str, ...]
@@ -144,6 +144,7 @@ def note_view(
     lock = book.locks.get(upstream.name)
     spanish = book.translated(annotation, SPANISH)
     title, *paragraphs = _texts(annotation, book)
+    told = tuple(_marked(annotation, book, proofs))
     path, first, last = note.span.path, note.span.first, note.span.last
     return NoteView(
         id=annotation.id,
@@ -156,8 +157,8 @@ def note_view(
         last=last,
         symbol=note.symbol,
         paragraphs=tuple(paragraphs),
-        marked=tuple(_marked(annotation, book, proofs)),
-        proofs=proofs,
+        marked=told,
+        proofs=passages(proofs, annotation.id, (text for _, text in told)),
         cites=tuple(cite(each, book, words) for each in annotation.references),
         starts=tuple(STARTS[each] for each in annotation.starts),
         also=also,

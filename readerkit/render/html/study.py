@@ -17,7 +17,7 @@ from readerkit.render.html.file_page import proofs_of, ran_in, rights_of, view
 from readerkit.render.html.markdown import prose
 from readerkit.render.html.mirror_page import mirror_lines
 from readerkit.render.html.notes import NoteView, card, cite, concept_title, text
-from readerkit.render.html.proved import marked
+from readerkit.render.html.proved import marked, passages
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.words import Text
 
@@ -38,9 +38,10 @@ def _concept(model: SiteModel, concept: Concept) -> Context:
     def summary(text: str) -> Markup:
         return marked(text, concept.summary, proofs, concept, concept.id)
 
+    told = card(concept.id, book, render=summary)
     return {
-        "card": card(concept.id, book, render=summary),
-        "proofs": proofs,
+        "card": told,
+        "proofs": passages(proofs, concept.id, (told.summary,)),
         "layer": concept.layer,
         "requires": _titles(model, concept.requires),
         "recurs": _titles(model, concept.recurs),

@@ -7,8 +7,6 @@ import re
 import pytest
 
 from readerkit.claims.marks import with_marks
-from readerkit.render.html.markdown import prose
-from readerkit.render.html.proved import marks_in
 from tests.helpers import ANNOTATIONS, make_book, run
 
 ENGLISH = "One is so.\nTwo, too;\n  `a. b` three. Four."
@@ -35,8 +33,6 @@ ENGLISH = "One is so.\nTwo, too;\n  `a. b` three. Four."
 )
 def test_a_mark_stands_behind_each_proved_sentence(text, says, marked):
     assert with_marks(text, ENGLISH, says) == marked
-    html = str(marks_in(prose(marked), "note"))
-    assert html.count('href="#note-claim-') == marked.count("⟦") and "⟦" not in html
 
 
 CLAIMS = """\
@@ -44,18 +40,38 @@ CLAIMS = """\
   - {says: Forward, stands: {file: lib/linear.py, symbol: step, code: model(batch)}}
   - {says: then backward, undecided: Nobody has looked there.}
 """
+MORE = """\
+  claims:
+  - {says: Forward, stands: {file: lib/linear.py, symbol: step, code: model(batch)}}
+  - {says: backward, stands: {file: lib/linear.py, symbol: step}}
+"""
 
 
-def test_a_mark_leads_to_the_check_and_its_lines(tmp_path, capsys):
-    book = str(make_book(tmp_path, annotations=ANNOTATIONS + CLAIMS).root)
+def site_page(tmp_path, capsys, annotations: str) -> tuple[str, str]:
+    """Return a book, and the page of its file on the site that is built of it."""
+    book = str(make_book(tmp_path, annotations=annotations).root)
     assert run(capsys, "annotate", "--update-lock", "--book", book).code == 0
     site = tmp_path / "site"
     done = run(capsys, "site", "build", "--output", str(site), "--book", book)
     assert done.code == 0, done.err
-    page = (site / "read/sample/lib/linear.py.html").read_text()
-    links = re.findall(r'class="proved" href="#([^"]+)"', page)
+    return book, (site / "read/sample/lib/linear.py.html").read_text()
+
+
+def test_all_that_proves_a_sentence_opens_at_once_and_leads_back(tmp_path, capsys):
+    _, page = site_page(tmp_path, capsys, ANNOTATIONS + MORE)
+    mark = '<a class="proved" id="whole-step-at-1" href="#whole-step-claim-1">'
+    assert page.count(mark) == 1
+    [passage] = re.findall(r'(?s)<li id="whole-step-claim-\d">(.*?)</li>', page)
+    assert passage.count("<q>") == 2 and 'href="#whole-step-at-1"' in passage
+    assert '<pre class="printed">22  loss = model(batch)</pre>' in passage
+    assert "<details" not in passage
+
+
+def test_a_mark_leads_to_the_check_and_its_lines(tmp_path, capsys):
+    book, page = site_page(tmp_path, capsys, ANNOTATIONS + CLAIMS)
+    links = re.findall(r'class="proved" .*?href="#([^"]+)"', page)
     assert links == ["whole-step-claim-1"]
-    [proof] = re.findall(r'<li id="whole-step-claim-1">(.*?)</li>', page)
+    [proof] = re.findall(r'(?s)<li id="whole-step-claim-1">(.*?)</li>', page)
     assert "<q>Forward</q>" in proof and 'href="linear.py.html#L22"' in proof.replace(
         "../../../read/sample/lib/", ""
     )
