@@ -1,6 +1,7 @@
 """What each part of a file is, for its colour: a comment, a string, a keyword, ...
 
-By tokens alone, so that code which does not parse has its colours too.
+By tokens alone, so that code which does not parse has its colours too. Repeated groups
+are atomic, not possessive: those are matched wrongly by Python 3.11.0 to 3.11.4.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _PLAIN, _FORMATTED = "[bB][rR]?|[rR][bB]?|[uU]", "[fFtT][rR]?|[rR][fFtT]"
 _TOKENS = rf"""
   (?P<comment>\#[^\n]*+)
 | (?P<string>(?:{_PLAIN})?(?:
-    '''(?:[^\\']++|\\.|'(?!''))*+(?:'''|\Z) | '(?:[^\\'\n]++|\\.)*+'?
-  | \"\"\"(?:[^\\"]++|\\.|"(?!""))*+(?:\"\"\"|\Z) | "(?:[^\\"\n]++|\\.)*+"?))
+    '''(?>(?:[^\\']++|\\.|'(?!''))*)(?:'''|\Z) | '(?>(?:[^\\'\n]++|\\.)*)'?
+  | \"\"\"(?>(?:[^\\"]++|\\.|"(?!""))*)(?:\"\"\"|\Z) | "(?>(?:[^\\"\n]++|\\.)*)"?))
 | (?P<formatted>(?:{_FORMATTED})(?P<quote>'''|\"\"\"|'|"))
 | (?P<number>(?:0[xX][\da-fA-F_]++|0[oObB][\d_]++
     |(?:\d[\d_]*+(?:\.[\d_]*+)?|\.\d[\d_]*+)(?:[eE][-+]?\d[\d_]*+)?)[jJ]?)
@@ -42,16 +43,16 @@ def _compiled(pattern: str) -> re.Pattern[bytes]:
     return re.compile(pattern.encode("latin-1"), re.VERBOSE | re.DOTALL)
 
 
-_CODE = _compiled(rf"(?:[^\#'\"\w.\x80-\xff]++|\.(?!\d)|{_NAME})*+(?:{_TOKENS})")
+_CODE = _compiled(rf"(?>(?:[^\#'\"\w.\x80-\xff]++|\.(?!\d)|{_NAME})*)(?:{_TOKENS})")
 # Code in a string ends at a bracket too many, or at what says how it is shown.
 _HOLE = _compiled(
-    rf"""(?:[^\#'"\w.\x80-\xff()\[\]{{}}:!=<>]++|\.(?!\d)|[=!<>]=|[<>]
-      |=(?!\s*[}}!:])|{_NAME})*+
+    rf"""(?>(?:[^\#'"\w.\x80-\xff()\[\]{{}}:!=<>]++|\.(?!\d)|[=!<>]=|[<>]
+      |=(?!\s*[}}!:])|{_NAME})*)
     (?:{_TOKENS}|(?P<open>[(\[{{])|(?P<close>[)\]}}])|(?P<stop>[:!=]))"""
 )
 _TEXT = {
     quote: _compiled(
-        rf"""(?:{letters}|\\N\{{[^}}]*+\}}|\\(?:[^{{]|(?=\{{))|\{{\{{)*+
+        rf"""(?>(?:{letters}|\\N\{{[^}}]*+\}}|\\(?:[^{{]|(?=\{{))|\{{\{{)*)
         (?:(\{{)|{quote}|)"""
     )
     for quote, letters in (

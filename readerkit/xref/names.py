@@ -16,7 +16,7 @@ from typing import NamedTuple
 from readerkit.xref.scopes import DEFINITION, IMPORT, Import, Scope, ScopeReader
 
 _NAME = rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*+"
-_CHAIN = re.compile(rb"(%b)(?:\.%b)*+" % (_NAME, _NAME))
+_CHAIN = re.compile(rb"(%b)(?>(?:\.%b)*)" % (_NAME, _NAME))
 """A name, and the attributes behind it."""
 SELF = ("self", "cls")
 LOCAL = "@"
