@@ -295,7 +295,7 @@ def _show_one(
     from readerkit.content.book import resolve_notes
     from readerkit.model.freshness import tell
     from readerkit.terminal.note_list import plain_notes
-    from readerkit.terminal.proofs import plain_proofs, proofs
+    from readerkit.terminal.proofs import plain_proofs, show_proofs
 
     written = annotation = _find(library, upstream, note_id)
     if lang:
@@ -317,14 +317,14 @@ def _show_one(
         if claims:
             plain["claims"] = plain_proofs(library, written)
         print_json(plain)
+    elif claims:
+        show_proofs(library, written, lang or "en", as_json=False, pager=pager)
     else:
         from readerkit.terminal.note import note_page
         from readerkit.terminal.pager import show_paged
 
         language = lang or "en"
         page = note_page(library, note, sources, language=language)
-        if claims:
-            page += "\n".join(proofs(library, written, language)) + "\n"
         show_paged(page, pager=pager, language=language)
 
 

@@ -8,9 +8,11 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from readerkit.anchors import SourceFile, Span
 from readerkit.app.ground import open_ground
 from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
+from readerkit.claims.ground import Ground
 from readerkit.claims.hold import hold
 from readerkit.claims.marks import with_marks, words_in
 from readerkit.claims.proof import Claimable, Proof, Sentence, lines_of, sentences
@@ -20,12 +22,24 @@ from readerkit.render.terminal_safe import visible_line
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.pager import show_paged
 from readerkit.wording.next_command import typed
+from readerkit.wording.numbers import counted
 
+MAX_PLACES, MAX_LINES = 3, 6
+"""Whose lines are shown, and how many; of other places only where they stand."""
 _SIGNS = {"holds": "✓", "false": "✗", "lost": "✗", "open": "·"}
 
 
-def _held(library: Library, entry: Claimable) -> Iterator[tuple[Sentence, Proof]]:
-    ground = open_ground(library)
+def code_of(file: SourceFile, span: Span, most: int) -> Iterator[str]:
+    """Yield the first lines of a place as a terminal shows them."""
+    last = min(span.last, span.first + most - 1)
+    rows = "\n".join(file.line(number) for number in range(span.first, last + 1))
+    for row in textwrap.dedent(rows).split("\n"):
+        yield f"    | {visible_line(row)}"
+    if last < span.last:
+        yield f"    | ({counted(span.last - last, 'more line')})"
+
+
+def _held(entry: Claimable, ground: Ground) -> Iterator[tuple[Sentence, Proof]]:
     return ((each, hold(each.claim, ground)) for each in sentences(entry))
 
 
@@ -43,7 +57,7 @@ def plain_proofs(library: Library, entry: Claimable) -> list[dict[str, Any]]:
             "file": sentence.claim.place.file,
             "line": sentence.claim.place.line,
         }
-        for sentence, proof in _held(library, entry)
+        for sentence, proof in _held(entry, open_ground(library))
     ]
 
 
@@ -51,8 +65,8 @@ def proofs(library: Library, entry: Claimable, language: str) -> Iterator[str]:
     """Yield each claim of an entry, held now: in a pipe one line each, with tabs."""
     say = say_in(language)
     is_terminal = sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns
-    for each, proof in _held(library, entry):
+    width, ground = shutil.get_terminal_size().columns, open_ground(library)
+    for each, proof in _held(entry, ground):
         places = [str(span) for span in proof.places]
         says = visible_line(says_in(library, each, language))
         check = visible_line(say_check(each.claim, say))
@@ -70,8 +84,13 @@ def proofs(library: Library, entry: Claimable, language: str) -> Iterator[str]:
             yield "\t".join((proof.state, says, check, *places, *printed))
             continue
         yield from _wrapped(f"{_SIGNS[proof.state]} {says}", "", width)
-        for row in (check, *places):
+        spans = proof.places if proof.state == "holds" else ()
+        for row in (check, *places[len(spans) :]):
             yield from _wrapped(row, "    ", width)
+        for at, span in enumerate(spans):
+            yield from _wrapped(str(span), "    ", width)
+            if at < MAX_PLACES:
+                yield from code_of(ground.file(span.path), span, MAX_LINES)
         for row in printed:
             yield from _wrapped(row, "    | ", width)
 
@@ -125,7 +144,11 @@ def show_proofs(
     if as_json:
         print_json({"id": entry.id, "claims": plain_proofs(library, entry)})
         return
-    title = visible_line(f"{entry.id}: {entry.title}")
+    title = entry.title
+    if language != "en" and isinstance(entry, Annotation | Concept):
+        texts = library.book.translated(entry, language).texts
+        title = texts.get("title", title)
+    title = visible_line(f"{entry.id}: {title}")
     page = "\n".join((title, *proofs(library, entry, language)))
     show_paged(f"{page}\n", pager=pager, language=language)
 

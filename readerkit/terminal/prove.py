@@ -22,11 +22,11 @@ from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
 from readerkit.claims.experiment import say_figures, unlike
 from readerkit.claims.proof import Sentence, sentences
-from readerkit.content.book import Note, Sources, resolve_each
+from readerkit.content.book import resolve_each
 from readerkit.content.claims import ExperimentCheck
 from readerkit.errors import ReaderkitError
 from readerkit.evidence.output import FILE
-from readerkit.terminal.proofs import says_in
+from readerkit.terminal.proofs import code_of, says_in
 from readerkit.wording.meant_name import matches
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
@@ -226,16 +226,7 @@ def _heading(library: Library, entry: str) -> Iterator[str]:
     if not sources.is_absent:
         for each in resolve_each(library.book, sources, [note])[0]:
             yield f"  {each.span}"
-            yield from _code(sources, each)
-
-
-def _code(sources: Sources, note: Note) -> Iterator[str]:
-    file, span = sources.file(note.span.path), note.span
-    last = min(span.last, span.first + MAX_CODE_LINES - 1)
-    rows = "\n".join(file.line(number) for number in range(span.first, last + 1))
-    yield from (f"    | {row}" for row in textwrap.dedent(rows).split("\n"))
-    if last < span.last:
-        yield f"    | ({counted(span.last - last, 'more line')})"
+            yield from code_of(sources.file(each.span.path), each.span, MAX_CODE_LINES)
 
 
 def _said(

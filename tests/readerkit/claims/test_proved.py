@@ -81,5 +81,6 @@ def test_a_mark_leads_to_the_check_and_its_lines(tmp_path, capsys):
         "open\tthen backward\tno program decides this: Nobody has looked there.\n"
         in told
     )
+    told = run(capsys, "annotate", "whole-step", "--book", book).out
     assert "Forward, then backward.✓" in told
     assert "Proved  ✓ 2 passages, shown by readerkit annotate whole-step --c" in told
