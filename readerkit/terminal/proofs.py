@@ -5,10 +5,9 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from readerkit.anchors import SourceFile, Span
 from readerkit.app.ground import open_ground
 from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
@@ -18,6 +17,7 @@ from readerkit.claims.marks import with_marks, words_in
 from readerkit.claims.proof import Claimable, Proof, Sentence, lines_of, sentences
 from readerkit.claims.words import say_check
 from readerkit.content.annotations import Annotation, Concept
+from readerkit.model.anchor import Span
 from readerkit.render.terminal_safe import visible_line
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.pager import show_paged
@@ -29,10 +29,13 @@ MAX_PLACES, MAX_LINES = 3, 6
 _SIGNS = {"holds": "✓", "false": "✗", "lost": "✗", "open": "·"}
 
 
-def code_of(file: SourceFile, span: Span, most: int) -> Iterator[str]:
-    """Yield the first lines of a place as a terminal shows them."""
+def code_of(line: Callable[[int], str], span: Span, most: int) -> Iterator[str]:
+    """Yield the first lines of a place as a terminal shows them.
+
+    `line` gives a line of the place's file by its number.
+    """
     last = min(span.last, span.first + most - 1)
-    rows = "\n".join(file.line(number) for number in range(span.first, last + 1))
+    rows = "\n".join(line(number) for number in range(span.first, last + 1))
     for row in textwrap.dedent(rows).split("\n"):
         yield f"    | {visible_line(row)}"
     if last < span.last:
@@ -90,7 +93,7 @@ def proofs(library: Library, entry: Claimable, language: str) -> Iterator[str]:
         for at, span in enumerate(spans):
             yield from _wrapped(str(span), "    ", width)
             if at < MAX_PLACES:
-                yield from code_of(ground.file(span.path), span, MAX_LINES)
+                yield from code_of(ground.file(span.path).line, span, MAX_LINES)
         for row in printed:
             yield from _wrapped(row, "    | ", width)
 

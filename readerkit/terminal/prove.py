@@ -226,7 +226,8 @@ def _heading(library: Library, entry: str) -> Iterator[str]:
     if not sources.is_absent:
         for each in resolve_each(library.book, sources, [note])[0]:
             yield f"  {each.span}"
-            yield from code_of(sources.file(each.span.path), each.span, MAX_CODE_LINES)
+            file = sources.file(each.span.path)
+            yield from code_of(file.line, each.span, MAX_CODE_LINES)
 
 
 def _said(
