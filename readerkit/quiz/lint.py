@@ -19,6 +19,7 @@ from readerkit.quiz.kinds.base import Question, plain
 from readerkit.quiz.kinds.choice import AskedChoice, Choice, Option
 from readerkit.quiz.kinds.locate import AskedLine
 from readerkit.quiz.kinds.numeric import AskedNumber, Numeric
+from readerkit.quiz.kinds.predict import AskedWords
 from readerkit.quiz.units import binary_twin, convert
 from readerkit.quiz.variant import Variant, formulas_of
 
@@ -138,6 +139,7 @@ def _links(question: Question, known: Known) -> Iterator[ContentFault]:
         yield question.fault("no link: notes, code, references")
     if isinstance(question, Choice):
         yield from _options(question)
+    yield from _refutations(question)
 
 
 def _options(question: Choice) -> Iterator[ContentFault]:
@@ -147,10 +149,14 @@ def _options(question: Choice) -> Iterator[ContentFault]:
         expected = "several, not all" if several else "one"
         what = "options that are right"
         yield question.fault(what, str(right), expected)
-    for option in options:
-        if not option.right and not (option.why and (option.note or option.at)):
-            what = "a wrong option without why, and note or at"
-            yield question.fault(what, f"'{option.text}'")
+
+
+def _refutations(question: Question) -> Iterator[ContentFault]:
+    """Yield each wrong answer that nothing refutes, and where too few are foreseen."""
+    for slot, each in question.refutations().items():
+        is_told = each.why or isinstance(question, Choice)
+        if is_told and not (each.why and (each.note or each.at)):
+            yield question.fault(f"{slot}: a wrong answer without why, and note or at")
 
 
 def _keys(question: Question, bank: Bank) -> Iterator[ContentFault]:
@@ -178,6 +184,9 @@ def _variant_problem(asked: Variant) -> str:
         return _number_problem(asked)
     if isinstance(asked, AskedLine):
         return _line_problem(asked)
+    if isinstance(asked, AskedWords):
+        same = [words for words, _ in asked.refuted if words == asked.key]
+        return "a mistake is the key" if same else ""
     if isinstance(asked, AskedChoice):
         texts = {plain(option.text) for option in asked.options.values()}
         return "two options are the same" if len(texts) < len(asked.options) else ""
@@ -187,13 +196,14 @@ def _variant_problem(asked: Variant) -> str:
 def _number_problem(asked: AskedNumber) -> str:
     if not math.isfinite(asked.key):
         return f"the key is {asked.key}"
-    for value, says in asked.mistakes:
+    for value, wrong in asked.mistakes:
         if asked.accepts(value):
-            return f"a misconception equals the key: {value:g} — {says[:40]}"
+            return f"a misconception equals the key: {value:g} — {wrong.text[:40]}"
     for (one, says), (other, also) in combinations(asked.mistakes, 2):
         if asked.tolerance.accepts(one, other) or asked.tolerance.accepts(other, one):
             return (
-                f"two misconceptions are one number: {one:g} — {says[:40]}, {also[:40]}"
+                f"two misconceptions are one number: {one:g} — {says.text[:40]}, "
+                f"{also.text[:40]}"
             )
     twin = binary_twin(asked.unit)
     if twin:
@@ -214,6 +224,11 @@ def _line_problem(asked: AskedLine) -> str:
         return f"shows {shown} lines, expected at most {MAX_SEARCHED_LINES}"
     if wanted > min(MAX_KEY_LINES, shown / 3):
         return f"{wanted} of {shown} lines are right: narrow the key"
+    for lines, _ in asked.refuted:
+        if not around.first <= lines.first <= lines.last <= around.last:
+            return f"the mistake at {lines} is not among the lines shown"
+        if lines.first <= key.last and key.first <= lines.last:
+            return f"the mistake at {lines} holds a line of the key"
     return ""
 
 

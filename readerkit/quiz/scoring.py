@@ -13,16 +13,25 @@ Z_95 = 1.959963984540054
 """Half-width of the central 95% of the normal distribution, in deviations."""
 
 
-def coverage_credit(right_chosen: int, right: int, chosen: int) -> float:
-    """Return t²/(C·n): t right ones among n chosen, of C that are right.
+def choice_credit(chosen: int, right: int, wrongly: int, wrong: int) -> float:
+    """Return t/C - w/W, never less than 0: t of C right ones, w of W wrong ones.
 
-    It is the product of precision t/n and recall t/C, so naming everything costs as
-    much as naming too little. Two of three right ones and nothing else: 4/6.
+    Whoever names everything, or each with one chance, earns nothing on average.
+    Two of three right ones and nothing else: 2/3; all three and one of two others: 1/2.
 
-    Source: van Rijsbergen, Information Retrieval (1979), chapter 7, for precision and
-        recall; their product is the square of the Ochiai (1957) similarity.
+    Source: Youden, Index for rating diagnostic tests, Cancer 3 (1950).
     """
-    return right_chosen**2 / (right * chosen) if chosen else 0.0
+    return max(0.0, chosen / right - wrongly / wrong)
+
+
+def share_above_constant(right: int, total: int, constant: int) -> float:
+    """Return the share of ``total`` beyond what one answer given for all is worth.
+
+    Five of six cells where one word stands in three: (5 - 3)/(6 - 3).
+
+    Source: the correction for chance of Cohen's kappa (1960), chance being a constant.
+    """
+    return max(0, right - constant) / (total - constant)
 
 
 def order_credit(given: Sequence[int], valid: Iterable[Sequence[int]]) -> float:

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from readerkit.content.annotations import Citation
-from readerkit.content.claims import Claimed
+from readerkit.content.claims import Claimed, one_spaced
 from readerkit.errors import ContentFault, ReaderkitError
 from readerkit.model.anchor import Anchor
 from readerkit.model.base import (
@@ -28,6 +28,7 @@ from readerkit.model.base import (
 )
 from readerkit.model.expression import Functions, Number, evaluate
 from readerkit.model.language import Told
+from readerkit.quiz.messages import Remark
 from readerkit.quiz.variant import AnswerError, Draw, Scene, Variant
 
 _PARAMETER_KEYS = {"first": "from", "last": "to", "formula": "is"}
@@ -39,6 +40,22 @@ class PlaceRef(Anchor, frozen=True, kw_only=True):
     """Lines that a question names: an upstream and an anchor, not resolved yet."""
 
     upstream: UpstreamName
+
+
+class Refutation(Claimed, frozen=True, kw_only=True):
+    """Why one wrong answer is wrong, with the lines that refute it."""
+
+    TEXTS: ClassVar[tuple[str, ...]] = ("why",)
+    why: Annotated[Text, Meta(description="Why that answer is wrong.")] = ""
+    note: Annotated[Id, Meta(description="The annotation whose lines refute it.")] = ""
+    at: Annotated[PlaceRef | None, Meta(description="The lines that refute it.")] = None
+
+    def remark(self, scene: Scene, slot: str, label: str = "") -> Remark:
+        """Return what is said to who gave that answer."""
+        place = None
+        if self.note or self.at:
+            place = scene.place(f"note:{self.note}" if self.note else slot)
+        return Remark(label + scene.text(self.why), place)
 
 
 class Parameter(Model, frozen=True, rename=_PARAMETER_KEYS):
@@ -141,13 +158,42 @@ class Question(Claimed, frozen=True, kw_only=True, tag_field="type"):
         """Return a fault of this question, at its place."""
         return self.place.fault(f"{self.id}: {what}", got, expected)
 
+    def refutations(self) -> Mapping[str, Refutation]:
+        """Return what is said to each wrong answer of its own part, by slot."""
+        return {}
+
+    def claimed(self) -> Iterator[Claimed]:
+        """Yield the question and the parts of it that may carry claims."""
+        yield from (self, *self.refutations().values())
+
+    def unborne(self) -> Iterator[str]:
+        """Yield each part of a typed key that no claim bears out."""
+        return iter(())
+
+    def is_borne_out(
+        self, text: str, *, by: Claimed, beyond: Sequence[str] = ()
+    ) -> bool:
+        """Tell whether a claim of a part quotes a key, and more than a side of it.
+
+        A claim that no program decides counts where a work is cited that tells it.
+        """
+        whole = one_spaced(text)
+        sides = [one_spaced(side) for side in beyond]
+        return any(
+            (words := one_spaced(claim.says)) in whole
+            and not any(words in side for side in sides)
+            and (claim.undecided is None or bool(self.references))
+            for claim in by.claims
+        )
+
     def own_places(self) -> dict[str, PlaceRef]:
         """Return the lines that its own part names, by slot."""
-        return {}
+        told = self.refutations().items()
+        return {slot: each.at for slot, each in told if each.at}
 
     def own_notes(self) -> list[str]:
         """Return the annotations that its own part names."""
-        return []
+        return [each.note for each in self.refutations().values() if each.note]
 
     def formulas(self) -> list[str]:
         """Return every formula that is computed for a variant."""

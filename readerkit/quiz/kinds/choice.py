@@ -6,24 +6,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from msgspec import Meta
-
 from readerkit.content.claims import Claimed
-from readerkit.model.base import Id, Text, at_least
+from readerkit.model.base import Text, at_least
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import PlaceRef, Question, letters, read_labels
+from readerkit.quiz.kinds.base import Question, Refutation, letters, read_labels
 from readerkit.quiz.messages import (
-    CitedLines,
     Labelled,
     MultiplePrompt,
     Remark,
     SinglePrompt,
 )
-from readerkit.quiz.scoring import coverage_credit
+from readerkit.quiz.scoring import choice_credit
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
 
-class Option(Claimed, frozen=True):
+class Option(Refutation, frozen=True):
     """One answer to choose; a wrong one says why, with the lines that refute it.
 
     Claims are about what is so: the words of a right one, the reason of a wrong one.
@@ -31,9 +28,6 @@ class Option(Claimed, frozen=True):
 
     text: Text
     right: bool = False
-    why: Annotated[Text, Meta(description="Why a wrong option is wrong.")] = ""
-    note: Annotated[Id, Meta(description="The annotation whose lines refute it.")] = ""
-    at: Annotated[PlaceRef | None, Meta(description="The lines that refute it.")] = None
 
     @property
     def texts(self) -> Mapping[str, str]:
@@ -56,17 +50,16 @@ class Choice(Question, frozen=True):
         """Yield the question and its options."""
         yield from (self, *self.options)
 
-    def own_places(self) -> dict[str, PlaceRef]:
-        """Return the lines that refute options."""
-        return {
-            f"option/{index}": option.at
-            for index, option in enumerate(self.options, 1)
-            if option.at
-        }
+    def refutations(self) -> Mapping[str, Refutation]:
+        """Return the wrong options."""
+        options = enumerate(self.options, 1)
+        return {f"option/{at}": option for at, option in options if not option.right}
 
-    def own_notes(self) -> list[str]:
-        """Return the annotations that refute options."""
-        return [option.note for option in self.options if option.note]
+    def unborne(self) -> Iterator[str]:
+        """Yield each right option of which no claim holds words."""
+        for option in self.options:
+            if option.right and not self.is_borne_out(option.text, by=option):
+                yield option.text
 
     def own_texts(self) -> list[str]:
         """Return options and reasons."""
@@ -80,13 +73,10 @@ class Choice(Question, frozen=True):
             labels, draw.shuffled(range(len(self.options))), strict=True
         ):
             option = self.options[index]
-            slot = f"note:{option.note}" if option.note else f"option/{index + 1}"
-            has_lines = option.note or option.at
             shown[label] = ShownOption(
                 scene.text(option.text),
                 option.right,
-                scene.text(option.why),
-                scene.place(slot) if has_lines else None,
+                option.remark(scene, f"option/{index + 1}", f"{label}: "),
             )
         how = Told(
             "the letters of all that are right, of {first} to {last}"
@@ -127,8 +117,7 @@ class ShownOption:
 
     text: str
     right: bool
-    why: str
-    place: CitedLines | None
+    refuted: Remark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,22 +128,16 @@ class AskedChoice(Variant):
     several: bool
 
     def grade(self, answer: str) -> Grade:
-        """Return the credit: one right letter, or t²/(C·n) for several."""
+        """Return the credit: one right letter, or t/C - w/W for several."""
         chosen = read_labels(answer, list(self.options))
         if not self.several and len(chosen) > 1:
             raise AnswerError(
                 Told("got {count} letters, expected one", count=len(chosen))
             )
-        wrong = {
-            label: self.options[label]
-            for label in chosen
-            if not self.options[label].right
-        }
+        wrong = [label for label in chosen if not self.options[label].right]
         right = len(chosen) - len(wrong)
         total = sum(option.right for option in self.options.values())
-        remarks = [
-            Remark(f"{at}: {each.why}", each.place) for at, each in wrong.items()
-        ]
+        remarks = [self.options[label].refuted for label in wrong]
         if self.several and right < total:
             told = Told(
                 "{missed} of {total} right ones are missing.",
@@ -162,4 +145,6 @@ class AskedChoice(Variant):
                 total=total,
             )
             remarks.append(Remark(told))
-        return Grade(coverage_credit(right, total, len(chosen)), tuple(remarks))
+        others = len(self.options) - total
+        credit = choice_credit(right, total, len(wrong), others)
+        return Grade(credit, tuple(remarks))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import astuple
 
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import PlaceRef, Question, not_read
+from readerkit.quiz.kinds.base import PlaceRef, Question, Refutation, not_read
 from readerkit.quiz.messages import CitedLines, LocatePrompt, Remark, SearchedLines
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
@@ -18,12 +19,17 @@ _LINES = re.compile(
 )
 
 
+class WrongLines(Refutation, frozen=True):
+    """Lines that are taken for the key, and what they do instead."""
+
+
 class Locate(Question, frozen=True, tag="locate"):
     """The anchor of the key, and of the code that is shown around it."""
 
     at: PlaceRef
     within: PlaceRef | None = None
     """The key's definition by default."""
+    mistakes: tuple[WrongLines, ...] = ()
 
     def check(self) -> None:
         """Refuse a key of which nothing says what to show around it."""
@@ -31,11 +37,20 @@ class Locate(Question, frozen=True, tag="locate"):
         if self.within is None and (self.at.symbol is None or self.at == whole):
             raise AnswerError("'within' is missing: expected the code to search in")
 
+    def refutations(self) -> Mapping[str, Refutation]:
+        """Return the wrong lines."""
+        return {f"mistake/{at}": each for at, each in enumerate(self.mistakes, 1)}
+
+    def own_texts(self) -> list[str]:
+        """Return what is said to wrong lines."""
+        return [each.why for each in self.mistakes]
+
     def own_places(self) -> dict[str, PlaceRef]:
-        """Return both."""
+        """Return the key, what is shown around it and the wrong lines."""
         at = self.at
         around = PlaceRef(at.file, at.symbol, upstream=at.upstream)
-        return {"key": at, "within": self.within or around}
+        shown = {"key": at, "within": self.within or around}
+        return {**shown, **super().own_places()}
 
     def ask(self, scene: Scene, draw: Draw) -> AskedLine:
         """Return the resolved lines."""
@@ -50,6 +65,10 @@ class Locate(Question, frozen=True, tag="locate"):
             typed_key=str(key.first),
             key=key,
             within=around,
+            refuted=[
+                (scene.place(slot), each.remark(scene, slot))
+                for slot, each in self.refutations().items()
+            ],
         )
 
 
@@ -59,6 +78,8 @@ class AskedLine(Variant):
 
     key: CitedLines
     within: CitedLines
+    refuted: list[tuple[CitedLines, Remark]]
+    """Wrong lines, and what is said to who takes one of them."""
 
     def grade(self, answer: str) -> Grade:
         """Return all or nothing: a line of the key, or a range that lies in it.
@@ -79,5 +100,8 @@ class AskedLine(Variant):
         if first <= self.key.last and self.key.first <= last:
             return Grade(0, (Remark(Told("That range is too wide.")),))
         is_above = first < self.key.first
+        for lines, remark in self.refuted:
+            if lines.first <= first <= last <= lines.last:
+                return Grade(0, (remark,))
         side = Told("It is further down." if is_above else "It is further up.")
         return Grade(0, (Remark(side),))

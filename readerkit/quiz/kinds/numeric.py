@@ -187,7 +187,7 @@ class Numeric(Question, frozen=True, tag="numeric"):
                     find_unit(wrong.unit) or self.unit,
                     self.unit,
                 ),
-                scene.text(wrong.says),
+                Remark(scene.text(wrong.says)),
             )
             for wrong in self.misconceptions
         )
@@ -202,7 +202,7 @@ def ask_number(
     key: float,
     unit: str,
     tolerance: AnswerTolerance,
-    mistakes: tuple[tuple[float, str], ...] = (),
+    mistakes: tuple[tuple[float, Remark], ...] = (),
 ) -> AskedNumber:
     """Return a number to give; ``mistakes`` are wrong ones, and what to say to each."""
     form = Told("in {unit}", unit=unit)
@@ -230,7 +230,7 @@ class AskedNumber(Variant):
     key: float
     unit: str
     tolerance: AnswerTolerance
-    mistakes: tuple[tuple[float, str], ...]
+    mistakes: tuple[tuple[float, Remark], ...]
 
     @property
     def _form(self) -> str:
@@ -263,9 +263,9 @@ class AskedNumber(Variant):
         if given.is_computed:
             shown = f"{format_number(value)} {self.unit}".strip()
             read = [Remark(Told("Read as {value}.", value=shown))]
-        for mistake, says in self.mistakes:
+        for mistake, remark in self.mistakes:
             if self.tolerance.accepts(value, mistake):
-                return Grade(0, (*read, Remark(says)))
+                return Grade(0, (*read, remark))
         return Grade(0, (*read, *self._confused_units(value, given)))
 
     def accepts(self, number: float) -> bool:

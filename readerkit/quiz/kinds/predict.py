@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from readerkit.model.base import Text
+from readerkit.errors import ReaderkitError
+from readerkit.model.base import Formula, Text
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import Question, joined, not_read, squeezed
+from readerkit.quiz.kinds.base import Question, Refutation, joined, not_read, squeezed
 from readerkit.quiz.kinds.numeric import (
     Absolute,
     AnswerTolerance,
@@ -16,9 +18,10 @@ from readerkit.quiz.kinds.numeric import (
     Significant,
     ask_number,
 )
-from readerkit.quiz.lock import held
+from readerkit.quiz.lock import Fact, held
 from readerkit.quiz.messages import PredictPrompt, Remark
 from readerkit.quiz.observed_keys import ObservationQuery, answer_schedule
+from readerkit.quiz.scoring import share_above_constant
 from readerkit.quiz.units import find_unit
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
@@ -30,6 +33,32 @@ def _cell(word: str) -> str:
     return "." if word in "-_·" or word == "idle" else squeezed(word)
 
 
+class Mispredicted(Refutation, frozen=True, rename={"source": "from"}):
+    """A prediction that is wrong: words, a number, or another schedule."""
+
+    text: Text = ""
+    value: Formula | None = None
+    source: ObservationQuery | None = None
+
+    def check(self) -> None:
+        """Refuse none of the three, or two."""
+        given = [self.text or None, self.value, self.source]
+        if sum(each is not None for each in given) != 1:
+            raise ReaderkitError("a mistake: expected one of text, value, from")
+        if self.source is not None:
+            self.source.check()
+            if self.source.schedule is None:
+                raise ReaderkitError("a mistake: 'from' must name a schedule")
+
+    def answer(self, scene: Scene) -> Fact:
+        """Return what is predicted: a number, or words."""
+        if self.source is not None:
+            return answer_schedule(self.source, scene)
+        if self.value is not None:
+            return scene.number(self.value)
+        return tuple(scene.text(self.text).split())
+
+
 class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
     """Where the key comes from, and how an answer looks."""
 
@@ -39,15 +68,30 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
     relative: Relative | None = None
     absolute: Absolute | None = None
     significant: Significant | None = None
+    mistakes: tuple[Mispredicted, ...] = ()
 
     def check(self) -> None:
-        """Hold the source against what it can give, and the unit against the table."""
+        """Hold the sources against what they can give, the unit against the table."""
         self.source.check()
+        for each in self.mistakes:
+            each.check()
         find_unit(self.unit)
 
     def formulas(self) -> list[str]:
-        """Return the sizes of a schedule."""
-        return self.source.sizes() if self.source.schedule else []
+        """Return the sizes of schedules, and numbers that are predicted wrongly."""
+        sources = [self.source, *(each.source for each in self.mistakes)]
+        sizes = [
+            size for each in sources if each and each.schedule for size in each.sizes()
+        ]
+        return sizes + [str(each.value) for each in self.mistakes if each.value]
+
+    def own_texts(self) -> list[str]:
+        """Return what is said to wrong predictions."""
+        return [each.why for each in self.mistakes]
+
+    def refutations(self) -> Mapping[str, Refutation]:
+        """Return the wrong predictions."""
+        return {f"mistake/{at}": each for at, each in enumerate(self.mistakes, 1)}
 
     def ask(self, scene: Scene, draw: Draw) -> AskedNumber | AskedWords:
         """Return a number or words to predict."""
@@ -55,11 +99,20 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
             key = answer_schedule(self.source, scene)
         else:
             key = held(scene.lock.facts, self.id).value
+        told = [
+            (each.answer(scene), each.remark(scene, f"mistake/{at}"))
+            for at, each in enumerate(self.mistakes, 1)
+        ]
         if not isinstance(key, tuple):
             near = (self.relative, self.absolute, self.significant)
             tolerance = AnswerTolerance.of(*near, default=0.0)
             unit = find_unit(self.unit)
-            return ask_number(PredictPrompt, scene, key, unit, tolerance)
+            wrong = tuple(
+                (float(value), remark)
+                for value, remark in told
+                if not isinstance(value, tuple)
+            )
+            return ask_number(PredictPrompt, scene, key, unit, tolerance, wrong)
         how, count = Told("{count} cells in order: F0 B0 . F1", count=len(key)), None
         if self.words:
             words = joined(self.words)
@@ -75,6 +128,9 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
             choices=count,
             key=key,
             words=self.words,
+            refuted=[
+                (words, remark) for words, remark in told if isinstance(words, tuple)
+            ],
         )
 
 
@@ -84,9 +140,14 @@ class AskedWords(Variant):
 
     key: tuple[str, ...]
     words: tuple[str, ...]
+    refuted: list[tuple[tuple[str, ...], Remark]]
+    """Wrong words, and what is said to who gives them."""
 
     def grade(self, answer: str) -> Grade:
-        """Return the share of the words before the first that is wrong."""
+        """Return the share of the words before the first that is wrong.
+
+        Of words that are offered, what one of them for all earns is taken off.
+        """
         cells = re.split(r"[\s,;|→>\[\]'\"]+", answer.strip())
         given = [_cell(word) for word in cells if word]
         if len(given) != len(self.key):
@@ -106,5 +167,19 @@ class AskedWords(Variant):
         right = next((i for i, (word, key) in pairs if word != _cell(key)), None)
         if right is None:
             return Grade(1)
+        said = next(
+            (r for words, r in self.refuted if self._agree(words, given, right)), None
+        )
         first = Told("Number {number} is the first that is wrong.", number=right + 1)
-        return Grade(right / len(self.key), (Remark(first),))
+        remarks = [Remark(first)] if len(self.key) > 1 else []
+        constant = next(
+            i for i, word in enumerate([*self.key, ""]) if word != self.key[0]
+        )
+        if not self.words or constant == len(self.key):
+            constant = 0
+        credit = share_above_constant(right, len(self.key), constant)
+        return Grade(credit, (*remarks, *([said] if said else [])))
+
+    def _agree(self, words: tuple[str, ...], given: list[str], wrong: int) -> bool:
+        """Tell whether a mistake begins as an answer does, up to what is wrong."""
+        return [_cell(word) for word in words[: wrong + 1]] == given[: wrong + 1]

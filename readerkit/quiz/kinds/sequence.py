@@ -3,27 +3,46 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, ClassVar
 
-from readerkit.content.claims import Claimed
-from readerkit.model.base import SOME, Count, Text, at_least
+from msgspec.structs import replace
+
+from readerkit.model.base import SOME, UNWRITTEN, Count, Text, at_least
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import Question, letters, not_read
+from readerkit.quiz.kinds.base import Question, Refutation, letters, not_read
 from readerkit.quiz.messages import Labelled, MatchPrompt, OrderPrompt, Remark
-from readerkit.quiz.scoring import order_credit
+from readerkit.quiz.scoring import order_credit, share_above_constant
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
+
+
+class Because(Refutation, frozen=True):
+    """Why an item stands before the next: what refutes the other order of both."""
+
+    TEXTS: ClassVar[tuple[str, ...]] = ("pair", "why")
+    pair: Annotated[str, UNWRITTEN] = ""
+    """Both items."""
 
 
 class Order(Question, frozen=True, tag="order"):
     """Items in their right order, and other orders that are right as well."""
 
     items: Annotated[tuple[Text, ...], at_least(3, 9)]
+    because: tuple[Because, ...] = ()
+    """Why each item stands before the next."""
     also: Annotated[tuple[tuple[Count, ...], ...], SOME] = ()
 
     def check(self) -> None:
-        """Refuse another order that does not name each item once."""
+        """Refuse reasons for other pairs, and an order that names no item once."""
+        if len(self.because) not in (0, len(self.items) - 1):
+            got, count = len(self.because), len(self.items) - 1
+            raise AnswerError(
+                f"'because' has {got} reasons: expected {count}, one for each item "
+                "and the next"
+            )
         for order in self.also:
             if sorted(order) != list(range(1, len(self.items) + 1)):
                 shown = " ".join(map(str, order))
@@ -35,9 +54,26 @@ class Order(Question, frozen=True, tag="order"):
         others = tuple(tuple(n - 1 for n in order) for order in self.also)
         return (tuple(range(len(self.items))), *others)
 
+    def refutations(self) -> Mapping[str, Refutation]:
+        """Return the reasons, each with the two items that it is about."""
+        pairs = enumerate(zip(pairwise(self.items), self.because, strict=False), 1)
+        return {
+            f"because/{at}": replace(each, pair=" → ".join(items))
+            for at, (items, each) in pairs
+        }
+
+    def unborne(self) -> Iterator[str]:
+        """Yield each two neighbours whose order no claim bears out."""
+        reasons = dict(enumerate(self.refutations().values()))
+        for at, items in enumerate(pairwise(self.items)):
+            pair = " → ".join(items)
+            by = reasons.get(at, self)
+            if not self.is_borne_out(pair, by=by, beyond=items):
+                yield pair
+
     def own_texts(self) -> list[str]:
-        """Return the items."""
-        return list(self.items)
+        """Return the items and the reasons."""
+        return [*self.items, *(each.why for each in self.because)]
 
     def ask(self, scene: Scene, draw: Draw) -> AskedOrder:
         """Return the items mixed, never in a right order."""
@@ -51,11 +87,15 @@ class Order(Question, frozen=True, tag="order"):
         words = " → ".join(shown[number - 1] for number in valid[0])
         how = Told("the numbers 1 to {count} in order, with blanks", count=len(shown))
         items = Labelled.each(range(1, len(shown) + 1), shown)
+        remarks = [
+            reason.remark(scene, slot) for slot, reason in self.refutations().items()
+        ]
         return AskedOrder(
             prompt=OrderPrompt(*scene.head(how), items=items),
             told=scene.solved(f"{numbers}: {words}"),
             typed_key=numbers,
             valid=valid,
+            refuted=dict(zip(pairwise(valid[0]), remarks, strict=False)),
         )
 
 
@@ -65,6 +105,8 @@ class AskedOrder(Variant):
 
     valid: list[list[int]]
     """Every right order, by the numbers of the items."""
+    refuted: Mapping[tuple[int, int], Remark]
+    """What is said to who has two neighbours the other way round."""
 
     def grade(self, answer: str) -> Grade:
         """Return 1 - 2d/D for the distance to the nearest right order."""
@@ -78,6 +120,14 @@ class AskedOrder(Variant):
         credit = order_credit(given, self.valid)
         if credit == 1:
             return Grade(1)
+        remarks = [
+            remark
+            for (one, other), remark in self.refuted.items()
+            if given.index(one) > given.index(other)
+            and all(order.index(one) < order.index(other) for order in self.valid)
+        ]
+        if remarks:
+            return Grade(credit, tuple(remarks))
         first = next((i for i, item in enumerate(given) if item != key[i]), 0)
         told = Told(
             "Place {number} is the first to look at. Everything before it is in place."
@@ -88,33 +138,58 @@ class AskedOrder(Variant):
         return Grade(credit, (Remark(told),))
 
 
-class Pair(Claimed, frozen=True):
-    """Two sides that belong together."""
+class Pair(Refutation, frozen=True):
+    """Two sides that belong together; why the right one fits no other left."""
 
-    TEXTS: ClassVar = ("left", "right")
     left: Text
     right: Text
+
+    @property
+    def both(self) -> str:
+        """Both sides, as they are read together."""
+        return f"{self.left} — {self.right}"
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """What it says that is so."""
+        return {"pair": self.both, **super().texts}
+
+
+class Spare(Refutation, frozen=True):
+    """A right side that belongs to no left one, and why."""
+
+    text: Text
 
 
 class Match(Question, frozen=True, tag="match"):
     """Pairs that belong together, and right sides that belong to nothing."""
 
     pairs: Annotated[tuple[Pair, ...], at_least(3, 9)]
-    spare: tuple[Text, ...] = ()
+    spare: tuple[Spare, ...] = ()
 
-    def claimed(self) -> Iterator[Claimed]:
-        """Yield the question and its pairs."""
-        yield from (self, *self.pairs)
+    def refutations(self) -> Mapping[str, Refutation]:
+        """Return what is said to who puts a right side where it does not belong."""
+        pairs = {f"pair/{at}": pair for at, pair in enumerate(self.pairs, 1)}
+        spare = {f"spare/{at}": each for at, each in enumerate(self.spare, 1)}
+        return {**pairs, **spare}
+
+    def unborne(self) -> Iterator[str]:
+        """Yield each pair that no claim holds together."""
+        for pair in self.pairs:
+            sides = (pair.left, pair.right)
+            if not self.is_borne_out(pair.both, by=pair, beyond=sides):
+                yield pair.both
 
     def own_texts(self) -> list[str]:
-        """Return both sides."""
-        return [side for pair in self.pairs for side in (pair.left, pair.right)] + list(
-            self.spare
-        )
+        """Return the sides and the reasons."""
+        sides = [side for pair in self.pairs for side in (pair.left, pair.right)]
+        reasons = [each.why for each in self.refutations().values()]
+        return [*sides, *(each.text for each in self.spare), *reasons]
 
     def ask(self, scene: Scene, draw: Draw) -> AskedMatch:
         """Return the left sides in order and the right sides mixed."""
-        rights = [*(pair.right for pair in self.pairs), *self.spare]
+        rights = [pair.right for pair in self.pairs]
+        rights += [each.text for each in self.spare]
         mixed = draw.shuffled(list(dict.fromkeys(rights)))
         pairs = draw.shuffled(self.pairs)
         labels = dict(zip(mixed, letters(len(mixed)), strict=True))
@@ -129,6 +204,13 @@ class Match(Question, frozen=True, tag="match"):
         left = Labelled.each(range(1, len(pairs) + 1), texts)
         right = Labelled.each(labels.values(), map(scene.text, mixed))
         how = Told("a letter for each number, in the form 1x 2y")
+        told = zip(rights, self.refutations().items(), strict=True)
+        remarks = {
+            (labels[right], number): each.remark(scene, slot, f"{number}: ")
+            for right, (slot, each) in told
+            if each.why
+            for number in map(str, range(1, len(pairs) + 1))
+        }
         return AskedMatch(
             prompt=MatchPrompt(*scene.head(how), left=left, right=right),
             told=scene.solved("; ".join(f"{typed}: {words}" for typed, words in rows)),
@@ -136,6 +218,7 @@ class Match(Question, frozen=True, tag="match"):
             key={entry.label: label for entry, label in zip(left, key, strict=True)},
             lefts={entry.label: entry.text for entry in left},
             labels=list(labels.values()),
+            refuted=remarks,
         )
 
 
@@ -148,9 +231,11 @@ class AskedMatch(Variant):
     lefts: Mapping[str, str]
     labels: list[str]
     """Every letter."""
+    refuted: Mapping[tuple[str, str], Remark]
+    """What is said to who gives a letter to a number that it does not belong to."""
 
     def grade(self, answer: str) -> Grade:
-        """Return the share of pairs that are right."""
+        """Return the share of pairs that are right, beyond one letter for all."""
         pairs = re.findall(r"(\d{1,2})\s*(?:->|[-=:.)→])?\s*([a-z])", answer.lower())
         given = dict(pairs) if len({*dict(pairs)}) == len(pairs) else {"": ""}
         if not given:  # letters alone, in the order of the numbers
@@ -165,14 +250,14 @@ class AskedMatch(Variant):
             )
             raise not_read(answer, form)
         remarks = [
-            Remark(
-                Told(
-                    "{number}: “{item}” belongs elsewhere.",
-                    number=number,
-                    item=self.lefts[number],
-                )
-            )
+            self.refuted.get((given[number], number)) or self._elsewhere(number)
             for number, label in self.key.items()
             if given[number] != label
         ]
-        return Grade(1 - len(remarks) / len(self.key), tuple(remarks))
+        total, constant = len(self.key), max(Counter(self.key.values()).values())
+        credit = share_above_constant(total - len(remarks), total, constant)
+        return Grade(credit, tuple(remarks))
+
+    def _elsewhere(self, number: str) -> Remark:
+        told = "{number}: “{item}” belongs elsewhere."
+        return Remark(Told(told, number=number, item=self.lefts[number]))

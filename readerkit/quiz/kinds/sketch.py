@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 from msgspec import to_builtins
 
+from readerkit.content.claims import Claimed
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import SOME, Formula, Model, Name, Text, at_least
 from readerkit.model.language import Told
@@ -16,6 +18,7 @@ from readerkit.quiz.kinds.base import Question
 from readerkit.quiz.kinds.grid_cells import read_cell, split_row
 from readerkit.quiz.messages import Remark, SketchPrompt
 from readerkit.quiz.rank_groups import rank_groups
+from readerkit.quiz.scoring import share_above_constant
 from readerkit.quiz.variant import (
     AnswerError,
     Draw,
@@ -54,11 +57,17 @@ class GridKey(Model, frozen=True):
         return [str(formula) for formula in (*(self.shape or ()), *number)]
 
 
-class SketchRow(Model, frozen=True):
+class SketchRow(Claimed, frozen=True):
     """A row of the grid."""
 
     label: Text
     cells: tuple[GridKey, ...]
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """What it says in words, as it would be typed."""
+        words = [cell.word for cell in self.cells if cell.word is not None]
+        return {"row": f"{self.label}: {', '.join(words)}"} if words else {}
 
 
 class Sketch(Question, frozen=True, tag="sketch"):
@@ -93,6 +102,18 @@ class Sketch(Question, frozen=True, tag="sketch"):
         cells = [cell for row in self.rows for cell in row.cells]
         sizes = map(str, self.layout.values())
         return [f for cell in cells for f in cell.formulas()] + [*sizes]
+
+    def claimed(self) -> Iterator[Claimed]:
+        """Yield the question and its rows."""
+        yield from (self, *self.rows)
+
+    def unborne(self) -> Iterator[str]:
+        """Yield each row of whose words no claim says all."""
+        for row in self.rows:
+            for text in row.texts.values():
+                cut = (text[1:], text[:-1])
+                if not self.is_borne_out(text, by=row, beyond=cut):
+                    yield text
 
     def own_texts(self) -> list[str]:
         """Return the labels of rows and columns."""
@@ -160,7 +181,7 @@ class AskedSketch(Variant):
         return "\n".join(f"{row}: {cells}" for row, cells in {**old, **named}.items())
 
     def grade(self, answer: str) -> Grade:
-        """Return the share of cells that are right.
+        """Return the share of cells that are right, beyond one word for all.
 
         Raises:
             AnswerError: other rows or cells than were asked, or one that says nothing.
@@ -174,7 +195,12 @@ class AskedSketch(Variant):
             if self._read(cell, kind, row, at) != read_cell(right, kind, self.words)
         ]
         total = len(self.rows) * len(self.columns)
-        return Grade(1 - len(wrong) / total, tuple(wrong))
+        keys = [key for _, cells in self.rows for key in cells]
+        constant = max(Counter(keys).values()) if self.words else 0
+        if constant == total:
+            constant = 0
+        credit = share_above_constant(total - len(wrong), total, constant)
+        return Grade(credit, tuple(wrong))
 
     @property
     def _labels(self) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
+from readerkit.errors import ReaderkitError
 from readerkit.model.base import SOME, Model, Text, at_least
 from readerkit.model.language import Told
 from readerkit.quiz.kinds.base import Question, squeezed
@@ -15,6 +16,9 @@ from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
 MARKS = "::"
 """Parts the reader's own marks from the text of a short answer: ``1 3 :: text``."""
+
+
+_GAP = "____"
 
 
 class Mistake(Model, frozen=True):
@@ -29,6 +33,27 @@ class Fill(Question, frozen=True, tag="fill"):
 
     accept: Annotated[tuple[Text, ...], SOME]
     mistakes: tuple[Mistake, ...] = ()
+
+    def check(self) -> None:
+        """Refuse a prompt without its gap."""
+        if _GAP not in self.prompt:
+            raise ReaderkitError(f"the prompt has no gap: expected {_GAP} in it")
+
+    @property
+    def filled(self) -> str:
+        """The prompt with the answer in the gap."""
+        return self.prompt.replace(_GAP, self.accept[0])
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """What it says that is so."""
+        return {"filled": self.filled, **super().texts}
+
+    def unborne(self) -> Iterator[str]:
+        """Yield the sentence with its gap filled, unless a claim quotes the answer."""
+        sides = self.prompt.split(_GAP)
+        if not self.is_borne_out(self.filled, by=self, beyond=sides):
+            yield self.filled
 
     def own_texts(self) -> list[str]:
         """Return words and remarks."""

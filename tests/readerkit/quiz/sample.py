@@ -79,7 +79,7 @@ QUESTIONS = """\
     - {left: sum for all, right: all-reduce}
     - {left: slices for all, right: all-gather}
     - {left: one to all, right: broadcast}
-  spare: [send]
+  spare: [{text: send, why: It has one receiver., note: close}]
   explanation: By their names.
   notes: [close]
 - id: gap

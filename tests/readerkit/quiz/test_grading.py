@@ -55,13 +55,14 @@ def test_single_choice_takes_one_letter():
     assert asked("pick").grade(letter("pick", "reduction").upper()).is_right
 
 
-def test_several_choices_earn_by_coverage():
+def test_several_choices_lose_by_what_is_wrong():
     right = [letter("several", "send"), letter("several", "broadcast")]
     wrong = letter("several", "view")
     assert asked("several").grade("".join(right)).credit == 1
     assert asked("several").grade(right[0]).credit == 0.5
     grade = asked("several").grade(" ".join([*right, wrong]))
-    assert grade.credit == pytest.approx(2 / 3)
+    assert grade.credit == pytest.approx(1 / 2)
+    assert asked("several").grade("a b c d").credit == 0
     assert "A view is local" in grade.remarks[0].text
 
 
@@ -202,7 +203,8 @@ def test_pairs_earn_their_share():
     key = asked("pairs").typed_key
     wrong = next(r.label for r in shown.right if f"1{r.label}" not in key)
     grade = asked("pairs").grade(f"1{wrong} {' '.join(key.split()[1:])}")
-    assert grade.credit == pytest.approx(2 / 3)
+    assert grade.credit == pytest.approx(1 / 2)
+    assert asked("pairs").grade(" ".join("aaa")).credit == 0
     letters_alone = "".join(pair[1] for pair in key.split())
     assert asked("pairs").grade(" ".join(letters_alone)).credit == 1
 
@@ -280,14 +282,14 @@ def test_prediction_earns_up_to_the_first_that_is_wrong():
         ("Column 16×8\nROW (8,16)", 1),
         ("column-parallel [16, 8]\nrow parallel, 8 x 16", 1),
         ("col (16 8)\nrowwise 8*16", 1),
-        ("columns 2*8 x 8\nrow 8x16", 0.75),
+        ("columns 2*8 x 8\nrow 8x16", 2 / 3),
         ("down: row 8x16\nup: column 16x8", 1),
-        ("row 16x8\ncolumn 8x16", 0.5),
-        ("column 8x16\nrow 8x16", 0.75),
+        ("row 16x8\ncolumn 8x16", 1 / 3),
+        ("column 8x16\nrow 8x16", 2 / 3),
     ],
 )
 def test_grid_earns_by_cells(answer, credit):
-    assert asked("grid").grade(answer).credit == credit
+    assert asked("grid").grade(answer).credit == pytest.approx(credit)
 
 
 GROUPS = """

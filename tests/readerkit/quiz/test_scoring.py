@@ -6,27 +6,36 @@ import pytest
 
 from readerkit.quiz.kinds.numeric import AnswerTolerance
 from readerkit.quiz.scoring import (
+    choice_credit,
     corrected_score,
-    coverage_credit,
     order_credit,
     retry_points,
+    share_above_constant,
     wilson_interval,
 )
 
 
 @pytest.mark.parametrize(
-    ("right_chosen", "right", "chosen", "credit"),
+    ("chosen", "right", "wrongly", "wrong", "credit"),
     [
-        (3, 3, 3, 1),
-        (2, 3, 2, 2 / 3),
-        (2, 2, 4, 0.5),
-        (1, 2, 2, 0.25),
-        (0, 2, 1, 0),
-        (0, 2, 0, 0),
+        (3, 3, 0, 2, 1),
+        (2, 3, 0, 2, 2 / 3),
+        (3, 3, 1, 2, 1 / 2),
+        (2, 2, 2, 2, 0),  # all letters
+        (0, 2, 1, 2, 0),
+        (0, 2, 0, 2, 0),
     ],
 )
-def test_coverage_is_precision_times_recall(right_chosen, right, chosen, credit):
-    assert coverage_credit(right_chosen, right, chosen) == pytest.approx(credit)
+def test_choice_takes_off_what_was_chosen_wrongly(
+    chosen, right, wrongly, wrong, credit
+):
+    assert choice_credit(chosen, right, wrongly, wrong) == pytest.approx(credit)
+
+
+def test_one_answer_for_all_earns_nothing():
+    assert share_above_constant(3, 6, 3) == 0
+    assert share_above_constant(5, 6, 3) == pytest.approx(2 / 3)
+    assert share_above_constant(6, 6, 3) == 1
 
 
 @pytest.mark.parametrize(

@@ -25,14 +25,14 @@ def graded(name: str, answer: str) -> Grade:
     [
         ("bytes", "84", 13),
         ("gap", "no_grad", 13),
-        ("pairs", "1a 2b 3c", 13),
+        ("pairs", "1a 2b 3c", 14),
         ("essay", "1 :: text", 13),
         ("several", "a", 14),
         ("steps", "1 2 4 3", 14),
         ("line", "11", 14),
-        ("grid", "column 1x2; row 2x1", 15),
+        ("grid", "column 1x2; row 2x1", 16),
         ("pick", "a", 16),
-        ("row", "F0 F1 F2", 16),
+        ("row", "F0 F1 F2", 17),
     ],
 )
 def test_way_from_its_text_to_its_grade_is_short(name, answer, most):
