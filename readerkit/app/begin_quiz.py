@@ -70,13 +70,20 @@ def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
     count = wanted.count or rules.count
     if not questions:
         among = matching(bank, wanted)
+        if not wanted.exam:
+            among -= suspended(history)
         if wanted.due:
             questions = _due(bank, history, among)[:count]
         else:
             among &= without_self_marked(bank) if wanted.exam else among
             questions = choose_questions(bank, seed=seed, count=count, among=among)
     if not questions:
-        raise ReaderkitError("no question of the bank is all of this: ask for less")
+        aside = len(matching(bank, wanted) & suspended(history))
+        raise ReaderkitError(
+            "no question of the bank is all of this"
+            + (f" and not suspended ({aside} are)" if aside and not wanted.exam else "")
+            + ": ask for less"
+        )
     limit = bank.rules.exam.minutes
     in_time = not limit or (wanted.minutes or limit) <= limit
     return Session.start(
@@ -166,25 +173,37 @@ def without_self_marked(bank: Bank) -> set[str]:
     return {q.id for q in bank.questions.values() if q.type not in SELF_MARKED}
 
 
-def list_bank(bank: Bank, history: History, wanted: WantedQuiz) -> list[ListedQuestion]:
+def suspended(history: History) -> set[str]:
+    """Return the questions that only exams ask."""
+    return {each.question for each in history.suspensions()}
+
+
+def list_bank(
+    bank: Bank, history: History, wanted: WantedQuiz, *, flagged: bool = False
+) -> list[ListedQuestion]:
     """Return the questions that are of what a reader wants, in the bank's order."""
     from readerkit.quiz.review import due_questions  # fsrs takes a while to import
 
     moment = now()
     coming = due_questions(history.told_answers(timestamp(moment)))
     due = {each.question: each.told(moment) for each in coming}
-    asked = matching(bank, wanted)
-    return [
+    asked, aside = matching(bank, wanted), suspended(history)
+    words: dict[str, list[str]] = {}
+    for flag in history.flags():
+        words.setdefault(flag.question, []).append(flag.words)
+    listed = [
         ListedQuestion(
             *(each.id, each.type, each.topic, each.objective, each.difficulty),
             " ".join(each.prompt.split()),
             due[each.id].due if each.id in due else "",
-            each.id in due and due[each.id].due_now,
+            each.id in due and due[each.id].due_now and each.id not in aside,
+            each.id in aside,
+            tuple(words.get(each.id, ())),
         )
         for each in bank.questions.values()
-        if each.id in asked
-        and (not wanted.due or (each.id in due and due[each.id].due_now))
+        if each.id in asked and (each.id in words or not flagged)
     ]
+    return [each for each in listed if each.due_now or not wanted.due]
 
 
 def _due(bank: Bank, history: History, among: set[str]) -> tuple[str, ...]:

@@ -140,6 +140,17 @@ def quiz_objectives(book: Path | None, given: Given) -> Names:
                 yield name, objective.title
 
 
+def quiz_questions(book: Path | None, given: Given) -> Names:
+    """Yield the questions of the quiz on the line, or of all."""
+    from readerkit.app.quiz_banks import QuizBanks
+
+    banks = QuizBanks.at(book)
+    for phase in banks.phases():
+        if given.get("phase") in (None, phase):
+            for question in banks.bank(phase).questions.values():
+                yield question.id, question.type
+
+
 def _catalog(kind: str, says: str) -> Find:
     """Return what yields the entries of the catalog that estimates know."""
 
@@ -186,6 +197,7 @@ KINDS: dict[str, Find] = {
     **{find.__name__: find for find in _BY_NAME},
     "quiz-topics": quiz_topics,
     "quiz-objectives": quiz_objectives,
+    "quiz-questions": quiz_questions,
     "note-topics": note_topics,
     "models": _catalog("models", "model"),
     "gpus": _catalog("gpus", "GPU"),

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+import click
+
 from readerkit.app.folders import (
     PACKAGE,
     cache_folder,
@@ -61,6 +63,10 @@ class QuizBanks:
         """Return the phases that have a bank."""
         found = self.root.glob(f"quizzes/*/{BANK_FILE}")
         return sorted(int(p.parent.name) for p in found if p.parent.name.isdigit())
+
+    def first_phase(self) -> int:
+        """Return the phase that is meant where none is named."""
+        return next(iter(self.phases()), 35)
 
     def lock(self, phase: int) -> QuizLock:
         """Return the lock of a bank; an empty one where there is none yet."""
@@ -126,6 +132,12 @@ def damage(history: History) -> str:
         f"{history.path}: {counted(len(rows), 'row')} left out, as unreadable; first: "
         f"{first.table} of {which}: {first.why}; {typed('quiz', 'export')} has all"
     )
+
+
+def tell_damage(history: History) -> None:
+    """Say on stderr which rows were left out."""
+    if lacking := damage(history):
+        click.echo(f"readerkit: {lacking}", err=True)
 
 
 class SourceLines:
@@ -242,11 +254,12 @@ def kept(session: Session) -> Told:
     row = session.row
     if not session.is_begun:
         return Told("Nothing was answered, so there is nothing to go on with.")
+    exam = ("--exam",) if session.is_exam else ()
     return Told(
         "{done} of {of} answered, and kept. To go on: {command}",
         done=session.answered,
         of=len(row.questions),
-        command=typed("quiz", str(row.phase), "--resume"),
+        command=typed("quiz", str(row.phase), *exam, "--resume"),
     )
 
 

@@ -10,16 +10,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from readerkit.commands.options import book_option, json_option
-from readerkit.commands.quiz_history import (
-    delete,
-    export,
-    import_file,
-    stats,
-    undo,
-)
+from readerkit.commands.quiz_export import export
+from readerkit.commands.quiz_flags import flag, suspend
+from readerkit.commands.quiz_history import delete, import_file, stats, undo
 from readerkit.commands.quiz_lint import lint
 from readerkit.commands.quiz_list import list_questions
 from readerkit.commands.quiz_options import filter_options
+from readerkit.errors import ReaderkitError
 from readerkit.model.language import LANGUAGES
 from readerkit.terminal.completing import names
 from readerkit.terminal.group import NamingGroup
@@ -59,6 +56,27 @@ class _QuizGroup(NamingGroup):
         ):
             raise click.UsageError(_what_to_ask(args, [*self.commands]), ctx)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; whatever ends it is told to programs too, as JSON."""
+        for_programs = "--json" in ctx.args  # parsed or not: it may fail before
+        try:
+            return super().invoke(ctx)
+        except (ReaderkitError, click.ClickException, OSError) as error:
+            if for_programs:
+                from readerkit.quiz.messages import Refusal
+                from readerkit.terminal.quiz_json import say
+
+                say(Refusal(_cause(error), final=True))
+            raise
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, OSError) and error.filename:
+        return f"cannot write {error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _what_to_ask(args: list[str], commands: list[str]) -> str:
@@ -120,7 +138,13 @@ def quiz() -> None:
 @filter_options
 @click.option("--count", type=click.IntRange(1, 500), help="How many questions.")
 @click.option("--seed", type=click.IntRange(0), help="The same questions once more.")
-@click.option("--only", multiple=True, metavar="ID", help="These questions, in order.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="ID",
+    help="These questions, in order.",
+    shell_complete=names("quiz-questions"),
+)
 @click.option("--due", is_flag=True, help="Only what is due again.")
 @click.option("--minutes", type=click.FloatRange(0.1, 600), help="A limit of time.")
 @click.option(
@@ -163,13 +187,7 @@ def take(
     asked = WantedQuiz(**wanted)
     if resume and asked.is_chosen:
         raise click.UsageError("--resume goes on with what was asked: say no more")
-    if not as_json:
-        _take(phase, asked, resume, book, as_json=False, language=lang)
-        return
-    from readerkit.terminal.quiz_json import failures_told
-
-    with failures_told():
-        _take(phase, asked, resume, book, as_json=True, language=lang)
+    _take(phase, asked, resume, book, as_json=as_json, language=lang)
 
 
 @quiz.command(short_help="Mistakes again, as new variants, when they are due.")
@@ -200,10 +218,9 @@ def review(
     """
     from readerkit.app.quiz_banks import QuizBanks
 
-    phases = QuizBanks.at(book).phases() or [35]
     context.invoke(
         take,
-        phase=phases[0] if phase is None else phase,
+        phase=QuizBanks.at(book).first_phase() if phase is None else phase,
         count=count,
         due=True,
         lang=lang,
@@ -213,7 +230,10 @@ def review(
     )
 
 
-for command in (list_questions, lint, stats, undo, export, import_file, delete):
+for command in (
+    *(list_questions, lint, stats, undo, flag, suspend),
+    *(export, import_file, delete),
+):
     quiz.add_command(command)
 
 
@@ -227,7 +247,7 @@ def _take(
     language: str,
 ) -> None:
     from readerkit.app.begin_quiz import begin
-    from readerkit.app.quiz_banks import QuizBanks, damage, open_history
+    from readerkit.app.quiz_banks import QuizBanks, open_history, tell_damage
 
     banks = QuizBanks.at(book)
     bank, history = banks.bank(phase), open_history()
@@ -236,8 +256,7 @@ def _take(
         mode = "exam" if asked.exam else ""
         session = _resumed(bank, history, resume, mode, as_json=as_json)
     session = session or begin(bank, history, asked)
-    if lacking := damage(history):
-        click.echo(f"readerkit: {lacking}", err=True)
+    tell_damage(history)
     _lead(session, banks, book, as_json=as_json, language=language)
 
 
@@ -246,7 +265,6 @@ def _resumed(
 ) -> Session | None:
     """Return the session that was left, if the reader wants to go on with it."""
     from readerkit.app.begin_quiz import now
-    from readerkit.errors import ReaderkitError
     from readerkit.quiz.session import Session
 
     row = history.unfinished(bank.rules.phase, mode=mode)

@@ -1,4 +1,4 @@
-"""``readerkit quiz stats | export | delete``: what the history knows."""
+"""``readerkit quiz stats | undo | import | delete``: what the history knows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from readerkit.quiz.history import History
+    from msgspec import Struct
+
     from readerkit.quiz.history_messages import QuizTaken
 
 
@@ -30,7 +31,8 @@ def stats(as_json: bool) -> None:
     Example:
         readerkit quiz stats
     """
-    from readerkit.app.quiz_banks import open_history
+    from readerkit.app.begin_quiz import suspended
+    from readerkit.app.quiz_banks import open_history, tell_damage
     from readerkit.quiz.history_rows import timestamp
     from readerkit.quiz.messages import encode_wide
     from readerkit.quiz.report import summary
@@ -38,9 +40,10 @@ def stats(as_json: bool) -> None:
 
     history, now = open_history(to_read=True), datetime.now(UTC)
     coming = due_questions(history.told_answers(timestamp(now)))
-    due = [each.told(now) for each in coming]
+    aside = suspended(history)
+    due = [each.told(now) for each in coming if each.question not in aside]
     told = summary(history, now=timestamp(now), due=due)
-    _tell_damage(history)
+    tell_damage(history)
     if as_json:
         click.echo(encode_wide(told))
         return
@@ -70,46 +73,15 @@ def stats(as_json: bool) -> None:
         )
 
 
-def _tell_damage(history: History) -> None:
-    from readerkit.app.quiz_banks import damage
-
-    if lacking := damage(history):
-        click.echo(f"readerkit: {lacking}", err=True)
-
-
 def _mode(taken: QuizTaken) -> str:
     """Return what kind of quiz it was; an exam that does not count is practice."""
     is_practice = taken.mode == "exam" and not taken.official
     return "practice exam" if is_practice else taken.mode
 
 
-@click.command(short_help="Write the whole history as JSON.")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
-def export(file: Path | None) -> None:
-    """Write the whole history as JSON, to FILE or to the screen.
-
-    \b
-    Example:
-        readerkit quiz export answers.json
-    """
-    from readerkit.app.quiz_banks import open_history
-    from readerkit.quiz.messages import encode_wide
-    from readerkit.quiz.report import exported
-
-    history = open_history(to_read=True)
-    text = encode_wide(exported(history)) + "\n"
-    _tell_damage(history)
-    if file is None:
-        click.echo(text, nl=False)
-        return
-    from readerkit.upstreams.store import write_atomically
-
-    write_atomically(file.absolute(), text.encode(), private=True)
-    click.echo(f"wrote {file}")
-
-
 @click.command(short_help="Take the last answer back.")
-def undo() -> None:
+@json_option
+def undo(as_json: bool) -> None:
     """Take the last answer back, as if it had not been typed; not in an exam.
 
     \b
@@ -118,6 +90,7 @@ def undo() -> None:
     """
     from readerkit.app.quiz_banks import open_history
     from readerkit.errors import ReaderkitError
+    from readerkit.quiz.history_messages import Undone
 
     history = open_history()
     last = history.undo()
@@ -126,6 +99,9 @@ def undo() -> None:
     session = history.session(last.session)
     left = [each for each in history.answers(last.session)]
     resume = typed("quiz", str(session.phase), "--resume") if session and left else ""
+    if as_json:
+        _say(Undone(last.question, last.answer, resume))
+        return
     what = last.answer.replace("\n", "; ") or "a skip"
     click.echo(f"took back {last.question}: {what}")
     if resume:
@@ -134,9 +110,11 @@ def undo() -> None:
 
 @click.command("import", short_help="Add what another machine exported.")
 @click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
-def import_file(file: Path) -> None:
+@json_option
+def import_file(file: Path, as_json: bool) -> None:
     """Add a history that quiz export wrote to the one of this machine.
 
+    All of it or nothing: a row that no quiz keeps is named, with what was expected.
     What is there already is left as it is, and exams from elsewhere do not count in
     progress.
 
@@ -144,48 +122,58 @@ def import_file(file: Path) -> None:
     Example:
         readerkit quiz import answers.json
     """
-    from msgspec import MsgspecError
-    from msgspec.json import decode
-
     from readerkit.app.quiz_banks import open_history
-    from readerkit.errors import ReaderkitError
-    from readerkit.quiz.history import MIGRATIONS
-    from readerkit.quiz.history_messages import HistoryExport
+    from readerkit.quiz.history_import import add_export
 
-    try:
-        told = decode(file.read_bytes(), type=HistoryExport)
-        if told.version > len(MIGRATIONS):
-            raise ReaderkitError(
-                f"{file}: got a history of version {told.version}, expected at most "
-                f"{len(MIGRATIONS)}: update this readerkit"
-            )
-        sessions, answers = open_history().add(told.sessions, told.answers)
-    # SQLite's numbers have 64 bits, JSON's any.
-    except (OSError, MsgspecError, OverflowError, RecursionError) as error:
-        raise ReaderkitError(
-            f"{file}: {error}: expected what {typed('quiz', 'export')} wrote"
-        ) from None
-    left = f"; {counted(len(told.damaged), 'damaged row')} left out"
+    added = add_export(file.read_bytes(), str(file), open_history())
+    if as_json:
+        _say(added)
+        return
+    also = [
+        (added.flags, counted(added.flags, "flag")),
+        (added.suspended, f"{added.suspended} suspended"),
+    ]
+    new = [
+        counted(added.quizzes, "quiz", "quizzes"),
+        counted(added.answers, "answer"),
+        *(text for count, text in also if count),
+    ]
+    there = f"; {counted(added.already, 'row')} there already" if added.already else ""
+    left = f"; {counted(added.left_out, 'damaged row')} left out"
     click.echo(
-        f"added {counted(sessions, 'quiz', 'quizzes')} and {counted(answers, 'answer')}"
-        + (left if told.damaged else "")
+        f"added {', '.join(new[:-1])} and {new[-1]}{there}"
+        + (left if added.left_out else "")
     )
 
 
 @click.command(short_help="Forget every answer.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def delete(yes: bool) -> None:
-    """Forget every quiz and every answer on this machine.
+@json_option
+def delete(yes: bool, as_json: bool) -> None:
+    """Forget every quiz, answer, flag and suspension on this machine.
 
     \b
     Example:
         readerkit quiz delete --yes
     """
     from readerkit.app.quiz_banks import open_history
+    from readerkit.quiz.history_messages import Deleted
 
+    if as_json and not yes:
+        raise click.UsageError("--json asks nothing: expected --yes beside it")
     history = open_history()
     if not yes:
         click.confirm(
             f"Forget {counted(len(history.answers()), 'answer')}?", abort=True
         )
-    click.echo(f"forgot {counted(history.delete(), 'answer')}")
+    count = history.delete()
+    if as_json:
+        _say(Deleted(count))
+        return
+    click.echo(f"forgot {counted(count, 'answer')}")
+
+
+def _say(message: Struct) -> None:
+    from readerkit.terminal.quiz_json import say
+
+    say(message)

@@ -23,10 +23,16 @@ from readerkit.wording.numbers import counted
 )
 @filter_options
 @click.option("--due", is_flag=True, help="Only what is due again.")
+@click.option("--flagged", is_flag=True, help="Only what you flagged, with your words.")
 @json_option
 @book_option
 def list_questions(
-    phase: int | None, due: bool, as_json: bool, book: Path | None, **wanted: Any
+    phase: int | None,
+    due: bool,
+    flagged: bool,
+    as_json: bool,
+    book: Path | None,
+    **wanted: Any,
 ) -> None:
     """List the questions of PHASE, by default of the first: no key among them.
 
@@ -35,15 +41,16 @@ def list_questions(
         readerkit quiz list 35 --objective goal-bubble
         readerkit quiz list --kind locate --difficulty 3
         readerkit quiz list --due
+        readerkit quiz list --flagged
     """
     from readerkit.app.begin_quiz import WantedQuiz, list_bank
     from readerkit.app.quiz_banks import QuizBanks, open_history
     from readerkit.terminal.as_json import print_json
 
     banks = QuizBanks.at(book)
-    bank = banks.bank(phase if phase is not None else (banks.phases() or [35])[0])
+    bank = banks.bank(banks.first_phase() if phase is None else phase)
     asked = WantedQuiz(due=due, **wanted)
-    listed = list_bank(bank, open_history(to_read=True), asked)
+    listed = list_bank(bank, open_history(to_read=True), asked, flagged=flagged)
     if as_json:
         from msgspec import to_builtins
 
@@ -53,5 +60,9 @@ def list_questions(
         dots = "●" * each.difficulty + "○" * (3 - each.difficulty)
         when = f"  due {each.due[:10]}" if each.due else ""
         click.echo(f"{each.id:26} {each.kind:8} {dots}  {each.objective}{when}")
+        if each.suspended:
+            click.echo("    suspended: asked in exams alone")
+        for words in each.flags:
+            click.echo(f"    flagged: {words or '(no words)'}")
     ask = typed("quiz", str(bank.rules.phase), "--only", "ID")
     click.echo(f"{counted(len(listed), 'question')}. To be asked one: {ask}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,46 +25,15 @@ from readerkit.quiz.history_file import (
     sqlite_errors_told,
     unusable,
 )
-from readerkit.quiz.history_rows import AnswerRow, DamagedRow, SessionRow
-from readerkit.system.private_files import make_database
-
-MIGRATIONS: tuple[str, ...] = (
-    """
-    CREATE TABLE session (
-        id TEXT PRIMARY KEY,
-        phase INTEGER NOT NULL,
-        bank_version INTEGER NOT NULL,
-        seed INTEGER NOT NULL,
-        mode TEXT NOT NULL CHECK (mode IN ('practice', 'exam', 'review')),
-        tries INTEGER NOT NULL,
-        questions TEXT NOT NULL,
-        started TEXT NOT NULL,
-        deadline TEXT,
-        ended TEXT
-    ) STRICT;
-    CREATE TABLE answer (
-        session TEXT NOT NULL REFERENCES session (id),
-        position INTEGER NOT NULL,
-        attempt INTEGER NOT NULL,
-        question TEXT NOT NULL,
-        topic TEXT NOT NULL,
-        objective TEXT NOT NULL,
-        difficulty INTEGER NOT NULL,
-        seed INTEGER NOT NULL,
-        bank_version INTEGER NOT NULL,
-        answer TEXT NOT NULL,
-        credit REAL NOT NULL,
-        choices INTEGER,
-        seconds REAL NOT NULL,
-        answered TEXT NOT NULL,
-        PRIMARY KEY (session, position, attempt)
-    ) STRICT;
-    CREATE INDEX answer_by_question ON answer (question, answered);
-    """,
-    # Nothing tells of an older exam who chose its questions and its seed.
-    "ALTER TABLE session ADD COLUMN official INTEGER NOT NULL DEFAULT 0",
+from readerkit.quiz.history_rows import (
+    AnswerRow,
+    DamagedRow,
+    Flag,
+    SessionRow,
+    Suspension,
 )
-"""Statements that lead from each version of the file to the next one."""
+from readerkit.quiz.history_schema import MIGRATIONS
+from readerkit.system.private_files import make_database
 
 Row = TypeVar("Row")
 
@@ -137,29 +106,16 @@ class History:
             return False
         return True
 
-    def add(
-        self, sessions: Sequence[SessionRow], answers: Sequence[AnswerRow]
-    ) -> tuple[int, int]:
+    def add(self, rows: Mapping[str, Sequence[Struct]]) -> dict[str, int]:
         """Add what another history kept, in one transaction; return how many were new.
 
         Exams among it do not count: nothing tells what was seen there before.
-
-        Raises:
-            HistoryError: an answer of a session that is in neither.
         """
         with self._writing() as connection:
-            try:
-                return (
-                    sum(
-                        self._is_new(connection, "session", _kept(s)) for s in sessions
-                    ),
-                    sum(self._is_new(connection, "answer", asdict(a)) for a in answers),
-                )
-            except sqlite3.IntegrityError:
-                raise HistoryError(
-                    "got an answer of a session that is not there, expected both: "
-                    "nothing was added"
-                ) from None
+            return {
+                table: sum(self._is_new(connection, table, _kept(row)) for row in each)
+                for table, each in rows.items()
+            }
 
     def _is_new(
         self, connection: sqlite3.Connection, table: str, values: dict[str, Any]
@@ -172,6 +128,24 @@ class History:
             values,
         )
         return done.rowcount > 0
+
+    def flag(self, flag: Flag) -> None:
+        """Keep what a reader has to say of a question."""
+        with self._writing() as connection:
+            self._is_new(connection, "flag", asdict(flag))
+
+    def suspend(self, suspension: Suspension) -> bool:
+        """Have a question not asked any more; return whether it was until now."""
+        with self._writing() as connection:
+            return self._is_new(connection, "suspended", asdict(suspension))
+
+    def take_back(self, table: str, question: str) -> int:
+        """Remove what was said of a question: ``flag`` or ``suspended``."""
+        with self._writing() as connection:
+            done = connection.execute(
+                f"DELETE FROM {table} WHERE question = ?", (question,)
+            )
+            return done.rowcount
 
     def ask_less(self, session: SessionRow) -> None:
         """Keep that a session asks less than it began with, and counts no more."""
@@ -217,11 +191,12 @@ class History:
         return last
 
     def delete(self) -> int:
-        """Remove everything; return how many answers there were."""
+        """Remove everything, flags too; return how many answers there were."""
         with self._writing() as connection:
             connection.execute("DELETE FROM answer")
             [count] = connection.execute("SELECT changes()").fetchone()
-            connection.execute("DELETE FROM session")
+            for table in ("session", "flag", "suspended"):
+                connection.execute(f"DELETE FROM {table}")
         with sqlite_errors_told(self.path):
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -267,6 +242,16 @@ class History:
         )
         rows = self._read(query, *([session] if session else ()))
         return self._whole("answer", rows, lambda row: convert(row, AnswerRow))
+
+    def flags(self) -> list[Flag]:
+        """Return what was said of questions, the oldest first."""
+        rows = self._read("SELECT * FROM flag ORDER BY flagged, question")
+        return self._whole("flag", rows, lambda row: convert(row, Flag))
+
+    def suspensions(self) -> list[Suspension]:
+        """Return the questions that are asked in exams alone."""
+        rows = self._read("SELECT * FROM suspended ORDER BY since, question")
+        return self._whole("suspended", rows, lambda row: convert(row, Suspension))
 
     def damaged(self) -> list[DamagedRow]:
         """Return the rows that were met and cannot be read, as they stand."""
@@ -372,10 +357,12 @@ class History:
             return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
-def _kept(session: SessionRow) -> dict[str, Any]:
-    """Return the values of a session that was taken elsewhere."""
-    questions = json.dumps(session.questions)
-    return {**asdict(session), "questions": questions, "official": 0}
+def _kept(row: Struct) -> dict[str, Any]:
+    """Return the values of a row that was written elsewhere."""
+    if isinstance(row, SessionRow):
+        questions = json.dumps(row.questions)
+        return {**asdict(row), "questions": questions, "official": 0}
+    return asdict(row)
 
 
 def _session(row: dict[str, Any]) -> SessionRow:

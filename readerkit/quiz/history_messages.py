@@ -6,7 +6,13 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from readerkit.quiz.history_rows import AnswerRow, DamagedRow, SessionRow
+from readerkit.quiz.history_rows import (
+    AnswerRow,
+    DamagedRow,
+    Flag,
+    SessionRow,
+    Suspension,
+)
 from readerkit.quiz.messages import Share
 
 
@@ -46,6 +52,10 @@ class ListedQuestion(Struct, frozen=True):
     due: str
     """When it comes back; empty where it was never answered."""
     due_now: bool
+    """Not where it is suspended."""
+    suspended: bool
+    flags: tuple[str, ...]
+    """What the reader said of it."""
 
 
 class HistorySummary(Struct, frozen=True):
@@ -62,5 +72,55 @@ class HistoryExport(Struct, frozen=True):
     version: int
     sessions: tuple[SessionRow, ...]
     answers: tuple[AnswerRow, ...]
+    flags: tuple[Flag, ...] = ()
+    suspended: tuple[Suspension, ...] = ()
     damaged: tuple[DamagedRow, ...] = ()
     """Rows that cannot be read, as they stand."""
+
+
+class Imported(Struct, frozen=True, tag_field="type", tag="imported"):
+    """How much of an export was new here."""
+
+    quizzes: int
+    answers: int
+    flags: int
+    suspended: int
+    already: int
+    """Rows that were here before, or stand in the file twice."""
+    left_out: int
+    """Damaged rows, and answers of damaged quizzes."""
+
+
+class Undone(Struct, frozen=True, tag_field="type", tag="undone"):
+    """The answer that was taken back."""
+
+    question: str
+    answer: str
+    command: str
+    """What asks it again; empty where nothing of its quiz is left."""
+
+
+class Deleted(Struct, frozen=True, tag_field="type", tag="deleted"):
+    """How much was forgotten."""
+
+    answers: int
+
+
+class Exported(Struct, frozen=True, tag_field="type", tag="exported"):
+    """What was written."""
+
+    file: str
+
+
+class Flagged(Struct, frozen=True, tag_field="type", tag="flagged"):
+    """What is said of a question now."""
+
+    id: str
+    words: tuple[str, ...]
+
+
+class Suspended(Struct, frozen=True, tag_field="type", tag="suspended"):
+    """Whether a question is asked in exams alone."""
+
+    id: str
+    suspended: bool

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
+
+MODES = ("practice", "exam", "review")
 
 
 class SessionRow(Struct, frozen=True):
@@ -26,7 +29,10 @@ class SessionRow(Struct, frozen=True):
     """Whether the bank alone chose what is asked, the seed and the time of an exam."""
 
     def __post_init__(self) -> None:
-        """Refuse moments that are none: they are reckoned with."""
+        """Refuse what no quiz keeps: it is reckoned with."""
+        if self.mode not in MODES:
+            raise ValueError(f"mode: got '{self.mode}', expected {' or '.join(MODES)}")
+        _check_least(self, phase=0, tries=1, bank_version=1)
         for moment in filter(None, (self.started, self.deadline, self.ended)):
             _check_moment(moment)
 
@@ -52,10 +58,40 @@ class AnswerRow(Struct, frozen=True):
     answered: str
 
     def __post_init__(self) -> None:
-        """Refuse a moment or a credit that is none: they are reckoned with."""
+        """Refuse what no quiz keeps: it is reckoned with."""
         _check_moment(self.answered)
+        _check_least(self, position=0, attempt=1, difficulty=1, bank_version=1)
         if not 0 <= self.credit <= 1:
             raise ValueError(f"credit: got {self.credit}, expected 0 to 1")
+        if not 0 <= self.seconds < math.inf:
+            raise ValueError(f"seconds: got {self.seconds}, expected 0 or more")
+        if self.choices is not None and self.choices < 1:
+            raise ValueError(f"choices: got {self.choices}, expected 1 or more")
+
+
+class Flag(Struct, frozen=True):
+    """What a reader has to say of a question."""
+
+    question: str
+    words: str
+    seed: int | None
+    """Of the variant that was seen; None where none was on the screen."""
+    flagged: str
+
+    def __post_init__(self) -> None:
+        """Refuse a moment that is none."""
+        _check_moment(self.flagged)
+
+
+class Suspension(Struct, frozen=True):
+    """A question that is asked in exams alone."""
+
+    question: str
+    since: str
+
+    def __post_init__(self) -> None:
+        """Refuse a moment that is none."""
+        _check_moment(self.since)
 
 
 class DamagedRow(Struct, frozen=True):
@@ -64,6 +100,13 @@ class DamagedRow(Struct, frozen=True):
     table: str
     values: dict[str, Any]
     why: str
+
+
+def _check_least(row: Struct, **least: int) -> None:
+    """Refuse numbers below the least that they can be."""
+    for name, smallest in least.items():
+        if (value := getattr(row, name)) < smallest:
+            raise ValueError(f"{name}: got {value}, expected {smallest} or more")
 
 
 def _check_moment(text: str) -> None:

@@ -325,6 +325,9 @@ class Request(Struct, frozen=True):
     """What a program says on a line."""
 
     answer: str | int | float | list[object] | dict[str, object] | None = None
+    flag: str = ""
+    """What is wrong with a question: the current one, or that of ``id``."""
+    id: str = ""
     skip: bool = False
     stop: bool = False
 

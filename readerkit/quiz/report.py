@@ -10,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.history import MIGRATIONS, History
+from readerkit.quiz.history import History
 from readerkit.quiz.history_messages import (
     DueQuestion,
     HistoryExport,
@@ -18,6 +18,7 @@ from readerkit.quiz.history_messages import (
     QuizTaken,
 )
 from readerkit.quiz.history_rows import AnswerRow
+from readerkit.quiz.history_schema import MIGRATIONS
 from readerkit.quiz.messages import NextNote, ObjectiveShare, Score, Share, Standing
 from readerkit.quiz.scoring import corrected_score, retry_points, wilson_interval
 from readerkit.quiz.variant import WHOLE
@@ -175,5 +176,11 @@ def summary(
 
 def exported(history: History) -> HistoryExport:
     """Return everything that is kept."""
-    rows = tuple(history.sessions()), tuple(history.answers())
-    return HistoryExport(len(MIGRATIONS), *rows, tuple(history.damaged()))
+    return HistoryExport(
+        version=len(MIGRATIONS),
+        sessions=tuple(history.sessions()),
+        answers=tuple(history.answers()),
+        flags=tuple(history.flags()),
+        suspended=tuple(history.suspensions()),
+        damaged=tuple(history.damaged()),  # known once all was read
+    )

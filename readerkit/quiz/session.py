@@ -16,7 +16,14 @@ from msgspec.structs import asdict, replace
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History
-from readerkit.quiz.history_rows import AnswerRow, SessionRow, new_id, timestamp
+from readerkit.quiz.history_messages import Flagged
+from readerkit.quiz.history_rows import (
+    AnswerRow,
+    Flag,
+    SessionRow,
+    new_id,
+    timestamp,
+)
 from readerkit.quiz.messages import (
     Begun,
     DoneResult,
@@ -31,7 +38,7 @@ from readerkit.quiz.messages import (
 )
 from readerkit.quiz.report import QuestionOutcome, outcomes, scored, unanswered
 from readerkit.quiz.scoring import retry_points
-from readerkit.quiz.variant import WHOLE, Grade, Variant
+from readerkit.quiz.variant import WHOLE, AnswerError, Grade, Variant
 
 Clock = Callable[[], datetime]
 
@@ -237,6 +244,22 @@ class Session:
         """Leave the current question without an answer; it earns nothing more."""
         return self._take(self._open_variant(), "", Grade(0.0), gives_up=True)
 
+    def flag(self, words: str, question: str = "") -> Flagged:
+        """Keep what the reader says of a question, the current one by default.
+
+        Raises:
+            AnswerError: nothing is said, or of a question that is not of this quiz.
+        """
+        name = question or self.row.questions[self.position]
+        if not words.strip() or name not in self.row.questions:
+            raise AnswerError(
+                f"got '{words.strip()}' of {name}, expected words on a question of "
+                "this quiz"
+            )
+        flag = Flag(name, words.strip(), self.row.seed, timestamp(self._clock()))
+        self._history.flag(flag)
+        return Flagged(name, (flag.words,))
+
     def leave_out(self, why: str) -> QuestionLeftOut:
         """Go on without the current question: its lines are not at hand.
 
@@ -306,7 +329,8 @@ class Session:
                 answer=text,
                 credit=grade.credit,
                 choices=variant.choices,
-                seconds=round((now - self._shown).total_seconds(), 3),
+                # A clock may be set back meanwhile.
+                seconds=max(0.0, round((now - self._shown).total_seconds(), 3)),
                 answered=timestamp(now),
             )
         )

@@ -23,8 +23,11 @@ from readerkit.quiz.messages import (
 from readerkit.quiz.session import Session
 from readerkit.quiz.variant import AnswerError
 from readerkit.terminal.quiz_screen import QuizScreen
+from readerkit.wording.next_command import typed
 
 SKIP, QUIT, CODE = "-", "q", "c"
+FLAG = "flag "
+"""Before words on what is wrong with a question."""
 
 
 def lead(session: Session, lines: SourceLines, language: str = "en") -> Standing:
@@ -41,7 +44,8 @@ def lead(session: Session, lines: SourceLines, language: str = "en") -> Standing
     else:
         seed = Told("seed {seed}", seed=row.seed)
         screen.tell(f"{title} · {count} · {screen.said(seed)}", bold=True)
-    screen.tell(Told("- skips, q leaves; every answer is kept at once."), dim=True)
+    keys = "- skips, q leaves, flag WORDS reports a fault; all is kept at once."
+    screen.tell(Told(keys), dim=True)
     if language != "en":
         hint = Told("The questions are in English: not translated yet.")
         screen.tell(hint, dim=True)
@@ -79,6 +83,9 @@ def _ask(session: Session, question: Prompt, screen: QuizScreen) -> bool:
         if given == CODE and isinstance(question, LocatePrompt):
             screen.show_search(question)
             continue
+        if given.startswith(FLAG):
+            _flag(session, question, given, screen)
+            continue
         try:
             result = session.skip() if given == SKIP else session.answer(given)
         except AnswerError as error:
@@ -92,19 +99,29 @@ def _ask(session: Session, question: Prompt, screen: QuizScreen) -> bool:
             return True  # an exam says nothing until the end
         screen.show_result(result, skipped=given == SKIP)
         if result.done:
-            return _has_read(screen)
+            return _has_read(session, question, screen)
         is_second = result.tries_left == session.row.tries - 1
         share = Told("half" if is_second else "a quarter")
         again = "Once more, for {share} of the points; - shows the answer."
         screen.tell(Told(again, share=share), dim=True)
 
 
-def _has_read(screen: QuizScreen) -> bool:
-    """Let a person read what was said; return whether they stay."""
+def _has_read(session: Session, question: Prompt, screen: QuizScreen) -> bool:
+    """Let a person read what was said, and speak of it; return whether they stay."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
-    given = _line(screen.said(Told("Enter: go on   q: leave ")))
-    return given is not None and given.strip() != QUIT
+    while True:
+        given = _line(screen.said(Told("Enter: go on   q: leave ")))
+        if given is None or not given.strip().startswith(FLAG):
+            return given is not None and given.strip() != QUIT
+        _flag(session, question, given.strip(), screen)
+
+
+def _flag(session: Session, question: Prompt, given: str, screen: QuizScreen) -> None:
+    """Keep what a person says of a question."""
+    session.flag(given.removeprefix(FLAG), question.id)
+    listed = typed("quiz", "list", str(session.row.phase), "--flagged")
+    screen.tell(Told("Flagged, and kept: {command}", command=listed), dim=True)
 
 
 def _read(question: Prompt, screen: QuizScreen, before: list[str]) -> str:
@@ -118,7 +135,7 @@ def _read(question: Prompt, screen: QuizScreen, before: list[str]) -> str:
     for at, label in enumerate(question.rows):
         old = before[at].removeprefix(f"{label}: ") if before[at:] else ""
         line = _prompt(f"{label} [{old}] > " if old else f"{label} > ", screen, old)
-        if line in (SKIP, QUIT):
+        if line in (SKIP, QUIT) or line.startswith(FLAG):
             return line
         before[at : at + 1] = [line]
     return "\n".join(before)
@@ -126,7 +143,7 @@ def _read(question: Prompt, screen: QuizScreen, before: list[str]) -> str:
 
 def _read_short(question: ShortPrompt, screen: QuizScreen) -> str:
     text = _prompt("> ", screen)
-    if text in (SKIP, QUIT):
+    if text in (SKIP, QUIT) or text.startswith(FLAG):
         return text
     which = Told("Which of these points did you make? Numbers, or nothing.")
     screen.tell(which, dim=True)

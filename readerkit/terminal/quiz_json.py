@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import click
 from msgspec import MsgspecError, Struct
@@ -34,29 +33,25 @@ MAX_LINE = 100_000
 
 def lead(session: Session, lines: SourceLines) -> Standing:
     """Ask on stdout, take answers from stdin; return the result."""
-    _say(session.begun())
+    say(session.begun())
     while (question := session.question()) is not None:
         if left_out := without_lines(session, question, lines):
-            _say(left_out)
+            say(left_out)
             continue
-        _say(_with_lines(question, lines))
+        say(_with_lines(question, lines))
         result = _next_result(session, question)
         if result is None:
             break
-        _say(result)
+        say(result)
     outcome = session.finish() if session.is_over else session.standing()
-    _say(outcome)
+    say(outcome)
     return outcome
 
 
-@contextmanager
-def failures_told() -> Iterator[None]:
-    """Say whatever ends a quiz to programs too, as its last message."""
-    try:
-        yield
-    except ReaderkitError as error:
-        _say(Refusal(str(error), final=True))
-        raise
+def say(message: Struct) -> None:
+    """Write a message as JSON on a line, at once."""
+    click.echo(encode(message))
+    sys.stdout.flush()
 
 
 def _with_lines(question: Prompt, lines: SourceLines) -> Prompt:
@@ -79,13 +74,16 @@ def _next_result(session: Session, question: Prompt) -> Recorded | None:
                 return None
             if request.skip:
                 return session.skip()
+            if request.flag:
+                say(session.flag(request.flag, request.id))
+                continue
             return session.answer(_answer_text(request.answer, question))
         except AnswerError as error:
-            _say(Refusal(str(error)))
+            say(Refusal(str(error)))
         except ReaderkitError as error:
             if session.question() is not None:
                 raise
-            _say(Refusal(str(error)))
+            say(Refusal(str(error)))
             return None
     return None
 
@@ -93,7 +91,7 @@ def _next_result(session: Session, question: Prompt) -> Recorded | None:
 def _request(line: str) -> Request:
     with suppress(MsgspecError, RecursionError, UnicodeError):
         request = decode(line, type=Request)
-        if request.answer is not None or request.skip or request.stop:
+        if request.answer is not None or request.flag or request.skip or request.stop:
             return request
     raise AnswerError(
         f"got '{line.strip()[:60]}', expected a JSON object on one line, its answer "
@@ -136,8 +134,3 @@ def _cell_text(cell: object) -> str:
     if any(isinstance(part, list) for part in cell):
         return "|".join(map(_cell_text, cell))
     return ",".join(map(_cell_text, cell))
-
-
-def _say(message: Struct) -> None:
-    click.echo(encode(message))
-    sys.stdout.flush()

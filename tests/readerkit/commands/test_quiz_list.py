@@ -85,7 +85,10 @@ def test_export_is_imported_elsewhere_once_and_its_exams_do_not_count(
     assert run(capsys, "quiz", "export", str(file)).code == 0
     here = json.loads(file.read_text())
     monkeypatch.setenv("READERKIT_DATA", str(tmp_path / "elsewhere"))
-    for added in ("added 2 quizzes and 4 answers", "added 0 quizzes and 0 answers"):
+    for added in (
+        "added 2 quizzes and 4 answers",
+        "added 0 quizzes and 0 answers; 6 rows there already",
+    ):
         assert run(capsys, "quiz", "import", str(file)).out == f"{added}\n"
     there = json.loads(run(capsys, "quiz", "export").out)
     assert there["answers"] == here["answers"]
@@ -118,8 +121,16 @@ def test_what_is_no_export_is_refused_and_adds_nothing(capsys, tmp_path, text, s
     [
         ({"answered": "9999-12-31T23:59:59.999+00:00"}, "moment: got 9999"),
         ({"answered": "2026-11-22T21:47:59"}, "expected an offset"),
-        ({"seed": 10**30}, "too large"),
-        ({"credit": 7}, "credit: got 7"),
+        ({"seed": 10**30}, "seed: got 1000000000000000000000000000000, expected 64"),
+        ({"credit": 7}, "credit: got 7.0, expected 0 to 1"),
+        ({"position": -1}, "position: got -1, expected 0 or more"),
+        ({"position": 4}, "position: got 4, expected 0 to 0: its quiz has 1"),
+        ({"position": "first"}, "Expected `int`, got `str` - at `$.position`"),
+        ({"attempt": 0}, "attempt: got 0, expected 1 or more"),
+        ({"seconds": -0.5}, "seconds: got -0.5, expected 0 or more"),
+        ({"choices": 0}, "choices: got 0, expected 1 or more"),
+        ({"question": "row"}, "question: got 'row', expected 'gap'"),
+        ({"session": "nobody"}, "got session 'nobody', expected one of a quiz"),
     ],
 )
 def test_answer_that_no_quiz_kept_is_not_imported(
@@ -127,7 +138,8 @@ def test_answer_that_no_quiz_kept_is_not_imported(
 ):
     typed(book, "--only", "gap", answers="no_sync\n")
     told = json.loads(run(capsys, "quiz", "export").out)
-    told["answers"][0] |= change
+    told["answers"].append(told["answers"][0] | change)
+    said = f"changed.json: answers[1]: {said}" if "got" in said else said
     file = tmp_path / "changed.json"
     file.write_text(json.dumps(told))
     monkeypatch.setenv("READERKIT_DATA", str(tmp_path / "elsewhere"))
@@ -136,15 +148,26 @@ def test_answer_that_no_quiz_kept_is_not_imported(
     assert json.loads(run(capsys, "quiz", "export").out)["sessions"] == []
 
 
-def test_answer_without_its_session_adds_nothing(book, capsys, tmp_path):
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"mode": "guess"}, "sessions[0]: mode: got 'guess', expected practice or"),
+        ({"tries": 0}, "sessions[0]: tries: got 0, expected 1 or more"),
+        ({"started": "soon"}, "sessions[0]: Invalid isoformat string: 'soon'"),
+    ],
+)
+def test_quiz_that_nobody_took_is_not_imported(
+    book, capsys, tmp_path, monkeypatch, change, said
+):
     typed(book, "--only", "gap", answers="no_sync\n")
     told = json.loads(run(capsys, "quiz", "export").out)
-    told["sessions"], told["answers"][0]["session"] = [], "nobody"
-    file = tmp_path / "part.json"
+    told["sessions"][0] |= change
+    file = tmp_path / "changed.json"
     file.write_text(json.dumps(told))
+    monkeypatch.setenv("READERKIT_DATA", str(tmp_path / "elsewhere"))
     done = run(capsys, "quiz", "import", str(file))
-    assert (done.code, "nothing was added" in done.err) == (1, True)
-    assert len(json.loads(run(capsys, "quiz", "export").out)["answers"]) == 1
+    assert (done.code, f"{file}: {said}" in done.err) == (1, True), done.err
+    assert json.loads(run(capsys, "quiz", "export").out)["answers"] == []
 
 
 def test_last_answer_is_taken_back_and_asked_again(book, capsys):

@@ -14,8 +14,9 @@ import threading
 import pytest
 from msgspec.structs import asdict, replace
 
-from readerkit.quiz.history import MIGRATIONS, History, HistoryError
-from readerkit.quiz.history_rows import AnswerRow, SessionRow
+from readerkit.quiz.history import History, HistoryError
+from readerkit.quiz.history_rows import AnswerRow, Flag, SessionRow
+from readerkit.quiz.history_schema import MIGRATIONS
 from readerkit.quiz.messages import encode
 from readerkit.quiz.report import exported
 from tests.helpers import ROOT
@@ -125,6 +126,9 @@ def test_older_history_is_migrated_with_a_backup(path):
     newer = History(path)
     assert newer.answers() == [ANSWER]
     assert newer.session("s1") == SESSION, "an old exam does not count"
+    assert newer.flags() == newer.suspensions() == []
+    newer.flag(Flag("pick", "two are right", 7, SESSION.started))
+    assert [each.words for each in newer.flags()] == ["two are right"]
     newer.close()
     backup = path.with_name("quiz.sqlite3.v1.bak")
     old = sqlite3.connect(backup)
@@ -202,7 +206,7 @@ WRITER = """
 import json, sys
 from pathlib import Path
 from readerkit.quiz.history import History
-from readerkit.quiz.history_rows import AnswerRow, SessionRow
+from readerkit.quiz.history_rows import AnswerRow, Flag, SessionRow
 path, session, answer = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
 history = History(Path(path))
 history.start(SessionRow(**session))
