@@ -199,6 +199,7 @@ def list_bank(
             each.id in due and due[each.id].due_now and each.id not in aside,
             each.id in aside,
             tuple(words.get(each.id, ())),
+            each.asks,
         )
         for each in bank.questions.values()
         if each.id in asked and (each.id in words or not flagged)

@@ -56,6 +56,8 @@ class ListedQuestion(Struct, frozen=True):
     suspended: bool
     flags: tuple[str, ...]
     """What the reader said of it."""
+    asks: str
+    """What it wants beyond a key: explain, decide, diagnose."""
 
 
 class HistorySummary(Struct, frozen=True):

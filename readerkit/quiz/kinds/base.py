@@ -121,6 +121,8 @@ class Question(Claimed, frozen=True, kw_only=True, tag_field="type"):
     objective: Id
     concepts: Annotated[tuple[ConceptId, ...], SOME, ONCE]
     difficulty: Literal[1, 2, 3]
+    asks: Literal["", "explain", "decide", "diagnose"] = ""
+    """What it wants beyond a key that is read or reckoned."""
     prompt: Annotated[Text, Meta(description="{name} shows a parameter.")]
     explanation: Text
     parameters: Mapping[Name, Parameter] = {}
