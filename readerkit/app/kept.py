@@ -36,11 +36,16 @@ def kept_file(folder: Path, book: Path, ending: str) -> Path:
     return folder / "parsed" / f"{name}{ending}"
 
 
-@cache
 def parsed_by() -> str:
     """Return a digest of the models: what other code kept may lack what they have."""
+    return code_digest("content", "model", "quiz", "quiz/kinds", "upstreams")
+
+
+@cache
+def code_digest(*rooms: str) -> str:
+    """Return a digest of the code of rooms, by the size and time of each file."""
     digest = hashlib.sha256(__version__.encode())
-    for room in ("content", "model", "quiz", "quiz/kinds", "upstreams"):
+    for room in rooms:
         for path in sorted((PACKAGE / room).glob("*.py")):
             about = path.stat()
             digest.update(f"{path} {about.st_size} {about.st_mtime_ns}\n".encode())

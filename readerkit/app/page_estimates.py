@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
-from readerkit.app.catalog import find_cluster, find_gpu, find_model, load_runs
+from readerkit.app.catalog import find_cluster, find_gpu, find_model
+from readerkit.app.published_runs import compared_runs
 from readerkit.estimate.bubble_estimate import estimate_bubble
 from readerkit.estimate.buckets import estimate_buckets
 from readerkit.estimate.checkpoint import estimate_checkpoint
@@ -30,11 +32,9 @@ from readerkit.estimate.report_others import (
     estimate_deepspeed,
 )
 from readerkit.estimate.reports import CONVENTIONS
-from readerkit.estimate.runs import compare
 from readerkit.estimate.setup import Setup
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.step_estimate import estimate_step
-from readerkit.estimate.step_time import Assumptions
 from readerkit.estimate.traffic_estimate import estimate_step_traffic
 from readerkit.render.html.estimate_page import EstimateGroup, Examples, Worked
 from readerkit.wording.next_command import written
@@ -80,8 +80,9 @@ RING_SIZES_MB = (1, 10, 100, 1000)
 PLANNED, GPUS, CLUSTER, TOP = "llama-2-70b", 64, "dgx-h100", 3
 
 
+@cache
 def work_out() -> Examples:
-    """Return every estimate of the page, computed now."""
+    """Return every estimate of the page, computed once by each process."""
     question = PlanRequest(
         shape=_shape(PLANNED),
         cluster=find_cluster(CLUSTER),
@@ -102,7 +103,7 @@ def work_out() -> Examples:
         plan=made,
         plan_command=f"{command} --cluster {CLUSTER} --top {TOP}",
         best=_best(made.ranked[0]),
-        compared=tuple(compare(run, Assumptions()) for run in load_runs() if run.half),
+        compared=compared_runs(),
         against_command=f"{written('estimate', 'plan')} --against all",
     )
 

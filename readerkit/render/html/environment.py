@@ -9,12 +9,14 @@ from functools import lru_cache, partial
 from typing import Any
 
 from jinja2 import (
+    BytecodeCache,
     Environment,
     FunctionLoader,
     StrictUndefined,
     TemplateError,
     TemplateSyntaxError,
 )
+from jinja2.bccache import Bucket
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from readerkit.errors import ContentError, ContentFault
@@ -22,6 +24,29 @@ from readerkit.model import addresses
 from readerkit.render.html.escape import shown, worded
 from readerkit.render.html.words import Words, both
 from readerkit.render.terminal_safe import visible
+
+
+class _CompiledTemplates(BytecodeCache):
+    """What this process compiled: a served site is made again at each change."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Give a bucket the code of its template, where that was compiled before."""
+        if known := self._known.get((bucket.key, bucket.checksum)):
+            bucket.bytecode_from_string(known)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what was compiled now."""
+        self._known[bucket.key, bucket.checksum] = bucket.bytecode_to_string()
+
+
+# Code for a sandbox asks before each call and attribute: neither kind serves the other.
+_COMPILED = {
+    Environment: _CompiledTemplates(),
+    ImmutableSandboxedEnvironment: _CompiledTemplates(),
+}
 
 
 class Templates:
@@ -45,6 +70,7 @@ class Templates:
             finalize=_visibly,
             trim_blocks=True,
             lstrip_blocks=True,
+            bytecode_cache=_COMPILED[kind],
         )
         self._environment.filters.update(
             both=both,
