@@ -99,6 +99,17 @@ class Ground:
             found |= dict.fromkeys(sorted(here))
         return list(found)
 
+    def beside(self, paths: Iterable[str]) -> list[TreePath]:
+        """Return the other files of the upstreams, or first folders, of some."""
+        given = [*paths]
+        homes = {self._home.get(TreePath(path)) for path in given} - {None}
+        tops = tuple({path.partition("/")[0] + "/" for path in given})
+        return [
+            path
+            for path, home in self._home.items()
+            if path not in given and (home in homes or path.startswith(tops))
+        ]
+
     def read(self, path: TreePath) -> bytes:
         """Return the verified bytes of a file.
 

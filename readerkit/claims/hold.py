@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from readerkit.claims import beside, source
+from readerkit.claims.elsewhere import stands_elsewhere
 from readerkit.claims.ground import Ground, NotAtHand
 from readerkit.claims.proof import Proof
 from readerkit.content.claims import CheckKind, Claim
@@ -37,4 +38,5 @@ def hold(claim: Claim, ground: Ground) -> Proof:
     except (ExpressionError, EstimateError) as error:
         return Proof("lost", str(error))
     except AnchorError as error:
-        return Proof("lost", error.reason, near=error.candidates)
+        near = (*stands_elsewhere(claim, ground), *error.candidates)
+        return Proof("lost", error.reason, near=near)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from msgspec import convert
 
@@ -135,6 +137,10 @@ def ground(files: dict[str, str] = FILES) -> Ground:
         "many": '"""T."""\nRANKS = 3\nsum\n',
         "odd": '"""T."""\nRANKS = count()\nsum\n',
         "torn": '"""T.\n',
+        "made": '"""T."""\nfor s in "ab":\n    print(f"sum_{s} = 3")\n',
+        "told": '"""T."""\nsay = print\nsay("su" + "m_a = 3")\n',
+        "wrote": '"""T."""\nimport sys\nsys.stdout.write("%s_a = 3" % "sum")\n',
+        "plain": '"""T."""\nprint(f"sum = {3}", "sum_b =", 3)\nprint()\n',
     }
     return Ground(upstreams, paths, open_, lambda name: None, programs.get)
 
@@ -321,6 +327,8 @@ LOST = [
       }.items()),
     ({"experiment": {"name": "good", "prints": {"summ": 3}}},
      "annotations/experiments/good.py: prints no figure 'summ'"),
+    ({"experiment": {"name": "plain", "prints": {"sum_a": 3}}},
+     "annotations/experiments/plain.py: prints no figure 'sum_a'"),
 ]  # fmt: skip
 
 
@@ -371,6 +379,12 @@ def test_what_is_not_at_hand_is_open_and_says_why():
     assert held(far) == Proof("open", "far is not at hand: no git here")
 
 
+@pytest.mark.parametrize("name", ["made", "told", "wrote"])
+def test_of_names_that_a_program_makes_only_its_run_tells(name):
+    check = {"experiment": {"name": name, "prints": {"sum_a": 3}}}
+    assert held(check).state == "open"
+
+
 def test_what_only_a_program_or_nobody_decides_is_open():
     program = {"experiment": {"name": "good", "prints": {"sum": 3}}}
     assert (
@@ -388,3 +402,45 @@ def test_what_only_a_program_or_nobody_decides_is_open():
 def test_code_that_does_not_parse_proves_nothing(check):
     assert held(check).state == "lost"
     assert "does not parse" in held(check).found
+
+
+STANDS = {"stands": {"file": "lib/train.py", "symbol": "Trainer.stop"}}
+WENT = [
+    (default("step.scale", **{"is": 1}), "step.scale", "def step"),
+    (default("Config.gone", **{"is": 1}), "Config", "class Config"),
+    (default("--size", **{"is": 4}), "--size", 'parser.add_argument("--size"'),
+    ({"value": {"of": "l", "with": {"l": default("LIMIT")["default"]}}}, "LIMIT", ""),
+    (STANDS, "Trainer.stop", "def stop"),
+    (absent(name="x", symbol="Trainer.stop"), "Trainer.stop", "def stop"),
+    (uses("stop", "call", TRAINS), "Trainer.train", "def train"),
+    (guard("self.stop(...)", under="batch"), "Trainer.train", "def train"),
+    (guard("self.stop(...)", symbol="main", under="batch"), "main", "def main"),
+    (
+        {"order": {"file": "lib/train.py", "code": ["assert 0", "self.running"]}},
+        "'self.running'",
+        "assert self.running",
+    ),
+]
+
+
+@pytest.mark.parametrize(("check", "what", "first"), WENT)
+def test_what_went_to_another_file_is_told_with_its_place(check, what, first):
+    files = {path: "assert 0\n" for path in FILES} | {
+        "lib/loop.py": TRAIN,
+        "lib/options.py": CONFIG,
+    }
+    proof = held(check, "4", files)
+    [told] = [row for row in proof.near if " now, " in row]
+    name, path, line = re.fullmatch(
+        r"(.+) stands in (.+) now, lines (\d+)-\d+", told
+    ).groups()
+    assert (proof.state, name) == ("lost", what)
+    assert files[path].splitlines()[int(line) - 1].strip().startswith(first)
+
+
+def test_what_went_nowhere_or_stands_all_over_is_not_told_of():
+    gone = {"stands": {"file": "lib/train.py", "symbol": "Trainer.gone"}}
+    assert not any(" now, " in row for row in held(gone).near)
+    files = FILES | {f"lib/{n}.py": "wait()\n" for n in range(9)}
+    everywhere = {"stands": {"file": "lib/config.py", "code": "wait()"}}
+    assert not any(" now, " in row for row in held(everywhere, files=files).near)
