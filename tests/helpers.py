@@ -61,6 +61,16 @@ def run_typed(*arguments: str, stdin: str) -> Result:
     return Result(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
 
+def run_unread(*arguments: str) -> Result:
+    """Run the command as its own process, into a pipe that nobody reads."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    command = [*READERKIT, *arguments]
+    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, text=True)
+    os.close(theirs)
+    return Result(done.returncode, "", done.stderr)
+
+
 def run_process(
     *arguments: str,
     environment: Mapping[str, str | None] | None = None,

@@ -31,7 +31,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import mini_impls
 from readerkit.system.children import end_with_parent
+from readerkit.wording.numbers import counted
 
 PRELOADED = ("fsdp", "pipelining", "tensor.parallel")
 """Of torch.distributed: what many programs import is imported once."""
@@ -58,6 +60,8 @@ class Program:
     ranks: int
     tree: str
     """A folder of upstream code to import from; empty: none."""
+    minis: str
+    """The folder of the book's own minis; empty: those that are installed."""
     shims: bool
     """Whether torch answers as Megatron needs it where there is no GPU."""
     timeout_s: float
@@ -106,6 +110,8 @@ def _be_rank(program: Program, rank: int) -> None:
         _meet_over_file(folder / "store", rank, program.ranks)
     if program.tree:
         sys.path.insert(0, program.tree)
+    if program.minis:
+        mini_impls.__path__.insert(0, program.minis)
     sys.argv = [program.path]
     warnings.simplefilter("ignore")
     report = folder / f"{rank}.report"
@@ -258,7 +264,8 @@ def _wait(program: Program, pids: dict[int, int]) -> Ended:
         elif not pid:
             time.sleep(STEP_S)
     if left := len([*_children()]):
-        return Ended(f"left {left} processes running, which were ended")
+        processes = counted(left, "process", "processes")
+        return Ended(f"left {processes} running, and ended with it")
     ranks = range(program.ranks)
     texts = [(folder / f"{rank}.out").read_text("utf-8", "replace") for rank in ranks]
     if not (loaded := folder / "0.loaded").is_file():

@@ -25,6 +25,7 @@ from readerkit.claims.experiment import (
     settings_of,
 )
 from readerkit.claims.proof import Sentence
+from readerkit.content.book import MINIS
 from readerkit.errors import ReaderkitError, SourceError
 from readerkit.evidence.output import Output, PrintedTwice
 from readerkit.system.children import python
@@ -163,6 +164,7 @@ class Laboratory:
             "path": str(experiment.path),
             "ranks": experiment.ranks,
             "tree": str(self._tree) if experiment.upstreams else "",
+            "minis": self._own_minis(),
             "shims": any(known[name].is_pinned for name in experiment.upstreams),
             "timeout_s": timeout_s,
             "folder": folder,
@@ -180,6 +182,12 @@ class Laboratory:
             raise ReaderkitError(f"the process that runs experiments ended: {last}")
         ended: dict[str, Any] = json.loads(line)
         return ended
+
+    def _own_minis(self) -> str:
+        """Return the folder of the book's minis, which its programs import."""
+        known = self._library.book.upstreams.get(MINIS)
+        folder = self._library.root / known.folder if known and known.folder else None
+        return str(folder) if folder and folder.is_dir() else ""
 
     def close(self) -> None:
         """End the process that runs programs, and what they have started."""

@@ -251,6 +251,7 @@ def _check(
     from readerkit.app.check_claims import print_unproved
     from readerkit.app.check_locks import Report, check, print_report
     from readerkit.app.library import open_library
+    from readerkit.system.output import printing
 
     report = Report()
     try:
@@ -261,10 +262,11 @@ def _check(
         check(library, chosen, report, strict=strict, claims=claims)
     except ReaderkitError as error:  # a book that cannot be opened has faults too
         report.add(error)
-    if as_json:
-        print_json(report.to_plain())
-    elif claims:
-        print_unproved(report.claims)
+    with printing():
+        if as_json:
+            print_json(report.to_plain())
+        elif claims:
+            print_unproved(report.claims)
     report.refuse()
     if not as_json:
         print_report(report)

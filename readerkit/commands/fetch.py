@@ -117,7 +117,7 @@ def _fetch(
     missing = len(missing_files(lock, library.store))
     order = (asked,) if asked else DEFAULT_ORDER
     report = _Report()
-    with Status().waiting(f"{upstream.name}: {missing} files to bring"):
+    with Status().waiting(f"{upstream.name}: {counted(missing, 'file')} to bring"):
         came_from = fetch(
             upstream,
             lock,

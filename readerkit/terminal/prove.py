@@ -26,6 +26,7 @@ from readerkit.content.book import resolve_each
 from readerkit.content.claims import ExperimentCheck
 from readerkit.errors import ReaderkitError
 from readerkit.evidence.output import FILE
+from readerkit.system.output import printing
 from readerkit.terminal.proofs import code_of, says_in
 from readerkit.wording.meant_name import matches
 from readerkit.wording.next_command import typed
@@ -69,18 +70,27 @@ def prove(
             laboratory.kept.keep(new, known)
         else:
             faults += _unlike_kept(laboratory, [r for r in runs if r not in failed])
-    if as_json:
-        rows = [_plain(*each) for each in runs]
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-        return faults
+    with printing():
+        if as_json:
+            rows = [_plain(*each) for each in runs]
+            click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        else:
+            _say_in_all(runs, failed, kept=len(new) if keep else None)
+    return faults
+
+
+def _say_in_all(
+    runs: Sequence[tuple[Sentence, Ran]],
+    failed: Sequence[tuple[Sentence, Ran]],
+    kept: int | None,
+) -> None:
     skipped = Counter(ran.skipped for _, ran in runs if ran.skipped)
     for why, count in skipped.items():
         click.echo(f"{count} not run here: {why}")
-    if keep:
-        click.echo(f"kept: {counted(len(new), 'output')}, annotations/{FILE}")
-    proved = len(chosen) - skipped.total() - len(failed)
-    click.echo(f"proved: {proved} of {counted(len(chosen), 'sentence')}")
-    return faults
+    if kept is not None:
+        click.echo(f"kept: {counted(kept, 'output')}, annotations/{FILE}")
+    proved = len(runs) - skipped.total() - len(failed)
+    click.echo(f"proved: {proved} of {counted(len(runs), 'sentence')}")
 
 
 def _by_program(chosen: Sequence[Sentence]) -> list[Sentence]:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from readerkit.content.claims import CHECKS
-from tests.helpers import ANNOTATIONS, ROOT, make_book, write_files
+from tests.helpers import ANNOTATIONS, ROOT, make_book, run_unread, write_files
 from tests.readerkit.commands.conftest import Desk
 from tests.readerkit.commands.test_annotate import repin
 
@@ -231,6 +231,9 @@ def test_sentences_without_a_claim_are_listed(claimed):
     assert "linear.yaml:1: close, decision (One)" not in done.out
     assert "close, alternative (Always): Always all-reduce." in done.out
     assert "unproved: 2 sentences" in done.out
-    strict = claimed.run("annotate", "--check", "--claims", "--strict")
+    strict_check = ("--check", "--claims", "--strict")
+    strict = claimed.run("annotate", *strict_check)
     assert "a sentence without a claim ('Half'): got 'Half the bytes.'" in strict.err
     assert claimed.run("annotate", "--claims").code == 2
+    unread = run_unread("annotate", *strict_check, "--book", str(claimed.book.root))
+    assert (unread.code, unread.err) == (1, strict.err)

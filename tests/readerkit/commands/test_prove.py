@@ -13,7 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import ANNOTATIONS, ROOT, WAIT_S, make_book, run
+from tests.helpers import (
+    ANNOTATIONS,
+    ROOT,
+    WAIT_S,
+    make_book,
+    run,
+    run_unread,
+    write_files,
+)
 from tests.terminals import READERKIT, Terminal
 
 CLAIM = """\
@@ -85,6 +93,13 @@ def test_a_wrong_figure_fails_with_what_was_printed(tmp_path, capsys):
     )
 
 
+@pytest.mark.parametrize(("how", "code"), [([], (141, False)), (["--json"], (1, True))])
+def test_where_nobody_reads_a_wrong_figure_is_no_success(how, code, tmp_path):
+    book = book_of(tmp_path, HEAD + 'print("total = 4")\n')
+    done = run_unread("prove", "--all", *how, "--book", book)
+    assert (done.code, "is not true: got total = 4" in done.err) == code
+
+
 BAD = {
     "hangs": (HEAD + HANGS, ":6: had not ended after 8 s"),
     "does not heed that it is to end": (
@@ -108,10 +123,10 @@ BAD = {
     "ends itself": (HEAD + "sys.exit(3)\n", ":4: SystemExit: 3"),
     "is killed": (HEAD + "os.kill(os.getpid(), 9)\n", ": was ended by signal 9"),
     "prints for ever": (HEAD + "while True:\n    print('x' * 4095)\n", ":5: OSError: "),
-    "leaves a process": (HEAD + SLEEP.format(""), ": left 1 processes running"),
+    "leaves a process": (HEAD + SLEEP.format(""), ": left 1 process running"),
     "leaves one of another session": (
         HEAD + SLEEP.format(", start_new_session=True"),
-        ": left 1 processes running",
+        ": left 1 process running",
     ),
     "leaves one in a hurry": (
         HEAD + SLEEP.format("") + "os.kill(os.getpid(), 9)\n",
@@ -167,6 +182,18 @@ def test_the_program_that_people_read_runs(tmp_path, capsys):
     claims = CLAIM.replace("total: 3", "sum: 3.0")
     book = book_of(tmp_path, program, claims)
     assert run(capsys, "prove", "--all", "--book", book).code == 0
+
+
+def test_a_program_imports_the_minis_of_its_book(tmp_path, capsys):
+    program = HEAD + 'from mini_impls import ddp, fsdp\nprint("total =", ddp.TOTAL)\n'
+    book = Path(book_of(tmp_path, program))
+    write_files(book, {"mini_impls/ddp.py": "TOTAL = 3\n"})
+    path = book / "annotations/upstreams.yaml"
+    own = {"name": "minis", "title": "Minis", "folder": "mini_impls"}
+    own |= {"include": ["mini_impls/*.py"]}
+    path.write_text(json.dumps([*json.loads(path.read_text()), own]))
+    done = run(capsys, "prove", "--all", "--book", str(book))
+    assert done.code == 0, done.err
 
 
 def test_where_the_command_is_killed_nothing_is_left(tmp_path):
