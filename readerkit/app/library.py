@@ -200,8 +200,13 @@ def open_library(
     """
     root = (book or shipped_book()).absolute()
     if not (root / "annotations" / "upstreams.yaml").is_file():
+        books = [
+            f for f in root.parents if (f / "annotations/upstreams.yaml").is_file()
+        ]
+        hint = f": did you mean --book {books[0]}?" if books else ""
         raise ReaderkitError(
-            f"{root}: got a folder without annotations/upstreams.yaml, expected a book"
+            f"{root}: got a folder without annotations/upstreams.yaml, expected a "
+            f"book{hint}"
         )
     mine = data_folder() / "book"
     cache = cache_folder()

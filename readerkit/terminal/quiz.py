@@ -35,7 +35,7 @@ def lead(session: Session, lines: SourceLines, language: str = "en") -> Standing
 
     Questions are in English: in another language what is said of them is not.
     """
-    row, screen = session.row, QuizScreen(lines, language)
+    row, screen = session.row, QuizScreen(lines, language, session.bank.questions)
     title, count = session.bank.rules.title, screen.counted(len(row.questions))
     if session.is_exam:
         screen.tell(f"{title} · {count}", bold=True)

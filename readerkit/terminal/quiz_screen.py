@@ -6,6 +6,7 @@ import math
 import shutil
 import sys
 import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from readerkit.app.begin_quiz import PRACTICE_EXAM
 from readerkit.app.interface_words import say_in
 from readerkit.app.quiz_banks import SourceLines, numbered
+from readerkit.claims.proof import Claimable, sentences
 from readerkit.model.language import Told, said
 from readerkit.quiz.messages import (
     ChoicePrompt,
@@ -48,8 +50,11 @@ MAX_SHOWN_LINES = 8
 class QuizScreen:
     """Shows messages in the reader's language, and the code that they lead to."""
 
-    def __init__(self, lines: SourceLines, language: str) -> None:
+    def __init__(
+        self, lines: SourceLines, language: str, questions: Mapping[str, Claimable]
+    ) -> None:
         self._lines = lines
+        self._questions = questions
         self._language = language
         self._say = say_in(language)
 
@@ -144,9 +149,9 @@ class QuizScreen:
             if remark.place:
                 self._show_place(remark.place)
         if isinstance(result, DoneResult):
-            self._explain(result, with_key=not result.right)
+            self._explain(result.id, result, with_key=not result.right)
 
-    def _explain(self, told: Solved, *, with_key: bool = True) -> None:
+    def _explain(self, question: str, told: Solved, *, with_key: bool = True) -> None:
         label = f"{self.said(Told('Answer'))}  "
         for number, line in enumerate(told.solution.split("\n") if with_key else ()):
             self.tell(f"{' ' * len(label) if number else label}{line}", bold=True)
@@ -157,6 +162,10 @@ class QuizScreen:
             section = f", {work.section}" if work.section else ""
             words = f"{work.authors} {work.year}, {work.title}{section}"
             self.tell(f"→ {words}. {work.url}", fg="blue", indent=2)
+        if sentences(self._questions[question]):
+            command = typed("annotate", question, "--claims")
+            proof = self.said(Told("what proves it: {command}", command=command))
+            self.tell(proof, dim=True, indent=2, wrap=False)
 
     def _show_place(self, place: CitedLines) -> None:
         """Show the lines that refute an answer, the first few of them."""
@@ -253,7 +262,7 @@ class QuizScreen:
         if not answer.right:
             self.tell(answer.prompt)
             self.tell(f"{self.said(Told('Yours')):8}{answer.answer or '-'}")
-            self._explain(answer)
+            self._explain(answer.question, answer)
 
 
 def _verdict(outcome: Score, questions: str) -> Told:

@@ -136,7 +136,11 @@ def _section(
         (shown(each.what, each, line), shown(each.why, each, line))
         for each in section.leaves_out
     ]
-    texts = (marks, why, *(text for pair in leaves_out for text in pair))
+    reasons = [
+        (each.comparisons, shown(each.why, each, line)) for each in section.differences
+    ]
+    texts = [marks, why, *(text for pair in leaves_out for text in pair)]
+    texts += [reason for _, reason in reasons]
     return {
         "number": index + 1,
         "title": line(section.title),
@@ -159,6 +163,7 @@ def _section(
         "why": why,
         "proofs": passages(proofs, f"s{index + 1}", texts),
         "leaves_out": leaves_out,
+        "reasons": reasons,
         "events": dict.fromkeys(
             f"{each.phase} {each.op.replace('_', '-')}" for each in section.events
         ),

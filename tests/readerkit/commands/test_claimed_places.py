@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.helpers import Result, make_book, write_files
+from tests.helpers import Result, make_book, run_typed, write_files
 from tests.readerkit.commands.conftest import Desk
 from tests.readerkit.commands.test_annotate import repin
 from tests.readerkit.commands.test_check import ONE_OBJECTIVE
@@ -187,6 +187,13 @@ def test_what_proves_an_entry_is_shown_by_its_name(name, says, placed):
     assert [each["says"] for each in json.loads(done.out)["claims"]] == says
     done = placed.run("annotate", name, "--claims")
     assert done.code == 0 and all(f"holds\t{each}" in done.out for each in says)
+
+
+def test_what_proves_a_question_is_named_where_its_answer_is_told(placed):
+    book = str(placed.book.root)
+    done = run_typed("quiz", "7", "--only", "pick", "--book", book, stdin="-\n")
+    _, _, below = done.out.partition("The limit is 8.")
+    assert "what proves it: readerkit annotate pick --claims" in below
 
 
 def test_a_chapters_page_marks_them_in_both_languages(placed, tmp_path):

@@ -146,6 +146,11 @@ def test_option_goes_before_the_variable(tmp_path, capsys, monkeypatch):
             1,
             r"/empty: got a folder without annotations/upstreams\.yaml, expected a",
         ),
+        (
+            "book/annotations/sample",
+            1,
+            r"expected a book: did you mean --book .*/book\?",
+        ),
         ("nowhere", 2, r"Directory '.*/nowhere' does not exist"),
         ("file", 2, r"Directory '.*/file' is a file"),
     ],
@@ -153,6 +158,9 @@ def test_option_goes_before_the_variable(tmp_path, capsys, monkeypatch):
 def test_folder_that_is_no_book_is_refused(folder, code, message, tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
+    write_files(
+        tmp_path / "book/annotations", {"upstreams.yaml": "", "sample/a.yaml": ""}
+    )
     done = run(capsys, "annotate", "--book", str(tmp_path / folder))
     assert (done.code, done.out) == (code, "")
     assert re.search(message, done.err)

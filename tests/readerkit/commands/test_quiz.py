@@ -361,6 +361,7 @@ def test_wrong_answer_leads_to_the_lines_that_refute_it(book):
         r"https://github.com/\S+/blob/[0-9a-f]{40}/\S+#L\d+-L\d+", done.out
     )
     assert "Answer  " in done.out
+    assert "what proves it" not in done.out, "the question has no claims"
     assert "Score 0% of 1 question (95% interval" in done.out
     assert "Read next:" in done.out
 

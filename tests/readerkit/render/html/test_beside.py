@@ -11,7 +11,7 @@ from mini_impls.compare.ops import OPS
 from readerkit.evidence.record import EventMatch, ExecutedLine, Lit, Record
 from readerkit.render.html.timeline import BY_HARNESS, IN_CPP, SHORT, STALE
 from tests.helpers import make_book, run, write_files
-from tests.snapshots.book import FILES, MINI, MINIS, add_upstream, record_of
+from tests.snapshots.book import FILES, MINI, MINIS, MIRROR, add_upstream, record_of
 
 NAME = "sums_sample"
 LAUNCHER = ExecutedLine("minis", "mini_impls/launch.py", 122, "_with_group")
@@ -178,6 +178,26 @@ def test_a_record_of_another_page_comes_last_with_the_reason(built):
     assert f'href="../beside/closing.html#r-{NAME}"' in guest
     assert "<code>sums.py</code>" in guest
     assert '<a href="#s2">2. The sum again</a>' in guest
+
+
+def test_the_reason_of_a_difference_is_marked_where_a_claim_holds_it(built):
+    differing = (
+        MIRROR
+        + """\
+  differences:
+  - comparisons: [sums_sample]
+    what: order
+    at_most: 1
+    why: The mini returns y.
+    claims:
+    - {says: returns y, stands: {file: mini_impls/sums.py, code: return y}}
+"""
+    )
+    files = {"annotations/mirrors/closing.yaml": differing}
+    html = built(files=files, page="beside/closing.html")
+    reason = between(html, "<dd>The mini returns y.", "</dd>")
+    assert 'href="#s1-claim-1"' in reason and 'id="s1-at-1"' in reason
+    assert 'href="#s1-at-1">↑' in between(html, 'id="s1-claim-1"', "</section>")
 
 
 # --- notes ---
