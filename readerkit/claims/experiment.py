@@ -46,8 +46,9 @@ def _written(node: ast.expr) -> str:
     """Return the letters of a string, with a zero for each part that is reckoned."""
     if isinstance(node, ast.JoinedStr):
         return "".join(map(_written, node.values))
-    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-    return str(node.value) if is_text else "\0"
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    return "\0"
 
 
 @lru_cache
