@@ -126,8 +126,9 @@ def test_texts_are_short_and_whole():
 
 def names_its_convention(question) -> bool:
     unit, prompt = question.unit, question.prompt
-    if unit in ("GB", "MB", "GiB"):
-        return "1e9 bytes" in prompt or "2^30 bytes" in prompt
+    bytes_of = {"GB": "1e9 bytes", "MB": "1e6 bytes", "GiB": "2^30 bytes"}
+    if unit in bytes_of:
+        return bytes_of[unit] in prompt
     if unit == "%":
         said = r"per cent of the|total|ideal|peak|efficiency"
         return bool(re.search(said, prompt))
