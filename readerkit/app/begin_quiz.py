@@ -15,7 +15,8 @@ from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History
 from readerkit.quiz.history_messages import ListedQuestion
 from readerkit.quiz.history_rows import timestamp
-from readerkit.quiz.session import SELF_MARKED, Session
+from readerkit.quiz.report import FREE_TEXT
+from readerkit.quiz.session import Session
 from readerkit.quiz.variant import Draw
 from readerkit.wording.meant_name import choose_all
 from readerkit.wording.next_command import typed
@@ -75,7 +76,6 @@ def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
         if wanted.due:
             questions = _due(bank, history, among)[:count]
         else:
-            among &= without_self_marked(bank) if wanted.exam else among
             questions = choose_questions(bank, seed=seed, count=count, among=among)
     if not questions:
         aside = len(matching(bank, wanted) & suspended(history))
@@ -112,7 +112,17 @@ def exam_rules(session: Session) -> tuple[Told, ...]:
         share=f"{session.bank.rules.pass_mark:.0%}",
         minutes=math.ceil((left or 0) / 60),
     )
-    return (rules,) if session.is_official else (rules, PRACTICE_EXAM)
+    asked = session.bank.questions
+    texts = sum(asked[name].type in FREE_TEXT for name in session.row.questions)
+    free = Told(
+        "{texts} of {count} ask for your own words: the machine looks for the points "
+        "in them, and what it finds counts ({share} of the points).",
+        texts=texts,
+        count=count,
+        share=f"{texts / count:.0%}",
+    )
+    said = (rules, free) if texts else (rules,)
+    return said if session.is_official else (*said, PRACTICE_EXAM)
 
 
 def _new_seed(history: History) -> int:
@@ -166,11 +176,6 @@ def choose_questions(
             if piles[objective] and len(chosen) < count:
                 chosen.append(piles[objective].pop())
     return tuple(chosen)
-
-
-def without_self_marked(bank: Bank) -> set[str]:
-    """Return the questions that an exam may ask: nobody marks their own."""
-    return {q.id for q in bank.questions.values() if q.type not in SELF_MARKED}
 
 
 def suspended(history: History) -> set[str]:

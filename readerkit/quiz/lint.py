@@ -20,6 +20,7 @@ from readerkit.quiz.kinds.choice import AskedChoice, Choice, Option
 from readerkit.quiz.kinds.locate import AskedLine
 from readerkit.quiz.kinds.numeric import AskedNumber, Numeric
 from readerkit.quiz.kinds.predict import AskedWords
+from readerkit.quiz.kinds.short import AskedShort
 from readerkit.quiz.units import binary_twin, convert
 from readerkit.quiz.variant import Variant, formulas_of
 
@@ -187,6 +188,8 @@ def _variant_problem(asked: Variant) -> str:
     if isinstance(asked, AskedWords):
         same = [words for words, _ in asked.refuted if words == asked.key]
         return "a mistake is the key" if same else ""
+    if isinstance(asked, AskedShort):
+        return asked.problem()
     if isinstance(asked, AskedChoice):
         texts = {plain(option.text) for option in asked.options.values()}
         return "two options are the same" if len(texts) < len(asked.options) else ""

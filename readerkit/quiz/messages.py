@@ -156,11 +156,27 @@ class SketchPrompt(Prompt, frozen=True, kw_only=True, tag="sketch"):
 
 
 class ShortPrompt(Prompt, frozen=True, kw_only=True, tag="short"):
-    """A text to write; rubric and model are shown once it is written."""
+    """A text to write, in which the machine looks for points."""
 
-    rubric: tuple[str, ...]
-    model: str
-    self_marked: Literal[True] = True
+    points: int
+    """How many."""
+
+
+class FoundPoint(Struct, frozen=True):
+    """A point of a text to write: whether the machine found it, and in which words."""
+
+    number: int
+    """From 1."""
+    says: str
+    found: bool
+    words: str
+    """Those that make it; or those that deny it, where it was not found."""
+
+
+class TextFinding(Struct, frozen=True, tag_field="type", tag="finding"):
+    """What the machine finds in a text: nothing is kept, the reader may correct it."""
+
+    points: tuple[FoundPoint, ...]
 
 
 # --- what an answer earned ---
@@ -297,6 +313,8 @@ class Score(Standing, frozen=True, kw_only=True):
     choice_corrected: float | None
     topics: Mapping[str, Share]
     objectives: Mapping[str, ObjectiveShare]
+    free_text: Share | None
+    """What was found by the machine in texts to write: it counts in the points."""
     missed: tuple[str, ...]
     """Objectives of which nothing was right, whatever the rest came to."""
     read_next: tuple[NextNote, ...]
@@ -328,6 +346,8 @@ class Request(Struct, frozen=True):
     flag: str = ""
     """What is wrong with a question: the current one, or that of ``id``."""
     id: str = ""
+    look: str | None = None
+    """A text to write: say what is found in it, and keep nothing."""
     skip: bool = False
     stop: bool = False
 

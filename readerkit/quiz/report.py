@@ -24,6 +24,9 @@ from readerkit.quiz.scoring import corrected_score, retry_points, wilson_interva
 from readerkit.quiz.variant import WHOLE
 from readerkit.wording.next_command import typed
 
+FREE_TEXT = {"short"}
+"""Types of which a second try would be worth nothing: the points are out."""
+
 
 @dataclass(frozen=True, slots=True)
 class QuestionOutcome:
@@ -99,9 +102,17 @@ def scored(
         choice_corrected=corrected_score(choice),
         topics=by_group(results, lambda each: each.topic),
         objectives=objectives,
+        free_text=_free_text(bank, results),
         missed=tuple(name for name, each in objectives.items() if not each.points),
         read_next=tuple(read_next(bank, found)),
     )
+
+
+def _free_text(bank: Bank, results: Iterable[QuestionOutcome]) -> Share | None:
+    """Return the share of texts to write, in which the machine found the points."""
+    kinds = {name: each.type for name, each in bank.questions.items()}
+    found = [each for each in results if kinds.get(each.question) in FREE_TEXT]
+    return share_of(found) if found else None
 
 
 def share_of(results: list[QuestionOutcome]) -> Share:

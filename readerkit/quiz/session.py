@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import asdict, replace
 
 from readerkit.errors import ReaderkitError
+from readerkit.model.language import Told
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History
 from readerkit.quiz.history_messages import Flagged
@@ -34,16 +35,20 @@ from readerkit.quiz.messages import (
     Score,
     SketchPrompt,
     Standing,
+    TextFinding,
     TryResult,
 )
-from readerkit.quiz.report import QuestionOutcome, outcomes, scored, unanswered
+from readerkit.quiz.report import (
+    FREE_TEXT,
+    QuestionOutcome,
+    outcomes,
+    scored,
+    unanswered,
+)
 from readerkit.quiz.scoring import retry_points
 from readerkit.quiz.variant import WHOLE, AnswerError, Grade, Variant
 
 Clock = Callable[[], datetime]
-
-SELF_MARKED = {"short"}
-"""Types of which a second try would be worth nothing: the model answer is out."""
 
 
 class Session:
@@ -188,7 +193,7 @@ class Session:
 
     def _tries(self, position: int) -> int:
         question = self.bank.questions[self.row.questions[position]]
-        return 1 if question.type in SELF_MARKED else self.row.tries
+        return 1 if question.type in FREE_TEXT else self.row.tries
 
     def variant(self, position: int | None = None) -> Variant:
         """Return a question of the session, the current one by default."""
@@ -237,8 +242,19 @@ class Session:
             ReaderkitError: the quiz is over.
         """
         variant = self._open_variant()
-        whole = variant.completed(text, self._given.get(self.position, ""))
+        before = self._given.get(self.position, "")
+        whole = variant.completed(text, before, is_exam=self.is_exam)
         return self._take(variant, whole, variant.grade(whole))
+
+    def look(self, text: str) -> TextFinding:
+        """Say what the machine finds in a text, before it is kept as an answer.
+
+        Raises:
+            AnswerError: no text to write was asked for, or it is an exam.
+        """
+        if self.is_exam:
+            raise AnswerError(Told("nothing is said of a text before the exam is over"))
+        return self._open_variant().finding(text)
 
     def skip(self) -> Recorded | TryResult | DoneResult:
         """Leave the current question without an answer; it earns nothing more."""

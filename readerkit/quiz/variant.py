@@ -12,8 +12,16 @@ from msgspec.structs import asdict
 
 from readerkit.errors import ReaderkitError
 from readerkit.model.expression import Functions, Number, evaluate
+from readerkit.model.language import Told
 from readerkit.quiz.lock import QuizLock, held
-from readerkit.quiz.messages import CitedLines, Prompt, QuotedWork, Remark, Solution
+from readerkit.quiz.messages import (
+    CitedLines,
+    Prompt,
+    QuotedWork,
+    Remark,
+    Solution,
+    TextFinding,
+)
 
 if TYPE_CHECKING:
     from readerkit.quiz.kinds.base import Question
@@ -62,9 +70,20 @@ class Variant:
         """
         raise NotImplementedError
 
-    def completed(self, answer: str, before: str) -> str:
-        """Return an answer that may be a part, with the rest as it was given before."""
+    def completed(self, answer: str, before: str, *, is_exam: bool = False) -> str:
+        """Return an answer as it is kept: a part with the rest that was given before.
+
+        In an exam nothing counts that readers say of their own answers.
+        """
         return answer
+
+    def finding(self, text: str) -> TextFinding:
+        """Return what is found in a text to write.
+
+        Raises:
+            AnswerError: none was asked for.
+        """
+        raise AnswerError(Told("got a text to look at, expected an answer"))
 
 
 class Draw:

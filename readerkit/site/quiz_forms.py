@@ -18,8 +18,8 @@ from readerkit.model.language import Told
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History
 from readerkit.quiz.history_rows import timestamp
-from readerkit.quiz.kinds.words import MARKS
-from readerkit.quiz.messages import LocatePrompt, TryResult
+from readerkit.quiz.kinds.short import MARKS
+from readerkit.quiz.messages import LocatePrompt, TextFinding, TryResult
 from readerkit.quiz.report import summary
 from readerkit.quiz.session import Session
 from readerkit.quiz.variant import AnswerError
@@ -113,6 +113,7 @@ class Visit:
         feedback: Feedback | None = None,
         notice: str = "",
         given: Sequence[str] = (),
+        finding: TextFinding | None = None,
     ) -> Turn:
         """Return the current question, or the result where there is none left."""
         asked = session.question()
@@ -144,6 +145,7 @@ class Visit:
             given=tuple(given),
             feedback=feedback,
             question=asked,
+            finding=finding,
         )
 
     def _has_lines(self, asked: LocatePrompt) -> bool:
@@ -186,6 +188,8 @@ class Visit:
         given = form.get("answer", ())
         try:
             text = "" if is_skipped else _typed(form, asked.kind)
+            if _is_to_look_at(session, asked.kind, form) and not is_skipped:
+                return self.ask(session, given=given, finding=session.look(text))
             result = session.skip() if is_skipped else session.answer(text)
         except AnswerError as error:
             return self.ask(session, notice=error.args[0], given=given)
@@ -215,6 +219,11 @@ def _typed(form: Form, kind: str) -> str:
     """Return an answer as it would be typed in a terminal."""
     parts = form.get("answer", ())
     text = ("\n" if kind == "sketch" else " ").join(parts)
-    if kind == "short":
-        return f"{' '.join(form.get('mark', ()))} {MARKS} {text}"
+    if kind == "short" and _first(form, "looked"):
+        return f"{' '.join(form.get('mark', ())) or '0'} {MARKS} {text}"
     return text
+
+
+def _is_to_look_at(session: Session, kind: str, form: Form) -> bool:
+    """Tell whether the reader is yet to see which points were found in a text."""
+    return kind == "short" and not session.is_exam and not _first(form, "looked")

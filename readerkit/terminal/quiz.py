@@ -10,9 +10,8 @@ from readerkit.app.begin_quiz import exam_rules
 from readerkit.app.quiz_banks import SourceLines, kept, without_lines
 from readerkit.errors import ReaderkitError
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.words import MARKS
+from readerkit.quiz.kinds.short import MARKS
 from readerkit.quiz.messages import (
-    Labelled,
     LocatePrompt,
     Prompt,
     ShortPrompt,
@@ -77,16 +76,16 @@ def _ask(session: Session, question: Prompt, screen: QuizScreen) -> bool:
     screen.show_question(question)
     before = list(question.given) if isinstance(question, SketchPrompt) else []
     while True:
-        given = _read(question, screen, before)
-        if given == QUIT:
-            return False
-        if given == CODE and isinstance(question, LocatePrompt):
-            screen.show_search(question)
-            continue
-        if given.startswith(FLAG):
-            _flag(session, question, given, screen)
-            continue
         try:
+            given = _read(session, question, screen, before)
+            if given == QUIT:
+                return False
+            if given == CODE and isinstance(question, LocatePrompt):
+                screen.show_search(question)
+                continue
+            if given.startswith(FLAG):
+                _flag(session, question, given, screen)
+                continue
             result = session.skip() if given == SKIP else session.answer(given)
         except AnswerError as error:
             screen.tell(error.args[0], fg="yellow")
@@ -124,10 +123,12 @@ def _flag(session: Session, question: Prompt, given: str, screen: QuizScreen) ->
     screen.tell(Told("Flagged, and kept: {command}", command=listed), dim=True)
 
 
-def _read(question: Prompt, screen: QuizScreen, before: list[str]) -> str:
+def _read(
+    session: Session, question: Prompt, screen: QuizScreen, before: list[str]
+) -> str:
     """Return what is typed; ``before`` has the rows of a grid, and keeps them."""
     if isinstance(question, ShortPrompt):
-        return _read_short(question, screen)
+        return _read_text(session, screen)
     if not isinstance(question, SketchPrompt):
         return _prompt("> ", screen)
     if before:
@@ -141,16 +142,30 @@ def _read(question: Prompt, screen: QuizScreen, before: list[str]) -> str:
     return "\n".join(before)
 
 
-def _read_short(question: ShortPrompt, screen: QuizScreen) -> str:
-    text = _prompt("> ", screen)
-    if text in (SKIP, QUIT) or text.startswith(FLAG):
+def _read_text(session: Session, screen: QuizScreen) -> str:
+    """Return what is typed until an empty line, with the reader's own marks if any."""
+    screen.tell(Told("An empty line ends it."), dim=True)
+    lines = [_prompt("> ", screen)]
+    is_answer = lines[0] not in (SKIP, QUIT) and not lines[0].startswith(FLAG)
+    while is_answer:
+        line = _line("> ")
+        if not (line or "").strip():
+            break
+        lines.append(str(line).strip())
+    text = "\n".join(lines)
+    if session.is_exam or not is_answer:
         return text
-    which = Told("Which of these points did you make? Numbers, or nothing.")
-    screen.tell(which, dim=True)
-    points = question.rubric
-    screen.show_labelled(Labelled.each(range(1, len(points) + 1), points))
-    marks = _line(screen.said(Told("points: ")))
-    return QUIT if marks is None else f"{marks} {MARKS} {text}"
+    screen.show_finding(session.look(text))
+    agree = Told("Enter takes this; or type the points you made, 0 for none: ")
+    while (marks := _line(screen.said(agree))) is not None:
+        given = f"{marks.strip()} {MARKS} {text}"
+        try:
+            session.look(given)
+        except AnswerError as error:
+            screen.tell(error.args[0], fg="yellow")
+        else:
+            return given
+    return QUIT
 
 
 def _prompt(label: str, screen: QuizScreen, kept: str = "") -> str:

@@ -77,6 +77,9 @@ def _next_result(session: Session, question: Prompt) -> Recorded | None:
             if request.flag:
                 say(session.flag(request.flag, request.id))
                 continue
+            if request.look is not None:
+                say(session.look(request.look))
+                continue
             return session.answer(_answer_text(request.answer, question))
         except AnswerError as error:
             say(Refusal(str(error)))
@@ -91,7 +94,8 @@ def _next_result(session: Session, question: Prompt) -> Recorded | None:
 def _request(line: str) -> Request:
     with suppress(MsgspecError, RecursionError, UnicodeError):
         request = decode(line, type=Request)
-        if request.answer is not None or request.flag or request.skip or request.stop:
+        wanted = (request.answer is not None, request.look, request.flag)
+        if any((*wanted, request.skip, request.stop)):
             return request
     raise AnswerError(
         f"got '{line.strip()[:60]}', expected a JSON object on one line, its answer "

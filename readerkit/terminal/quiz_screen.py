@@ -18,6 +18,7 @@ from readerkit.app.interface_words import say_in
 from readerkit.app.quiz_banks import SourceLines, numbered
 from readerkit.claims.proof import Claimable, sentences
 from readerkit.model.language import Told, said
+from readerkit.quiz.kinds.short import said_of
 from readerkit.quiz.messages import (
     ChoicePrompt,
     CitedLines,
@@ -30,10 +31,10 @@ from readerkit.quiz.messages import (
     Prompt,
     Score,
     Share,
-    ShortPrompt,
     SketchPrompt,
     Solved,
     Standing,
+    TextFinding,
     TryResult,
 )
 from readerkit.render.terminal_safe import visible
@@ -111,8 +112,7 @@ class QuizScreen:
             case SketchPrompt(columns=columns):
                 row = self.said(Told("Each row"))
                 self.tell(f"{row}: {', '.join(columns)}", dim=True)
-        if not isinstance(question, ShortPrompt):
-            self.tell(f"({self.said(question.how)})", dim=True)
+        self.tell(f"({self.said(question.how)})", dim=True)
 
     def show_search(self, question: LocatePrompt) -> None:
         """Show the code to search, a screen at a time where it is longer than one."""
@@ -127,6 +127,11 @@ class QuizScreen:
             self._show_code(place)
 
     # --- what it earned ---
+
+    def show_finding(self, finding: TextFinding) -> None:
+        """Show which points the machine found, and in which words."""
+        for point in finding.points:
+            self.tell(said_of(point), indent=2, fg="green" if point.found else None)
 
     def show_result(self, result: TryResult, *, skipped: bool) -> None:
         """Show what an answer earned."""
@@ -220,6 +225,14 @@ class QuizScreen:
             )
             share, among = f"{outcome.choice_corrected:.0%}", outcome.choice_questions
             self.tell(Told(luck, share=share, questions=among))
+        if (free := outcome.free_text) is not None:
+            words = (
+                "In your own words: {points} of {questions}, by the points that were "
+                "found in them; {share} of what could be had."
+            )
+            share = f"{free.questions / outcome.questions:.0%}"
+            told = {"questions": free.questions, "share": share}
+            self.tell(Told(words, points=f"{free.points:g}", **told))
         for topic, each in outcome.topics.items():
             row = Told(
                 "{points} of {questions}   {low} to {high}",

@@ -248,8 +248,8 @@ def fill(page, variant):
             page.get_by_label(row).fill(cells)
     elif variant.prompt.kind == "short":
         page.get_by_label("Your answer").first.fill("Both.")
-        page.get_by_text("Which of these points").click()
-        for point in variant.rubric:
+        page.get_by_role("button", name="Answer").click()
+        for point in variant.says:
             page.get_by_label(point).check()
     else:
         page.get_by_label("Your answer").fill(key)

@@ -11,8 +11,9 @@ from readerkit.quiz.kinds.locate import Locate
 from readerkit.quiz.kinds.numeric import Numeric
 from readerkit.quiz.kinds.predict import Predict
 from readerkit.quiz.kinds.sequence import Match, Order
+from readerkit.quiz.kinds.short import Short
 from readerkit.quiz.kinds.sketch import Sketch
-from readerkit.quiz.kinds.words import Fill, Short
+from readerkit.quiz.kinds.words import Fill
 
 __all__ = ["QUESTIONS", "PlaceRef", "Question"]
 

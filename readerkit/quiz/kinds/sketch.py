@@ -172,7 +172,7 @@ class AskedSketch(Variant):
     words: tuple[str, ...]
     """Those that a cell may be."""
 
-    def completed(self, answer: str, before: str) -> str:
+    def completed(self, answer: str, before: str, *, is_exam: bool = False) -> str:
         """Return an answer with the rows that it does not name as they were before."""
         named = self._named(_lines(answer))
         if not named or len(named) == len(self.rows) or not before:

@@ -1,4 +1,4 @@
-"""Words: a gap to fill, and a short answer that the reader marks by a rubric."""
+"""Words: a gap to fill."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from readerkit.errors import ReaderkitError
-from readerkit.model.base import SOME, Model, Text, at_least
+from readerkit.model.base import SOME, Model, Text
 from readerkit.model.language import Told
 from readerkit.quiz.kinds.base import Question, squeezed
-from readerkit.quiz.messages import FillPrompt, Remark, ShortPrompt
+from readerkit.quiz.messages import FillPrompt, Remark
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
-
-MARKS = "::"
-"""Parts the reader's own marks from the text of a short answer: ``1 3 :: text``."""
-
 
 _GAP = "____"
 
@@ -108,62 +104,3 @@ def _name(text: str) -> str:
     bare = text.strip().strip("`'\"").lstrip(".@")
     match = _CODE.fullmatch(bare)
     return squeezed(match[1] if match else bare)
-
-
-class Short(Question, frozen=True, tag="short"):
-    """A question in whose answer certain points count."""
-
-    rubric: Annotated[tuple[Text, ...], at_least(2)]
-    model: Text
-
-    def own_texts(self) -> list[str]:
-        """Return the points and the model answer."""
-        return [*self.rubric, self.model]
-
-    def ask(self, scene: Scene, draw: Draw) -> AskedShort:
-        """Return the rubric with its numbers filled in."""
-        how = Told(
-            "points you made, then your text: 1 3 {marks} because ...", marks=MARKS
-        )
-        points, model = tuple(map(scene.text, self.rubric)), scene.text(self.model)
-        numbers = " ".join(str(number) for number in range(1, len(points) + 1))
-        return AskedShort(
-            prompt=ShortPrompt(*scene.head(how), rubric=points, model=model),
-            told=scene.solved(model),
-            typed_key=f"{numbers} {MARKS} {model}",
-            rubric=points,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedShort(Variant):
-    """A short answer to write, then to mark."""
-
-    rubric: tuple[str, ...]
-
-    def grade(self, answer: str) -> Grade:
-        """Return the share of the points that the reader marked as made."""
-        marks, parted, text = answer.partition(MARKS)
-        numbers = {int(word) for word in re.findall(r"\d{1,2}", marks)}
-        if not parted or not text.strip():
-            raise AnswerError(
-                Told(
-                    "got no text after '{marks}', expected {form}",
-                    marks=MARKS,
-                    form=self.prompt.how,
-                )
-            )
-        if not numbers <= set(range(1, len(self.rubric) + 1)):
-            raise AnswerError(
-                Told(
-                    "got points {got}, expected some of 1 to {count}",
-                    got=sorted(numbers),
-                    count=len(self.rubric),
-                )
-            )
-        missed = [
-            Remark(Told("Not made: {point}", point=point))
-            for number, point in enumerate(self.rubric, 1)
-            if number not in numbers
-        ]
-        return Grade(len(numbers) / len(self.rubric), tuple(missed))

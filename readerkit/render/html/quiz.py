@@ -18,6 +18,7 @@ from readerkit.quiz.messages import (
     QuotedWork,
     Score,
     Share,
+    TextFinding,
     TryResult,
 )
 from readerkit.quiz.variant import Variant
@@ -82,6 +83,8 @@ class Turn:
     offer: Offer | None = None
     feedback: Feedback | None = None
     question: Prompt | None = None
+    finding: TextFinding | None = None
+    """In a text to write: before it is kept, its reader may correct it."""
     score: Score | None = None
 
     @property

@@ -393,7 +393,7 @@ def english_words() -> set[str]:
         ("line", "99999", "{first}"),
         ("row", "F0", "F0 F1 F2"),
         ("grid", "column\nrow", "row 1x2\ncolumn 2x1"),
-        ("essay", "text\n9", "text\n1"),
+        ("essay", "text\n\n9", "1"),
     ],
 )
 def test_all_but_the_question_is_spanish(name, unread, wrong, book, english_words):
@@ -555,12 +555,16 @@ def test_grid_is_asked_row_by_row(book):
     assert "Right. 1 point." in done.out
 
 
-def test_short_answer_is_marked_after_it_was_written(book):
-    done = typed(book, "--only", "essay", answers="because\n1\n")
-    before, _, after = done.out.partition("Which of these points")
+@pytest.mark.parametrize(
+    ("marks", "credit"), [("", "50% of it is right"), ("1 2", "Right. 1 point.")]
+)
+def test_text_ends_with_an_empty_line_and_its_reader_corrects(book, marks, credit):
+    text = f"The bytes\nare bounded.\n\n{marks}\n"
+    done = typed(book, "--only", "essay", answers=text)
+    before, _, after = done.out.partition("1 found: “The bytes are bounded.”")
     assert "one reason" not in before
-    assert "one reason" in after
-    assert "50% of it is right" in done.out
+    assert "2 not found: another reason" in after
+    assert credit in done.out
 
 
 def test_end_of_input_leaves_and_keeps_what_was_answered(book):

@@ -57,7 +57,7 @@ def test_quiz_is_asked_marked_and_kept_form_by_form(book, served):
         assert f"{position} / 10" in text
         variant = typed_key(book)
         if variant.prompt.kind == "short":
-            fields = {"answer": "Both.", "mark": ["1", "2"]}
+            fields = {"answer": "Both.", "mark": ["1", "2"], "looked": "1"}
         else:
             fields = {"answer": variant.typed_key.split("\n")}
         session, at = hidden(text, "session"), hidden(text, "at")

@@ -131,8 +131,13 @@ QUESTIONS = """\
   concepts: [c]
   difficulty: 2
   prompt: Why?
-  rubric: [one reason, another reason]
-  model: Because of both.
+  rubric:
+    - {says: one reason, found: [bounded|constant bytes !not]}
+    - {says: another reason, found: [latency grow*], denied: [latency constant]}
+  model: Bytes are bounded. The latency grows.
+  traps:
+    - {text: Because it is fast.}
+    - {text: "The latency is constant, as bytes are bounded.", makes: [1]}
   explanation: Both.
   notes: [close]
 """

@@ -56,6 +56,9 @@ SECOND = "{text: broadcast, right: true}"
         ('  references: [{key: paper, section: "3"}]\n', "", "no link"),
         ("m: {choose", "z: {choose: [1, 2]}, m: {choose", "'z' is never used"),
         ("m, rank: 0", "m, rank: 5", "rank 5: expected 0 to 1"),
+        ("Bytes are bounded. The", "The", "model answer lacks the points 1"),
+        ("prompt: Why?", "prompt: Are bytes bounded?", "prompt makes the points 1"),
+        ("makes: [1]", "makes: [2]", "a trap makes the points 1"),
         ("shape: [4 * h / t, h]", "shape: [h / 3, h]", "expected a whole number"),
     ],
 )

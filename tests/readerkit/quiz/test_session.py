@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 from msgspec.json import decode
 
-from readerkit.app.begin_quiz import choose_questions, without_self_marked
+from readerkit.app.begin_quiz import choose_questions
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.history import History
 from readerkit.quiz.history_rows import timestamp
@@ -168,9 +168,39 @@ def test_skipped_question_is_done_and_explained(history, clock):
     assert session.question().id == "gap"
 
 
-def test_reader_who_marks_gets_no_second_try(history, clock):
-    session = start(history, clock, "essay")
-    assert session.answer("1 :: a reason").done
+BOUNDED = "The bytes of a rank are bounded."
+
+
+@pytest.mark.parametrize(
+    ("mode", "answer", "kept", "credit"),
+    [
+        ("practice", BOUNDED, f"(found 1) :: {BOUNDED}", 0.5),
+        ("practice", f"1 2 :: {BOUNDED}", f"1 2 (found 1) :: {BOUNDED}", 1),
+        ("practice", f"0 :: {BOUNDED}", f"0 (found 1) :: {BOUNDED}", 0),
+        ("exam", f"1 2 :: {BOUNDED}", f"(found 1) :: {BOUNDED}", 0.5),
+    ],
+)
+def test_text_is_kept_with_what_was_found_and_what_its_reader_says(
+    history, clock, mode, answer, kept, credit
+):
+    session = start(history, clock, "essay", mode=mode)
+    assert session.answer(answer).done, "the points are out: there is no second try"
+    [row] = history.answers()
+    assert (row.answer, row.credit) == (kept, credit)
+    assert session.variant(0).grade(kept).credit == credit
+    assert session.finish().free_text.points == credit
+
+
+def test_text_is_looked_at_in_practice_alone(history, clock):
+    found = start(history, clock, "essay").look(BOUNDED).points
+    assert [(point.found, point.words) for point in found] == [
+        (True, BOUNDED),
+        (False, ""),
+    ]
+    assert not history.answers()
+    for name, mode in (("essay", "exam"), ("gap", "practice")):
+        with pytest.raises(AnswerError):
+            start(history, clock, name, mode=mode).look(BOUNDED)
 
 
 def test_exam_says_nothing_until_the_end(history, clock):
@@ -320,9 +350,3 @@ def test_choice_of_questions_keeps_to_topic_and_bank():
     assert len(choose_questions(bank, seed=0, count=99)) == 10
     among = choose_questions(bank, seed=0, count=9, among=["gap", "row"])
     assert set(among) == {"gap", "row"}
-
-
-def test_exam_asks_nothing_that_readers_mark_themselves():
-    assert set(sample_bank().questions) - set(without_self_marked(sample_bank())) == {
-        "essay"
-    }

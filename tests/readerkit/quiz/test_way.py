@@ -26,7 +26,7 @@ def graded(name: str, answer: str) -> Grade:
         ("bytes", "84", 13),
         ("gap", "no_grad", 13),
         ("pairs", "1a 2b 3c", 14),
-        ("essay", "1 :: text", 13),
+        ("essay", "1 :: text", 14),
         ("several", "a", 14),
         ("steps", "1 2 4 3", 14),
         ("line", "11", 14),
