@@ -33,6 +33,7 @@ from readerkit.wording.numbers import counted
 
 if TYPE_CHECKING:
     from readerkit.anchors import SourceFile
+    from readerkit.upstreams import Upstream
 
 LOCK_FILE = "keys.lock"
 BUILT_SITE = Path("build/site")
@@ -148,6 +149,7 @@ class SourceLines:
         self._book = book
         self._read: dict[tuple[str, str], bytes | None] = {}
         self._lacking: dict[str, str] = {}
+        self._upstreams: dict[str, Upstream] = {}
 
     def lines(self, place: CitedLines, *, fetch: bool = False) -> list[str] | None:
         """Return the lines of a place; None where they are not on this disk.
@@ -191,16 +193,22 @@ class SourceLines:
         if built.is_file():
             return f"{built.as_uri()}#{fragment}"
         if place.blob:
-            return self._permalink(place)
+            return self.permalink(place)
         top = self._mini_top(place.path)
         return f"{top / place.path}:{place.first}" if top else ""
 
-    def _permalink(self, place: CitedLines) -> str:
+    def permalink(self, place: CitedLines) -> str:
+        """Return the address of lines at the pin; empty where they have none."""
         from readerkit.app.library import open_library
         from readerkit.model.anchor import Span
 
-        upstream = open_library(self._book, quiet=True).upstream(place.upstream)
-        return upstream.permalink(Span(place.path, place.first, place.last))
+        if not place.blob:
+            return ""
+        if place.upstream not in self._upstreams:
+            library = open_library(self._book, quiet=True)
+            self._upstreams[place.upstream] = library.upstream(place.upstream)
+        span = Span(place.path, place.first, place.last)
+        return self._upstreams[place.upstream].permalink(span)
 
     def _whole(self, place: CitedLines, *, fetch: bool = False) -> bytes | None:
         key = (place.upstream, place.path)

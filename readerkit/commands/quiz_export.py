@@ -2,38 +2,133 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.options import json_option
+from readerkit.commands.options import book_option, json_option
+from readerkit.commands.quiz_options import filter_options
+from readerkit.terminal.completing import names
+
+if TYPE_CHECKING:
+    from readerkit.quiz.portable import PortableQuestion
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+STDOUT = Path("-")
 
 
-@click.command(short_help="Write the whole history as JSON.")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+@click.command(short_help="Write the history; or the bank for Anki, Moodle, QTI.")
+@click.argument("file", type=FILE, required=False)
+@click.option("--anki", type=FILE, metavar="FILE", help="The bank as a deck of Anki.")
+@click.option("--gift", type=FILE, metavar="FILE", help="The bank for Moodle (GIFT).")
+@click.option("--qti", type=FILE, metavar="FILE", help="The bank as a QTI 2.1 package.")
+@click.option(
+    "--phase",
+    type=click.IntRange(0, 999),
+    help="Of which bank: by default the first that the book has.",
+    shell_complete=names("phases"),
+)
+@click.option("--seed", type=click.IntRange(0), help="Which variants: by default 0.")
+@filter_options
 @json_option
-def export(file: Path | None, as_json: bool) -> None:
+@book_option
+def export(
+    file: Path | None,
+    anki: Path | None,
+    gift: Path | None,
+    qti: Path | None,
+    phase: int | None,
+    seed: int | None,
+    as_json: bool,
+    book: Path | None,
+    **wanted: Any,
+) -> None:
     """Write the whole history as JSON, to FILE or to the screen.
+
+    With --anki, --gift or --qti it is the questions of a bank instead, a variant of
+    each with its key and its reasons, for another program; - is the screen.
+
+    A deck for Anki can be imported again: its notes are brought up to date. It needs
+    genanki: pip install 'readerkit-distributed[anki]'.
 
     \b
     Example:
         readerkit quiz export answers.json
+        readerkit quiz export --anki phase35.apkg --topic pipeline
+        readerkit quiz export --gift phase35.gift
+        readerkit quiz export --qti phase35.zip
     """
+    bank_files = {"anki": anki, "gift": gift, "qti": qti}
+    given = {form: path for form, path in bank_files.items() if path}
+    if len(given) + (file is not None) > 1:
+        raise click.UsageError("got several files to write, expected one")
+    if not given:
+        if any(wanted.values()) or not phase is seed is None:
+            raise click.UsageError("expected --anki, --gift or --qti beside filters")
+        data = _history()
+    else:
+        [(form, file)] = given.items()
+        data = _bank(form, phase, seed or 0, book, wanted)
+    _write(data, file, private=not given, as_json=as_json)
+
+
+def _history() -> bytes:
     from readerkit.app.quiz_banks import open_history, tell_damage
-    from readerkit.quiz.history_messages import Exported
     from readerkit.quiz.messages import encode_wide
     from readerkit.quiz.report import exported
-    from readerkit.terminal.quiz_json import say
-    from readerkit.upstreams.store import write_atomically
 
     history = open_history(to_read=True)
     text = encode_wide(exported(history)) + "\n"
     tell_damage(history)
-    if file is None:
-        click.echo(text, nl=False)
+    return text.encode()
+
+
+def _bank(
+    form: str, phase: int | None, seed: int, book: Path | None, wanted: dict[str, Any]
+) -> bytes:
+    from readerkit.app import quiz_packages as packages
+    from readerkit.app.begin_quiz import WantedQuiz, matching
+    from readerkit.app.quiz_banks import QuizBanks, SourceLines
+    from readerkit.errors import ReaderkitError
+    from readerkit.render import quiz_gift, quiz_qti
+
+    banks = QuizBanks.at(book)
+    bank = banks.bank(banks.first_phase() if phase is None else phase)
+    lines = SourceLines(banks, book)
+    asked = matching(bank, WantedQuiz(**wanted))
+    questions, lacking = packages.portable_bank(bank, asked, seed, lines)
+    if not questions:
+        raise ReaderkitError("no question of the bank is all of this: ask for less")
+    if lacking:
+        why = "left out, as their lines are neither on this disk nor to be fetched"
+        click.echo(f"readerkit: {why}: {', '.join(lacking)}", err=True)
+    title = bank.rules.title
+    if form == "anki":
+        return packages.anki_file(questions, title, lines)
+    by_hand: Callable[[PortableQuestion], bool] = (
+        quiz_gift.is_essay if form == "gift" else quiz_qti.is_essay
+    )
+    if essays := [each.prompt.id for each in questions if by_hand(each)]:
+        click.echo(f"readerkit: for a person to mark: {', '.join(essays)}", err=True)
+    if form == "gift":
+        return packages.gift_file(questions)
+    return packages.qti_file(questions, title)
+
+
+def _write(data: bytes, file: Path | None, *, private: bool, as_json: bool) -> None:
+    """Write a file whole or not at all, and say so; or to the screen."""
+    from readerkit.upstreams.store import write_atomically
+
+    if file is None or file == STDOUT:
+        click.echo(data, nl=False)
         return
-    write_atomically(file.absolute(), text.encode(), private=True)
+    write_atomically(file.absolute(), data, private=private)
     if as_json:
+        from readerkit.quiz.history_messages import Exported
+        from readerkit.terminal.quiz_json import say
+
         say(Exported(str(file)))
     else:
         click.echo(f"wrote {file}")

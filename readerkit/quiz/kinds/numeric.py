@@ -70,19 +70,22 @@ class AnswerTolerance:
 
         Source: rounding to nearest, ISO 80000-1 annex B; the rule of numpy.isclose.
         """
-        away = abs(number - key)
+        away, limit = abs(number - key), self.limit(key)
+        if self.significant:
+            return away < limit
+        # A hair more, so that a limit typed in decimal is not missed in binary.
+        return away <= limit * (1 + 1e-9) + 1e-12
+
+    def limit(self, key: float) -> float:
+        """Return how far from the key an answer may be."""
         if self.significant:
             leading = math.floor(math.log10(abs(key))) if key else 0
-            return away < 0.51 * 10.0 ** (leading + 1 - self.significant)
-        # A hair more, so that a limit typed in decimal is not missed in binary.
-        limit = self.absolute + self.relative * abs(key)
-        return away <= limit * (1 + 1e-9) + 1e-12
+            return 0.51 * 10.0 ** (leading + 1 - self.significant)
+        return self.absolute + self.relative * abs(key)
 
     def is_near(self, number: float, key: float) -> bool:
         """Tell whether a wrong number may be a right one, rounded too far."""
-        return not self.significant and abs(number - key) <= 5 * (
-            self.absolute + self.relative * abs(key)
-        )
+        return not self.significant and abs(number - key) <= 5 * self.limit(key)
 
     def told(self, unit: str) -> Told:
         """Return it in words; per cent of a share are told from its points."""
