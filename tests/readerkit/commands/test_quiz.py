@@ -30,7 +30,7 @@ from tests.terminals import READERKIT, Terminal
 FORWARD = (
     "file: megatron/core/tensor_parallel/layers.py, symbol: RowParallelLinear.forward"
 )
-HEAVY = ("torch", "jinja2", "tree_sitter", "git", "rich", "fsrs", "yaml")
+HEAVY = ("torch", "jinja2", "tree_sitter", "git", "rich", "fsrs", "yaml", "genanki")
 
 
 @pytest.fixture(scope="module")
