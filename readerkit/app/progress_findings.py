@@ -16,6 +16,7 @@ from readerkit.labs import PHASE
 from readerkit.labs.checklist_item import ChecklistItem
 from readerkit.labs.lab import LABS
 from readerkit.labs.progress import OBJECTIVES, Findings, Mastery, Spend
+from readerkit.quiz.bank import Bank
 from readerkit.quiz.history_rows import timestamp
 from readerkit.quiz.report import outcomes
 from readerkit.wording.next_command import typed
@@ -45,11 +46,7 @@ def find_progress(folder: Path, book: Path | None, diagram: ChecklistItem) -> Fi
             f"quizzes/{PHASE}/bank.yaml: got no objective {', '.join(lacking)}, "
             "expected every one that the definition of done names"
         )
-    history = open_history(to_read=True)
-    try:
-        exam, mastery = _exam(bank, history), _mastery(bank, history)
-    finally:
-        history.close()
+    exam, mastery = find_answers(bank)
     return Findings(
         labs,
         rented,
@@ -61,14 +58,24 @@ def find_progress(folder: Path, book: Path | None, diagram: ChecklistItem) -> Fi
     )
 
 
+def find_answers(bank: Bank) -> tuple[ChecklistItem, dict[str, Mastery]]:
+    """Return the best exam of a bank, and what is known of each objective."""
+    history = open_history(to_read=True)
+    try:
+        return _exam(bank, history), _mastery(bank, history)
+    finally:
+        history.close()
+
+
 def _exam(bank: Any, history: Any) -> ChecklistItem:
     """Return the best exam that was finished, of those that the bank chose alone."""
-    what = f"quiz {PHASE} at {bank.rules.pass_mark:.0%} or more"
+    phase = bank.rules.phase
+    what = f"quiz {phase} at {bank.rules.pass_mark:.0%} or more"
     answers = history.answers()
     best: tuple[float, str] | None = None
     practice = ""
     for session in history.sessions():
-        if session.phase != PHASE or session.mode != "exam" or not session.ended:
+        if session.phase != phase or session.mode != "exam" or not session.ended:
             continue
         if not history.is_official(session):
             practice = "; practice exams do not count"
@@ -77,7 +84,7 @@ def _exam(bank: Any, history: Any) -> ChecklistItem:
             points = sum(each.points for each in found) / len(session.questions)
             best = max(best or (0.0, ""), (points, session.ended[:10]))
     if best is None:
-        how = typed("quiz", str(PHASE), "--exam")
+        how = typed("quiz", str(phase), "--exam")
         return ChecklistItem.of(what, False, f"no exam yet{practice}: {how}")
     points, day = best
     met = points >= bank.rules.pass_mark - 1e-9

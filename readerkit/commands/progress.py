@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,28 +43,20 @@ def progress(
     """Show what PHASE asks for, met or not; exit 0 where all is met or waived.
 
     Everything is looked at anew each time: hand-ins, the ledger, the history of the
-    quiz, the diagram against the source.
+    quiz, the diagram against the source. Of another phase than 35 it is the quiz.
 
     \b
     Example:
         readerkit progress 35
         readerkit progress 35 --waive tp-curve --reason "no rented GPU"
     """
-    if phase != PHASE:
-        raise ReaderkitError(
-            f"no definition of done of phase {phase}: got {phase}, expected {PHASE}: "
-            + typed("progress", str(PHASE))
-        )
     if (waive is None) != (reason is None) or (
         reason is not None and not reason.strip()
     ):
         raise click.UsageError("--waive LINE and --reason TEXT belong together")
-    from readerkit.app.progress_findings import find_progress
-    from readerkit.labs.progress import get_lines
-
-    found = find_progress(folder, book, _diagram(book))
-    waived = _read_waived()
-    names = [line.name for line in get_lines(found, {})]
+    get_lines, title = _lines(phase, folder, book)
+    waived = _read_waived(phase)
+    names = [line.name for line in get_lines({})]
     for name in filter(None, (waive, unwaive)):
         if name not in names:
             raise ReaderkitError(
@@ -74,11 +67,33 @@ def progress(
     if unwaive is not None:
         waived.pop(unwaive, None)
     if waive or unwaive:
-        _write_waived(waived)
-    lines = get_lines(found, waived)
-    _show(lines, as_json=as_json)
+        _write_waived(phase, waived)
+    lines = get_lines(waived)
+    _show(lines, phase, title, as_json=as_json)
     if any(line.item.state == "not met" for line in lines):
         raise click.exceptions.Exit(1)
+
+
+def _lines(
+    phase: int, folder: Path, book: Path | None
+) -> tuple[Callable[[Mapping[str, str]], list[Line]], str]:
+    """Return what gives the lines of a phase with those that are waived; its title."""
+    from readerkit.app import progress_findings as findings
+    from readerkit.labs import progress as asked
+
+    if phase == PHASE:
+        found = findings.find_progress(folder, book, _diagram(book))
+        title = f"Phase {PHASE}, distributed training"
+        return lambda waived: asked.get_lines(found, waived), title
+    from readerkit.app.quiz_banks import QuizBanks
+
+    bank = QuizBanks.at(book).bank(phase)
+    exam, mastery = findings.find_answers(bank)
+    mark = bank.rules.pass_mark
+    return (
+        lambda waived: asked.get_quiz_lines(exam, mastery, mark, phase, waived),
+        bank.rules.title,
+    )
 
 
 def _diagram(book: Path | None) -> ChecklistItem:
@@ -102,64 +117,67 @@ def _diagram(book: Path | None) -> ChecklistItem:
     )
 
 
-def _waived_file() -> Path:
+def _waived_file(phase: int) -> Path:
     from readerkit.app.folders import data_folder
 
-    return data_folder() / f"progress-{PHASE}.json"
+    return data_folder() / f"progress-{phase}.json"
 
 
-def _read_waived() -> dict[str, str]:
-    path = _waived_file()
+def _read_waived(phase: int) -> dict[str, str]:
+    path = _waived_file(phase)
     if not path.is_file():
         return {}
     try:
         value = json.loads(path.read_text())
         return {str(name): str(reason) for name, reason in value["waived"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        waive = typed("progress", str(PHASE), "--waive")
+        waive = typed("progress", str(phase), "--waive")
         raise ReaderkitError(
             f"{path}: got something else than waived lines, expected what {waive} "
             "writes; move it away and waive again"
         ) from None
 
 
-def _write_waived(waived: dict[str, str]) -> None:
+def _write_waived(phase: int, waived: dict[str, str]) -> None:
     from readerkit.upstreams.store import write_atomically
 
     text = json.dumps({"waived": waived}, indent=1, ensure_ascii=False) + "\n"
-    write_atomically(_waived_file(), text.encode(), private=True)
+    write_atomically(_waived_file(phase), text.encode(), private=True)
 
 
-def _show(lines: list[Line], *, as_json: bool) -> None:
+def _show(lines: list[Line], phase: int, title: str, *, as_json: bool) -> None:
     states = Counter(line.item.state for line in lines)
     if as_json:
         rows = [
             {"line": line.name, "group": line.group, **asdict(line.item)}
             for line in lines
         ]
-        print_json({"phase": PHASE, "lines": rows, **states})
+        print_json({"phase": phase, "lines": rows, **states})
         return
     from readerkit.labs.progress import DONE, GROUPS
     from readerkit.render.checklist import print_checklist
     from readerkit.render.note_view import console
 
     tell(
-        f"Phase {PHASE}, distributed training: {states['met']} of {len(lines)} lines "
+        f"{title}: {states['met']} of {len(lines)} lines "
         f"met, {states['waived']} waived, {states['not met']} open."
     )
     if not any(line.item.state == "met" for line in lines if line.group != DONE):
         is_measured = any(
             line.name == "ddp" and line.item.state == "met" for line in lines
         )
-        measure = "" if is_measured else f", or {typed('lab', '01', '--run')}"
-        first = typed("quiz", str(PHASE)) + measure
+        has_labs = phase == PHASE and not is_measured
+        measure = f", or {typed('lab', '01', '--run')}" if has_labs else ""
+        first = typed("quiz", str(phase)) + measure
         tell(
             "Each line is met by evidence that is looked at now: answers, results.\n"
             f"A first step: {first}"
         )
     for group, says in GROUPS.items():
-        tell(f"\n{group}: {says}")
         mine = [line for line in lines if line.group == group]
+        if not mine:
+            continue
+        tell(f"\n{group}: {says}")
         names = [line.name for line in mine]
         items = (line.item for line in mine)
         print_checklist(items, console(), names, open_mark=("open", "dim"))

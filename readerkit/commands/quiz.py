@@ -13,6 +13,7 @@ from readerkit.commands.options import book_option, json_option
 from readerkit.commands.quiz_export import export
 from readerkit.commands.quiz_flags import flag, suspend
 from readerkit.commands.quiz_history import delete, import_file, stats, undo
+from readerkit.commands.quiz_init import init
 from readerkit.commands.quiz_lint import lint
 from readerkit.commands.quiz_list import list_questions
 from readerkit.commands.quiz_options import filter_options
@@ -232,7 +233,7 @@ def review(
 
 for command in (
     *(list_questions, lint, stats, undo, flag, suspend),
-    *(export, import_file, delete),
+    *(export, import_file, delete, init),
 ):
     quiz.add_command(command)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from readerkit.budget import Ceilings, show_usd
+from readerkit.labs import PHASE
 from readerkit.labs.checklist_item import ChecklistItem
 from readerkit.wording.next_command import typed
 
@@ -96,6 +97,20 @@ class Line:
     item: ChecklistItem
 
 
+def get_quiz_lines(
+    exam: ChecklistItem,
+    mastery: Mapping[str, Mastery],
+    pass_mark: float,
+    phase: int,
+    waived: Mapping[str, str],
+) -> list[Line]:
+    """Return the lines of a phase that has a quiz alone: its exam, its objectives."""
+    lines = [Line("quiz", DONE, exam)]
+    for name, each in mastery.items():
+        lines.append(Line(name, "goals", _objective(each, pass_mark, phase)))
+    return [_waive(line, waived) for line in lines]
+
+
 def get_lines(found: Findings, waived: Mapping[str, str]) -> list[Line]:
     """Return every line; what is not met and was waived says so, with the reason."""
     lines = [
@@ -108,7 +123,8 @@ def get_lines(found: Findings, waived: Mapping[str, str]) -> list[Line]:
     ]
     for name, objective in OBJECTIVES.items():
         group = "rungs" if name.startswith("rung") else "goals"
-        lines.append(Line(name, group, _objective(found, objective)))
+        asked = _objective(found.mastery[objective], found.pass_mark, PHASE)
+        lines.append(Line(name, group, asked))
         if name == "rung-10":
             what = "Run FSDP on several GPUs and see how it scales"
             lines.append(Line("rung-11", group, _rented(found, "04", what)))
@@ -170,18 +186,17 @@ def _spend(found: Findings, what: str) -> ChecklistItem:
     return ChecklistItem.of(what, met, f"{sums}, {spend.recorded}")
 
 
-def _objective(found: Findings, objective: str) -> ChecklistItem:
-    mastery = found.mastery[objective]
+def _objective(mastery: Mastery, pass_mark: float, phase: int) -> ChecklistItem:
     needed = min(mastery.asked, 2)
     share = mastery.points / mastery.answered if mastery.answered else 0.0
-    met = mastery.answered >= needed and share >= found.pass_mark - 1e-9
+    met = mastery.answered >= needed and share >= pass_mark - 1e-9
     evidence = (
         f"{share:.0%} over {mastery.answered} of {mastery.asked} questions"
         if mastery.answered
         else "not asked yet"
     )
     if not met:
-        evidence += f": {typed('quiz', '35', '--topic', mastery.topic)}"
+        evidence += f": {typed('quiz', str(phase), '--topic', mastery.topic)}"
     return ChecklistItem.of(mastery.title, met, evidence)
 
 

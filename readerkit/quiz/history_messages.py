@@ -126,3 +126,10 @@ class Suspended(Struct, frozen=True, tag_field="type", tag="suspended"):
 
     id: str
     suspended: bool
+
+
+class BankBegun(Struct, frozen=True, tag_field="type", tag="begun"):
+    """A bank that was written to begin with."""
+
+    phase: int
+    files: tuple[str, ...]
