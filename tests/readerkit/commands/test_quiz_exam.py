@@ -119,6 +119,7 @@ def test_exam_is_resumed_as_it_was_begun(book):
     assert (none.code, "no exam was left unfinished" in none.err) == (1, True)
     left = typed(book, "--exam", answers="-\nq\n")
     assert left.code == 130
+    assert "To go on: readerkit quiz 7 --exam --resume" in " ".join(left.out.split())
     begun, score = take(book, "--exam", "--resume")
     assert (begun["answered"], begun["mode"], begun["official"]) == (0, "exam", True)
     assert (score["complete"], score["of"]) == (True, 3)
