@@ -35,7 +35,8 @@ def hold_run(check: RunCheck, ground: Ground) -> Proof:
     """Hold what a shipped record shows of lines, or of calls."""
     record = ground.record(check.record)
     if record is None:
-        raise AnchorError(f"unknown record: got '{check.record}'")
+        expected = "expected a name of annotations/comparisons.yaml that has a record"
+        raise AnchorError(f"unknown record: got '{check.record}', {expected}")
     now = {name: each.commit for name, each in ground.upstreams.items()}
     _refuse_other_code(record, outdated(record.pins, {**record.pins, **now}))
     span = _span(check.anchor, ground)

@@ -115,8 +115,9 @@ class InterfaceWords(Model, frozen=True):
 
     @property
     def all(self) -> Mapping[str, str]:
-        """Every word, wherever it is said."""
-        return {**self.scripts, **self.phrases}
+        """Every word, wherever it is said, between the blanks of the English one."""
+        both = {**self.scripts, **self.phrases}
+        return {phrase: phrase.replace(phrase.strip(), both[phrase]) for phrase in both}
 
 
 NOTE_TRANSLATION: Kind[TranslatedNote] = Kind("translation", TranslatedNote, "mapping")

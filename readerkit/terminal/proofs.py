@@ -18,7 +18,7 @@ from readerkit.claims.proof import Claimable, Proof, Sentence, lines_of, sentenc
 from readerkit.claims.words import say_check
 from readerkit.content.annotations import Annotation, Concept
 from readerkit.model.anchor import Span
-from readerkit.render.terminal_safe import visible_line
+from readerkit.render.terminal_safe import visible, visible_line
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.pager import show_paged
 from readerkit.wording.next_command import typed
@@ -37,7 +37,7 @@ def code_of(line: Callable[[int], str], span: Span, most: int) -> Iterator[str]:
     last = min(span.last, span.first + most - 1)
     rows = "\n".join(line(number) for number in range(span.first, last + 1))
     for row in textwrap.dedent(rows).split("\n"):
-        yield f"    | {visible_line(row)}"
+        yield f"    | {visible(row)}".rstrip()
     if last < span.last:
         yield f"    | ({counted(span.last - last, 'more line')})"
 
@@ -82,7 +82,8 @@ def proofs(library: Library, entry: Claimable, language: str) -> Iterator[str]:
                 told = told.format(version=proof.output.torch or "-")
                 printed = [*map(visible_line, (told, *lines))]
         if proof.state != "holds" and each.claim.undecided is None:
-            places = [visible_line(proof.found), *places[:1]]
+            near = proof.near if is_terminal else ()
+            places = [*map(visible_line, (proof.found, *near)), *places[:1]]
         if not is_terminal:
             yield "\t".join((proof.state, says, check, *places, *printed))
             continue

@@ -115,6 +115,13 @@ def test_every_phrase_has_a_spanish_one():
     assert [f"{said[text]}: '{text}'" for text in said if text not in known] == []
 
 
+def test_a_spanish_one_begins_and_ends_with_the_space_of_its_phrase():
+    for phrase, spanish in read_words().all.items():
+        ends = [text.replace(text.strip(), "") for text in (phrase, spanish)]
+        assert ends[0] == ends[1], phrase
+    assert read_words().all[", then "] == ", después "
+
+
 def test_scripts_say_what_pages_hand_over():
     said = {text: where for text, where, is_said in in_scripts() if is_said}
     said |= dict.fromkeys(("file", "name"), "site/theme/search.js")

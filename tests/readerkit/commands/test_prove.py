@@ -68,7 +68,10 @@ def test_figures_stand_beside_what_the_sentence_needs(tmp_path, capsys):
     book = book_of(tmp_path, program, more)
     done = run(capsys, "prove", "whole", "--book", book)
     assert done.code == 0, done.err
-    assert "  lib/linear.py:21-24\n    | def step(model, batch):\n" in done.out
+    assert (
+        "  lib/linear.py:21-24\n    | def step(model, batch):\n    |     loss"
+        in done.out
+    )
     assert "    total = 3   as expected\n" in done.out
     assert "    it = [1.5]   as expected\n" in done.out
     assert done.out.count("experiments/try.py") == 1
