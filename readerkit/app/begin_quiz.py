@@ -104,10 +104,11 @@ def exam_rules(session: Session) -> tuple[Told, ...]:
     count, left = len(session.row.questions), session.time_left()
     one, many = Told("1 question"), Told("{count} questions", count=count)
     rules = Told(
-        "Exam: {questions}, one try at each, no word until the end; {share} passes."
+        "Exam: {questions}, one try at each, no hints, no word until the end; {share} "
+        "passes."
         if left is None
-        else "Exam: {questions} in {minutes} minutes, one try at each, no word until "
-        "the end; {share} passes.",
+        else "Exam: {questions} in {minutes} minutes, one try at each, no hints, no "
+        "word until the end; {share} passes.",
         questions=one if count == 1 else many,
         share=f"{session.bank.rules.pass_mark:.0%}",
         minutes=math.ceil((left or 0) / 60),

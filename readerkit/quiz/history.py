@@ -29,6 +29,7 @@ from readerkit.quiz.history_rows import (
     AnswerRow,
     DamagedRow,
     Flag,
+    HintTaken,
     SessionRow,
     Suspension,
 )
@@ -134,6 +135,11 @@ class History:
         with self._writing() as connection:
             self._is_new(connection, "flag", asdict(flag))
 
+    def hint(self, hint: HintTaken) -> None:
+        """Keep that a hint was taken."""
+        with self._writing() as connection:
+            self._is_new(connection, "hint", asdict(hint))
+
     def suspend(self, suspension: Suspension) -> bool:
         """Have a question not asked any more; return whether it was until now."""
         with self._writing() as connection:
@@ -195,7 +201,7 @@ class History:
         with self._writing() as connection:
             connection.execute("DELETE FROM answer")
             [count] = connection.execute("SELECT changes()").fetchone()
-            for table in ("session", "flag", "suspended"):
+            for table in ("hint", "session", "flag", "suspended"):
                 connection.execute(f"DELETE FROM {table}")
         with sqlite_errors_told(self.path):
             self._connection.execute("VACUUM")
@@ -213,10 +219,13 @@ class History:
         return self._sessions("ORDER BY started, id")
 
     def unfinished(self, phase: int, *, mode: str = "") -> SessionRow | None:
-        """Return the latest session of a phase that was left with an answer in it."""
+        """Return the latest session of a phase that was left with something kept."""
+        kept = " UNION ALL ".join(
+            f"SELECT 1 FROM {table} WHERE session = session.id"
+            for table in ("answer", "hint")
+        )
         where = (
-            "WHERE phase = ? AND ? IN ('', mode) AND ended IS NULL AND EXISTS"
-            " (SELECT 1 FROM answer WHERE answer.session = session.id)"
+            f"WHERE phase = ? AND ? IN ('', mode) AND ended IS NULL AND EXISTS ({kept})"
             " ORDER BY started DESC, id DESC LIMIT 1"
         )
         return next(iter(self._sessions(where, phase, mode)), None)
@@ -252,6 +261,13 @@ class History:
         """Return the questions that are asked in exams alone."""
         rows = self._read("SELECT * FROM suspended ORDER BY since, question")
         return self._whole("suspended", rows, lambda row: convert(row, Suspension))
+
+    def hints(self, session: str = "") -> list[HintTaken]:
+        """Return the hints that were taken, of a session or of all."""
+        of = " WHERE session = ?" if session else ""
+        query = f"SELECT * FROM hint{of} ORDER BY session, position, number"
+        rows = self._read(query, *([session] if session else ()))
+        return self._whole("hint", rows, lambda row: convert(row, HintTaken))
 
     def damaged(self) -> list[DamagedRow]:
         """Return the rows that were met and cannot be read, as they stand."""

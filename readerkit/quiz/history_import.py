@@ -15,6 +15,7 @@ from readerkit.quiz.history_rows import (
     AnswerRow,
     DamagedRow,
     Flag,
+    HintTaken,
     SessionRow,
     Suspension,
 )
@@ -32,6 +33,7 @@ class _Tables(Struct, frozen=True):
     answers: tuple[Raw, ...]
     flags: tuple[Raw, ...] = ()
     suspended: tuple[Raw, ...] = ()
+    hints: tuple[Raw, ...] = ()
     damaged: tuple[DamagedRow, ...] = ()
 
 
@@ -49,9 +51,11 @@ def add_export(data: bytes, file: str, history: History) -> Imported:
     answers = _rows("answers", told.answers, AnswerRow, faults)
     flags = _rows("flags", told.flags, Flag, faults)
     suspended = _rows("suspended", told.suspended, Suspension, faults)
+    hints = _rows("hints", told.hints, HintTaken, faults)
     if not faults:
         lost = {row.values.get("id") for row in told.damaged if row.table == "session"}
         kept = [each for each in answers if each.session not in lost]
+        hints = [each for each in hints if each.session not in lost]
         faults = [*_astray(kept, [*history.sessions(), *sessions], answers)]
     if faults:
         shown = [f"{file}: {fault}" for fault in faults[:MAX_SHOWN_FAULTS]]
@@ -61,6 +65,7 @@ def add_export(data: bytes, file: str, history: History) -> Imported:
         "answer": kept,
         "flag": flags,
         "suspended": suspended,
+        "hint": hints,
     }
     new = history.add(rows)
     already = sum(map(len, rows.values())) - sum(new.values())

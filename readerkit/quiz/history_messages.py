@@ -10,6 +10,7 @@ from readerkit.quiz.history_rows import (
     AnswerRow,
     DamagedRow,
     Flag,
+    HintTaken,
     SessionRow,
     Suspension,
 )
@@ -76,6 +77,7 @@ class HistoryExport(Struct, frozen=True):
     answers: tuple[AnswerRow, ...]
     flags: tuple[Flag, ...] = ()
     suspended: tuple[Suspension, ...] = ()
+    hints: tuple[HintTaken, ...] = ()
     damaged: tuple[DamagedRow, ...] = ()
     """Rows that cannot be read, as they stand."""
 

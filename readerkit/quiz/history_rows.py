@@ -56,17 +56,37 @@ class AnswerRow(Struct, frozen=True):
     choices: int | None
     seconds: float
     answered: str
+    hinted: float = 0.0
+    """Part of the points that the hints before it cost."""
 
     def __post_init__(self) -> None:
         """Refuse what no quiz keeps: it is reckoned with."""
         _check_moment(self.answered)
         _check_least(self, position=0, attempt=1, difficulty=1, bank_version=1)
-        if not 0 <= self.credit <= 1:
-            raise ValueError(f"credit: got {self.credit}, expected 0 to 1")
+        _check_share(self, "credit")
+        _check_share(self, "hinted")
         if not 0 <= self.seconds < math.inf:
             raise ValueError(f"seconds: got {self.seconds}, expected 0 or more")
         if self.choices is not None and self.choices < 1:
             raise ValueError(f"choices: got {self.choices}, expected 1 or more")
+
+
+class HintTaken(Struct, frozen=True):
+    """A hint that a reader took, whatever became of the question."""
+
+    session: str
+    position: int
+    number: int
+    """From 1."""
+    cost: float
+    """Part of the points."""
+    taken: str
+
+    def __post_init__(self) -> None:
+        """Refuse what no quiz keeps: it is reckoned with."""
+        _check_moment(self.taken)
+        _check_least(self, position=0, number=1)
+        _check_share(self, "cost")
 
 
 class Flag(Struct, frozen=True):
@@ -107,6 +127,12 @@ def _check_least(row: Struct, **least: int) -> None:
     for name, smallest in least.items():
         if (value := getattr(row, name)) < smallest:
             raise ValueError(f"{name}: got {value}, expected {smallest} or more")
+
+
+def _check_share(row: Struct, name: str) -> None:
+    """Refuse what is no part of a whole."""
+    if not 0 <= (value := getattr(row, name)) <= 1:
+        raise ValueError(f"{name}: got {value}, expected 0 to 1")
 
 
 def _check_moment(text: str) -> None:

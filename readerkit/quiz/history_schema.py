@@ -50,5 +50,16 @@ MIGRATIONS: tuple[str, ...] = (
         since TEXT NOT NULL
     ) STRICT
     """,
+    """
+    CREATE TABLE hint (
+        session TEXT NOT NULL REFERENCES session (id),
+        position INTEGER NOT NULL,
+        number INTEGER NOT NULL,
+        cost REAL NOT NULL,
+        taken TEXT NOT NULL,
+        PRIMARY KEY (session, position, number)
+    ) STRICT;
+    ALTER TABLE answer ADD COLUMN hinted REAL NOT NULL DEFAULT 0
+    """,
 )
 """Statements that lead from each version of the file to the next one."""

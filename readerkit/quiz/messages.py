@@ -83,6 +83,10 @@ class Prompt(Struct, frozen=True, tag_field="kind"):
     """Which try at it is the next one, from 1."""
     seconds_left: float | None = None
     """Of the whole quiz; None where it has no limit."""
+    hints: tuple[str, ...] = ()
+    """Those that were taken."""
+    hint_costs: float | None = None
+    """Part of the points that the next one costs; None where there is none."""
     type: Literal["question"] = "question"
 
     @property
@@ -177,6 +181,18 @@ class TextFinding(Struct, frozen=True, tag_field="type", tag="finding"):
     """What the machine finds in a text: nothing is kept, the reader may correct it."""
 
     points: tuple[FoundPoint, ...]
+
+
+class Hint(Struct, frozen=True, tag_field="type", tag="hint"):
+    """A hint that was asked for, and is kept."""
+
+    position: int
+    id: str
+    text: str
+    cost: float
+    """Part of the points that a right answer earns from now on."""
+    next_costs: float | None
+    """The same of another one; None where there is none."""
 
 
 # --- what an answer earned ---
@@ -346,6 +362,7 @@ class Request(Struct, frozen=True):
     flag: str = ""
     """What is wrong with a question: the current one, or that of ``id``."""
     id: str = ""
+    hint: bool = False
     look: str | None = None
     """A text to write: say what is found in it, and keep nothing."""
     skip: bool = False

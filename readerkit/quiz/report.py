@@ -54,7 +54,9 @@ def outcomes(answers: Iterable[AnswerRow]) -> list[QuestionOutcome]:
                 first.question,
                 first.topic,
                 first.objective,
-                retry_points([row.credit for row in rows]),
+                retry_points(
+                    [row.credit for row in rows], [row.hinted for row in rows]
+                ),
                 first.credit >= WHOLE,
                 first.choices,
                 rows[-1].answered,
@@ -193,5 +195,6 @@ def exported(history: History) -> HistoryExport:
         answers=tuple(history.answers()),
         flags=tuple(history.flags()),
         suspended=tuple(history.suspensions()),
+        hints=tuple(history.hints()),
         damaged=tuple(history.damaged()),  # known once all was read
     )

@@ -54,8 +54,8 @@ def due_questions(answers: Iterable[AnswerRow]) -> list[Due]:
 
 
 def _rating(rows: list[AnswerRow]) -> Rating:
-    if rows[0].credit >= WHOLE:
+    if rows[0].credit >= WHOLE and not rows[0].hinted:
         return Rating.Good
-    # Right in the end, or more than half of it at once: it was hard, not lost.
-    later = any(row.credit >= WHOLE for row in rows[1:])
+    # Right in the end or with a hint, or more than half at once: hard, not lost.
+    later = any(row.credit >= WHOLE for row in rows)
     return Rating.Hard if later or rows[0].credit > 0.5 else Rating.Again

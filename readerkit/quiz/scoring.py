@@ -53,15 +53,18 @@ def _inversions(given: Sequence[int], order: Sequence[int]) -> int:
     return sum(place[a] > place[b] for a, b in combinations(given, 2))
 
 
-def retry_points(credits: Sequence[float]) -> float:
+def retry_points(credits: Sequence[float], costs: Sequence[float] = ()) -> float:
     """Return the points of a question from the credit of each try at it.
 
     A later try is worth less, and none of them ever lowers what was reached before:
-    0.5 and then all of it gives max(0.5·1, 1·0.5) = 0.5.
+    0.5 and then all of it gives max(0.5·1, 1·0.5) = 0.5. ``costs`` are the parts of
+    its points that hints had cost before each try: all of it after a hint for 0.1
+    gives 0.9.
     """
     last = RETRY_FACTORS[-1]
     factors = [*RETRY_FACTORS, *[last] * max(0, len(credits) - len(RETRY_FACTORS))]
-    earned = [credit * factor for credit, factor in zip(credits, factors, strict=False)]
+    left = [*(1 - cost for cost in costs), *[1.0] * len(credits)]
+    earned = map(math.prod, zip(credits, factors, left, strict=False))
     return max(earned, default=0.0)
 
 

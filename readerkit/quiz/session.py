@@ -10,17 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 
 from msgspec.structs import asdict, replace
 
 from readerkit.errors import ReaderkitError
 from readerkit.model.language import Told
 from readerkit.quiz.bank import Bank
+from readerkit.quiz.hints import OfferedHint, hints
 from readerkit.quiz.history import History
 from readerkit.quiz.history_messages import Flagged
 from readerkit.quiz.history_rows import (
     AnswerRow,
     Flag,
+    HintTaken,
     SessionRow,
     new_id,
     timestamp,
@@ -28,6 +31,7 @@ from readerkit.quiz.history_rows import (
 from readerkit.quiz.messages import (
     Begun,
     DoneResult,
+    Hint,
     MarkedAnswer,
     Prompt,
     QuestionLeftOut,
@@ -62,12 +66,17 @@ class Session:
         self._history = history
         self._clock = clock
         self._credits: dict[int, list[float]] = {}
+        self._costs: dict[int, list[float]] = {}
+        self._hints: dict[int, list[HintTaken]] = {}
         self._given: dict[int, str] = {}
         for answer in history.answers(row.id):
             self._credits.setdefault(answer.position, []).append(answer.credit)
             self._given[answer.position] = answer.answer
+            self._costs.setdefault(answer.position, []).append(answer.hinted)
             if not answer.answer:
                 self._give_up(answer.position)
+        for hint in history.hints(row.id):
+            self._hints.setdefault(hint.position, []).append(hint)
         for damaged in history.damaged():
             # It was acknowledged: the try is taken, whatever it said.
             if damaged.table == "answer" and damaged.values["session"] == row.id:
@@ -155,8 +164,8 @@ class Session:
 
     @property
     def is_begun(self) -> bool:
-        """Whether a question was answered or skipped."""
-        return bool(self._credits)
+        """Whether a question was answered or skipped, or a hint was taken."""
+        return bool(self._credits or self._hints)
 
     @property
     def is_over(self) -> bool:
@@ -223,7 +232,10 @@ class Session:
         if self.is_over:
             return None
         self._shown = self._clock()
-        asked, given = self.variant().prompt, self._given.get(self.position, "")
+        variant, given = self.variant(), self._given.get(self.position, "")
+        asked = variant.prompt
+        taken = len(self._hints.get(self.position, []))
+        offered = [] if self.is_exam else [*islice(hints(variant), taken + 1)]
         if isinstance(asked, SketchPrompt) and given:
             asked = replace(asked, given=tuple(re.split(r"\s*[\n;]\s*", given)))
         return replace(
@@ -232,7 +244,33 @@ class Session:
             of=len(self.row.questions),
             attempt=self.attempt,
             seconds_left=self.time_left(),
+            hints=tuple(hint.text for hint in offered[:taken]),
+            hint_costs=_next_cost(offered, taken),
         )
+
+    def hint(self) -> Hint:
+        """Give the next hint to the current question; it costs, and is kept.
+
+        Raises:
+            AnswerError: an exam, or no hint that does not show the key.
+        """
+        variant, position = self._open_variant(), self.position
+        if self.is_exam:
+            raise AnswerError(Told("An exam gives no hints."))
+        taken, offered = self._hints.setdefault(position, []), [*hints(variant)]
+        if len(taken) >= len(offered):
+            raise AnswerError(
+                Told("There is no other hint that would not be the answer.")
+                if taken
+                else Told("There is no hint that would not be the answer.")
+            )
+        hint = offered[len(taken)]
+        number, moment = len(taken) + 1, timestamp(self._clock())
+        row = HintTaken(self.row.id, position, number, hint.cost, moment)
+        self._history.hint(row)
+        taken.append(row)
+        following = _next_cost(offered, number)
+        return Hint(position + 1, variant.prompt.id, *hint, following)
 
     def answer(self, text: str) -> Recorded | TryResult | DoneResult:
         """Mark an answer to the current question, keep it, and say what it earned.
@@ -305,6 +343,8 @@ class Session:
         credits = self._credits.setdefault(position, [])
         self._commit(variant, position, text, grade)
         credits.append(grade.credit)
+        costs = self._costs.setdefault(position, [])
+        costs.append(self._hinted(position))
         self._given[position] = text
         if gives_up:
             self._give_up(position)
@@ -317,11 +357,15 @@ class Session:
             id=variant.prompt.id,
             right=grade.is_right,
             credit=round(grade.credit, 4),
-            points=round(retry_points(credits), 4),
+            points=round(retry_points(credits, costs), 4),
             remarks=grade.remarks,
             tries_left=0 if done else self._tries(position) - len(credits),
         )
         return DoneResult(**asdict(result), **asdict(variant.told)) if done else result
+
+    def _hinted(self, position: int) -> float:
+        """Return the part of a question's points that its hints cost so far."""
+        return round(sum(hint.cost for hint in self._hints.get(position, [])), 4)
 
     def _give_up(self, position: int) -> None:
         """Count every try that is left as taken."""
@@ -348,6 +392,7 @@ class Session:
                 # A clock may be set back meanwhile.
                 seconds=max(0.0, round((now - self._shown).total_seconds(), 3)),
                 answered=timestamp(now),
+                hinted=self._hinted(position),
             )
         )
         if not kept:
@@ -412,3 +457,7 @@ class Session:
                 right=answer.credit >= WHOLE,
                 **asdict(variant.told),
             )
+
+
+def _next_cost(offered: list[OfferedHint], taken: int) -> float | None:
+    return offered[taken].cost if taken < len(offered) else None

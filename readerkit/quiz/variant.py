@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MAX_FORMULA_WORDS = 12
+"""Of a number that is typed as a product or with its unit."""
 WHOLE = 1 - 1e-9
 """Credit that counts as right, whatever binary fractions add up to."""
 _SLOT = re.compile(r"\{([^{}]+)\}")
@@ -69,6 +71,38 @@ class Variant:
             AnswerError: an answer that cannot be read as one.
         """
         raise NotImplementedError
+
+    def step(self) -> str:
+        """Return one step towards the answer, of its own kind; nothing by default."""
+        return ""
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether its explanation reckons, so that a part of it is a step."""
+        return False
+
+    def shows_key(self, text: str) -> bool:
+        """Tell whether words of a text that stand together would earn all credit."""
+        words = text.split()
+        return self.before_key(words) < len(words)
+
+    def before_key(self, words: list[str]) -> int:
+        """Return how many words of a text come before the key, or all of them."""
+        longest = max(MAX_FORMULA_WORDS, len(self.typed_key.split()))
+        for end in range(1, len(words) + 1):
+            for first in range(end - 1, max(-1, end - 1 - longest), -1):
+                span = " ".join(words[first:end]).strip(" .,;:=")
+                bare = span.strip("()[]")
+                parts = re.split(r"[^\w.^%$]+", span) if first == end - 1 else []
+                if any(self._earns_all(each) for each in {span, bare, *parts} if each):
+                    return first
+        return len(words)
+
+    def _earns_all(self, answer: str) -> bool:
+        try:
+            return self.grade(answer).is_right
+        except AnswerError:
+            return False
 
     def completed(self, answer: str, before: str, *, is_exam: bool = False) -> str:
         """Return an answer as it is kept: a part with the rest that was given before.

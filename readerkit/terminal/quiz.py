@@ -24,7 +24,7 @@ from readerkit.quiz.variant import AnswerError
 from readerkit.terminal.quiz_screen import QuizScreen
 from readerkit.wording.next_command import typed
 
-SKIP, QUIT, CODE = "-", "q", "c"
+SKIP, QUIT, CODE, HINT = "-", "q", "c", "hint"
 FLAG = "flag "
 """Before words on what is wrong with a question."""
 
@@ -86,6 +86,9 @@ def _ask(session: Session, question: Prompt, screen: QuizScreen) -> bool:
             if given.startswith(FLAG):
                 _flag(session, question, given, screen)
                 continue
+            if given == HINT:
+                screen.show_hint(session.hint())
+                continue
             result = session.skip() if given == SKIP else session.answer(given)
         except AnswerError as error:
             screen.tell(error.args[0], fg="yellow")
@@ -136,7 +139,7 @@ def _read(
     for at, label in enumerate(question.rows):
         old = before[at].removeprefix(f"{label}: ") if before[at:] else ""
         line = _prompt(f"{label} [{old}] > " if old else f"{label} > ", screen, old)
-        if line in (SKIP, QUIT) or line.startswith(FLAG):
+        if _is_command(line):
             return line
         before[at : at + 1] = [line]
     return "\n".join(before)
@@ -146,7 +149,7 @@ def _read_text(session: Session, screen: QuizScreen) -> str:
     """Return what is typed until an empty line, with the reader's own marks if any."""
     screen.tell(Told("An empty line ends it."), dim=True)
     lines = [_prompt("> ", screen)]
-    is_answer = lines[0] not in (SKIP, QUIT) and not lines[0].startswith(FLAG)
+    is_answer = not _is_command(lines[0])
     while is_answer:
         line = _line("> ")
         if not (line or "").strip():
@@ -166,6 +169,11 @@ def _read_text(session: Session, screen: QuizScreen) -> str:
         else:
             return given
     return QUIT
+
+
+def _is_command(line: str) -> bool:
+    """Tell whether a line is no part of an answer."""
+    return line in (SKIP, QUIT, HINT) or line.startswith(FLAG)
 
 
 def _prompt(label: str, screen: QuizScreen, kept: str = "") -> str:

@@ -74,6 +74,9 @@ def _next_result(session: Session, question: Prompt) -> Recorded | None:
                 return None
             if request.skip:
                 return session.skip()
+            if request.hint:
+                say(session.hint())
+                continue
             if request.flag:
                 say(session.flag(request.flag, request.id))
                 continue
@@ -94,8 +97,7 @@ def _next_result(session: Session, question: Prompt) -> Recorded | None:
 def _request(line: str) -> Request:
     with suppress(MsgspecError, RecursionError, UnicodeError):
         request = decode(line, type=Request)
-        wanted = (request.answer is not None, request.look, request.flag)
-        if any((*wanted, request.skip, request.stop)):
+        if request != Request(id=request.id):
             return request
     raise AnswerError(
         f"got '{line.strip()[:60]}', expected a JSON object on one line, its answer "

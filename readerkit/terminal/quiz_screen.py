@@ -23,6 +23,7 @@ from readerkit.quiz.messages import (
     ChoicePrompt,
     CitedLines,
     DoneResult,
+    Hint,
     Labelled,
     LocatePrompt,
     MarkedAnswer,
@@ -113,6 +114,22 @@ class QuizScreen:
                 row = self.said(Told("Each row"))
                 self.tell(f"{row}: {', '.join(columns)}", dim=True)
         self.tell(f"({self.said(question.how)})", dim=True)
+        for text in question.hints:
+            self.tell(text, fg="magenta")
+        self._offer_hint(question.hint_costs)
+
+    def show_hint(self, hint: Hint) -> None:
+        """Show a hint, and what the next one costs."""
+        self.tell(hint.text, fg="magenta")
+        self._offer_hint(hint.next_costs, Told("another hint"))
+
+    def _offer_hint(self, cost: float | None, what: str = Told("a hint")) -> None:
+        if cost:
+            share = f"{cost:.0%}"
+            told = Told(
+                "(hint: {what}, for {share} of the points)", what=what, share=share
+            )
+            self.tell(told, dim=True)
 
     def show_search(self, question: LocatePrompt) -> None:
         """Show the code to search, a screen at a time where it is longer than one."""

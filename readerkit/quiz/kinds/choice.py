@@ -9,7 +9,7 @@ from typing import Annotated
 from readerkit.content.claims import Claimed
 from readerkit.model.base import Text, at_least
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import Question, Refutation, letters, read_labels
+from readerkit.quiz.kinds.base import Question, Refutation, letters, plain, read_labels
 from readerkit.quiz.messages import (
     Labelled,
     MultiplePrompt,
@@ -126,6 +126,18 @@ class AskedChoice(Variant):
 
     options: Mapping[str, ShownOption]
     several: bool
+
+    def step(self) -> str:
+        """Return a wrong option, and why it is wrong; none where one would be left."""
+        wrong = [each.refuted for each in self.options.values() if not each.right]
+        return Told("Not {why}", why=wrong[0].text) if len(wrong) > 1 else ""
+
+    def shows_key(self, text: str) -> bool:
+        """Tell whether a text says what a right option does."""
+        said = plain(text)
+        return any(
+            plain(each.text) in said for each in self.options.values() if each.right
+        )
 
     def grade(self, answer: str) -> Grade:
         """Return the credit: one right letter, or t/C - w/W for several."""

@@ -19,6 +19,10 @@ _LINES = re.compile(
 )
 
 
+MIN_LINES_LEFT = 3
+"""Times the lines of the key that a hint leaves to search, at least."""
+
+
 class WrongLines(Refutation, frozen=True):
     """Lines that are taken for the key, and what they do instead."""
 
@@ -80,6 +84,18 @@ class AskedLine(Variant):
     within: CitedLines
     refuted: list[tuple[CitedLines, Remark]]
     """Wrong lines, and what is said to who takes one of them."""
+
+    def step(self) -> str:
+        """Return fewer lines that the key is among; none where they would be it."""
+        count, key = self.within.last - self.within.first + 1, self.key
+        for parts in (4, 2):
+            size = count // parts
+            for start in range(self.within.first, self.within.last + 1, max(size, 1)):
+                is_around = start <= key.first and key.last < start + size
+                if is_around and size >= MIN_LINES_LEFT * (key.last - key.first + 1):
+                    last = min(start + size - 1, self.within.last)
+                    return Told("It is in {first} to {last}.", first=start, last=last)
+        return ""
 
     def grade(self, answer: str) -> Grade:
         """Return all or nothing: a line of the key, or a range that lies in it.

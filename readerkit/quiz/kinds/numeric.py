@@ -241,6 +241,11 @@ class AskedNumber(Variant):
             return Told("a number without a unit: 8 or 3/16")
         return Told("a number and a unit: 17.5 {unit}", unit=self.unit)
 
+    @property
+    def is_computed(self) -> bool:
+        """Whether its explanation reckons: it does."""
+        return True
+
     def grade(self, answer: str) -> Grade:
         """Return all or nothing, with a wrong unit or a known mistake named.
 

@@ -143,6 +143,20 @@ class AskedWords(Variant):
     refuted: list[tuple[tuple[str, ...], Remark]]
     """Wrong words, and what is said to who gives them."""
 
+    @property
+    def is_computed(self) -> bool:
+        """Whether its explanation reckons: as a schedule does."""
+        return True
+
+    def before_key(self, words: list[str]) -> int:
+        """Return how many words come before more than half of the key was named."""
+        key, named = {_cell(word) for word in self.key}, 0
+        for at, word in enumerate(words):
+            named += _cell(word.strip(",;:.()")) in key
+            if 2 * named > len(self.key):
+                return at
+        return len(words)
+
     def grade(self, answer: str) -> Grade:
         """Return the share of the words before the first that is wrong.
 

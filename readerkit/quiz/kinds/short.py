@@ -92,6 +92,10 @@ class AskedShort(Variant):
         reader = "" if marks is None or is_exam else f"{_numbers(marks) or '0'} "
         return f"{reader}(found {_numbers(self._found(text))}) {MARKS} {text}"
 
+    def shows_key(self, text: str) -> bool:
+        """Tell whether a text makes one of the points."""
+        return bool(self._found(text))
+
     def grade(self, answer: str) -> Grade:
         """Return the share of the points that were made.
 

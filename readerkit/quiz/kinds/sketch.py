@@ -180,6 +180,10 @@ class AskedSketch(Variant):
         old = dict(zip(self._labels, self._in_order(before), strict=True))
         return "\n".join(f"{row}: {cells}" for row, cells in {**old, **named}.items())
 
+    def shows_key(self, text: str) -> bool:
+        """Tell whether a text has a row as it is to be typed."""
+        return any(" ".join(cells) in text for _, cells in self.rows)
+
     def grade(self, answer: str) -> Grade:
         """Return the share of cells that are right, beyond one word for all.
 

@@ -103,8 +103,8 @@ def test_terminal_says_the_rules_the_clock_and_no_seed(book):
     done = typed(book, "--exam", answers="-\n-\n-\n")
     shown = " ".join(done.out.split())
     rules = (
-        "Exam: 3 questions in 10 minutes, one try at each, no word until the end; "
-        "70% passes."
+        "Exam: 3 questions in 10 minutes, one try at each, no hints, no word "
+        "until the end; 70% passes."
     )
     assert shown.index(rules) < shown.index("1/3")
     assert len(re.findall(r"\d/3 .*10 min left", done.out)) == 3

@@ -419,7 +419,7 @@ def test_text_that_is_none_costs_no_try(answer):
 
 SHOWN = {
     *("id", "kind", "topic", "objective", "difficulty", "prompt", "how"),
-    *("type", "position", "of", "attempt", "seconds_left"),
+    *("type", "position", "of", "attempt", "hints", "hint_costs", "seconds_left"),
 }
 OWN = {
     "single": {"options", "several"},

@@ -1,0 +1,70 @@
+"""What may be said before an answer: what to read, then one step; never the key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from readerkit.model.language import Told
+from readerkit.quiz.messages import LocatePrompt
+from readerkit.quiz.variant import Variant
+
+READ_COST, STEP_COST = 0.1, 0.4
+"""Parts of the points: what to read is a tenth of them, a step four."""
+MIN_STEP = 12
+"""Characters; less of a sentence says nothing."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+
+
+class OfferedHint(NamedTuple):
+    """A hint that may be taken, and what it costs."""
+
+    text: str
+    cost: float
+
+
+def hints(variant: Variant) -> Iterator[OfferedHint]:
+    """Yield the hints of a question, in the order in which they are given."""
+    if text := next(_reading(variant), ""):
+        yield OfferedHint(text, READ_COST)
+    step = variant.step()
+    if not step or variant.shows_key(step):
+        step = next(_computed(variant), "")
+    if step:
+        yield OfferedHint(step, STEP_COST)
+
+
+def _reading(variant: Variant) -> Iterator[str]:
+    """Yield what to read, the nearest first: a note, lines of code, a work."""
+    told = variant.told
+    notes = [
+        Told("Note: {title}", title=each.title) for each in told.links if each.note
+    ]
+    # Of a line to find, code that it leads to may be that line.
+    is_searched = isinstance(variant.prompt, LocatePrompt)
+    code = [] if is_searched else [each for each in told.links if not each.note]
+    lines = [Told("Code: {place}", place=str(each)) for each in code]
+    works = [
+        Told(
+            "Read: {work}",
+            work=f"{work.authors} {work.year}, {work.title}"
+            + (f", {work.section}" if work.section else ""),
+        )
+        for work in told.references
+    ]
+    for text in (*notes, *lines, *works):
+        if not variant.shows_key(text):
+            yield text
+
+
+def _computed(variant: Variant) -> Iterator[str]:
+    """Yield sentences of the explanation that reckon, each up to where the key is."""
+    if not variant.is_computed:
+        return
+    for sentence in _SENTENCE_END.split(variant.told.explanation):
+        words = sentence.split()
+        end = variant.before_key(words)
+        text = " ".join(words if end == len(words) else [*words[:end], "…"])
+        if re.search(r"\d", text) and len(text) >= MIN_STEP:
+            yield text
