@@ -32,7 +32,8 @@ MAX_FORMULA_WORDS = 12
 """Of a number that is typed as a product or with its unit."""
 WHOLE = 1 - 1e-9
 """Credit that counts as right, whatever binary fractions add up to."""
-_SLOT = re.compile(r"\{([^{}]+)\}")
+_SLOT = re.compile(r"(?<=\$)\{([^{}]+)\}|\{([^{}]+)\}")
+"""A formula in a text, in dollars or not."""
 
 
 class AnswerError(ReaderkitError):
@@ -207,7 +208,14 @@ class Scene:
 
     def text(self, template: str) -> str:
         """Return a text with each ``{formula}`` replaced by its value."""
-        return _SLOT.sub(lambda m: format_number(self.number(m[1])), template)
+        return _SLOT.sub(
+            lambda m: (
+                format_dollars(self.number(m[1]))
+                if m[1]
+                else format_number(self.number(m[2]))
+            ),
+            template,
+        )
 
     def place(self, slot: str) -> CitedLines:
         """Return the lines of a slot of this question, or of ``note:ID``.
@@ -221,7 +229,18 @@ class Scene:
 
 def formulas_of(template: str) -> list[str]:
     """Return the formulas between the braces of a text."""
-    return _SLOT.findall(template)
+    return [one or other for one, other in _SLOT.findall(template)]
+
+
+def format_dollars(value: Number) -> str:
+    """Return an amount as money is written; what is finer than a cent as a number.
+
+    >>> format_dollars(0.5), format_dollars(12), format_dollars(0.125)
+    ('0.50', '12', '0.125')
+    """
+    cents = round(value * 100, 6)
+    is_broken = value != int(value) and cents == int(cents)
+    return f"{value:,.2f}" if is_broken else format_number(value)
 
 
 def format_number(value: Number) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -187,12 +190,23 @@ def _prompt(label: str, screen: QuizScreen, kept: str = "") -> str:
         screen.tell(Told("(- skips, q leaves)"), dim=True)
 
 
+@contextmanager
+def _drawn_again(label: str) -> Iterator[None]:
+    """Show a prompt once more after ^Z and fg: what was typed has gone with it."""
+    before = signal.signal(signal.SIGCONT, lambda *_: click.echo(label, nl=False))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCONT, before)
+
+
 def _line(label: str) -> str | None:
     """Return the line that is typed; None where the input ends."""
     try:
-        return str(
-            click.prompt(label, prompt_suffix="", default="", show_default=False)
-        )
+        with _drawn_again(label):
+            return str(
+                click.prompt(label, prompt_suffix="", default="", show_default=False)
+            )
     except click.Abort as error:
         # Click makes one of ^C and of the end of input; only ^C is an interruption.
         if not isinstance(error.__context__, EOFError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import sys
 import textwrap
@@ -39,12 +40,12 @@ from readerkit.quiz.messages import (
     TryResult,
 )
 from readerkit.render.terminal_safe import visible
-from readerkit.terminal.folded import tell
 from readerkit.terminal.pager import show_paged
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
 
 MAX_WIDTH = 88
+_COMMAND = re.compile(r"\breaderkit(?: \S+)+$")
 MAX_SHOWN_LINES = 8
 """Of the code behind a mistake; the note has all of it."""
 
@@ -77,13 +78,15 @@ class QuizScreen:
         columns = shutil.get_terminal_size().columns if is_screen else MAX_WIDTH
         shown = " " * indent + visible(" ".join(map(self.said, texts)))
         if wrap:
+            # A command is one word: it is copied whole, also where it is too long.
+            whole = _COMMAND.sub(lambda m: m[0].replace(" ", "\0"), shown)
             shown = textwrap.fill(
-                shown,
+                whole,
                 width=max(min(columns, MAX_WIDTH), 20),
                 subsequent_indent=" " * (indent + 3 if indent else 0),
                 break_long_words=False,
                 break_on_hyphens=False,
-            )
+            ).replace("\0", " ")
         click.echo(click.style(shown, **style) if style else shown)
 
     def show_labelled(self, entries: tuple[Labelled, ...]) -> None:
@@ -235,7 +238,6 @@ class QuizScreen:
         for answer in outcome.marked or ():
             self._show_marked(answer)
         click.echo()
-        self.tell(_verdict(outcome, self.counted(outcome.questions)), bold=True)
         if outcome.choice_corrected is not None:
             luck = (
                 "Choice questions without luck, (R - W/(k-1))/N: {share} of {questions}"
@@ -262,10 +264,14 @@ class QuizScreen:
         if outcome.read_next:
             self.tell(Told("Read next:"))
         for note in outcome.read_next:
-            tell(f"  {note.command}   {note.title}")
+            self.tell(note.title, indent=2)
+            self.tell(note.command, fg="blue", indent=4, wrap=False)
         review = typed("quiz", "review")
         again = Told("Mistakes come back from tomorrow: {review}", review=review)
         self.tell(again, dim=True)
+        click.echo()
+        # Last, so that it still stands there below all the rest.
+        self.tell(_verdict(outcome, self.counted(outcome.questions)), bold=True)
         if outcome.mode == "exam" and not outcome.official:
             self.tell(PRACTICE_EXAM, fg="yellow")
 

@@ -470,8 +470,9 @@ def test_what_to_read_next_fits_the_terminal(book):
     shown = re.sub(r"\x1b\[[0-9;]*m", "", reader.shown).replace("\r", "")
     _, _, below = shown.partition("Read next:")
     assert "readerkit annotate" in below
-    long = [line for line in below.split("\n") if len(line) > 40]
-    assert not [line for line in long if " " in line.strip()]  # a path is one word
+    long = [line.strip() for line in below.split("\n") if len(line) > 40]
+    assert all(line.startswith("readerkit ") for line in long), "to be copied whole"
+    assert "readerkit quiz review --book" in below
 
 
 @pytest.mark.parametrize(
@@ -607,7 +608,7 @@ def test_what_was_skipped_counts_at_the_end_alone(book):
 def test_leaving_an_exam_shows_no_points(book):
     done = typed(book, "--exam", "--only", "bytes", "--only", "gap", answers="112\nq\n")
     assert done.code == 130
-    assert "readerkit quiz 7 --resume" in done.out
+    assert "readerkit quiz 7 --exam --resume" in done.out
     assert "Score" not in done.out
     assert "Read next" not in done.out
 
@@ -825,3 +826,21 @@ def test_prompt_stands_again_below_code_that_scrolls(book, lines, times):
     reader.type("q\n")
     reader.read_until("Left.")
     assert reader.close() == 0
+
+
+def test_prompt_is_drawn_again_after_stop_and_fg(book):
+    with at_terminal("7", "--book", str(book), "--only", "gap") as reader:
+        reader.read_until("\n> ")
+        reader.wait_until_asked()
+        reader.stop()
+        reader.resume()
+        reader.read_until("> ")
+        reader.type("no_sync\n")
+        reader.read_until("Right.")
+        reader.read_until("q: leave")
+        reader.stop()
+        reader.resume()
+        reader.read_until("q: leave")
+        reader.type("\n")
+        assert reader.close() == 0
+    assert "passes" in reader.shown.strip().split("\n")[-1], "the verdict stands last"

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 
 from readerkit.quiz.variant import Draw
+from tests.readerkit.quiz.sample import sample_bank
 
 
 def test_draw_is_the_digest_of_version_question_and_seed():
@@ -32,3 +33,10 @@ def test_shuffles_put_each_item_anywhere():
         Draw(1, "q", seed).shuffled("abcd").index("a") for seed in range(800)
     )
     assert all(150 < places[index] < 250 for index in range(4))
+
+
+def test_money_has_its_cents():
+    scene, _ = sample_bank().scene("bytes", 0)
+    told = scene.text("${p / 14} an hour, ${p / 70} a try, ${p} and {p / 14}")
+    assert told == "$0.50 an hour, $0.10 a try, $7 and 0.5"
+    assert scene.text("${p / 56}") == "$0.125"
