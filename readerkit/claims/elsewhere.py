@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from readerkit.content.claims import (
 )
 from readerkit.errors import AnchorError
 from readerkit.model.anchor import Span
+from readerkit.model.git_names import TreePath
 
 MAX_PLACES = 3
 """Code that stands in more is not what was meant."""
@@ -36,24 +38,31 @@ class _Part:
     """What a file must hold that has it: most need no parse."""
     find: Callable[[SourceFile], Iterable[Span]]
 
-    def spans(self, path: str, ground: Ground) -> list[Span]:
-        """Return where it stands in a file."""
-        try:
-            data = ground.read(ground.matching([path])[0])
-            if not all(word.encode() in data for word in self.words):
-                return []
-            return list(self.find(ground.file(path)))
-        except (AnchorError, NotAtHand):
-            return []
+    def spans(self, paths: Iterable[TreePath], ground: Ground) -> list[Span]:
+        """Return where it stands in some files."""
+        found: list[Span] = []
+        for path in paths:
+            with contextlib.suppress(AnchorError, NotAtHand):
+                data = ground.read(path)
+                if all(word.encode() in data for word in self.words):
+                    found += self.find(ground.file(path))
+        return found
+
+    def own(self, ground: Ground) -> list[TreePath]:
+        """Return the files that it is looked for in, of those that are there."""
+        found: list[TreePath] = []
+        for glob in self.files:
+            with contextlib.suppress(AnchorError):
+                found += ground.matching([glob])
+        return found
 
 
 def stands_elsewhere(claim: Claim, ground: Ground) -> Iterator[str]:
     """Yield where each part of a claim stands, of those that its file lacks."""
     for part in _parts(claim.check):
-        if any(part.spans(path, ground) for path in part.files):
+        if part.spans(part.own(ground), ground):
             continue
-        others = ground.beside(part.files)
-        spans = [span for path in others for span in part.spans(path, ground)]
+        spans = part.spans(ground.beside(part.files), ground)
         if 0 < len(spans) <= MAX_PLACES:
             for span in spans:
                 lines = f"lines {span.first}-{span.last}"

@@ -442,5 +442,7 @@ def test_what_went_nowhere_or_stands_all_over_is_not_told_of():
     gone = {"stands": {"file": "lib/train.py", "symbol": "Trainer.gone"}}
     assert not any(" now, " in row for row in held(gone).near)
     files = FILES | {f"lib/{n}.py": "wait()\n" for n in range(9)}
+    wide = {"in": ["lib/*.py"], "symbol": "Trainer.stop", "code": "(("}
+    assert not any(" now, " in row for row in held({"absent": wide}).near)
     everywhere = {"stands": {"file": "lib/config.py", "code": "wait()"}}
     assert not any(" now, " in row for row in held(everywhere, files=files).near)
