@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Locator
 
 from readerkit.app.quiz_banks import QuizBanks, open_history
 from readerkit.quiz.variant import Variant
@@ -71,3 +72,44 @@ def serving_quiz(folder: Path) -> Iterator[QuizServer]:
             book = make_quiz_book(folder)
             port = stack.enter_context(serving(book))
         yield QuizServer(book, port, data)
+
+
+def fill_in(form: Locator, variant: Variant, answer: str = "") -> None:
+    """Answer in a form of a page, by what it has for the kind; with the key if none."""
+    asked, typed = variant.prompt, answer or variant.typed_key
+    if asked.kind in ("single", "multiple"):
+        for label in typed.split():
+            form.locator(f"input[value={label}]").check()
+    elif asked.kind == "order":
+        _move(form, typed.split())
+    elif asked.kind == "match":
+        for index, pair in enumerate(typed.split()):
+            form.locator("select").nth(index).select_option(pair)
+    elif asked.kind == "predict" and asked.length == 1:
+        form.locator(f"input[value={typed}]").check()
+    elif asked.kind == "sketch" or (asked.kind == "predict" and asked.length):
+        fields = form.locator("[name=answer]")
+        for index, cell in enumerate(typed.split()):
+            field = fields.nth(index)
+            is_list = field.evaluate("field => field.tagName === 'SELECT'")
+            field.select_option(cell) if is_list else field.fill(cell)
+    elif asked.kind == "short":
+        form.get_by_label("Your answer").first.fill("Both.")
+        form.get_by_role("button", name="Answer").click()
+        for point in variant.says:
+            form.get_by_label(point).check()
+    else:
+        form.get_by_label("Your answer").fill(typed)
+
+
+def _move(form: Locator, wanted: list[str]) -> None:
+    """Put items in order by their buttons, with the keyboard."""
+    for place, label in enumerate(wanted):
+        while True:
+            now = form.locator("input[name=answer]").evaluate_all(
+                "all => all.map(e => e.value)"
+            )
+            if now.index(label) == place:
+                break
+            item = form.locator("li").nth(now.index(label))
+            item.locator("[data-move='-1']").press("Enter")

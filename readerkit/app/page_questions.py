@@ -9,12 +9,12 @@ from pathlib import Path
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.model import addresses
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.variant import Variant
+from readerkit.quiz.page_key import Asked
 from readerkit.render.html.quiz_page import BankView, TopicQuestions
 from readerkit.wording.next_command import written
 
-CHECK_SEED = 0
-"""Of the variants that a page without a server shows."""
+SEEDS = (0, 1, 2)
+"""Of the variants that a page without a server asks."""
 
 
 def read_banks(book: Path) -> list[Bank]:
@@ -65,19 +65,29 @@ def phase_views(banks: list[Bank]) -> Iterator[BankView]:
         )
 
 
-def checks(banks: list[Bank], phase: int) -> list[Variant]:
-    """Return one variant of each question of a phase.
+def checks(banks: list[Bank], phase: int, topic: str) -> list[list[Asked]]:
+    """Return variants of each question of a topic: one, where nothing differs.
 
     Raises:
         ReaderkitError: a key that does not compute or is not in the lock.
     """
     [bank] = (each for each in banks if each.rules.phase == phase)
-    return [bank.variant(name, CHECK_SEED) for name in bank.questions]
+    version = bank.rules.version
+    return [
+        [
+            Asked(question, seed, version, bank.variant(name, seed))
+            for seed in (SEEDS if question.parameters else SEEDS[:1])
+        ]
+        for name, question in bank.questions.items()
+        if question.topic == topic
+    ]
 
 
 def _asked(phase: int, topic: str, names: Sequence[str]) -> TopicQuestions:
-    page = addresses.quiz_page(phase)
+    page = addresses.quiz_topic_page(phase, topic)
     return TopicQuestions(
+        page,
+        topic,
         topic.replace("_", " "),
         len(names),
         written("quiz", str(phase), "--topic", topic),

@@ -73,6 +73,11 @@ def quiz_page(phase: int) -> str:
     return f"quiz/{phase}.html"
 
 
+def quiz_topic_page(phase: int, topic: str) -> str:
+    """Return the page of one topic of a phase's quiz."""
+    return f"quiz/{phase}/{topic}.html"
+
+
 def lab_page(lab: str) -> str:
     """Return the page of a lab."""
     return f"labs/{lab}.html"

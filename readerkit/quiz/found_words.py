@@ -23,6 +23,8 @@ WordPattern = Annotated[str, pattern(rf"^{_TERM}( {_TERM})*$")]
 
 _END = re.compile(r"(?<=[.;!?])\s+|\n\s*(?=[-*•]|\d+[.)]\s)|\n\s*\n")
 MAX_QUOTED = 90
+PATTERNS = {"sentence_end": _END}
+"""By which a text is read, on a page too."""
 
 
 def sentences(text: str) -> list[str]:
@@ -37,11 +39,11 @@ def find(patterns: Iterable[str], text: str) -> str:
     >>> find(["latency grow*|rise* !not"], "It is wide. The latency rises with N.")
     'The latency rises with N.'
     """
-    wanted = [_terms(each) for each in patterns]
+    wanted = [terms(each) for each in patterns]
     for sentence in sentences(text):
         words = plain_words(sentence)
-        for terms in wanted:
-            if all(bool(term.search(words)) != is_not for term, is_not in terms):
+        for each in wanted:
+            if all(bool(term.search(words)) != is_not for term, is_not in each):
                 return sentence
     return ""
 
@@ -65,7 +67,7 @@ def plain_words(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _terms(written: str) -> tuple[tuple[re.Pattern[str], bool], ...]:
+def terms(written: str) -> tuple[tuple[re.Pattern[str], bool], ...]:
     """Return each term of a pattern, and whether it must not be there."""
     found = []
     for term in written.split():

@@ -117,6 +117,16 @@ class NumericPrompt(Prompt, frozen=True, kw_only=True, tag="numeric"):
     tolerance: str
 
 
+class ScheduleSizes(Struct, frozen=True):
+    """Of which schedule a rank's row is asked."""
+
+    name: str
+    ranks: int
+    microbatches: int
+    chunks: int
+    rank: int
+
+
 class PredictPrompt(Prompt, frozen=True, kw_only=True, tag="predict"):
     """What code will do: a number, or so many words in order."""
 
@@ -124,6 +134,7 @@ class PredictPrompt(Prompt, frozen=True, kw_only=True, tag="predict"):
     tolerance: str | UnsetType = UNSET
     words: tuple[str, ...] | UnsetType = UNSET
     length: int | UnsetType = UNSET
+    schedule: ScheduleSizes | UnsetType = UNSET
 
 
 class OrderPrompt(Prompt, frozen=True, kw_only=True, tag="order"):
@@ -155,6 +166,10 @@ class SketchPrompt(Prompt, frozen=True, kw_only=True, tag="sketch"):
     columns: tuple[str, ...]
     rows: tuple[str, ...]
     words: tuple[str, ...]
+    cells: tuple[str, ...]
+    """What each column holds: word, shape, number or groups."""
+    ranks: int = 0
+    """That groups are made of."""
     given: tuple[str, ...] = ()
     """Its rows as they were answered at the last try: one alone may be corrected."""
 

@@ -73,7 +73,7 @@ _SPELLINGS = {
     "parameters": "params,parameter,param,weights",
     "B/param": "b/param,bytes/param,bytes per parameter,b/parameter",
 }
-_ALIASES = {
+ALIASES = {
     **{f"{prefix.lower()}b": f"{prefix}B" for prefix in _BINARY},
     **{alias: unit for unit, row in _SPELLINGS.items() for alias in row.split(",")},
 }
@@ -90,7 +90,7 @@ _QUANTITY = re.compile(
     r"\s*(?P<unit>[^\d\s].*?)?\s*"
 )
 _RAISED = re.compile(r"⁻?[⁰¹²³⁴-⁹]+")
-_DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+RAISED_DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _PER_SECOND = re.compile(r"(\s*/\s*s(ec(ond)?)?|\s+per\s+s(ec(ond)?)?|(?<=[A-Z]B)ps)$")
 _COUNT_WORDS = {
     "k K thousand": 1e3,
@@ -98,9 +98,9 @@ _COUNT_WORDS = {
     "b B bn billion billions": 1e9,
     "T tn trillion trillions": 1e12,
 }
-_COUNTS = {word: each for row, each in _COUNT_WORDS.items() for word in row.split()}
-_COUNTED = re.compile(rf"({'|'.join(sorted(_COUNTS, key=len, reverse=True))})(\s.*)?")
-_MAY_BE_COUNTED = {"ratio", "parameters", "elements", "money", "device time"}
+COUNTS = {word: each for row, each in _COUNT_WORDS.items() for word in row.split()}
+_COUNTED = re.compile(rf"({'|'.join(sorted(COUNTS, key=len, reverse=True))})(\s.*)?")
+MAY_BE_COUNTED = {"ratio", "parameters", "elements", "money", "device time"}
 """Dimensions in which a B is a billion: nothing there is measured in bytes."""
 
 _MOST = 1e100
@@ -108,6 +108,18 @@ _MOST = 1e100
 _WITH_COMMA = re.compile(r"[\d.]*,[\d.,]*")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 _SMALL_B = re.compile(r"(?P<prefix>[kmgtp]?i?)b(?P<rate>/s)?", re.IGNORECASE)
+
+PATTERNS = {
+    "about": _ABOUT,
+    "quantity": _QUANTITY,
+    "raised": _RAISED,
+    "per_second": _PER_SECOND,
+    "counted": _COUNTED,
+    "with_comma": _WITH_COMMA,
+    "thousands": _THOUSANDS,
+    "small_b": _SMALL_B,
+}
+"""By which a quantity is read, on a page too."""
 
 
 class QuantityError(ReaderkitError):
@@ -158,9 +170,9 @@ def parse_quantity(
             Told("got '{got}', expected {expected}", got=text[:60], expected=expected)
         )
     unit = (match["unit"] or ("$" if match["money"] else "")).strip()
-    counted = dimension(to) in _MAY_BE_COUNTED and _COUNTED.fullmatch(unit)
+    counted = dimension(to) in MAY_BE_COUNTED and _COUNTED.fullmatch(unit)
     if counted:
-        number, unit = number * _COUNTS[counted[1]], (counted[2] or "").strip()
+        number, unit = number * COUNTS[counted[1]], (counted[2] or "").strip()
         number = float(f"{number:.12g}")  # 8.7 billion, not 8699999999.999999
     known = find_unit(unit)
     # Where a number is asked for, what is counted stands in the question.
@@ -172,7 +184,7 @@ def parse_quantity(
 
 def _computed(text: str) -> float | None:
     """Return the value of arithmetic on numbers; None where it is none."""
-    text = _RAISED.sub(lambda raised: f"**{raised[0].translate(_DIGITS)}", text)
+    text = _RAISED.sub(lambda raised: f"**{raised[0].translate(RAISED_DIGITS)}", text)
     text = text.replace("^", "**").replace("⋅", "*").replace("x", "*")
     text = re.sub(r"(?<=\d)([,\u00a0\u202f](?=\d{3})|_(?=\d))", "", text)
     text = re.sub(r"(?<![\d.])0+(?=\d)", "", text).strip()
@@ -194,12 +206,12 @@ def find_unit(text: str) -> str:
     text = _PER_SECOND.sub("/s", text) if text else text
     if text in UNITS:
         return text
-    known = _ALIASES.get(text)
+    known = ALIASES.get(text)
     if known is None and (meant := _small_b(text)):
         raise UnitError(
             Told("got the unit '{got}', expected {expected}", got=text, expected=meant)
         )
-    known = known or _ALIASES.get(text.lower())
+    known = known or ALIASES.get(text.lower())
     if known is None:
         raise UnitError(
             Told(

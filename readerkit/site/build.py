@@ -28,7 +28,7 @@ from readerkit.evidence.relevance import homes, ran_lines
 from readerkit.model import addresses
 from readerkit.model.freshness import digest_all
 from readerkit.model.git_names import BlobId, TreePath
-from readerkit.render.html import search
+from readerkit.render.html import quiz_rules, search
 from readerkit.render.html.chapter import diagram_file
 from readerkit.render.html.code import Drawn
 from readerkit.render.html.environment import Templates
@@ -144,9 +144,16 @@ def make_site(
     for path in inputs.below("theme"):
         if path.name not in SERVED_ONLY:
             files[f"theme/{path.name}"] = path.read_bytes
+    if writing.phases:
+        files[quiz_rules.FILE] = partial(_quiz_rules, inputs, model.words)
     for path in inputs.records():
         files[addresses.record_file(path.stem)] = path.read_bytes
     return files
+
+
+def _quiz_rules(inputs: Inputs, words: Words) -> bytes:
+    scripts = [p.read_text("utf-8") for p in inputs.below("theme") if p.suffix == ".js"]
+    return quiz_rules.quiz_rules(scripts, words)
 
 
 def _say_nothing(doing: str, done: int, of: int) -> None:

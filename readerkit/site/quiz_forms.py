@@ -19,7 +19,13 @@ from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History
 from readerkit.quiz.history_rows import timestamp
 from readerkit.quiz.kinds.short import MARKS
-from readerkit.quiz.messages import LocatePrompt, TextFinding, TryResult
+from readerkit.quiz.messages import (
+    LocatePrompt,
+    Prompt,
+    SketchPrompt,
+    TextFinding,
+    TryResult,
+)
 from readerkit.quiz.report import summary
 from readerkit.quiz.session import Session
 from readerkit.quiz.variant import AnswerError
@@ -187,7 +193,7 @@ class Visit:
         asked = session.variant().prompt
         given = form.get("answer", ())
         try:
-            text = "" if is_skipped else _typed(form, asked.kind)
+            text = "" if is_skipped else _typed(form, asked)
             if _is_to_look_at(session, asked.kind, form) and not is_skipped:
                 return self.ask(session, given=given, finding=session.look(text))
             result = session.skip() if is_skipped else session.answer(text)
@@ -215,11 +221,15 @@ def _first(form: Form, name: str) -> str:
     return next(iter(form.get(name, ())), "")
 
 
-def _typed(form: Form, kind: str) -> str:
+def _typed(form: Form, asked: Prompt) -> str:
     """Return an answer as it would be typed in a terminal."""
     parts = form.get("answer", ())
-    text = ("\n" if kind == "sketch" else " ").join(parts)
-    if kind == "short" and _first(form, "looked"):
+    text = " ".join(parts)
+    if isinstance(asked, SketchPrompt):
+        width = len(asked.columns)
+        rows = (parts[at : at + width] for at in range(0, len(parts), width))
+        return "\n".join(map(" ".join, rows))
+    if asked.kind == "short" and _first(form, "looked"):
         return f"{' '.join(form.get('mark', ())) or '0'} {MARKS} {text}"
     return text
 

@@ -48,20 +48,12 @@
     const first = free && box.querySelector("[data-focus]");
     if (!first) return;
     // A question to be mended: at the answer that was given.
-    const field = first.querySelector("[name=answer]:checked") || first.querySelector("[name=answer]");
+    const field = first.querySelector("[name=answer]:checked") || first.querySelector("[name=answer]:not([type=hidden]), [data-move]");
     (field || first).focus();
   }
   box.addEventListener("submit", function (event) {
     event.preventDefault();
     send(new FormData(event.target, event.submitter), goOn);
-  });
-  box.addEventListener("click", function (event) {
-    const line = event.target.closest(".to-search .l");
-    if (!line) return;
-    event.preventDefault();
-    box.querySelectorAll(".l.on").forEach(function (other) { other.classList.remove("on"); });
-    line.classList.add("on");
-    box.querySelector("input[name=answer]").value = line.firstElementChild.textContent;
   });
   send({ do: "open" }, show); // nobody asked for it: the focus stays
 })();

@@ -32,9 +32,10 @@ KINDS = {
     "concepts": "concepts.html",
     "references": "references.html",
     "quiz": "quiz.html",
-    "self-check": "quiz/35.html",
+    "quiz of a phase": "quiz/35.html",
+    "topic": "quiz/35/layout.html",
 }
-LONG = ("side by side", "concepts", "self-check")
+LONG = ("side by side", "concepts", "topic")
 LISTS = ("tree", "chapters", "labs", "list of mirrors", "references", "uses")
 """They are made of what the others show."""
 

@@ -1,4 +1,4 @@
-"""The quiz on the site: self-check from disk, marked and kept when served."""
+"""The quiz on the site: turn by turn when served, and where its pages lead."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from playwright.sync_api import expect
 from readerkit.app.quiz_banks import open_history
 from tests.browser.barriers import barriers
 from tests.browser.test_pages import overflow
-from tests.served_quiz import serving_quiz, typed_key
-
-CHECK = "quiz/35.html"
+from tests.served_quiz import fill_in, serving_quiz, typed_key
 
 
 @pytest.fixture(scope="module")
@@ -33,30 +31,6 @@ def served(server):
         yield port
 
 
-def test_from_disk_each_question_has_its_solution_behind_a_disclosure(site, open_page):
-    page = open_page(f"file://{site}/{CHECK}", java_script_enabled=False)
-    questions = page.locator("article.question")
-    assert questions.count() > 70
-    assert page.locator("article.question .solution").count() == questions.count()
-    bubble = page.locator("#q-pp-bubble-total")
-    key = bubble.locator(".key")
-    expect(key).to_be_hidden()
-    bubble.get_by_text("Solution").first.click()
-    assert "%" in key.inner_text()
-    bubble.get_by_role("link", name="get_bubble").or_(
-        bubble.locator('a[href*="timeline.py.html#L"]')
-    ).first.click()
-    page.wait_for_url("**/read/minis/mini_impls/timeline.py.html#L*")
-
-
-def test_code_to_search_in_is_shown_without_the_way_to_the_answer(site, open_page):
-    page = open_page(f"file://{site}/{CHECK}")
-    asked = page.locator("article.question:has(.search-code)").first
-    asked.locator(".search-code summary").click()
-    assert asked.locator(".code .l").count() > 20
-    expect(asked.locator(".code .l a:not(:first-child)")).to_have_count(0)
-
-
 NOTE = "read/megatron/megatron/core/tensor_parallel/layers.py.html#tp-row-forward"
 
 
@@ -67,17 +41,9 @@ def test_a_note_leads_to_its_questions(site, open_page):
     link = asked.get_by_role("link").first
     name = link.inner_text()
     link.click()
-    page.wait_for_url(f"**/{CHECK}#q-{name}")
-    expect(page.locator(f"#q-{name} .prompt")).to_be_in_viewport()
-
-
-def test_a_served_question_that_an_address_names_is_shown(book, served, open_page):
-    page = open_page(f"http://127.0.0.1:{served}/read/sample/lib/linear.py.html#close")
-    asked = page.locator("#close .part", has_text="Questions")
-    asked.get_by_role("link").first.click()
-    page.wait_for_url("**/quiz/7.html#q-*")
-    page.get_by_role("button", name="Begin").wait_for()
-    expect(page.locator("article:target .prompt")).to_be_in_viewport()
+    page.wait_for_url(f"**/quiz/35/*.html#q-{name}")
+    shown = page.locator(f"#q-{name} .prompt").first
+    expect(shown).to_be_in_viewport()
 
 
 def test_served_page_marks_explains_and_keeps_answers(book, served, open_page):
@@ -238,18 +204,4 @@ def test_the_focus_is_the_readers_until_an_answer_was_asked_for(
 
 def fill(page, variant):
     """Answer with the key, by whatever the page has for it."""
-    key = variant.typed_key
-    if variant.prompt.kind == "multiple":
-        for option in variant.options.values():
-            if option.right:
-                page.get_by_label(option.text).check()
-    elif variant.prompt.kind == "sketch":
-        for row, cells in zip(variant.prompt.rows, key.split("\n"), strict=True):
-            page.get_by_label(row).fill(cells)
-    elif variant.prompt.kind == "short":
-        page.get_by_label("Your answer").first.fill("Both.")
-        page.get_by_role("button", name="Answer").click()
-        for point in variant.says:
-            page.get_by_label(point).check()
-    else:
-        page.get_by_label("Your answer").fill(key)
+    fill_in(page.locator("form.question"), variant)

@@ -76,10 +76,10 @@ def in_templates() -> Iterator[tuple[str, str, bool]]:
                 yield text.value, where, id(text) in said
 
 
-def in_scripts() -> Iterator[tuple[str, str, bool]]:
+def in_scripts(calls: str = "say|tell") -> Iterator[tuple[str, str, bool]]:
     for path in sorted(THEME.glob("*.js")):
         for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
-            for say, text in re.findall(r'(\bsay\()?"([^"]*)"', line):
+            for say, text in re.findall(rf'(\b(?:{calls})\()?"([^"]*)"', line):
                 yield text, f"{path.relative_to(ROOT)}:{number}", bool(say)
 
 
@@ -123,7 +123,7 @@ def test_a_spanish_one_begins_and_ends_with_the_space_of_its_phrase():
 
 
 def test_scripts_say_what_pages_hand_over():
-    said = {text: where for text, where, is_said in in_scripts() if is_said}
+    said = {text: where for text, where, is_said in in_scripts("say") if is_said}
     said |= dict.fromkeys(("file", "name"), "site/theme/search.js")
     said |= dict(kinds_of_results())
     known = read_words().scripts

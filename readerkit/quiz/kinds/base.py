@@ -223,11 +223,13 @@ _BETWEEN = {"and", "y", "both", "option", "options", "answer"}
 """What is said around labels."""
 
 
+GAPS = re.compile(r"[\s_\-\u2010-\u2013]+")
+"""What parts the parts of a word."""
+
+
 def plain(text: str) -> str:
     """Return a word or phrase as it is compared: case, hyphens and blanks aside."""
-    return re.sub(
-        r"[\s_\-\u2010-\u2013]+", " ", text.replace("`", "").casefold()
-    ).strip()
+    return GAPS.sub(" ", text.replace("`", "").casefold()).strip()
 
 
 def squeezed(text: str) -> str:

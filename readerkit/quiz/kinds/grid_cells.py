@@ -18,6 +18,8 @@ from readerkit.quiz.variant import AnswerError
 
 _LIST = re.compile(r"[\[({]([\d,\s]*)[\])}]")
 _MANNER = re.compile(r"(?<=\w)[\s-]*(?:parallel|wise)\b", re.IGNORECASE)
+PATTERNS = {"list": _LIST, "manner": _MANNER}
+"""By which a cell is read, on a page too."""
 
 
 def split_row(line: str, kinds: Sequence[str]) -> list[str]:
@@ -85,8 +87,9 @@ def _shape(cell: str) -> list[float]:
 
 
 def _number(cell: str) -> float:
+    form = Told("a number without a unit: 8 or 3/16")
     try:
-        return parse_quantity(cell, to="").number
+        return parse_quantity(cell, expected=form, to="").number
     except QuantityError as error:
         raise AnswerError(*error.args) from None
 

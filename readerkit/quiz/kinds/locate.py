@@ -17,6 +17,11 @@ _LINES = re.compile(
     r"\s*(?:.*[:#])?\s*(?:lines?\b\s*|L)?(\d{1,6})(?:\s*(?:-|\u2013|to\b)\s*L?(\d{1,6}))?[\s.]*",
     re.IGNORECASE,
 )
+PATTERNS = {"lines": _LINES}
+"""By which an answer is read, on a page too."""
+TOO_WIDE = Remark(Told("That range is too wide."))
+FURTHER_DOWN = Remark(Told("It is further down."))
+FURTHER_UP = Remark(Told("It is further up."))
 
 
 MIN_LINES_LEFT = 3
@@ -114,10 +119,9 @@ class AskedLine(Variant):
         if not shown[0] <= first <= last <= shown[1] or (first, last) == shown:
             raise not_read(answer, self.prompt.how)
         if first <= self.key.last and self.key.first <= last:
-            return Grade(0, (Remark(Told("That range is too wide.")),))
+            return Grade(0, (TOO_WIDE,))
         is_above = first < self.key.first
         for lines, remark in self.refuted:
             if lines.first <= first <= last <= lines.last:
                 return Grade(0, (remark,))
-        side = Told("It is further down." if is_above else "It is further up.")
-        return Grade(0, (Remark(side),))
+        return Grade(0, (FURTHER_DOWN if is_above else FURTHER_UP,))

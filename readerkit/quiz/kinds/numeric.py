@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -236,7 +236,8 @@ class AskedNumber(Variant):
     mistakes: tuple[tuple[float, Remark], ...]
 
     @property
-    def _form(self) -> str:
+    def form(self) -> str:
+        """How an answer looks."""
         if not self.unit:
             return Told("a number without a unit: 8 or 3/16")
         return Told("a number and a unit: 17.5 {unit}", unit=self.unit)
@@ -253,11 +254,11 @@ class AskedNumber(Variant):
             AnswerError: no quantity, or one of another dimension.
         """
         try:
-            given = parse_quantity(answer, expected=self._form, to=self.unit)
+            given = parse_quantity(answer, expected=self.form, to=self.unit)
         except UnitError as error:
             if self.unit:
                 raise AnswerError(*error.args) from None
-            raise not_read(answer, self._form) from None
+            raise not_read(answer, self.form) from None
         except QuantityError as error:
             raise AnswerError(*error.args) from None
         if given.unit and dimension(given.unit) != dimension(self.unit):
@@ -271,10 +272,21 @@ class AskedNumber(Variant):
         if given.is_computed:
             shown = f"{format_number(value)} {self.unit}".strip()
             read = [Remark(Told("Read as {value}.", value=shown))]
-        for mistake, remark in self.mistakes:
-            if self.tolerance.accepts(value, mistake):
-                return Grade(0, (*read, remark))
-        return Grade(0, (*read, *self._confused_units(value, given)))
+        return Grade(0, (*read, *self._said_to(value)))
+
+    def _said_to(self, value: float) -> Iterator[Remark]:
+        """Yield the first thing that is known of a wrong number."""
+        near = [(value, self.near)] if self.tolerance.is_near(value, self.key) else []
+        for wrong, said in (*self.mistakes, *self.twin(), *near, *self.eighths()):
+            if self.tolerance.accepts(value, wrong):
+                yield said
+                return
+
+    @property
+    def near(self) -> Remark:
+        """What is said to a number that may be right, rounded too far."""
+        how = self.tolerance.told(self.unit)
+        return Remark(Told("Near, but not near enough: {how}.", how=how))
 
     def accepts(self, number: float) -> bool:
         """Tell whether a number in the question's unit is right."""
@@ -320,29 +332,24 @@ class AskedNumber(Variant):
             )
         )
 
-    def _confused_units(self, value: float, given: TypedQuantity) -> list[Remark]:
+    def twin(self) -> list[tuple[float, Remark]]:
+        """Return the key in GiB where GB was asked for, or the other way round."""
         twin = binary_twin(self.unit)
-        if twin and self.tolerance.accepts(value, convert(self.key, self.unit, twin)):
-            return [
-                Remark(
-                    Told(
-                        "That is the right number of {given}; {unit} was asked for: "
-                        "1 {given} is {worth} {unit}.",
-                        given=twin,
-                        unit=self.unit,
-                        worth=f"{convert(1, twin, self.unit):.4f}",
-                    )
-                )
-            ]
-        if self.tolerance.is_near(value, self.key):
-            near = Told(
-                "Near, but not near enough: {how}.", how=self.tolerance.told(self.unit)
-            )
-            return [Remark(near)]
-        measured = dimension(self.unit)
-        if measured in ("bytes", "bytes per second"):
-            if self.tolerance.accepts(value, self.key * 8):
-                return [Remark(Told("That is off by 8: bits instead of bytes."))]
-            if self.tolerance.accepts(value, self.key / 8):
-                return [Remark(Told("That is off by 8: an eighth instead of bytes."))]
-        return []
+        if not twin:
+            return []
+        told = Told(
+            "That is the right number of {given}; {unit} was asked for: "
+            "1 {given} is {worth} {unit}.",
+            given=twin,
+            unit=self.unit,
+            worth=f"{convert(1, twin, self.unit):.4f}",
+        )
+        return [(convert(self.key, self.unit, twin), Remark(told))]
+
+    def eighths(self) -> list[tuple[float, Remark]]:
+        """Return the key with bits and bytes confused."""
+        if dimension(self.unit) not in ("bytes", "bytes per second"):
+            return []
+        bits = Told("That is off by 8: bits instead of bytes.")
+        eighth = Told("That is off by 8: an eighth instead of bytes.")
+        return [(self.key * 8, Remark(bits)), (self.key / 8, Remark(eighth))]

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from msgspec import UNSET, UnsetType
+
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import Formula, Text
 from readerkit.model.language import Told
@@ -19,7 +21,7 @@ from readerkit.quiz.kinds.numeric import (
     ask_number,
 )
 from readerkit.quiz.lock import Fact, held
-from readerkit.quiz.messages import PredictPrompt, Remark
+from readerkit.quiz.messages import PredictPrompt, Remark, ScheduleSizes
 from readerkit.quiz.observed_keys import ObservationQuery, answer_schedule
 from readerkit.quiz.scoring import share_above_constant
 from readerkit.quiz.units import find_unit
@@ -27,6 +29,8 @@ from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
 _STEP = re.compile(r"[a-z]\d+[a-z]?|\.")
 """A step of a schedule as it is compared: f0, b12a, or a dot where a rank waits."""
+PATTERNS = {"step": _STEP}
+"""By which an answer is read, on a page too."""
 
 
 def _cell(word: str) -> str:
@@ -119,7 +123,13 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
             how = Told("{count} in order, of: {words}", count=len(key), words=words)
             # Only one word among those offered is a choice.
             count = len(self.words) if len(key) == 1 else None
-        shown = PredictPrompt(*scene.head(how), words=self.words, length=len(key))
+        drawn: ScheduleSizes | UnsetType = UNSET
+        if self.source.schedule is not None:
+            sizes = map(scene.whole, self.source.sizes())
+            drawn = ScheduleSizes(self.source.schedule, *sizes)
+        shown = PredictPrompt(
+            *scene.head(how), words=self.words, length=len(key), schedule=drawn
+        )
         typed = " ".join(key)
         return AskedWords(
             prompt=shown,

@@ -247,13 +247,7 @@ class AskedMatch(Variant):
             found = re.findall(r"[a-z]", answer.lower())
             given = {str(number): label for number, label in enumerate(found, 1)}
         if given.keys() != self.key.keys() or not {*given.values()} <= {*self.labels}:
-            form = Told(
-                "a letter from a to {last} for each number from 1 to {count}, "
-                "in the form 1x 2y",
-                last=self.labels[-1],
-                count=len(self.key),
-            )
-            raise not_read(answer, form)
+            raise not_read(answer, self.form)
         remarks = [
             self.refuted.get((given[number], number)) or self._elsewhere(number)
             for number, label in self.key.items()
@@ -262,6 +256,16 @@ class AskedMatch(Variant):
         total, constant = len(self.key), max(Counter(self.key.values()).values())
         credit = share_above_constant(total - len(remarks), total, constant)
         return Grade(credit, tuple(remarks))
+
+    @property
+    def form(self) -> str:
+        """How an answer looks."""
+        return Told(
+            "a letter from a to {last} for each number from 1 to {count}, "
+            "in the form 1x 2y",
+            last=self.labels[-1],
+            count=len(self.key),
+        )
 
     def _elsewhere(self, number: str) -> Remark:
         told = "{number}: “{item}” belongs elsewhere."

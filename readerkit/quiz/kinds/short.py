@@ -20,6 +20,8 @@ MARKS = "::"
 MAX_WORDS = 200
 """Of an answer: more is a page pasted in, which makes every point there is."""
 _HEAD = re.compile(rf"\s*([\d\s,]*)(?:\(found[\d\s,]*\))?\s*{MARKS}")
+PATTERNS = {"head": _HEAD}
+"""By which an answer is read, on a page too."""
 
 
 class Point(Model, frozen=True):

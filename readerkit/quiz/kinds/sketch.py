@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Annotated
 
 from msgspec import to_builtins
@@ -139,7 +140,12 @@ class Sketch(Question, frozen=True, tag="sketch"):
         filled = [" ".join(row) for row in cells]
         return AskedSketch(
             prompt=SketchPrompt(
-                *scene.head(how), columns=self.columns, rows=labels, words=self.words
+                *scene.head(how),
+                columns=self.columns,
+                rows=labels,
+                words=self.words,
+                cells=tuple(kinds),
+                ranks=prod(sizes.values()) if sizes else 0,
             ),
             told=scene.solved("\n".join(map("{}: {}".format, labels, filled))),
             typed_key="\n".join(filled),

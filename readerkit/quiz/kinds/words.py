@@ -97,6 +97,8 @@ class AskedFill(Variant):
 
 
 _CODE = re.compile(r"(?:with\s+)?(.*?)(?:\(.*\))?(?:\s+as\s+\w+)?\s*[:.]*")
+PATTERNS = {"code": _CODE}
+"""By which an answer is read, on a page too."""
 
 
 def _name(text: str) -> str:

@@ -13,7 +13,7 @@ from readerkit.content.diagrams import Diagram
 from readerkit.content.reading_paths import ReadingPaths
 from readerkit.content.scripts import Script
 from readerkit.model import addresses
-from readerkit.quiz.variant import Variant
+from readerkit.quiz.page_key import Asked
 from readerkit.render.html.chapter import chapter_page, chapter_title
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.estimate_page import Examples, estimate_page, headings
@@ -21,7 +21,7 @@ from readerkit.render.html.file_page import FilePage, code_html, file_page
 from readerkit.render.html.lab_page import LabScript, lab_lines, lab_page
 from readerkit.render.html.mirror_page import mirror_index, mirror_page
 from readerkit.render.html.quiz import QuizPage
-from readerkit.render.html.quiz_page import BankView
+from readerkit.render.html.quiz_page import BankView, TopicQuestions
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.study import (
     concept_page,
@@ -72,11 +72,11 @@ class Writing:
     first_stop: str = ""
     phases: tuple[BankView, ...] = ()
     """Of the quiz."""
-    checks: Callable[[int], Iterable[Variant]] = field(
-        default=lambda _: [],
+    checks: Callable[[int, str], Iterable[Sequence[Asked]]] = field(
+        default=lambda *_: [],
         compare=False,  # the content's digest stands for it
     )
-    """From a phase to a variant of each of its questions."""
+    """From a phase and a topic to variants of each of its questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,11 @@ def _written_pages(
         quiz = {"title": "Quiz", "phases": writing.phases}
         found[addresses.QUIZ] = ("quiz.html", lambda: quiz)
     for phase in writing.phases:
-        check = partial(_check_page, model, writing, phase)
-        found[addresses.quiz_page(phase.phase)] = ("quiz_check.html", check)
+        quizzes = QuizPage(model, phase.phase)
+        found[phase.page] = ("quiz_check.html", partial(quizzes.overview, phase))
+        for topic in phase.topics:
+            check = partial(_topic_page, writing, quizzes, topic)
+            found[topic.page] = ("quiz_topic.html", check)
     if chapters:
         index = {"title": "Chapters", "chapters": chapters}
         found[addresses.CHAPTERS] = ("chapters.html", lambda: index)
@@ -174,9 +177,9 @@ def _written_pages(
     return found
 
 
-def _check_page(model: SiteModel, writing: Writing, phase: BankView) -> Context:
-    variants = writing.checks(phase.phase)
-    return QuizPage(model, phase.phase).checks(phase.title, variants)
+def _topic_page(writing: Writing, quiz: QuizPage, topic: TopicQuestions) -> Context:
+    asked = writing.checks(quiz.phase, topic.name)
+    return replace(quiz, address=topic.page).questions(topic, asked)
 
 
 def _in_turn(

@@ -6,7 +6,7 @@ knows: the page, the note and the code that a place leads to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from readerkit.anchors import Span
@@ -14,16 +14,21 @@ from readerkit.model import addresses
 from readerkit.quiz.messages import (
     CitedLines,
     NextNote,
+    PredictPrompt,
     Prompt,
     QuotedWork,
+    Remark,
     Score,
     Share,
+    Solution,
     TextFinding,
     TryResult,
 )
-from readerkit.quiz.variant import Variant
+from readerkit.quiz.page_key import Asked, PageKey
 from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.file_page import rights_of
+from readerkit.render.html.quiz_page import BankView, TopicQuestions
+from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.tree_page import upstreams_shown
 
@@ -38,6 +43,19 @@ class PlaceView:
     title: str
     """Of the note on them; empty where there is none."""
     code: Excerpt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One variant of a question, to answer on a page without a server."""
+
+    seed: int
+    prompt: Prompt
+    told: Solution
+    key: str
+    """By which the page marks it; empty where it cannot."""
+    remarks: Sequence[Remark]
+    """What may be said to an answer, to any variant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,27 +118,55 @@ class QuizPage:
     model: SiteModel
     phase: int
 
-    @property
-    def address(self) -> str:
-        """Where the page stands."""
-        return addresses.quiz_page(self.phase)
+    address: str = ""
+    """Where it stands; the page of the phase where it says none."""
 
-    def checks(self, title: str, variants: Iterable[Variant]) -> Context:
-        """Return the page itself: every question, its solution behind a disclosure.
+    def __post_init__(self) -> None:
+        """Fill in the page of the phase."""
+        if not self.address:
+            object.__setattr__(self, "address", addresses.quiz_page(self.phase))
 
-        On a served site a script puts the quiz itself in front of them.
-        """
-        topics: dict[str, list[Variant]] = {}
-        for each in variants:
-            topics.setdefault(each.prompt.topic, []).append(each)
+    def overview(self, bank: BankView) -> Context:
+        """Return the page of the phase: its topics, and on a served site the quiz."""
         return {
-            "title": title,
+            "title": bank.title,
+            "bank": bank,
             "phase": self.phase,
-            "show": self,
-            "topics": list(topics.items()),
             # A served quiz shows lines of any of them, after a wrong answer.
             "rights": rights_of(self.model, upstreams_shown(self.model)),
         }
+
+    def questions(
+        self, topic: TopicQuestions, asked: Iterable[Sequence[Asked]]
+    ) -> Context:
+        """Return the page of a topic: variants of each question, marked on the page."""
+        return {
+            "title": topic.topic,
+            "topic": topic,
+            "phase": self.phase,
+            "back": addresses.quiz_page(self.phase),
+            "show": self,
+            "questions": [self._checks(row) for row in asked],
+            "rights": rights_of(self.model, upstreams_shown(self.model)),
+        }
+
+    def _checks(self, variants: Sequence[Asked]) -> list[Check]:
+        remarks: list[Remark] = []
+        found = []
+        for asked in variants:
+            key, variant = PageKey.of(asked, remarks), asked.variant
+            folded = key.folded(self.model.words.in_spanish) if key.table else ""
+            seed, prompt, told = asked.seed, variant.prompt, variant.told
+            found.append(Check(seed, prompt, told, folded, remarks))
+        return found
+
+    def drawn(self, asked: Prompt, name: str) -> Chart | None:
+        """Return the whole schedule of whose row a question asks."""
+        if not isinstance(asked, PredictPrompt) or not asked.schedule:
+            return None
+        of = asked.schedule
+        sizes = (of.ranks, of.microbatches, of.chunks)
+        return schedule_chart(self.model.words, of.name, *sizes, prefix=name)
 
     def is_listed(self, work: QuotedWork) -> bool:
         """Tell whether the site has a work in its list."""

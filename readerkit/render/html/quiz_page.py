@@ -9,7 +9,11 @@ from dataclasses import dataclass
 class TopicQuestions:
     """Questions on one topic: all of them, or those that lead to a note."""
 
+    page: str
+    name: str
+    """Of its file."""
     topic: str
+    """As it is shown."""
     count: int
     command: str
     questions: tuple[tuple[str, str], ...]

@@ -22,9 +22,17 @@ class Chart:
 
 
 def schedule_chart(
-    words: Words, name: str, ranks: int, microbatches: int, chunks: int = 1
+    words: Words,
+    name: str,
+    ranks: int,
+    microbatches: int,
+    chunks: int = 1,
+    *,
+    prefix: str = "",
 ) -> Chart:
     """Return a schedule as a Gantt chart, with its bubble.
+
+    The prefix keeps two of the same sizes apart on one page.
 
     Raises:
         ValueError: a schedule that is unknown or does not fit these sizes.
@@ -54,6 +62,6 @@ def schedule_chart(
         )
 
     rows = [f"rank {rank}" for rank in range(ranks)]
-    sizes = f"schedule-{name}-{ranks}-{microbatches}-{chunks}"
+    sizes = f"{prefix}schedule-{name}-{ranks}-{microbatches}-{chunks}"
     chart = gantt(sizes, caption(english), rows, cells)
     return Chart(chart, words.text(caption))

@@ -59,7 +59,7 @@ def test_quiz_is_asked_marked_and_kept_form_by_form(book, served):
         if variant.prompt.kind == "short":
             fields = {"answer": "Both.", "mark": ["1", "2"], "looked": "1"}
         else:
-            fields = {"answer": variant.typed_key.split("\n")}
+            fields = {"answer": variant.typed_key.split()}
         session, at = hidden(text, "session"), hidden(text, "at")
         _, text = send(served, do="answer", session=session, at=at, answer=" ")
         assert 'role="alert"' in text, "nothing is no answer, and is kept nowhere"
@@ -215,7 +215,7 @@ def test_hostile_questions_are_only_shown(capsys, tmp_path):
     book = make_quiz_book(tmp_path, said.replace("\\u202e", "\u202e"))
     out, result = build(capsys, tmp_path, book)
     assert result.code == 0, result.err
-    html = (out / "quiz/7.html").read_text()
+    html = (out / "quiz/7/all.html").read_text()
     assert html.count("&lt;/script&gt;") >= 3
     assert "<script>" not in html and "<img src=x" not in html
     assert "\u202e" not in html

@@ -429,8 +429,8 @@ OWN = {
     "match": {"left", "right"},
     "fill": set(),
     "locate": {"search"},
-    "predict": {"words", "length"},
-    "sketch": {"columns", "rows", "words", "given"},
+    "predict": {"words", "length", "schedule"},
+    "sketch": {"columns", "rows", "words", "cells", "ranks", "given"},
     "short": {"points"},
 }
 

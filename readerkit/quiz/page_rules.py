@@ -1,0 +1,48 @@
+"""How answers are read, as data for the script that reads them on a page."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from readerkit.quiz import found_words, units
+from readerkit.quiz.history_schema import MIGRATIONS
+from readerkit.quiz.kinds import base, grid_cells, locate, predict, short, words
+from readerkit.quiz.scoring import RETRY_FACTORS
+
+TRIES = 2
+"""At each question of a page but a text to write."""
+
+
+def reading_rules() -> dict[str, Any]:
+    """Return units, spellings and patterns, for JSON, and what a history keeps."""
+    patterns = {
+        "gaps": base.GAPS,
+        **units.PATTERNS,
+        **grid_cells.PATTERNS,
+        **locate.PATTERNS,
+        **predict.PATTERNS,
+        **words.PATTERNS,
+        **short.PATTERNS,
+        **found_words.PATTERNS,
+    }
+    return {
+        "history": len(MIGRATIONS),
+        "tries": TRIES,
+        "most_words": short.MAX_WORDS,
+        "most_quoted": found_words.MAX_QUOTED,
+        "marks": short.MARKS,
+        "retry": RETRY_FACTORS,
+        "units": units.UNITS,
+        "aliases": units.ALIASES,
+        "counts": units.COUNTS,
+        "countable": sorted(units.MAY_BE_COUNTED),
+        "raised": {chr(sign): chr(to) for sign, to in units.RAISED_DIGITS.items()},
+        "patterns": {name: _for_scripts(each) for name, each in patterns.items()},
+    }
+
+
+def _for_scripts(pattern: re.Pattern[str]) -> tuple[str, str]:
+    """Return a pattern as scripts write it, and its flags."""
+    flags = "i" if pattern.flags & re.IGNORECASE else ""
+    return pattern.pattern.replace("(?P<", "(?<"), flags
