@@ -113,10 +113,23 @@ class History:
         Exams among it do not count: nothing tells what was seen there before.
         """
         with self._writing() as connection:
-            return {
-                table: sum(self._is_new(connection, table, _kept(row)) for row in each)
-                for table, each in rows.items()
-            }
+            new: dict[str, int] = {}
+            for table, each in rows.items():
+                added = [
+                    row for row in each if self._is_new(connection, table, _kept(row))
+                ]
+                new[table] = len(added)
+                self._leave_to_practice(connection, added)
+            return new
+
+    def _leave_to_practice(
+        self, connection: sqlite3.Connection, added: Sequence[Struct]
+    ) -> None:
+        """Have exams count no more to which answers were added from elsewhere."""
+        touched = {row.session for row in added if isinstance(row, AnswerRow)}
+        connection.executemany(
+            "UPDATE session SET official = 0 WHERE id = ?", [(s,) for s in touched]
+        )
 
     def _is_new(
         self, connection: sqlite3.Connection, table: str, values: dict[str, Any]

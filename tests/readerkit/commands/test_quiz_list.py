@@ -98,6 +98,23 @@ def test_export_is_imported_elsewhere_once_and_its_exams_do_not_count(
     assert "Score 100% of 2 questions" in again.out
 
 
+def test_exam_to_which_answers_are_imported_counts_no_more(book, capsys, tmp_path):
+    typed(book, "--exam", answers="-\nq\n")
+    told = json.loads(run(capsys, "quiz", "export").out)
+    [session], [answer] = told["sessions"], told["answers"]
+    assert session["official"]
+    told["answers"] += [
+        answer | {"position": at, "question": name, "answer": "known", "credit": 1}
+        for at, name in enumerate(session["questions"])
+    ]
+    file = tmp_path / "forged.json"
+    file.write_text(json.dumps(told))
+    done = run(capsys, "quiz", "import", str(file))
+    assert done.out == "added 0 quizzes and 2 answers; 3 rows there already\n", done.err
+    [session] = json.loads(run(capsys, "quiz", "export").out)["sessions"]
+    assert not session["official"]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
