@@ -126,7 +126,8 @@ def _flag(session: Session, question: Prompt, given: str, screen: QuizScreen) ->
     """Keep what a person says of a question."""
     session.flag(given.removeprefix(FLAG), question.id)
     listed = typed("quiz", "list", str(session.row.phase), "--flagged")
-    screen.tell(Told("Flagged, and kept: {command}", command=listed), dim=True)
+    screen.tell(Told("Flagged, and kept."), dim=True)
+    screen.tell(listed, fg="blue", indent=4, wrap=False)
 
 
 def _read(

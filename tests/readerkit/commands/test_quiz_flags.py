@@ -22,7 +22,7 @@ def listed(capsys, book, *options: str) -> dict[str, dict]:
 def test_flag_is_typed_at_a_question_listed_and_exported(book, capsys, tmp_path):
     answers = "flag two names are right\nno_sync\n"
     done = typed(book, "--only", "gap", "--seed", "3", answers=answers)
-    assert "Flagged, and kept: readerkit quiz list 7 --flagged" in done.out
+    assert "Flagged, and kept.\n    readerkit quiz list 7 --flagged" in done.out
     assert "Score 100% of 1 question" in done.out, "no try was lost"
     where = ("--book", str(book))
     run(capsys, "quiz", "flag", "bytes", "an", "odd", "unit", *where)
