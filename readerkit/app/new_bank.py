@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.bank import BANK_FILE
-from readerkit.wording.next_command import typed
+from readerkit.wording.next_command import typed, written
 
 if TYPE_CHECKING:
     from readerkit.content.book import Book
@@ -32,8 +32,8 @@ objectives:
 """
 
 QUESTIONS = """\
-# Examples to be replaced. What each key means: quizzes/README.md of readerkit, and
-# `readerkit quiz lint --schema` for an editor. An id never changes.
+# Examples to be replaced. What each key means: quizzes/README.md of readerkit; for an
+# editor: {schema}. An id never changes.
 
 - id: example-size
   type: numeric
@@ -153,11 +153,11 @@ def begin_bank(banks: QuizBanks, phase: int) -> list[Path]:
         raise ReaderkitError(
             f"{folder}: got a bank that is there, expected none: {listed}"
         )
-    written: list[Path] = []
+    made: list[Path] = []
 
     def write(path: Path, text: str) -> None:
         write_atomically(path, text.encode())
-        written.append(path)
+        made.append(path)
 
     try:
         for name, text in ANNOTATIONS.items():
@@ -169,12 +169,12 @@ def begin_bank(banks: QuizBanks, phase: int) -> list[Path]:
         lint_phase(banks, open_library(banks.root, quiet=True), phase, update=True)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
-        for path in written:
+        for path in made:
             path.unlink(missing_ok=True)
             with suppress(OSError):  # not empty: it was there before
                 path.parent.rmdir()
         raise
-    return [*written, banks.lock_path(phase)]
+    return [*made, banks.lock_path(phase)]
 
 
 def _examples(book: Book) -> str:
@@ -188,6 +188,7 @@ def _examples(book: Book) -> str:
     section = next(iter(work.sections), "")
     where = f', section: "{section}"' if section else ""
     parts = {
+        "schema": written("quiz", "lint", "--schema"),
         "concept": next(iter(book.concepts)),
         "references": f"[{{key: {work.key}{where}}}]",
     }

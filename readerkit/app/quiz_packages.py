@@ -65,14 +65,14 @@ def anki_file(
             "pip install 'readerkit-distributed[anki]'"
         ) from None
     model = genanki.Model(
-        _number("readerkit note type"),
+        _number("note type of readerkit"),
         "readerkit",
         fields=[{"name": name} for name in quiz_anki.FIELDS],
         templates=[{"name": "Card", "qfmt": quiz_anki.FRONT, "afmt": quiz_anki.BACK}],
         css=quiz_anki.CSS,
     )
     phase = questions[0].phase
-    deck = genanki.Deck(_number(f"readerkit deck {phase}"), f"readerkit::{title}")
+    deck = genanki.Deck(_number(f"deck of readerkit {phase}"), f"readerkit::{title}")
     for each in questions:
         note = genanki.Note(
             model=model,

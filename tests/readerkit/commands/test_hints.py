@@ -101,7 +101,7 @@ def book(tmp_path_factory):
         "path",
         "path prerequisite",
         "path prerequisite 1",
-        "progress 7",
+        "progress 8",
         "progress 35",
         "quiz 7 --count 1",
         "quiz 8",
