@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from itertools import starmap
 
 from msgspec import Struct
 
 from readerkit.errors import ReaderkitError
+from readerkit.model.expression import Number
 from readerkit.model.language import Told
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History
 from readerkit.quiz.history_messages import ListedQuestion
 from readerkit.quiz.history_rows import timestamp
+from readerkit.quiz.messages import QuestionLeftOut
 from readerkit.quiz.report import FREE_TEXT
 from readerkit.quiz.session import Session
 from readerkit.quiz.variant import Draw
@@ -65,18 +68,25 @@ def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
     """
     seed = _new_seed(history) if wanted.seed is None else wanted.seed
     rules = bank.rules.exam if wanted.exam else bank.rules
-    questions = tuple(
-        dict.fromkeys(choose_all("question", wanted.only, bank.questions))
-    )
+    only = tuple(dict.fromkeys(choose_all("question", wanted.only, bank.questions)))
     count = wanted.count or rules.count
-    if not questions:
-        among = matching(bank, wanted)
-        if not wanted.exam:
-            among -= suspended(history)
+    among = set(only) or matching(bank, wanted)
+    if wanted.exam and not only:
+        among = {name for name in among if not bank.questions[name].own_figures}
+    elif not only:
+        among -= suspended(history)
+
+    def choose(among: set[str]) -> tuple[str, ...]:
+        if only:
+            return tuple(name for name in only if name in among)
         if wanted.due:
-            questions = _due(bank, history, among)[:count]
-        else:
-            questions = choose_questions(bank, seed=seed, count=count, among=among)
+            return _due(bank, history, among)[:count]
+        return choose_questions(bank, seed=seed, count=count, among=among)
+
+    questions, figures, lacking = _with_figures(bank, choose, among)
+    if not questions and lacking:
+        first, *rest = dict.fromkeys(lacking.values())
+        raise ReaderkitError("\n".join((f"nothing to ask about yet: {first}", *rest)))
     if not questions:
         aside = len(matching(bank, wanted) & suspended(history))
         raise ReaderkitError(
@@ -86,7 +96,7 @@ def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
         )
     limit = bank.rules.exam.minutes
     in_time = not limit or (wanted.minutes or limit) <= limit
-    return Session.start(
+    session = Session.start(
         bank,
         history,
         questions=questions,
@@ -96,7 +106,37 @@ def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
         tries=wanted.tries,
         minutes=wanted.minutes or (limit if wanted.exam else None),
         official=wanted.exam and not wanted.is_chosen and in_time,
+        figures=figures,
     )
+    if wanted.only or wanted.topics or wanted.due:
+        session.left_out = tuple(starmap(QuestionLeftOut, lacking.items()))
+    return session
+
+
+def _with_figures(
+    bank: Bank, choose: Callable[[set[str]], tuple[str, ...]], among: set[str]
+) -> tuple[tuple[str, ...], dict[str, Number], dict[str, str]]:
+    """Return what is chosen, the reader's figures for it, and what lacks some, and why.
+
+    Others are chosen in the place of questions about what this reader does not have.
+    """
+    figures: dict[str, Number] = {}
+    lacking: dict[str, str] = {}
+    chosen = choose(among)
+    if not any(bank.questions[name].own_figures for name in chosen):
+        return chosen, figures, lacking
+    from readerkit.app.own_figures import OwnFigures, OwnLacking
+
+    own = OwnFigures()
+    while True:
+        for name in chosen:
+            try:
+                figures |= own.of(bank.questions[name].own_figures)
+            except OwnLacking as error:
+                lacking[name] = str(error)
+        if not lacking.keys() & set(chosen):
+            return chosen, figures, lacking
+        chosen = choose(among - lacking.keys())
 
 
 def exam_rules(session: Session) -> tuple[Told, ...]:

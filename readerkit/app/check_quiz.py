@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, json
 
 from readerkit.app.folders import PACKAGE, read_at_most
+from readerkit.app.own_figures import own_names
 from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
 from readerkit.evidence.record import Record
 from readerkit.model.freshness import MadeFrom, changes, digest, tell
@@ -114,6 +115,7 @@ def known_names(library: Library) -> Known:
         frozenset(book.annotations),
         frozenset(book.concepts),
         {key: frozenset(work.sections) for key, work in book.references.items()},
+        own_names(),
     )
 
 

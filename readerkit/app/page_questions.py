@@ -18,13 +18,13 @@ SEEDS = (0, 1, 2)
 
 
 def read_banks(book: Path) -> list[Bank]:
-    """Return every bank of a book.
+    """Return every bank of a book, with what may be asked of any reader.
 
     Raises:
         ContentError: every fault of a bank.
     """
     banks = QuizBanks.at(book)
-    return [banks.bank(phase) for phase in banks.phases()]
+    return [banks.bank(phase).shared() for phase in banks.phases()]
 
 
 def questions_by_note(banks: list[Bank]) -> dict[str, tuple[TopicQuestions, ...]]:

@@ -122,6 +122,10 @@ def measure(chosen: Lab, folder: Path, options: tuple[str, ...]) -> None:
     arguments = [*options, "--out", str(path)]
     run_module(chosen.module, arguments, command=typed("lab", chosen.id, "--run"))
     if path.is_file():
+        if any(guesses):
+            from readerkit.app.own_figures import keep_guesses
+
+            keep_guesses(path, guesses)
         if chosen.id == "01":
             _show_steps(path, guesses)
         check_it = typed("lab", chosen.id, "--check")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_fields
 from typing import Annotated
 
 from msgspec import Meta
@@ -66,24 +67,35 @@ class Bank:
     functions: Functions = field(default_factory=dict)
     lock: QuizLock = field(default_factory=QuizLock)
 
-    def variant(self, question: str, seed: int) -> Variant:
+    def variant(
+        self, question: str, seed: int, figures: Mapping[str, Number] | None = None
+    ) -> Variant:
         """Return the variant that the bank's version, a question and a seed name.
+
+        ``figures`` are the reader's own; without them others stand in.
 
         Raises:
             ReaderkitError: a key that does not compute or is not in the lock.
         """
-        scene, draw = self.scene(question, seed)
+        scene, draw = self.scene(question, seed, figures)
         return self.questions[question].ask(scene, draw)
 
-    def scene(self, question: str, seed: int) -> tuple[Scene, Draw]:
+    def scene(
+        self, question: str, seed: int, figures: Mapping[str, Number] | None = None
+    ) -> tuple[Scene, Draw]:
         """Return what a variant is made from: its numbers, and what is drawn next."""
         written = self.questions[question]
         draw = Draw(self.rules.version, question, seed)
         values: dict[str, Number] = {}
         for name, parameter in written.parameters.items():
-            values[name] = parameter.value(draw, values, self.functions)
+            values[name] = parameter.value(draw, values, self.functions, figures)
         objective = self.objectives[written.objective].title
         return Scene(written, objective, values, self.functions, self.lock), draw
+
+    def shared(self) -> Bank:
+        """Return it with the questions that are the same for every reader."""
+        asked = {n: q for n, q in self.questions.items() if not q.own_figures}
+        return replace_fields(self, questions=asked)
 
     def topics(self) -> list[str]:
         """Return the topics in the order of their files."""

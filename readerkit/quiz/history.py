@@ -94,7 +94,8 @@ class History:
 
     def start(self, session: SessionRow) -> None:
         """Keep a session that begins."""
-        self._insert("session", session, questions=json.dumps(session.questions))
+        questions, figures = map(json.dumps, (session.questions, session.figures))
+        self._insert("session", session, questions=questions, figures=figures)
 
     def record(self, answer: AnswerRow) -> bool:
         """Commit one answer; False where this try is kept already.
@@ -389,11 +390,13 @@ class History:
 def _kept(row: Struct) -> dict[str, Any]:
     """Return the values of a row that was written elsewhere."""
     if isinstance(row, SessionRow):
-        questions = json.dumps(row.questions)
-        return {**asdict(row), "questions": questions, "official": 0}
+        questions, figures = map(json.dumps, (row.questions, row.figures))
+        as_text = {"questions": questions, "figures": figures}
+        return {**asdict(row), **as_text, "official": 0}
     return asdict(row)
 
 
 def _session(row: dict[str, Any]) -> SessionRow:
-    questions, official = json.loads(row["questions"]), bool(row["official"])
-    return convert({**row, "questions": questions, "official": official}, SessionRow)
+    told = {"official": bool(row["official"])}
+    told |= {name: json.loads(row[name]) for name in ("questions", "figures")}
+    return convert({**row, **told}, SessionRow)

@@ -27,6 +27,8 @@ class SessionRow(Struct, frozen=True):
     ended: str | None = None
     official: bool = False
     """Whether the bank alone chose what is asked, the seed and the time of an exam."""
+    figures: dict[str, int | float] = {}
+    """The reader's own, as they were: what was asked about them stays the same."""
 
     def __post_init__(self) -> None:
         """Refuse what no quiz keeps: it is reckoned with."""

@@ -61,5 +61,6 @@ MIGRATIONS: tuple[str, ...] = (
     ) STRICT;
     ALTER TABLE answer ADD COLUMN hinted REAL NOT NULL DEFAULT 0
     """,
+    "ALTER TABLE session ADD COLUMN figures TEXT NOT NULL DEFAULT '{}'",
 )
 """Statements that lead from each version of the file to the next one."""

@@ -45,6 +45,8 @@ class Known:
     concepts: frozenset[str]
     references: Mapping[str, frozenset[str]]
     """Key to the sections that are listed under it."""
+    figures: frozenset[str] = frozenset()
+    """Of readers, that questions may ask about."""
 
 
 def lint_bank(bank: Bank, known: Known) -> list[ContentFault]:
@@ -93,7 +95,8 @@ def _names(question: Question, bank: Bank) -> Iterator[ContentFault]:
             what = "the key depends on no parameter"
             yield question.fault(what, f"'{value}'", "a formula")
         told = {n for text in formulas_of(question.prompt) for n in names_in_text(text)}
-        hidden = _free(question, names_in(tree)) - _free(question, told)
+        own = {name for name, each in question.parameters.items() if each.own}
+        hidden = _free(question, names_in(tree)) - _free(question, told) - own
         if hidden:
             what = "the key needs what the prompt does not tell"
             yield question.fault(what, ", ".join(sorted(hidden)))
@@ -124,6 +127,9 @@ def _free(question: Question, names: set[str]) -> set[str]:
 
 
 def _links(question: Question, known: Known) -> Iterator[ContentFault]:
+    for figure in question.own_figures:
+        if figure not in known.figures:
+            yield question.fault(f"no figure of the reader's own is '{figure}'")
     for note in question.all_notes():
         if note not in known.notes:
             yield question.fault(f"no annotation '{note}'")

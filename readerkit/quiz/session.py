@@ -8,13 +8,15 @@ before anything is said about it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
+from types import MappingProxyType
 
 from msgspec.structs import asdict, replace
 
 from readerkit.errors import ReaderkitError
+from readerkit.model.expression import Number
 from readerkit.model.language import Told
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.hints import OfferedHint, hints
@@ -63,6 +65,8 @@ class Session:
     ) -> None:
         self.bank = bank
         self.row = row
+        self.left_out: tuple[QuestionLeftOut, ...] = ()
+        """What was asked for and cannot be asked of this reader, and why."""
         self._history = history
         self._clock = clock
         self._credits: dict[int, list[float]] = {}
@@ -96,6 +100,7 @@ class Session:
         tries: int = 2,
         minutes: float | None = None,
         official: bool = False,
+        figures: Mapping[str, Number] = MappingProxyType({}),
     ) -> Session:
         """Return a new session, kept in the history."""
         now = clock()
@@ -110,6 +115,7 @@ class Session:
             started=timestamp(now),
             deadline=timestamp(now + timedelta(minutes=minutes)) if minutes else None,
             official=official,
+            figures={**figures},
         )
         history.start(row)
         return cls(bank, history, row, clock=clock)
@@ -207,7 +213,8 @@ class Session:
     def variant(self, position: int | None = None) -> Variant:
         """Return a question of the session, the current one by default."""
         where = self.position if position is None else position
-        return self.bank.variant(self.row.questions[where], self.row.seed)
+        row = self.row
+        return self.bank.variant(row.questions[where], row.seed, row.figures)
 
     # --- asking and answering ---
 

@@ -51,13 +51,12 @@ def lead(session: Session, lines: SourceLines, language: str = "en") -> Standing
     if language != "en":
         hint = Told("The questions are in English: not translated yet.")
         screen.tell(hint, dim=True)
+    for each in session.left_out:
+        screen.tell_left_out(each)
     left = False
     while not left and (question := session.question()) is not None:
         if left_out := without_lines(session, question, lines):
-            told = Told(
-                "Left out: {question}. {why}", question=left_out.id, why=left_out.text
-            )
-            screen.tell(told, fg="yellow")
+            screen.tell_left_out(left_out)
             continue
         left = not _ask(session, question, screen) and not session.is_over
     if left:

@@ -34,6 +34,8 @@ MAX_LINE = 100_000
 def lead(session: Session, lines: SourceLines) -> Standing:
     """Ask on stdout, take answers from stdin; return the result."""
     say(session.begun())
+    for each in session.left_out:
+        say(each)
     while (question := session.question()) is not None:
         if left_out := without_lines(session, question, lines):
             say(left_out)

@@ -31,6 +31,7 @@ from readerkit.quiz.messages import (
     MatchPrompt,
     OrderPrompt,
     Prompt,
+    QuestionLeftOut,
     Score,
     Share,
     SketchPrompt,
@@ -88,6 +89,11 @@ class QuizScreen:
                 break_on_hyphens=False,
             ).replace("\0", " ")
         click.echo(click.style(shown, **style) if style else shown)
+
+    def tell_left_out(self, left_out: QuestionLeftOut) -> None:
+        """Say which question is not asked, and why."""
+        why = {"question": left_out.id, "why": left_out.text}
+        self.tell(Told("Left out: {question}. {why}", **why), fg="yellow")
 
     def show_labelled(self, entries: tuple[Labelled, ...]) -> None:
         """Show what is answered by its labels."""

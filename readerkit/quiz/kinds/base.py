@@ -25,6 +25,7 @@ from readerkit.model.base import (
     Text,
     UpstreamName,
     at_least,
+    pattern,
 )
 from readerkit.model.expression import Functions, Number, evaluate
 from readerkit.model.language import Told
@@ -66,6 +67,11 @@ class Parameter(Model, frozen=True, rename=_PARAMETER_KEYS):
     last: Amount | None = None
     step: Amount = 1
     formula: Formula | None = None
+    own: Annotated[
+        str,
+        pattern(r"^[a-z0-9]+\.[a-z_]+$"),
+        Meta(description="A figure of the reader's own; choose stands in for it."),
+    ] = ""
     significant: Annotated[int, Meta(ge=1, le=9)] | None = None
     """Digits that a formula's value is rounded to, as it is displayed."""
 
@@ -78,6 +84,11 @@ class Parameter(Model, frozen=True, rename=_PARAMETER_KEYS):
         ranged = {"from": self.first, "to": self.last}
         ways = {"choose": self.choose or None, **ranged, "is": self.formula}
         given = [key for key, value in ways.items() if value is not None]
+        if self.own and not self.choose:
+            raise ReaderkitError(
+                f"parameter '{name}': got own alone, expected choose beside it, from "
+                "which its value is drawn where there is no reader"
+            )
         if given not in (["choose"], ["from", "to"], ["is"]):
             raise ReaderkitError(
                 f"parameter '{name}': got {', '.join(given) or 'nothing'}, "
@@ -102,9 +113,21 @@ class Parameter(Model, frozen=True, rename=_PARAMETER_KEYS):
         return tuple(self.first + self.step * index for index in range(self._steps()))
 
     def value(
-        self, draw: Draw, known: Mapping[str, Number], functions: Functions
+        self,
+        draw: Draw,
+        known: Mapping[str, Number],
+        functions: Functions,
+        figures: Mapping[str, Number] | None = None,
     ) -> Number:
-        """Return its value in a variant."""
+        """Return its value in a variant, with a reader's own figures or without.
+
+        Raises:
+            ReaderkitError: the reader has no such figure, or a formula has no value.
+        """
+        if self.own and figures is not None:
+            if self.own not in figures:
+                raise ReaderkitError(f"the quiz keeps no figure '{self.own}' of yours")
+            return figures[self.own]
         if self.formula is None:
             return draw.choice(self.choices)
         number = evaluate(str(self.formula), known, functions)
@@ -143,6 +166,14 @@ class Question(Claimed, frozen=True, kw_only=True, tag_field="type"):
     def type(self) -> str:
         """The name of its type."""
         return str(self.__struct_config__.tag)
+
+    @property
+    def own_figures(self) -> tuple[str, ...]:
+        """The figures of the reader's own that it asks about; none where it is alike.
+
+        Such a question is asked of who has them, in practice alone.
+        """
+        return tuple(each.own for each in self.parameters.values() if each.own)
 
     def problems(self) -> Iterator[Problem]:
         """Yield the first thing that no schema tells."""

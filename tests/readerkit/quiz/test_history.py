@@ -84,7 +84,7 @@ def test_tables_are_strict(path):
     with pytest.raises(sqlite3.IntegrityError):
         connection.execute(
             "INSERT INTO session VALUES"
-            " ('x', 'seven', 1, 1, 'practice', 1, '[]', 't', NULL, NULL, 0)"
+            " ('x', 'seven', 1, 1, 'practice', 1, '[]', 't', NULL, NULL, 0, '{}')"
         )
     with pytest.raises(sqlite3.IntegrityError):
         connection.execute(
