@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, json
 
 from readerkit.app.folders import PACKAGE, read_at_most
+from readerkit.app.library import warn
 from readerkit.app.own_figures import own_names
+from readerkit.content.translations import TranslatedQuestion
 from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
 from readerkit.evidence.record import Record
 from readerkit.model.freshness import MadeFrom, changes, digest, tell
@@ -55,6 +58,8 @@ class BankSummary(Struct, frozen=True):
     types: dict[str, int]
     places: int
     facts: int
+    spanish: int
+    """Of the questions, how many are translated."""
 
 
 def lint_phase(
@@ -77,6 +82,7 @@ def lint_phase(
     if update:
         write_atomically(banks.lock_path(phase), now.to_text().encode())
     bank = replace(bank, lock=now)
+    spanish = _translated(bank, banks.translations(phase))
     faults = lint_bank(bank, known_names(library))
     if faults:
         raise ContentError(faults)
@@ -95,7 +101,38 @@ def lint_phase(
         Counter(question.type for question in bank.questions.values()),
         len(now.places),
         len(now.facts),
+        spanish,
     )
+
+
+def _translated(bank: Bank, told: Mapping[str, TranslatedQuestion]) -> int:
+    """Return how many questions have their Spanish; warn of that of other English.
+
+    Raises:
+        ContentError: a translation of no question, or with other texts or formulas.
+    """
+    where, faults = bank.file.replace("bank.yaml", "*.es.yaml"), []
+    for name in sorted(told.keys() - bank.questions.keys()):
+        faults.append(ContentFault(where, 1, 1, f"no question '{name}'"))
+    fresh = 0
+    for name in told.keys() & bank.questions.keys():
+        question, spanish = bank.questions[name], told[name]
+        if not spanish.of or spanish.is_outdated(question.stamp):
+            warn(
+                f"{where}: {name} is of another English, and asked in English: "
+                f"translate it anew, of: {question.stamp}"
+            )
+            continue
+        english = TranslatedQuestion(
+            prompt=question.prompt,
+            explanation=question.explanation,
+            rest=question.rest,
+        )
+        faults += [question.fault(f"in Spanish: {e}") for e in spanish.faults(english)]
+        fresh += 1
+    if faults:
+        raise ContentError(faults)
+    return fresh
 
 
 def _readable_lock(banks: QuizBanks, phase: int) -> QuizLock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -19,9 +19,10 @@ from readerkit.app.folders import (
 )
 from readerkit.app.parse_cache import Memo
 from readerkit.content.kind import Document, E, Kind
-from readerkit.errors import ReaderkitError
+from readerkit.content.translations import QUESTION_TRANSLATION, TranslatedQuestion
+from readerkit.errors import ContentError, ReaderkitError
 from readerkit.estimate.functions import FUNCTIONS
-from readerkit.model.language import Told
+from readerkit.model.language import SPANISH, Told
 from readerkit.quiz.bank import BANK, BANK_FILE, Bank, parse_bank
 from readerkit.quiz.history import History
 from readerkit.quiz.kinds import QUESTIONS, Question
@@ -77,7 +78,7 @@ class QuizBanks:
         text = read_at_most(path, self.root).decode("utf-8", "replace")
         return QuizLock.parse(text, self._shown(path))
 
-    def bank(self, phase: int, *, with_lock: bool = True) -> Bank:
+    def bank(self, phase: int, *, with_lock: bool = True, language: str = "en") -> Bank:
         """Return the bank of a phase, with the keys of its lock.
 
         Raises:
@@ -96,12 +97,36 @@ class QuizBanks:
         topics = {
             path.stem: self._document(path, QUESTIONS, memo)
             for path in sorted(folder.glob("*.yaml"))
-            if path.name != BANK_FILE
+            if path.name != BANK_FILE and "." not in path.stem
         }
         lock = self.lock(phase) if with_lock else QuizLock()
         bank = parse_bank(head, topics, FUNCTIONS, lock)
+        if language == SPANISH:
+            told = self.translations(phase, memo)
+            words = {
+                name: question.spoken(told.get(name))
+                for name, question in bank.questions.items()
+            }
+            bank = replace(bank, words=words)
         memo.save()
         return bank
+
+    def translations(
+        self, phase: int, memo: Memo | None = None
+    ) -> dict[str, TranslatedQuestion]:
+        """Return the Spanish of questions, by their ids.
+
+        Raises:
+            ContentError: every fault of a sidecar.
+        """
+        folder, found = self.folder(phase), dict[str, TranslatedQuestion]()
+        memo = memo or Memo(cache_folder(), folder)
+        for path in sorted(folder.glob(f"*.{SPANISH}.yaml")):
+            document = self._document(path, QUESTION_TRANSLATION, memo)
+            if document.faults:
+                raise ContentError(document.faults)
+            found |= {str(key): told for (key, *_), told in document.entries.items()}
+        return found
 
     def questions(self) -> Iterator[Question]:
         """Yield the questions of every phase."""

@@ -158,7 +158,7 @@ def quiz() -> None:
     "--lang",
     type=click.Choice(LANGUAGES),
     default="en",
-    help="What is said about answers; the questions are in English.",
+    help="What is asked and said; [en] marks what is not translated.",
 )
 @click.option("--resume/--new", default=None, help="Go on where you left, or do not.")
 @json_option
@@ -251,7 +251,7 @@ def _take(
     from readerkit.app.quiz_banks import QuizBanks, open_history, tell_damage
 
     banks = QuizBanks.at(book)
-    bank, history = banks.bank(phase), open_history()
+    bank, history = banks.bank(phase, language=language), open_history()
     session = None
     if resume or (resume is None and not asked.is_chosen):
         mode = "exam" if asked.exam else ""

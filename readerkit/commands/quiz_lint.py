@@ -74,7 +74,7 @@ def lint(
             f"{counted(each.objectives, 'objective')}; "
             f"{counted(each.places, 'place')} and "
             f"{counted(each.facts, 'fact')} "
-            f"{'locked' if update_lock else 'as locked'}"
+            f"{'locked' if update_lock else 'as locked'}; {each.spanish} in Spanish"
         )
 
 

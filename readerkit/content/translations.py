@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from readerkit.content.kind import Kind
 from readerkit.model.base import Id, Model, Text, pattern
 from readerkit.model.freshness import Change, MadeFrom, changes, digest
+
+_SLOT = re.compile(r"\{[^{}]+\}")
 
 
 def english_stamp(entry: object, fields: Iterable[str]) -> str:
@@ -21,7 +24,9 @@ def english_stamp(entry: object, fields: Iterable[str]) -> str:
     values = {name: getattr(entry, name) for name in fields}
     texts = {
         name: " ".join(
-            value.split() if isinstance(value, str) else (each.says for each in value)
+            value.split()
+            if isinstance(value, str)
+            else (each if isinstance(each, str) else each.says for each in value)
         )
         for name, value in values.items()
     }
@@ -96,6 +101,30 @@ class TranslatedPaths(Model, frozen=True):
     pairs: Mapping[Id, TranslatedPair] = {}
 
 
+class TranslatedQuestion(Translation, frozen=True):
+    """A question of a quiz in another language, its formulas in braces kept."""
+
+    prompt: Text = ""
+    explanation: Text = ""
+    rest: tuple[Text, ...] = ()
+    """Its other texts, in their order: options and reasons, remarks, points."""
+
+    def faults(self, english: TranslatedQuestion) -> list[str]:
+        """Return what no translation of this English can be."""
+        if len(self.rest) != len(english.rest):
+            return [f"'rest' has {len(self.rest)} texts: expected {len(english.rest)}"]
+        pairs = [
+            (self.prompt, english.prompt),
+            (self.explanation, english.explanation),
+            *zip(self.rest, english.rest, strict=True),
+        ]
+        return [
+            f"other formulas in braces than in the English: {said[:60]}"
+            for said, text in pairs
+            if said and sorted(_SLOT.findall(said)) != sorted(_SLOT.findall(text))
+        ]
+
+
 class TranslatedDiagram(Translation, frozen=True, kw_only=True):
     """What stands beside a diagram, in another language."""
 
@@ -129,5 +158,8 @@ PATH_TRANSLATION: Kind[TranslatedPaths] = Kind(
 )
 DIAGRAM_TRANSLATION: Kind[TranslatedDiagram] = Kind(
     "diagram-translation", TranslatedDiagram, "one"
+)
+QUESTION_TRANSLATION: Kind[TranslatedQuestion] = Kind(
+    "question-translation", TranslatedQuestion, "mapping"
 )
 INTERFACE: Kind[InterfaceWords] = Kind("interface-translation", InterfaceWords, "one")

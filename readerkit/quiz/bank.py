@@ -66,6 +66,8 @@ class Bank:
     """The bank's own file, for messages."""
     functions: Functions = field(default_factory=dict)
     lock: QuizLock = field(default_factory=QuizLock)
+    words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By question, what to say instead of its English texts."""
 
     def variant(
         self, question: str, seed: int, figures: Mapping[str, Number] | None = None
@@ -90,7 +92,9 @@ class Bank:
         for name, parameter in written.parameters.items():
             values[name] = parameter.value(draw, values, self.functions, figures)
         objective = self.objectives[written.objective].title
-        return Scene(written, objective, values, self.functions, self.lock), draw
+        words = self.words.get(question, {})
+        scene = Scene(written, objective, values, self.functions, self.lock, words)
+        return scene, draw
 
     def shared(self) -> Bank:
         """Return it with the questions that are the same for every reader."""

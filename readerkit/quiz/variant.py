@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import asdict
@@ -164,6 +164,8 @@ class Scene:
     """Parameters as they are displayed."""
     functions: Functions
     lock: QuizLock
+    words: Mapping[str, str] = field(default_factory=dict)
+    """What to say instead of the English texts, in another language."""
 
     def head(self, how: str) -> tuple[str, str, str, int, str, str]:
         """Return what a prompt of any kind begins with."""
@@ -214,7 +216,7 @@ class Scene:
                 if m[1]
                 else format_number(self.number(m[2]))
             ),
-            template,
+            self.words.get(template, template),
         )
 
     def place(self, slot: str) -> CitedLines:

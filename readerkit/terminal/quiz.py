@@ -33,10 +33,7 @@ FLAG = "flag "
 
 
 def lead(session: Session, lines: SourceLines, language: str = "en") -> Standing:
-    """Ask until the end, or until the reader leaves; return the result.
-
-    Questions are in English: in another language what is said of them is not.
-    """
+    """Ask until the end, or until the reader leaves; return the result."""
     row, screen = session.row, QuizScreen(lines, language, session.bank.questions)
     title, count = session.bank.rules.title, screen.counted(len(row.questions))
     if session.is_exam:
@@ -48,9 +45,6 @@ def lead(session: Session, lines: SourceLines, language: str = "en") -> Standing
         screen.tell(f"{title} · {count} · {screen.said(seed)}", bold=True)
     keys = "- skips, q leaves, flag WORDS reports a fault; all is kept at once."
     screen.tell(Told(keys), dim=True)
-    if language != "en":
-        hint = Told("The questions are in English: not translated yet.")
-        screen.tell(hint, dim=True)
     for each in session.left_out:
         screen.tell_left_out(each)
     left = False

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from readerkit.content.annotations import Citation
 from readerkit.content.claims import Claimed, one_spaced
+from readerkit.content.translations import TranslatedQuestion, english_stamp
 from readerkit.errors import ContentFault, ReaderkitError
 from readerkit.model.anchor import Anchor
 from readerkit.model.base import (
@@ -35,6 +36,8 @@ from readerkit.quiz.variant import AnswerError, Draw, Scene, Variant
 _PARAMETER_KEYS = {"first": "from", "last": "to", "formula": "is"}
 
 Amount = int | float
+MARK = "[en] "
+"""Before a text that is in English where another language was asked for."""
 
 
 class PlaceRef(Anchor, frozen=True, kw_only=True):
@@ -166,6 +169,32 @@ class Question(Claimed, frozen=True, kw_only=True, tag_field="type"):
     def type(self) -> str:
         """The name of its type."""
         return str(self.__struct_config__.tag)
+
+    @property
+    def rest(self) -> tuple[str, ...]:
+        """The texts of its own part, as a translation has them in their order."""
+        return tuple(text for text in self.own_texts() if text)
+
+    @property
+    def stamp(self) -> str:
+        """Which English texts it has, for a translation to say of which it is."""
+        return english_stamp(self, ("prompt", "explanation", "rest"))
+
+    def spoken(self, told: TranslatedQuestion | None) -> dict[str, str]:
+        """Return what to say instead of its English texts.
+
+        A text that is not translated, or was from another English, is marked.
+        """
+        said = {text: MARK + text for text in (self.prompt, self.explanation)}
+        if told is None:
+            return said
+        changed = {change.part for change in told.changes(self.stamp)}
+        if told.prompt and not changed & {"prompt", "rest"}:
+            said[self.prompt] = told.prompt
+            said |= zip(self.rest, told.rest, strict=False)
+        if told.explanation and "explanation" not in changed:
+            said[self.explanation] = told.explanation
+        return said
 
     @property
     def own_figures(self) -> tuple[str, ...]:

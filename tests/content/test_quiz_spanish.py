@@ -1,0 +1,73 @@
+"""The Spanish of questions: with the formulas of the English, and marked where none."""
+
+import pytest
+
+from readerkit.app.quiz_banks import QuizBanks
+from readerkit.content.translations import TranslatedQuestion
+from readerkit.quiz.kinds.short import AskedShort
+from tests.helpers import ROOT
+from tests.readerkit.quiz.sample import sample_bank
+
+
+def test_translated_questions_are_asked_by_the_same_keys():
+    banks = QuizBanks(ROOT)
+    english, spanish = banks.bank(35), banks.bank(35, language="es")
+    for name in banks.translations(35):
+        for seed in range(3):
+            asked = spanish.variant(name, seed)
+            assert asked.grade(asked.typed_key).is_right, name
+            assert asked.prompt.prompt != english.variant(name, seed).prompt.prompt
+            if isinstance(asked, AskedShort):
+                assert asked.problem() == "", name
+
+
+QUESTION = sample_bank().questions["bytes"]
+WRITTEN = TranslatedQuestion(
+    of=QUESTION.stamp,
+    prompt="{p} mil millones",
+    explanation="Son {16 * p} GB.",
+    rest=tuple("falta" for _ in QUESTION.rest),
+)
+
+
+@pytest.mark.parametrize(
+    ("stale", "prompt", "explanation"),
+    [
+        ("", "7 mil millones", "Son 112 GB."),
+        ("explanation", "7 mil millones", "[en] "),
+        ("rest", "[en] ", "Son 112 GB."),
+        ("prompt", "[en] ", "Son 112 GB."),
+    ],
+)
+def test_what_was_of_another_english_is_asked_in_english(stale, prompt, explanation):
+    marks = (
+        f"{stale}-00000000" if part.startswith(f"{stale}-") and stale else part
+        for part in QUESTION.stamp.split()
+    )
+    told = TranslatedQuestion(
+        of=" ".join(marks),
+        prompt=WRITTEN.prompt,
+        explanation=WRITTEN.explanation,
+        rest=WRITTEN.rest,
+    )
+    bank = sample_bank()
+    bank.words.update({"bytes": QUESTION.spoken(told)})
+    asked = bank.variant("bytes", 0)
+    assert asked.prompt.prompt.startswith(prompt)
+    assert asked.told.explanation.startswith(explanation)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "rest", "said"),
+    [
+        ("{q} mil millones", WRITTEN.rest, "other formulas in braces"),
+        ("mil millones", WRITTEN.rest, "other formulas in braces"),
+        (WRITTEN.prompt, (), "'rest' has 0 texts"),
+    ],
+)
+def test_translation_keeps_formulas_and_texts(prompt, rest, said):
+    english = TranslatedQuestion(
+        prompt=QUESTION.prompt, explanation=QUESTION.explanation, rest=QUESTION.rest
+    )
+    told = TranslatedQuestion(prompt=prompt, rest=rest)
+    assert said in " ".join(told.faults(english))
