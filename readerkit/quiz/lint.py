@@ -15,11 +15,12 @@ from itertools import combinations, product
 from readerkit.errors import ContentFault, ReaderkitError
 from readerkit.model.expression import calls_in, names_in, parse_expression
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.kinds.base import Question, plain
+from readerkit.quiz.kinds.base import Question, Refutation, plain
 from readerkit.quiz.kinds.choice import AskedChoice, Choice, Option
-from readerkit.quiz.kinds.locate import AskedLine
+from readerkit.quiz.kinds.locate import AskedLine, Locate
 from readerkit.quiz.kinds.numeric import AskedNumber, Numeric
-from readerkit.quiz.kinds.predict import AskedWords
+from readerkit.quiz.kinds.predict import AskedWords, Predict
+from readerkit.quiz.kinds.sequence import Order
 from readerkit.quiz.kinds.short import AskedShort
 from readerkit.quiz.units import binary_twin, convert
 from readerkit.quiz.variant import Variant, formulas_of
@@ -147,6 +148,11 @@ def _links(question: Question, known: Known) -> Iterator[ContentFault]:
     if isinstance(question, Choice):
         yield from _options(question)
     yield from _refutations(question)
+    for text in question.unborne():
+        expected = "a claim that quotes it (of a pair, both sides), and is decided"
+        yield question.fault(
+            "a typed key that nothing bears out", f"'{text}'", expected
+        )
 
 
 def _options(question: Choice) -> Iterator[ContentFault]:
@@ -160,10 +166,21 @@ def _options(question: Choice) -> Iterator[ContentFault]:
 
 def _refutations(question: Question) -> Iterator[ContentFault]:
     """Yield each wrong answer that nothing refutes, and where too few are foreseen."""
-    for slot, each in question.refutations().items():
-        is_told = each.why or isinstance(question, Choice)
-        if is_told and not (each.why and (each.note or each.at)):
-            yield question.fault(f"{slot}: a wrong answer without why, and note or at")
+    told = question.refutations()
+    for slot, each in told.items():
+        if not each.is_told:
+            what = f"{slot}: a wrong answer without why, and note or at"
+            expected = "a claim with a figure or a run will do in place of lines"
+            yield question.fault(what, "", expected)
+    few = {Locate: 2, Predict: 1, Order: 1}
+    least = next((n for kind, n in few.items() if isinstance(question, kind)), 0)
+    if isinstance(question, Predict) and question.source.fault:
+        least = len(question.words) - 1
+    if isinstance(question, Numeric):
+        told, least = {wrong.says: Refutation() for wrong in question.misconceptions}, 1
+    if len(told) < least:
+        what = "wrong answers that are foreseen and refuted"
+        yield question.fault(what, str(len(told)), f"{least} at least")
 
 
 def _keys(question: Question, bank: Bank) -> Iterator[ContentFault]:

@@ -32,6 +32,7 @@ from readerkit.model.expression import Functions, Number, evaluate
 from readerkit.model.language import Told
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.variant import AnswerError, Draw, Scene, Variant
+from readerkit.wording.next_command import typed
 
 _PARAMETER_KEYS = {"first": "from", "last": "to", "formula": "is"}
 
@@ -54,12 +55,24 @@ class Refutation(Claimed, frozen=True, kw_only=True):
     note: Annotated[Id, Meta(description="The annotation whose lines refute it.")] = ""
     at: Annotated[PlaceRef | None, Meta(description="The lines that refute it.")] = None
 
+    @property
+    def is_told(self) -> bool:
+        """Whether it says why, and leads to lines, a figure or a run."""
+        shown = any(c.value or c.experiment or c.run for c in self.claims)
+        return bool(self.why) and (shown or bool(self.note or self.at))
+
     def remark(self, scene: Scene, slot: str, label: str = "") -> Remark:
         """Return what is said to who gave that answer."""
-        place = None
+        why = label + scene.text(self.why)
         if self.note or self.at:
             place = scene.place(f"note:{self.note}" if self.note else slot)
-        return Remark(label + scene.text(self.why), place)
+            return Remark(why, place)
+        if any(claim.experiment for claim in self.claims):
+            command = typed("prove", scene.written.id)
+            return Remark(
+                Told("{why} To see it run: {command}", why=why, command=command)
+            )
+        return Remark(why)
 
 
 class Parameter(Model, frozen=True, rename=_PARAMETER_KEYS):

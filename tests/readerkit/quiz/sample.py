@@ -28,7 +28,9 @@ QUESTIONS = """\
   prompt: "Which of these for {n} ranks?"
   parameters: {n: {choose: [2, 4]}}
   options:
-    - {text: "a reduction over {n}", right: true}
+    - text: "a reduction over {n}"
+      right: true
+      claims: [{says: a reduction, PROVED}]
     - {text: a copy, why: Nothing is summed., note: close}
     - text: a barrier
       why: It sends nothing.
@@ -42,8 +44,8 @@ QUESTIONS = """\
   difficulty: 2
   prompt: Which two send something?
   options:
-    - {text: send, right: true}
-    - {text: broadcast, right: true}
+    - {text: send, right: true, claims: [{says: send, PROVED}]}
+    - {text: broadcast, right: true, claims: [{says: broadcast, PROVED}]}
     - {text: view, why: A view is local., note: close}
     - {text: reshape, why: Local too., note: close}
   explanation: Two do.
@@ -67,6 +69,10 @@ QUESTIONS = """\
   difficulty: 1
   prompt: Put them in order.
   items: [forward, loss, backward, step]
+  because:
+    - {why: Of outputs., note: close, claims: [{says: forward → loss, PROVED}]}
+    - {why: It starts there., note: close, claims: [{says: loss → backward, PROVED}]}
+    - {why: It reads them., note: close, claims: [{says: backward → step, PROVED}]}
   explanation: So it goes.
   notes: [close]
 - id: pairs
@@ -76,9 +82,12 @@ QUESTIONS = """\
   difficulty: 1
   prompt: Match them.
   pairs:
-    - {left: sum for all, right: all-reduce}
-    - {left: slices for all, right: all-gather}
-    - {left: one to all, right: broadcast}
+    - {left: sum for all, right: all-reduce, why: It adds., note: close,
+       claims: [{says: for all — all-reduce, PROVED}]}
+    - {left: slices for all, right: all-gather, why: It joins., note: close,
+       claims: [{says: for all — all-gather, PROVED}]}
+    - {left: one to all, right: broadcast, why: It copies., note: close,
+       claims: [{says: to all — broadcast, PROVED}]}
   spare: [{text: send, why: It has one receiver., note: close}]
   explanation: By their names.
   notes: [close]
@@ -91,6 +100,7 @@ QUESTIONS = """\
   accept: [no_sync]
   mistakes: [{text: no_grad, says: That drops gradients.}]
   explanation: It is.
+  claims: [{says: "ddp.no_sync():", PROVED}]
   notes: [close]
 - id: line
   type: locate
@@ -99,6 +109,11 @@ QUESTIONS = """\
   difficulty: 2
   prompt: Where is it?
   at: {upstream: sample, file: a.py, symbol: f, code: "g(...)"}
+  mistakes:
+    - at: {upstream: sample, file: a.py, symbol: f, code: "h(...)"}
+      why: It calls another.
+    - at: {upstream: sample, file: a.py, symbol: f, code: "k(...)"}
+      why: It comes after.
   explanation: There.
   notes: [close]
 - id: row
@@ -109,6 +124,10 @@ QUESTIONS = """\
   prompt: "{p} stages, {m} microbatches, rank 0: the first three steps?"
   parameters: {p: {choose: [2, 2]}, m: {choose: [4, 4]}}
   from: {schedule: 1f1b, ranks: p, microbatches: m, rank: 0, give: row, take: 3}
+  mistakes:
+    - from: {schedule: gpipe, ranks: p, microbatches: m, rank: 0, give: row, take: 3}
+      why: That is another schedule.
+      note: close
   explanation: Warm-up first.
   notes: [close]
 - id: grid
@@ -121,8 +140,10 @@ QUESTIONS = """\
   columns: [cut, shape]
   words: [column, row]
   rows:
-    - {label: up, cells: [{word: column}, {shape: [4 * h / t, h]}]}
-    - {label: down, cells: [{word: row}, {shape: [h, 4 * h / t]}]}
+    - {label: up, cells: [{word: column}, {shape: [4 * h / t, h]}],
+       claims: [{says: "up: column", PROVED}]}
+    - {label: down, cells: [{word: row}, {shape: [h, 4 * h / t]}],
+       claims: [{says: "down: row", PROVED}]}
   explanation: In pairs.
   notes: [close]
 - id: essay
@@ -140,13 +161,15 @@ QUESTIONS = """\
     - {text: "The latency is constant, as bytes are bounded.", makes: [1]}
   explanation: Both.
   notes: [close]
-"""
+""".replace("PROVED", "default: {file: a.py, of: F, is: 1}")
 LOCK = QuizLock(
     {
         "note:close": ResolvedPlace(
             "sample", "a.py", 3, 5, "b" * 40, "close", "It closes"
         ),
         "pick/option/3": ResolvedPlace("minis", "m.py", 1, 2),
+        "line/mistake/1": ResolvedPlace("sample", "a.py", 11, 11, "b" * 40),
+        "line/mistake/2": ResolvedPlace("sample", "a.py", 15, 15, "b" * 40),
         "line/key": ResolvedPlace("sample", "a.py", 12, 13, "b" * 40),
         "line/within": ResolvedPlace("sample", "a.py", 10, 20, "b" * 40),
     },

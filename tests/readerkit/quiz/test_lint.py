@@ -22,7 +22,8 @@ def test_sample_is_clean():
 
 KEY = "{value: 16 * p, unit"
 WRONG = "why: Nothing is summed., note: close"
-SECOND = "{text: broadcast, right: true}"
+MISCONCEPTIONS = QUESTIONS[QUESTIONS.index("  misconceptions") :].split("  expl")[0]
+SECOND = "{text: broadcast, right: true, "
 
 
 @pytest.mark.parametrize(
@@ -44,8 +45,18 @@ SECOND = "{text: broadcast, right: true}"
         ('"{16 * p} GB."', '"{15 * p} GB."', "borne out by no other formula"),
         ("unit: GB}", "unit: GB}\n  again: 17 * p", "borne out by no other formula"),
         ("a reduction over {n}", "a copy", "two options are the same"),
-        (SECOND, "{text: broadcast, why: x, note: close}", "several, not all"),
-        ('{n}", right: true', '{n}", why: x, note: close', "right: got 0"),
+        (SECOND, "{text: broadcast, why: x, note: close, ", "several, not all"),
+        ("right: true\n", "why: x\n      note: close\n", "right: got 0"),
+        ("{says: a reduction,", "{says: elsewhere,", "'says' what no text says"),
+        ("says: for all — all-reduce", "says: sum for all", "nothing bears out"),
+        ("says: forward → loss", "says: forward", "nothing bears out"),
+        ('says: "up: column"', 'says: "up"', "nothing bears out"),
+        ('says: "ddp.no_sync():"', 'says: "with ddp."', "nothing bears out"),
+        ("{text: send, why: It has one receiver., note: close}", "{text: send}", "why"),
+        ("why: It adds., note: close", "why: It adds.", "note or at"),
+        ("      why: It comes after.\n", "", "mistake/2"),
+        ("schedule: gpipe", "schedule: 1f1b", "a mistake is the key"),
+        (MISCONCEPTIONS, "", "foreseen and refuted: got 0"),
         (WRONG, "note: close", "without why"),
         (WRONG, "why: Nothing is summed.", "note or at"),
         ("note: close", "note: gone", "no annotation 'gone'"),
@@ -89,6 +100,16 @@ def test_near_duplicates_are_found():
             ResolvedPlace("sample", "a.py", 30, 31, "b" * 40),
             "is not within",
         ),
+        (
+            "line/mistake/1",
+            ResolvedPlace("sample", "a.py", 9, 9, "b" * 40),
+            "is not among",
+        ),
+        (
+            "line/mistake/1",
+            ResolvedPlace("sample", "a.py", 12, 12, "b" * 40),
+            "of the key",
+        ),
         ("line/key", ResolvedPlace("other", "a.py", 12, 13, "b" * 40), "is not within"),
         (
             "line/key",
@@ -130,7 +151,11 @@ def choices(right: str, *wrong: str, prompt: str = "Question about") -> str:
     """Return eight questions with these options; ``#`` becomes a word of its own."""
     text = ""
     for i in range(8):
-        rows = [f'    - {{text: "{right}", right: true}}']
+        claim = "{file: a.py, of: F, is: 1}"
+        rows = [
+            f'    - {{text: "{right}", right: true, '
+            f'claims: [{{says: "{right}", default: {claim}}}]}}'
+        ]
         rows += [f'    - {{text: "{w}", why: No., note: close}}' for w in wrong]
         options = "\n".join(rows).replace("#", WORDS[i])
         objective = "one" if i % 2 else "two"

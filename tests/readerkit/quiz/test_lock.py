@@ -59,8 +59,8 @@ def test_moved_line_and_another_value_are_differences():
 
 
 def test_key_that_is_new_or_gone_is_a_difference():
-    assert len(differences(LOCK, QuizLock())) == 7
-    assert len(differences(QuizLock(), LOCK)) == 7
+    assert len(differences(LOCK, QuizLock())) == 9
+    assert len(differences(QuizLock(), LOCK)) == 9
 
 
 def test_source_made_anew_that_says_the_same_is_none():
