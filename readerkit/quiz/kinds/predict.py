@@ -117,7 +117,9 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
                 if not isinstance(value, tuple)
             )
             return ask_number(PredictPrompt, scene, key, unit, tolerance, wrong)
-        how, count = Told("{count} cells in order: F0 B0 . F1", count=len(key)), None
+        form = "F0a B0a . F1b" if self.source.chunks else "F0 B0 . F1"
+        cells = Told("{count} cells in order: {form}", count=len(key), form=form)
+        how, count = cells, None
         if self.words:
             words = joined(self.words)
             how = Told("{count} in order, of: {words}", count=len(key), words=words)
