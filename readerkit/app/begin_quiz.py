@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import starmap
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -24,7 +26,11 @@ from readerkit.quiz.variant import Draw
 from readerkit.wording.meant_name import choose_all
 from readerkit.wording.next_command import typed
 
+if TYPE_CHECKING:
+    from readerkit.quiz.review import Due
+
 MAX_SEED = 1_000_000
+RETENTION, DAILY = "READERKIT_RETENTION", "READERKIT_DAILY"
 PRACTICE_EXAM = Told(
     "For practice: it does not count in progress. An exam counts where the bank alone "
     "chose questions, seed and time, and nobody saw them before."
@@ -69,7 +75,7 @@ def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
     seed = _new_seed(history) if wanted.seed is None else wanted.seed
     rules = bank.rules.exam if wanted.exam else bank.rules
     only = tuple(dict.fromkeys(choose_all("question", wanted.only, bank.questions)))
-    count = wanted.count or rules.count
+    count, due = wanted.count or rules.count, None
     among = set(only) or matching(bank, wanted)
     if wanted.exam and not only:
         among = {name for name in among if not bank.questions[name].own_figures}
@@ -77,10 +83,13 @@ def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
         among -= suspended(history)
 
     def choose(among: set[str]) -> tuple[str, ...]:
+        nonlocal due
         if only:
             return tuple(name for name in only if name in among)
         if wanted.due:
-            return _due(bank, history, among)[:count]
+            ready = _due(bank, history, among)
+            due = len(ready)
+            return _within_day(ready, history)[:count]
         return choose_questions(bank, seed=seed, count=count, among=among)
 
     questions, figures, lacking = _with_figures(bank, choose, among)
@@ -108,6 +117,7 @@ def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
         official=wanted.exam and not wanted.is_chosen and in_time,
         figures=figures,
     )
+    session.due = due
     if wanted.only or wanted.topics or wanted.due:
         session.left_out = tuple(starmap(QuestionLeftOut, lacking.items()))
     return session
@@ -228,10 +238,8 @@ def list_bank(
     bank: Bank, history: History, wanted: WantedQuiz, *, flagged: bool = False
 ) -> list[ListedQuestion]:
     """Return the questions that are of what a reader wants, in the bank's order."""
-    from readerkit.quiz.review import due_questions  # fsrs takes a while to import
-
     moment = now()
-    coming = due_questions(history.told_answers(timestamp(moment)))
+    coming = coming_back(history, moment)
     due = {each.question: each.told(moment) for each in coming}
     asked, aside = matching(bank, wanted), suspended(history)
     words: dict[str, list[str]] = {}
@@ -253,19 +261,63 @@ def list_bank(
     return [each for each in listed if each.due_now or not wanted.due]
 
 
+def coming_back(history: History, moment: datetime) -> list[Due]:
+    """Return when each answered question is due, as often as the reader wants.
+
+    Raises:
+        ReaderkitError: a retention that none can be.
+    """
+    from readerkit.quiz.review import due_questions  # fsrs takes a while to import
+
+    answers = history.told_answers(timestamp(moment))
+    return due_questions(answers, retention=_setting(RETENTION, 0.9, 0.7, 0.97))
+
+
+def _setting(name: str, usual: float, least: float, most: float) -> float:
+    """Return a number that the environment may set.
+
+    Raises:
+        ReaderkitError: something else, or out of its bounds.
+    """
+    given = os.environ.get(name, "")
+    with suppress(ValueError):
+        if least <= (number := float(given or usual)) <= most:
+            return number
+    raise ReaderkitError(f"{name}: got '{given}', expected {least:g} to {most:g}")
+
+
+def _within_day(ready: tuple[str, ...], history: History) -> tuple[str, ...]:
+    """Return those of the questions that are due which the day still has room for.
+
+    Raises:
+        ReaderkitError: the day had as many as the reader wants.
+    """
+    limit = int(_setting(DAILY, 0, 0, 9999))
+    if not limit:
+        return ready
+    today = now().astimezone().date()
+    reviews = {row.id for row in history.sessions() if row.mode == "review"}
+    done = {
+        (row.session, row.position)
+        for row in history.answers()
+        if row.session in reviews
+        and datetime.fromisoformat(row.answered).astimezone().date() == today
+    }
+    if len(done) >= limit:
+        raise ReaderkitError(
+            f"{len(ready)} due, and all wait for tomorrow: {DAILY} is {limit} a day, "
+            f"and {len(done)} were answered"
+        )
+    return ready[: limit - len(done)]
+
+
 def _due(bank: Bank, history: History, among: set[str]) -> tuple[str, ...]:
     """Return the questions that are due, the longest first.
 
     Raises:
         ReaderkitError: none is.
     """
-    from readerkit.quiz.review import due_questions  # fsrs takes a while to import
-
-    coming = [
-        each
-        for each in due_questions(history.told_answers(timestamp(now())))
-        if each.question in among
-    ]
+    coming = [each for each in coming_back(history, now()) if each.question in among]
     ready = tuple(each.question for each in coming if each.moment <= now())
     if not ready:
         after = f"nothing was answered yet: {typed('quiz', str(bank.rules.phase))}"

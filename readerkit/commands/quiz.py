@@ -213,6 +213,9 @@ def review(
 ) -> None:
     """Ask again what is due: mistakes from the next day on, the rest ever later.
 
+    READERKIT_RETENTION sets the share to be remembered (0.9), READERKIT_DAILY how many
+    questions a day it asks at most; it says how many are due, and how many wait.
+
     \b
     Example:
         readerkit quiz review

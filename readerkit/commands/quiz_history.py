@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.options import json_option
+from readerkit.commands.options import book_option, json_option
+from readerkit.commands.quiz_options import filter_options
+from readerkit.terminal.completing import names
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
 
@@ -23,23 +25,43 @@ MAX_LISTED = 20
 
 
 @click.command(short_help="What you took, and how well you know each topic.")
+@click.option("--items", is_flag=True, help="By question, the least often right first.")
+@click.option(
+    "--phase",
+    type=click.IntRange(0, 999),
+    help="With --items: by default the first that the book has.",
+    shell_complete=names("phases"),
+)
+@filter_options
 @json_option
-def stats(as_json: bool) -> None:
-    """Show every quiz you took, and your state by topic.
+@book_option
+def stats(
+    items: bool, phase: int | None, as_json: bool, book: Path | None, **wanted: Any
+) -> None:
+    """Show every quiz you took, and your state by topic; or each question.
+
+    With --items: the share right at the first try, the median time, and how right goes
+    with the score of the rest of the same quiz (point-biserial). Nothing is said below
+    5 answers, of the last one below 10.
 
     \b
     Example:
         readerkit quiz stats
+        readerkit quiz stats --items --kind numeric
     """
-    from readerkit.app.begin_quiz import suspended
+    if items:
+        _tell_items(phase, book, wanted, as_json=as_json)
+        return
+    if phase is not None or any(wanted.values()):
+        raise click.UsageError("these choose among questions: expected --items too")
+    from readerkit.app.begin_quiz import coming_back, suspended
     from readerkit.app.quiz_banks import open_history, tell_damage
     from readerkit.quiz.history_rows import timestamp
     from readerkit.quiz.messages import encode_wide
     from readerkit.quiz.report import summary
-    from readerkit.quiz.review import due_questions
 
     history, now = open_history(to_read=True), datetime.now(UTC)
-    coming = due_questions(history.told_answers(timestamp(now)))
+    coming = coming_back(history, now)
     aside = suspended(history)
     due = [each.told(now) for each in coming if each.question not in aside]
     told = summary(history, now=timestamp(now), due=due)
@@ -71,6 +93,41 @@ def stats(as_json: bool) -> None:
         click.echo(
             f"\n{count} due now; the earliest: {first} UTC. {typed('quiz', 'review')}"
         )
+
+
+def _tell_items(
+    phase: int | None, book: Path | None, wanted: dict[str, Any], *, as_json: bool
+) -> None:
+    from readerkit.app.begin_quiz import WantedQuiz, matching, now
+    from readerkit.app.quiz_banks import QuizBanks, open_history, tell_damage
+    from readerkit.quiz.history_rows import timestamp
+    from readerkit.quiz.items import item_statistics
+
+    banks = QuizBanks.at(book)
+    bank = banks.bank(banks.first_phase() if phase is None else phase)
+    among = matching(bank, WantedQuiz(**wanted))
+    history = open_history(to_read=True)
+    asked = [name for name in bank.questions if name in among]
+    found = item_statistics(asked, history.told_answers(timestamp(now())))
+    tell_damage(history)
+    if as_json:
+        from msgspec import to_builtins
+
+        from readerkit.terminal.as_json import print_json
+
+        print_json(to_builtins(found))
+        return
+    click.echo(f"{'question':26} answers  right   time  with the rest (answers)")
+    for each in filter(lambda item: item.answers, found):
+        right = "-" if each.right is None else f"{each.right:.0%}"
+        time = "-" if each.seconds is None else f"{each.seconds:.0f} s"
+        rest = "-" if each.discrimination is None else f"{each.discrimination:+.2f}"
+        click.echo(
+            f"{each.id:26} {each.answers:7}  {right:>5}  {time:>5}  "
+            f"{rest:>5} ({each.pairs})"
+        )
+    silent = sum(not each.answers for each in found)
+    click.echo(f"{counted(silent, 'question')} without an answer")
 
 
 def _mode(taken: QuizTaken) -> str:

@@ -291,6 +291,8 @@ class Begun(Struct, frozen=True, tag_field="type", tag="session"):
     pass_mark: float
     seconds_left: float | None
     protocol: int = 1
+    due: int | UnsetType = UNSET
+    """Of a review: how many are due today; what is not asked of them waits."""
 
 
 class Share(Struct, frozen=True):

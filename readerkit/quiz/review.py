@@ -33,13 +33,19 @@ class Due:
         return DueQuestion(self.question, due, self.moment <= now, self.missed)
 
 
-def due_questions(answers: Iterable[AnswerRow]) -> list[Due]:
+def due_questions(answers: Iterable[AnswerRow], *, retention: float = 0.9) -> list[Due]:
     """Return when each answered question is due, the earliest first, mistakes before.
 
     Fuzz is off and there are no steps within a day, so the same answers always give
-    the same dates, in UTC.
+    the same dates, in UTC. ``retention`` is the share that is to be remembered when
+    a question comes back: a higher one brings it back sooner.
     """
-    scheduler = Scheduler(enable_fuzzing=False, learning_steps=(), relearning_steps=())
+    scheduler = Scheduler(
+        desired_retention=retention,
+        enable_fuzzing=False,
+        learning_steps=(),
+        relearning_steps=(),
+    )
     cards: dict[str, Card] = {}
     missed: dict[str, bool] = {}
     for rows in sorted(tries(answers), key=lambda rows: rows[0].answered):

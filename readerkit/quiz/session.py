@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from types import MappingProxyType
 
+from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from readerkit.errors import ReaderkitError
@@ -86,6 +87,8 @@ class Session:
             if damaged.table == "answer" and damaged.values["session"] == row.id:
                 self._credits.setdefault(damaged.values["position"], []).append(0.0)
         self._shown = clock()
+        self.due: int | None = None
+        """Of a review: how many are due, those among them that it does not ask."""
 
     @classmethod
     def start(
@@ -232,6 +235,7 @@ class Session:
             row.tries,
             self.bank.rules.pass_mark,
             self.time_left(),
+            due=UNSET if self.due is None else self.due,
         )
 
     def question(self) -> Prompt | None:

@@ -43,6 +43,9 @@ def lead(session: Session, lines: SourceLines, language: str = "en") -> Standing
     else:
         seed = Told("seed {seed}", seed=row.seed)
         screen.tell(f"{title} · {count} · {screen.said(seed)}", bold=True)
+    if session.due is not None:
+        wait = session.due - len(row.questions)
+        screen.tell(Told("{due} due today; {wait} wait.", due=session.due, wait=wait))
     keys = "- skips, q leaves, flag WORDS reports a fault; all is kept at once."
     screen.tell(Told(keys), dim=True)
     for each in session.left_out:
