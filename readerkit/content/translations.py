@@ -10,7 +10,7 @@ from readerkit.content.kind import Kind
 from readerkit.model.base import Id, Model, Text, pattern
 from readerkit.model.freshness import Change, MadeFrom, changes, digest
 
-_SLOT = re.compile(r"\{[^{}]+\}")
+_SLOT = re.compile(r"\$?\{[^{}]+\}")
 
 
 def english_stamp(entry: object, fields: Iterable[str]) -> str:
