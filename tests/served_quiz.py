@@ -15,6 +15,8 @@ from readerkit.quiz.variant import Variant
 from tests.helpers import SampleBook, make_book, run_process, serving, write_files
 from tests.readerkit.quiz.sample import BANK, QUESTIONS
 
+USED = "{of: all_reduce, in: [lib/linear.py], count: 1}"
+
 
 def make_quiz_book(folder: Path, questions: str = QUESTIONS) -> SampleBook:
     """Make the sample book with the sample bank, its keys locked."""
@@ -24,6 +26,9 @@ def make_quiz_book(folder: Path, questions: str = QUESTIONS) -> SampleBook:
         ("upstream: sample, file: a.py, symbol: f", "upstream: sample, SYMBOL"),
         ("SYMBOL", "file: lib/linear.py, symbol: Linear.forward"),
         ('"g(...)"', '"y = all_reduce(...)"'),
+        ('"h(...)"', '"y = reduce_scatter(...)"'),
+        ('"k(...)"', '"y = x @ self.weight"'),
+        ("default: {file: a.py, of: F, is: 1}", f"uses: {USED}"),
     ):
         assert before in questions
         questions = questions.replace(before, after)
