@@ -136,9 +136,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.exceptions.Exit as error:
         code = error.exit_code
     except SystemExit:
-        # Click's answer to a closed pipe, unless it has completed a name: this was not
-        # said to its end, and what a check would have found is not known.
-        code = 0 if "_READERKIT_COMPLETE" in os.environ else 128 + signal.SIGPIPE
+        # Click's answer to a closed pipe: its reader has what it wanted. What judges
+        # prints by ``printing``, and goes on to its verdict.
+        code = 0
     except (click.Abort, KeyboardInterrupt):
         click.echo("readerkit: interrupted", err=True)
         # Python ends itself by SIGINT, whatever it is told, if the interrupt came while

@@ -61,7 +61,8 @@ def prove(
                 head = [] if now == heads else _head(library, sentence, ran, heads)
                 heads = now
                 said = _said(library, sentence, ran, language)
-                click.echo("\n".join((*head, *said)))
+                with printing():
+                    click.echo("\n".join((*head, *said)))
         failed = [each for each in runs if _is_wrong(*each)]
         faults += _faults(failed)
         new = {_experiment(s).name: ran.output for s, ran in runs if ran.output}

@@ -11,7 +11,7 @@ import pytest
 import readerkit
 from readerkit.cli import cli
 from readerkit.errors import ReaderkitError
-from tests.helpers import ROOT, run, run_process, run_unread
+from tests.helpers import ROOT, run, run_process
 
 CONTEXT = click.Context(cli)
 COMMANDS = cli.list_commands(CONTEXT)
@@ -34,11 +34,6 @@ HEAVY = {
     "tree_sitter",
     "yaml",
 }
-
-
-def test_what_nobody_reads_to_its_end_ends_as_by_a_closed_pipe():
-    done = run_unread("--help")
-    assert (done.code, done.err) == (141, "")
 
 
 @pytest.fixture

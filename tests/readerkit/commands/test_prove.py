@@ -96,11 +96,11 @@ def test_a_wrong_figure_fails_with_what_was_printed(tmp_path, capsys):
     )
 
 
-@pytest.mark.parametrize(("how", "code"), [([], (141, False)), (["--json"], (1, True))])
-def test_where_nobody_reads_a_wrong_figure_is_no_success(how, code, tmp_path):
+@pytest.mark.parametrize("how", [[], ["--json"]])
+def test_where_nobody_reads_a_wrong_figure_is_no_success(how, tmp_path):
     book = book_of(tmp_path, HEAD + 'print("total = 4")\n')
     done = run_unread("prove", "--all", *how, "--book", book)
-    assert (done.code, "is not true: got total = 4" in done.err) == code
+    assert (done.code, "is not true: got total = 4" in done.err) == (1, True)
 
 
 BAD = {
