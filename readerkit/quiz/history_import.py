@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import MsgspecError, Raw, Struct
@@ -52,11 +52,12 @@ def add_export(data: bytes, file: str, history: History) -> Imported:
     flags = _rows("flags", told.flags, Flag, faults)
     suspended = _rows("suspended", told.suspended, Suspension, faults)
     hints = _rows("hints", told.hints, HintTaken, faults)
+    lost = {row.values.get("id") for row in told.damaged if row.table == "session"}
     if not faults:
-        lost = {row.values.get("id") for row in told.damaged if row.table == "session"}
-        kept = [each for each in answers if each.session not in lost]
-        hints = [each for each in hints if each.session not in lost]
-        faults = [*_astray(kept, [*history.sessions(), *sessions], answers)]
+        asked = {each.id: each.questions for each in (*history.sessions(), *sessions)}
+        faults += _astray("answers", answers, asked, lost)
+        faults += _astray("hints", hints, asked, lost)
+    kept = [each for each in answers if each.session not in lost]
     if faults:
         shown = [f"{file}: {fault}" for fault in faults[:MAX_SHOWN_FAULTS]]
         raise ReaderkitError("\n".join([*shown, "nothing was added"]))
@@ -65,7 +66,7 @@ def add_export(data: bytes, file: str, history: History) -> Imported:
         "answer": kept,
         "flag": flags,
         "suspended": suspended,
-        "hint": hints,
+        "hint": [each for each in hints if each.session not in lost],
     }
     new = history.add(rows)
     already = sum(map(len, rows.values())) - sum(new.values())
@@ -118,22 +119,28 @@ def _rows(
 
 
 def _astray(
-    kept: Iterable[AnswerRow], sessions: Iterable[SessionRow], all_of: list[AnswerRow]
+    table: str,
+    rows: Iterable[AnswerRow | HintTaken],
+    asked: Mapping[str, Sequence[str]],
+    lost: Container[object],
 ) -> Iterator[str]:
-    """Yield what is wrong with answers to what their quiz did not ask there."""
-    asked = {each.id: each.questions for each in sessions}
-    numbers = {id(each): number for number, each in enumerate(all_of)}
-    for answer in kept:
-        where, names = f"answers[{numbers[id(answer)]}]", asked.get(answer.session)
+    """Yield what is wrong with rows to what their quiz did not ask there.
+
+    Those of a quiz that is lost are left out.
+    """
+    for number, row in enumerate(rows):
+        where, names = f"{table}[{number}]", asked.get(row.session)
+        if row.session in lost:
+            continue
         if names is None:
-            yield f"{where}: got session '{answer.session}', expected one of a quiz"
-        elif answer.position >= len(names):
+            yield f"{where}: got session '{row.session}', expected one of a quiz"
+        elif row.position >= len(names):
             yield (
-                f"{where}: position: got {answer.position}, expected 0 to "
+                f"{where}: position: got {row.position}, expected 0 to "
                 f"{len(names) - 1}: its quiz has {len(names)}"
             )
-        elif names[answer.position] != answer.question:
+        elif isinstance(row, AnswerRow) and names[row.position] != row.question:
             yield (
-                f"{where}: question: got '{answer.question}', expected "
-                f"'{names[answer.position]}', which its quiz asks there"
+                f"{where}: question: got '{row.question}', expected "
+                f"'{names[row.position]}', which its quiz asks there"
             )

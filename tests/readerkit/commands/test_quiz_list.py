@@ -98,6 +98,40 @@ def test_export_is_imported_elsewhere_once_and_its_exams_do_not_count(
     assert "Score 100% of 2 questions" in again.out
 
 
+@pytest.mark.parametrize(
+    ("table", "row", "said"),
+    [
+        ("hints", {"session": "nobody"}, "hints[0]: got session 'nobody'"),
+        ("hints", {"position": 7}, "hints[0]: position: got 7, expected 0 to 0"),
+        ("flags", {"flagged": "soon"}, "flags[0]: Invalid isoformat string"),
+        ("suspended", {"since": "soon"}, "suspended[0]: Invalid isoformat string"),
+    ],
+)
+def test_no_other_row_is_imported_that_nobody_wrote(
+    book, capsys, tmp_path, table, row, said
+):
+    typed(book, "--only", "gap", answers="no_sync\n")
+    told = json.loads(run(capsys, "quiz", "export").out)
+    moment = told["sessions"][0]["started"]
+    whole = {
+        "hints": {
+            "session": told["sessions"][0]["id"],
+            "position": 0,
+            "number": 1,
+            "cost": 0.1,
+            "taken": moment,
+        },
+        "flags": {"question": "gap", "words": "", "seed": None, "flagged": moment},
+        "suspended": {"question": "gap", "since": moment},
+    }
+    told[table] = [whole[table] | row]
+    file = tmp_path / "changed.json"
+    file.write_text(json.dumps(told))
+    done = run(capsys, "quiz", "import", str(file))
+    assert (done.code, f"{file}: {said}" in done.err) == (1, True), done.err
+    assert not json.loads(run(capsys, "quiz", "export").out)[table]
+
+
 def test_exam_to_which_answers_are_imported_counts_no_more(book, capsys, tmp_path):
     typed(book, "--exam", answers="-\nq\n")
     told = json.loads(run(capsys, "quiz", "export").out)
