@@ -65,21 +65,22 @@ QUESTIONS = """\
   explanation: One dimension is divided by {{t}}, the other one stays.
   references: {references}
 
-- id: example-order
-  type: order
+- id: example-words
+  type: short
   objective: example-explain
   concepts: [{concept}]
-  difficulty: 1
-  prompt: In which order does a step of training go?
-  items: [forward, backward, optimizer]
-  explanation: Gradients come of the forward pass, and the optimizer needs them.
-  because:
-    - claims:
-        - says: forward → backward
-          undecided: An example without code to hold it.
-    - claims:
-        - says: backward → optimizer
-          undecided: An example without code to hold it.
+  difficulty: 2
+  prompt: What does a step of training do after its forward pass, and in which order?
+  rubric:
+    - says: The backward pass makes the gradients
+      found: [backward|backpropagat* gradient*|grads]
+    - says: The optimizer changes the weights by them
+      found: [optimizer|adam|sgd weight*|parameter*]
+  model: The backward pass makes the gradients. Then the optimizer changes the weights.
+  traps:
+    - {{text: The loss is printed.}}
+    - {{text: The optimizer makes the loss and the samples are read again.}}
+  explanation: The optimizer needs the gradients.
   references: {references}
 
 - id: example-gap
@@ -97,7 +98,29 @@ QUESTIONS = """\
   references: {references}
 """
 
-CHOICE = """
+WITH_NOTE = """
+- id: example-order
+  type: order
+  objective: example-explain
+  concepts: [{concept}]
+  difficulty: 1
+  prompt: In which order does a step of training go?
+  items: [forward, backward, optimizer]
+  explanation: Gradients come of the forward pass, and the optimizer needs them.
+  because:
+    - why: There is nothing to go back through before.
+      note: {note}
+      claims:
+        - says: forward → backward
+          undecided: An example without code to hold it.
+    - why: The optimizer reads the gradients.
+      note: {note}
+      claims:
+        - says: backward → optimizer
+          undecided: An example without code to hold it.
+  notes: [{note}]
+  references: {references}
+
 - id: example-choice
   type: single
   objective: example-explain
@@ -193,5 +216,5 @@ def _examples(book: Book) -> str:
         "references": f"[{{key: {work.key}{where}}}]",
     }
     note = next(iter(book.annotations), "")
-    choice = CHOICE.format(**parts, note=note) if note else ""
-    return QUESTIONS.format(**parts) + choice
+    with_note = WITH_NOTE.format(**parts, note=note) if note else ""
+    return QUESTIONS.format(**parts) + with_note

@@ -98,7 +98,11 @@ def _bank(
     bank = banks.bank(banks.first_phase() if phase is None else phase)
     lines = SourceLines(banks, book)
     asked = matching(bank, WantedQuiz(**wanted))
-    questions, lacking = packages.portable_bank(bank, asked, seed, lines)
+    shared = bank.shared()
+    if own := [name for name in bank.questions if name in asked - {*shared.questions}]:
+        why = "left out, as they ask about figures of your own"
+        click.echo(f"readerkit: {why}: {', '.join(own)}", err=True)
+    questions, lacking = packages.portable_bank(shared, asked, seed, lines)
     if not questions:
         raise ReaderkitError("no question of the bank is all of this: ask for less")
     if lacking:

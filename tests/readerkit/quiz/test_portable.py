@@ -29,7 +29,7 @@ from tests.gift_reader import read_gift, shown
 from tests.readerkit.quiz.sample import sample_bank
 
 SAMPLE = sample_bank()
-BANK = QuizBanks.at(None).bank(35)
+BANK = QuizBanks.at(None).bank(35).shared()
 QTI = f"{{{quiz_qti.QTI}}}"
 
 
