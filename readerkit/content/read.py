@@ -100,7 +100,8 @@ def _models(value: Any, path: Path) -> Iterator[tuple[Model, Path]]:
             )
         )
     for key, item in items:
-        yield from _models(item, (*path, key))
+        if item and isinstance(item, (tuple, dict, Model)):  # few of them are
+            yield from _models(item, (*path, key))
 
 
 def _stripped(value: Any) -> Any:
