@@ -188,11 +188,12 @@ class PageKey:
     def _words(self, variant: AskedWords) -> Table:
         """Return outcomes by the first word that is wrong."""
         key, prefixes = list(variant.key), []
+        by_name = [remark for _, remark in variant.refuted]
         for at in range(len(key)):
             offered = variant.words or ("f99", "b99")
             other = next(w for w in offered if w != key[at])
             grade = variant.grade(" ".join([*key[:at], other, *key[at + 1 :]]))
-            told = [r for r in grade.remarks if isinstance(r.text, Told)]
+            told = [each for each in grade.remarks if each not in by_name]
             prefixes.append(self._outcome(Grade(grade.credit, tuple(told))))
         refuted = [[words, self._index(each)] for words, each in variant.refuted]
         return {
