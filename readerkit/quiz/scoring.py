@@ -16,7 +16,7 @@ Z_95 = 1.959963984540054
 def choice_credit(chosen: int, right: int, wrongly: int, wrong: int) -> float:
     """Return t/C - w/W, never less than 0: t of C right ones, w of W wrong ones.
 
-    Whoever names everything, or each with one chance, earns nothing on average.
+    Whoever names everything earns nothing, and who guesses each nearly so.
     Two of three right ones and nothing else: 2/3; all three and one of two others: 1/2.
 
     Source: Youden, Index for rating diagnostic tests, Cancer 3 (1950).

@@ -211,10 +211,9 @@ class Match(Question, frozen=True, tag="match"):
         how = Told("a letter for each number, in the form 1x 2y")
         told = zip(rights, self.refutations().items(), strict=True)
         remarks = {
-            (labels[right], number): each.remark(scene, slot, f"{number}: ")
+            labels[right]: each.remark(scene, slot)
             for right, (slot, each) in told
             if each.why
-            for number in map(str, range(1, len(pairs) + 1))
         }
         return AskedMatch(
             prompt=MatchPrompt(*scene.head(how), left=left, right=right),
@@ -236,8 +235,8 @@ class AskedMatch(Variant):
     lefts: Mapping[str, str]
     labels: list[str]
     """Every letter."""
-    refuted: Mapping[tuple[str, str], Remark]
-    """What is said to who gives a letter to a number that it does not belong to."""
+    refuted: Mapping[str, Remark]
+    """What is said to who gives a letter to numbers that it does not belong to."""
 
     def grade(self, answer: str) -> Grade:
         """Return the share of pairs that are right, beyond one letter for all."""
@@ -248,13 +247,18 @@ class AskedMatch(Variant):
             given = {str(number): label for number, label in enumerate(found, 1)}
         if given.keys() != self.key.keys() or not {*given.values()} <= {*self.labels}:
             raise not_read(answer, self.form)
+        wrong: dict[str, list[str]] = {}
+        for number, label in self.key.items():
+            if given[number] != label:
+                wrong.setdefault(given[number], []).append(number)
         remarks = [
-            self.refuted.get((given[number], number)) or self._elsewhere(number)
-            for number, label in self.key.items()
-            if given[number] != label
+            self._remark(label, number)
+            for label, numbers in wrong.items()
+            for number in ([", ".join(numbers)] if label in self.refuted else numbers)
         ]
         total, constant = len(self.key), max(Counter(self.key.values()).values())
-        credit = share_above_constant(total - len(remarks), total, constant)
+        right = total - sum(map(len, wrong.values()))
+        credit = share_above_constant(right, total, constant)
         return Grade(credit, tuple(remarks))
 
     @property
@@ -267,6 +271,10 @@ class AskedMatch(Variant):
             count=len(self.key),
         )
 
-    def _elsewhere(self, number: str) -> Remark:
+    def _remark(self, label: str, number: str) -> Remark:
+        """Return what is said to a letter that is wrong for one number, or for some."""
+        if known := self.refuted.get(label):
+            why = Told("{number}: {why}", number=number, why=known.text)
+            return Remark(why, known.place)
         told = "{number}: “{item}” belongs elsewhere."
         return Remark(Told(told, number=number, item=self.lefts[number]))
