@@ -30,6 +30,10 @@ from tests.terminals import READERKIT, Terminal
 FORWARD = (
     "file: megatron/core/tensor_parallel/layers.py, symbol: RowParallelLinear.forward"
 )
+PROOF = (
+    "{file: megatron/core/model_parallel_config.py, "
+    "of: ModelParallelConfig.overlap_p2p_comm, is: false}"
+)
 HEAVY = ("torch", "jinja2", "tree_sitter", "git", "rich", "fsrs", "yaml", "genanki")
 
 
@@ -42,6 +46,9 @@ def template(tmp_path_factory) -> Path:
         ("notes: [close]", "notes: [tp-row-forward]"),
         ("concepts: [c]", "concepts: [collectives]"),
         ('{key: paper, section: "3"}', '{key: zero, section: "3.1"}'),
+        ("{file: a.py, of: F, is: 1}", PROOF),
+        ('"h(...)"', '"input_parallel = input_"'),
+        ('"k(...)"', '"output = output_"'),
         ("file: m.py, symbol: f", "file: mini_impls/ddp.py, symbol: broadcast_params"),
         ("upstream: sample, file: a.py, symbol: f", f"upstream: megatron, {FORWARD}"),
         ('"g(...)"', '"output_ = reduce_scatter_to_sequence_parallel_region(...)"'),
