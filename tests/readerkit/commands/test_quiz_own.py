@@ -41,7 +41,7 @@ def test_what_was_asked_stays_the_same_when_the_ledger_goes_on(bank, history):
     spend((60, 1800), (50, 600))
     wanted = WantedQuiz(only=("own-rate", "own-dear-entry", "own-planned-paid"))
     session = begin(bank, history, wanted)
-    assert "2 settled runs took 40 minutes together and cost $1.1." in (
+    assert "2 settled runs took 40 minutes together and cost $1.10." in (
         session.question().prompt
     )
     keys = [session.variant(at).key for at in range(3)]

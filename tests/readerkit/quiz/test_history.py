@@ -89,7 +89,7 @@ def test_tables_are_strict(path):
     with pytest.raises(sqlite3.IntegrityError):
         connection.execute(
             "INSERT INTO session VALUES"
-            " ('x', 7, 1, 1, 'play', 1, '[]', 't', NULL, NULL, 0)"
+            " ('x', 7, 1, 1, 'play', 1, '[]', 't', NULL, NULL, 0, '{}')"
         )
     connection.close()
 
@@ -118,7 +118,8 @@ def test_older_history_is_migrated_with_a_backup(path):
     first.executescript(MIGRATIONS[0] + "PRAGMA user_version = 1;")
     values = asdict(SESSION) | {"questions": json.dumps(SESSION.questions)}
     for table, row in (("session", values), ("answer", asdict(ANSWER))):
-        row = {k: v for k, v in row.items() if k not in ("official", "hinted")}
+        later = ("official", "hinted", "figures")
+        row = {k: v for k, v in row.items() if k not in later}
         slots = ", ".join("?" * len(row))
         first.execute(f"INSERT INTO {table} VALUES ({slots})", [*row.values()])
     first.commit()
