@@ -162,12 +162,13 @@ class QuizScreen:
     def show_result(self, result: TryResult, *, skipped: bool) -> None:
         """Show what an answer earned."""
         if result.right:
-            points = Told("{points} points.", points=f"{result.points:g}")
+            points = Told("{points} points.", points=_points(result.points))
             one = Told("1 point.")
             self.tell(Told("Right."), one if result.points == 1 else points, fg="green")
         elif skipped and result.points:
             kept = Told(
-                "{points} points of before are kept.", points=f"{result.points:g}"
+                "{points} points of before are kept.",
+                points=_points(result.points),
             )
             self.tell(kept, dim=True)
         elif not skipped:
@@ -257,11 +258,11 @@ class QuizScreen:
             )
             share = f"{free.questions / outcome.questions:.0%}"
             told = {"questions": free.questions, "share": share}
-            self.tell(Told(words, points=f"{free.points:g}", **told))
+            self.tell(Told(words, points=_points(free.points), **told))
         for topic, each in outcome.topics.items():
             row = Told(
                 "{points} of {questions}   {low} to {high}",
-                points=f"{each.points:g}",
+                points=_points(each.points),
                 questions=each.questions,
                 **_ends(each),
             )
@@ -338,3 +339,7 @@ def _ends(share: Share | Score) -> dict[str, str]:
     """Return the ends of an interval, in words."""
     low, high = (f"{end:.0%}" for end in share.interval)
     return {"low": low, "high": high}
+
+
+def _points(number: float) -> str:
+    return f"{round(number, 2):g}"

@@ -213,9 +213,12 @@
   function markPairs(key, answer) {
     const given = answer.split(/\s+/).filter(Boolean).map(function (pair) { return pair.replace(/^\d+/, ""); });
     if (given.length !== key.parts.length || given.some(function (each) { return !each; })) throw notRead(answer, key.form);
-    const said = key.parts.map(function (part, at) { return part[given[at]]; });
+    const wrong = new Map();
+    key.parts.forEach(function (part, at) {
+      if (Object.keys(part)[0] !== given[at]) wrong.set(given[at], [...(wrong.get(given[at]) || []), ...part[given[at]]]);
+    });
     const right = key.parts.filter(function (part, at) { return Object.keys(part)[0] === given[at]; }).length;
-    return { credit: key.credit[right], remarks: said.flat() };
+    return { credit: key.credit[right], remarks: Array.from(new Set(Array.from(wrong.values()).flat())) };
   }
   function cell(word) { return "-_·".includes(word) || word === "idle" ? "." : squeezed(word); }
   function markWords(key, answer) {

@@ -254,7 +254,7 @@ class AskedMatch(Variant):
         remarks = [
             self._remark(label, number)
             for label, numbers in wrong.items()
-            for number in ([", ".join(numbers)] if label in self.refuted else numbers)
+            for number in (numbers[:1] if label in self.refuted else numbers)
         ]
         total, constant = len(self.key), max(Counter(self.key.values()).values())
         right = total - sum(map(len, wrong.values()))
@@ -272,9 +272,12 @@ class AskedMatch(Variant):
         )
 
     def _remark(self, label: str, number: str) -> Remark:
-        """Return what is said to a letter that is wrong for one number, or for some."""
+        """Return what is said to a letter that is wrong for a number.
+
+        What refutes the letter names it alone: it is said once for all numbers.
+        """
         if known := self.refuted.get(label):
-            why = Told("{number}: {why}", number=number, why=known.text)
+            why = Told("{label}: {why}", label=label, why=known.text)
             return Remark(why, known.place)
         told = "{number}: “{item}” belongs elsewhere."
         return Remark(Told(told, number=number, item=self.lefts[number]))

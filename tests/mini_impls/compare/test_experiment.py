@@ -27,6 +27,7 @@ def test_where_no_loopback_can_be_raised_the_network_stays(tmp_path):
         "ranks": 1,
         "tree": "",
         "shims": False,
+        "minis": "",
         "timeout_s": 60.0,
         "folder": str(tmp_path / "run"),
     }

@@ -74,7 +74,11 @@ QUESTIONS = """\
   difficulty: 1
   prompt: Which of these sums?
   options:
-    - {text: a reduction, right: true}
+    - text: a reduction
+      right: true
+      claims:
+        - says: a reduction
+          stands: {file: lib/linear.py, symbol: Linear.forward}
     - {text: a copy, why: Nothing is summed., note: close}
     - text: a wait
       why: It sends nothing.
@@ -137,6 +141,7 @@ def test_a_whole_book_is_green_and_says_what_was_held(whole, capsys):
         "ours: 1 anchor of notes, 1 anchor of mirrors, each found; a folder has no "
         "lock, so that nothing tells when its code changes",
         "held too: 1 mirror, 1 chapter, 1 lab, 1 diagram, 2 paths, 1 question",
+        "claims: 1 sentence held",
     ]
     report = json.loads(run(capsys, "annotate", "--check", "--json", *at).out)
     assert (report["ok"], report["faults"]) == (True, [])
@@ -434,6 +439,7 @@ def test_the_notes_of_a_folder_are_held_where_locks_are_written(whole, capsys):
     at = ("--book", str(whole.root))
     whole.path("mirrors/closing.yaml").unlink()
     whole.path("sample/linear.yaml").write_text("")
+    whole.path("../quizzes/7/all.yaml").unlink()
     done = run(capsys, "annotate", "--update-lock", *at)
     assert (done.code, done.out) == (0, "ours: 1 anchor found; a folder has no lock\n")
     note = whole.path("ours/bucket.yaml")

@@ -52,7 +52,11 @@ QUESTIONS = """\
   difficulty: 1
   prompt: Which of these is so?
   options:
-    - {text: the trainer decides, right: true}
+    - text: the trainer decides
+      right: true
+      claims:
+        - says: the trainer decides
+          stands: {file: train/main.py, symbol: main}
     - text: it stays off
       why: A line turns it on.
       at: {upstream: trainer, file: train/main.py, symbol: main}

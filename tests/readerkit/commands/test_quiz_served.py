@@ -154,7 +154,7 @@ def test_time_that_is_over_ends_a_quiz_and_a_part_has_no_verdict(
 ):
     _, text = send(served, do="begin", **begun)
     session, at = hidden(text, "session"), hidden(text, "at")
-    fields = {"answer": typed_key(book).typed_key.split("\n")}
+    fields = {"answer": typed_key(book).typed_key.split("\n"), "looked": "1"}
     send(served, do="answer", session=session, at=at, **fields)
     before = timestamp(datetime.now(UTC) - timedelta(seconds=1))
     with closing(sqlite3.connect(data_folder() / "quiz.sqlite3")) as history:
