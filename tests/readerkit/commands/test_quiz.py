@@ -552,7 +552,7 @@ def test_second_try_passes_for_half_the_points(book):
 
 def test_points_of_a_try_before_are_kept_and_told_with_a_skip(book):
     done = typed(book, "--only", "row", answers="F0 F1 F2\n-\n")
-    assert "0.6667 points of before are kept." in done.out
+    assert "0.67 points of before are kept." in done.out
     assert "Score 67%" in done.out
 
 
