@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -28,6 +28,7 @@ from readerkit.evidence.relevance import homes, ran_lines
 from readerkit.model import addresses
 from readerkit.model.freshness import digest_all
 from readerkit.model.git_names import BlobId, TreePath
+from readerkit.quiz.bank import Bank
 from readerkit.render.html import quiz_rules, search
 from readerkit.render.html.chapter import diagram_file
 from readerkit.render.html.code import Drawn
@@ -172,6 +173,7 @@ def rendered(files: Files, status: Status) -> dict[str, bytes]:
 def _proofs(
     library: Library,
     sources: Mapping[str, Sources],
+    banks: Iterable[Bank],
     build_cache: BuildCache,
     links_id: str,
 ) -> dict[str, list[tuple[Sentence, Proof]]]:
@@ -185,6 +187,7 @@ def _proofs(
     book = library.book
     entries: list[Claimable] = [*book.annotations.values(), *book.mirrors.values()]
     entries += [*book.concepts.values(), *read_chapters(library.root)]
+    entries += [each for bank in banks for each in bank.questions.values()]
     for entry in entries:
         for each in sentences(entry):
             key = (links_id, each.key)
@@ -250,7 +253,7 @@ def make_site_model(
             file = note.annotation.upstream, note.span.path
             sheets[file], links[file] = Sheet(Drawn([]), Names()), {}
     evidence = read_evidence(library, build_cache.records)
-    spanish = read_words()
+    spanish, banks = read_words(), read_banks(library.root)
     return SiteModel(
         book=book,
         sheets=sheets,
@@ -267,9 +270,9 @@ def make_site_model(
         origins={name: _origin(library, each) for name, each in sources.items()},
         other_lines=other_lines,
         absent=absent,
-        asked=questions_by_note(read_banks(library.root)),
+        asked=questions_by_note(banks),
         words=Words(spanish.all, spanish.scripts),
-        proofs=_proofs(library, sources, build_cache, links_id),
+        proofs=_proofs(library, sources, banks, build_cache, links_id),
         links_id=links_id,
         content_id=content_id,
     )

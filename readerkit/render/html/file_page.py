@@ -125,9 +125,16 @@ def view(model: SiteModel, annotation: str) -> NoteView:
 
 
 def proofs_of(
-    model: SiteModel, entry: str, parts: Sequence[Claimed] | None = None
+    model: SiteModel,
+    entry: str,
+    parts: Sequence[Claimed] | None = None,
+    *,
+    max_lines: int = MAX_LINES,
 ) -> tuple[Proved, ...]:
-    """Return what pages show of the claims of an entry, or of some parts of it."""
+    """Return what pages show of the claims of an entry, or of some parts of it.
+
+    Of each place ``max_lines`` lines: where none, only where it stands.
+    """
     held = [
         each
         for each in model.proofs.get(entry, ())
@@ -136,7 +143,9 @@ def proofs_of(
     homes = {str(path): name for name, path in model.sheets} if held else {}
 
     def code(span: Span) -> Markup:
-        return plain_lines(model, (homes[span.path], span.path), span, limit=MAX_LINES)
+        if not max_lines:
+            return Markup()
+        return plain_lines(model, (homes[span.path], span.path), span, limit=max_lines)
 
     return proved(held, model.words, homes, model.strips, code)
 

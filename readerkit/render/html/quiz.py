@@ -7,7 +7,7 @@ knows: the page, the note and the code that a place leads to.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from readerkit.anchors import Span
 from readerkit.model import addresses
@@ -26,7 +26,8 @@ from readerkit.quiz.messages import (
 )
 from readerkit.quiz.page_key import Asked, PageKey
 from readerkit.render.html.excerpt import Excerpt, excerpt
-from readerkit.render.html.file_page import rights_of
+from readerkit.render.html.file_page import proofs_of, rights_of
+from readerkit.render.html.proved import Passage, passages
 from readerkit.render.html.quiz_page import BankView, TopicQuestions
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.site_model import Context, SiteModel
@@ -147,6 +148,7 @@ class QuizPage:
             "back": addresses.quiz_page(self.phase),
             "show": self,
             "questions": [self._checks(row) for row in asked],
+            "proofs": {name: self._proofs(name) for name, _ in topic.questions},
             "rights": rights_of(self.model, upstreams_shown(self.model)),
         }
 
@@ -159,6 +161,11 @@ class QuizPage:
             seed, prompt, told = asked.seed, variant.prompt, variant.told
             found.append(Check(seed, prompt, told, folded, remarks))
         return found
+
+    def _proofs(self, question: str) -> tuple[Passage, ...]:
+        """Return what proves a question's key, without code: the way to it."""
+        found = proofs_of(self.model, question, max_lines=0)
+        return passages([replace(each, program="") for each in found], question, ())
 
     def drawn(self, asked: Prompt, name: str) -> Chart | None:
         """Return the whole schedule of whose row a question asks."""
