@@ -125,7 +125,7 @@ def quiz_topics(book: Path | None, given: Given) -> Names:
 
     root = (book or shipped_book()) / "quizzes"
     for path in sorted(root.glob(f"{given.get('phase') or '*'}/*.yaml")):
-        if path.name != BANK_FILE:
+        if path.name != BANK_FILE and "." not in path.stem:
             yield path.stem, "topic"
 
 
