@@ -14,7 +14,7 @@ ReaderkitError          a mistake in content or usage, or a fact of the world ou
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MAX_SHOWN_FAULTS = 100
 """More than anyone mends at once; a file made to hurt has a hundred thousand."""
@@ -27,8 +27,7 @@ class ReaderkitError(Exception):
     """Printed as one message; the command exits with 1."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ContentFault:
+class ContentFault(NamedTuple):
     """One thing wrong in one hand-written file."""
 
     file: str

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from types import FrameType
 
@@ -381,3 +382,16 @@ def serving(book: SampleBook, port: int = 0) -> Iterator[int]:
     finally:
         process.kill()  # whatever failed: nothing if it has ended
         process.communicate()
+
+
+def read_search_index(site: Path) -> dict[str, tuple[list[str], set[str]]]:
+    """Of each page that people wrote, its entry in the search index and its words."""
+    packed = (site / "search-index.js").read_text()
+    data = json.loads(packed[packed.index("(") + 1 : packed.rindex(")")])
+    words: list[set[str]] = [set() for _ in data["texts"]]
+    for word, *steps in (item.split() for item in data["words"].split(";") if item):
+        for number in accumulate(int(step, 36) for step in steps):
+            words[number].add(word)
+    return {
+        text[3]: (text, said) for text, said in zip(data["texts"], words, strict=True)
+    }

@@ -8,7 +8,6 @@ readerkit/catalog/hardware.yaml should be.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from statistics import median
 
 from readerkit.app.catalog import load_runs
@@ -23,7 +22,7 @@ def explain(run: Run) -> float:
     least, most = 0.0, 1.0
     for _ in range(HALVINGS):
         middle = (least + most) / 2
-        slow = predict(run, replace(Assumptions(), kernel_efficiency=middle))
+        slow = predict(run, Assumptions(kernel_efficiency=middle))
         least, most = (middle, most) if slow > run.seconds else (least, middle)
     return most
 

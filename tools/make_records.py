@@ -14,6 +14,7 @@ from mini_impls.compare.run import compare
 from readerkit.app.library import Library, open_library
 from readerkit.app.records import find_stale
 from readerkit.errors import ReaderkitError
+from readerkit.evidence.conclusion import Conclusion, say_conclusion
 from readerkit.evidence.record import Record
 from readerkit.upstreams.store import write_atomically
 
@@ -42,8 +43,8 @@ def main() -> int:
         assert record is not None
         write_atomically(path, record.to_text().encode())
         failed += not record.agrees
-        state = "agrees" if record.agrees else "HAS LINES WITHOUT A REASON"
-        print(f"{comparison.name}: {state}", flush=True)
+        happened = next(say_conclusion(Conclusion.of(record)))
+        print(f"{comparison.name}: {happened}", flush=True)
     return 1 if failed else 0
 
 

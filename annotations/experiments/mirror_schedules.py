@@ -18,19 +18,19 @@ def steps(schedule, ranks, microbatches, chunks=1):
     return ["".join(step.kind for step in order) for order in orders]
 
 
-whole = bubble("1f1b", backward_cost=2)
-split = bubble("zb-h1")
-held = {s: [*map(get_peak_in_flight, get_orders(s, 4, 16))] for s in ("1f1b", "zb-h1")}
+split = bubble("zb-h1") / bubble("1f1b", backward_cost=2)
 plain = get_orders("interleaved", 4, 16, 1) == get_orders("1f1b", 4, 16)
 print("bubble_1f1b =", bubble("1f1b"))
+print("bubble_gpipe =", bubble("gpipe"))
 print("bubble_interleaved =", bubble("interleaved", 2))
 print("of_2_4_8_ranks =", [bubble("1f1b", ranks=p) for p in (2, 4, 8)])
 print("two_chunks_of_2_4_8 =", [bubble("interleaved", 2, p) for p in (2, 4, 8)])
 print("of_1_2_4_chunks =", [bubble("interleaved", v) for v in (1, 2, 4)])
 print("of_4_8_16_batches =", [bubble("1f1b", batches=m) for m in (4, 8, 16)])
-print("split_over_whole =", round(split / whole, 6))
-print("held_1f1b =", held["1f1b"])
-print("held_zb_h1 =", held["zb-h1"])
+print("split_over_whole =", round(split, 6))
+for kind in ("gpipe", "1f1b", "zb-h1"):
+    peaks = [*map(get_peak_in_flight, get_orders(kind, 4, 16))]
+    print(f"held_{kind.replace('-', '_')} =", peaks)
 print("one_chunk_is_1f1b =", json.dumps(plain))
 print("on_one_rank =", json.dumps(steps("1f1b", 1, 3)))
 print("orders_of_five =", json.dumps(steps("1f1b", 2, 5)))

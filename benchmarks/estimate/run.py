@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import resource
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from readerkit.app.catalog import find_cluster, find_model
 from readerkit.estimate.plan import plan
-from readerkit.estimate.plan_search import PlanRequest
+from readerkit.estimate.plan_cuts import PlanRequest
 from readerkit.estimate.shape import Shape
 
 QUESTIONS = [
@@ -25,43 +24,62 @@ QUESTIONS = [
 
 
 COLD = [
-    "memory --model llama-2-7b --dp 8",
+    "nccl --ranks 64 --nodes 8",
     "comm all-reduce 10GB --ranks 8",
     "bubble -p 4 -m 16",
-    "flops --model gpt2 --batch 8",
-    "step --model llama-2-70b --dp 2 --tp 8 --pp 4",
-    "plan --model llama-2-70b --gpus 64",
     "checkpoint --params 1T",
     "list",
+    "flops --model gpt2 --batch 8",
+    "layer --model gpt2",
+    "largest --gpu h100-80gb --dp 8",
+    "buckets --model llama-2-7b --dp 64",
+    "memory --model llama-2-7b --dp 8",
+    "lint --model llama-2-70b --tp 8 --pp 16 --microbatches 4",
+    "step --model llama-2-70b --dp 2 --tp 8 --pp 4",
+    "plan --model llama-2-70b --gpus 64",
 ]
+ROUNDS = 15
 
 
-def cpu_seconds(*command: str) -> float:
-    """Return the least CPU time of ten processes; bytecode and catalog are warm."""
+def seconds(*command: str) -> tuple[float, float]:
+    """Return the wall time and the CPU time of a process; bytecode is kept."""
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": ""}
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    wall = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.stderr:
+        sys.exit(f"{' '.join(command)}: {done.stderr.decode()}")
+    user = after.ru_utime - before.ru_utime
+    return wall, user + after.ru_stime - before.ru_stime
 
-    def once() -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        user = after.ru_utime - before.ru_utime
-        return user + after.ru_stime - before.ru_stime
 
-    return min(once() for _ in range(10))
-
-
-def cold_commands() -> dict[str, float]:
-    """Return how many times ``import click`` each command costs."""
-    click = cpu_seconds(sys.executable, "-c", "import click")
+def cold_commands() -> None:
+    """Print how many times ``import click`` each costs: the least, run in turn."""
     readerkit = str(Path(sys.executable).parent / "readerkit")
-    return {
-        asked: round(cpu_seconds(readerkit, "estimate", *asked.split()) / click, 2)
-        for asked in COLD
+    bare = (sys.executable, "-c", "import click")
+    commands = {asked: (readerkit, "estimate", *asked.split()) for asked in COLD}
+    taken = [
+        {name: seconds(*each) for name, each in ({"": bare} | commands).items()}
+        for _ in range(ROUNDS + 1)
+    ][1:]
+    least = {
+        name: [min(each[name][clock] for each in taken) for clock in (0, 1)]
+        for name in taken[0]
     }
+    print(f"\n`import click`: {least[''][0] * 1000:.0f} ms\n")
+    print("| command | wall, times `import click` | CPU |\n|---|---|---|")
+    for name in COLD:
+        ratios = [f"{a / b:.2f}" for a, b in zip(least[name], least[""], strict=True)]
+        print(f"| `{name}` | {' | '.join(ratios)} |")
 
 
-def main() -> None:
-    rows = []
+def plans() -> None:
+    """Print what a plan takes of the processor, the least of three."""
+    print("| model | GPUs | variants | layouts that fit | CPU s | for 10^5 variants |")
+    print("|---|---|---|---|---|---|")
     for name, gpus, batch, sequence in QUESTIONS:
         question = PlanRequest(
             shape=Shape.parse(find_model(name)),
@@ -70,22 +88,22 @@ def main() -> None:
             global_batch=batch,
             sequence=sequence,
         )
-        wall, busy = time.perf_counter(), time.process_time()
-        made = plan(question)
-        rows.append(
-            {
-                "model": name,
-                "gpus": gpus,
-                "variants": made.examined,
-                "layouts that fit": made.fitting,
-                "wall_s": round(time.perf_counter() - wall, 2),
-                "cpu_s": round(time.process_time() - busy, 2),
-            }
+        times = []
+        for _ in range(3):
+            start = time.process_time()
+            made = plan(question)
+            times.append(time.process_time() - start)
+        took = min(times)
+        print(
+            f"| {name} | {gpus:,} | {made.examined:,} | {made.fitting:,} | {took:.2f} "
+            f"| {took / made.examined * 1e5:.2f} |"
         )
-    report = {"python": platform.python_version(), "runs": rows}
-    report["times import click"] = cold_commands()
-    json.dump(report, sys.stdout, indent=1)
-    print()
+
+
+def main() -> None:
+    print(f"CPython {platform.python_version()}\n")
+    plans()
+    cold_commands()
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from pycco.main import generate_documentation
 from pygments import highlight as pygments_highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
+from search import one_search
 
 from readerkit.app.library import Library, open_library
 from readerkit.site import build as site_build
@@ -71,6 +72,7 @@ def main() -> None:
     folder.cleanup()
     nothing_changed()
     one_note()
+    one_search()
 
 
 def measure(jobs: dict[str, Callable[[], object]]) -> dict[str, list[float]]:

@@ -20,9 +20,14 @@ from mini_impls.launch import (
 from mini_impls.limits import Options
 from mini_impls.machine import check_room
 from readerkit.app.folders import is_own
+from readerkit.app.interface_words import say_in
 from readerkit.app.library import open_library
 from readerkit.app.records import records_folder
+from readerkit.content.book import Book
 from readerkit.errors import ReaderkitError
+from readerkit.evidence.record import Record
+from readerkit.evidence.relevance import Evidence, homes
+from readerkit.model.language import LANGUAGES
 from readerkit.system.output import OutputError, printing
 from readerkit.system.status import take_over
 from readerkit.upstreams.store import write_atomically
@@ -46,14 +51,17 @@ def main(argv: list[str] | None = None) -> int:
         metavar="DIR",
         help="write the record, by default where it takes the shipped one's place",
     )
+    lang = "say the verdict in another language: es"
+    parser.add_argument("--lang", choices=LANGUAGES, default="en", help=lang)
     parser.add_argument("--book", type=Path, help="a folder with another book")
     args = parser.parse_args(argv)
     try:
         comparison = find(args.mini, args.upstream)
         if not is_under_torchrun():
             check_room(ranks_of(args.world), insist=args.oversubscribe)
+        library = open_library(args.book)
         record = compare(
-            open_library(args.book),
+            library,
             comparison,
             world_size=ranks_of(args.world),
             backend=args.backend,
@@ -67,7 +75,11 @@ def main(argv: list[str] | None = None) -> int:
             write_atomically(path, record.to_text().encode(), private=is_own(path))
             print(f"wrote {path}", file=sys.stderr)
         with printing():
-            print(record.to_text() if args.json else render(record, screen_width()))
+            print(
+                record.to_text()
+                if args.json
+                else report(record, library.book, args.lang)
+            )
     except (ValueError, ReaderkitError, RankFailedError, OutputError) as error:
         return complain(f"{parser.prog}: {error}")
     except SignalException as error:
@@ -83,6 +95,13 @@ class _Parser(Options):
         names = "\n".join(f"  {c.mini} --upstream {c.upstream}" for c in comparisons())
         self.epilog = f"Comparisons:\n{names}"
         return super().format_help()
+
+
+def report(record: Record, book: Book, language: str) -> str:
+    """Return a record as the screen has room for it."""
+    of_it = homes(book.mirrors.values(), {record.comparison: Evidence(record)})
+    mirror = of_it.get(record.comparison)
+    return render(record, screen_width(), mirror, say_in(language))
 
 
 def screen_width() -> int:

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from mini_impls.compare.tables import Known
-from readerkit.content.vocabulary import DifferenceKind
-from readerkit.evidence.record import Event, Outcome, RankEvents, Verdict
+from readerkit.content.vocabulary import WholeDifference
+from readerkit.evidence.record import Event, RankEvents, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,19 +17,22 @@ class AllowedDifference:
     why: str = ""
     mirror: str = ""
     at_most: float = 0.0
+    allowed: WholeDifference | Literal[""] = ""
+    note: str = ""
 
 
 NONE = AllowedDifference()
 
 
 def excuse_of(
-    known: Known, what: DifferenceKind, sizes: Mapping[str, int]
+    known: Known, what: WholeDifference, sizes: Mapping[str, int]
 ) -> AllowedDifference:
     """Return what mirrors say of differences that have no event."""
     for mirror, difference in known:
         if difference.what == what:
             at_most = float(difference.at_most.evaluate(sizes))
-            return AllowedDifference(difference.why, mirror, at_most)
+            why, note = difference.why, difference.note
+            return AllowedDifference(why, mirror, at_most, what, note)
     return NONE
 
 
@@ -64,15 +68,13 @@ def line(
     """Return a line; `excuse` is why they may be further apart than `tolerance`."""
     if difference is None:
         difference = abs(mini - upstream)
-    state: Outcome = "agree"
-    mirror = ""
+    numbers = (mini, upstream, difference, tolerance)
     # Written so that a difference that is not a number does not pass.
-    if not difference <= tolerance:
-        state = "differ"
-        # What may be anything may be no number too.
-        covered = difference <= excuse.at_most or excuse.at_most == math.inf
-        if excuse.why and covered:
-            state, reason, mirror = "explained", excuse.why, excuse.mirror
-    return Verdict(
-        what, rank, mini, upstream, difference, tolerance, state, reason, mirror
-    )
+    if difference <= tolerance:
+        return Verdict(what, rank, *numbers, "agree", reason)
+    # What may be anything may be no number too.
+    covered = difference <= excuse.at_most or excuse.at_most == math.inf
+    if not (excuse.why and covered):
+        return Verdict(what, rank, *numbers, "differ", reason)
+    known = (excuse.mirror, excuse.allowed, excuse.note)
+    return Verdict(what, rank, *numbers, "explained", excuse.why, *known)

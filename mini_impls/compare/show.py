@@ -7,9 +7,13 @@ from math import isfinite
 from statistics import median
 
 from mini_impls.compare.show_events import LEGEND, MARKS, events, fitted
+from readerkit.content.mirrors import Mirror
+from readerkit.evidence.conclusion import Conclusion, say_conclusion, say_reason
 from readerkit.evidence.line_ranges import line_numbers
+from readerkit.evidence.purposes import purposes
 from readerkit.evidence.record import PipelineRecord, Record, Verdict
-from readerkit.evidence.tally import Tally, say_tally
+from readerkit.model.language import Say, english
+from readerkit.wording.next_command import typed
 
 WORDS = {"agree": "agree", "explained": "differ for a known reason", "differ": "differ"}
 LIMITS = {
@@ -21,13 +25,23 @@ LEAST = 16
 """A column narrower than this is no place for a sentence."""
 
 
-def render(record: Record, width: int = 80) -> str:
-    """Return the whole report, no line of words wider than `width`."""
-    verdict = _verdict(record, width)
+def render(
+    record: Record,
+    width: int = 80,
+    mirror: Mirror | None = None,
+    say: Say = english,
+) -> str:
+    """Return the whole report, no line of words wider than `width`.
+
+    By sections of a mirror, where there is one, it says what calls are for; `say` says
+    what happened in the reader's language.
+    """
+    verdict = _verdict(record, width, say)
     parts = [
         "\n".join(_head(record, width)),
         _section("verdict", verdict),
         _section("what was compared", _quantities(record.verdicts, width)),
+        *_jobs(record, width, mirror),
         *_steps(record, width),
         _section("sent in one step", _totals(record, width)),
         _section("kept between steps", _held(record, width)),
@@ -38,8 +52,8 @@ def render(record: Record, width: int = 80) -> str:
         parts.append(_section("pipeline", _pipeline(record.pipeline, width)))
     parts.append(_section("lines that ran, in set-up and by step", _lit(record, width)))
     parts.append(
-        "\n".join([*_wrapped(_outcome(record), width), *_tally(record, width)])
-    )
+        "\n".join(_conclusion(record, width, say))
+    )  # at hand, where reading ends
     return "\n\n".join(parts)
 
 
@@ -54,22 +68,25 @@ def _wrapped(text: str, width: int, hang: str = "  ") -> list[str]:
 # --- 1. the verdict ---
 
 
-def _outcome(record: Record) -> str:
+def _conclusion(record: Record, width: int, say: Say) -> Iterator[str]:
+    """Yield what happened, as the site says it."""
+    found = Conclusion.of(record)
+    first, *more = say_conclusion(found, say)
     sides = f"{record.mini} beside {record.upstream}"
-    if not record.agrees:
-        return f"{sides}: IT DIFFERS WITHOUT A KNOWN REASON"
-    if all(verdict.state == "agree" for verdict in record.verdicts):
-        return f"{sides}: it agrees"
-    return f"{sides}: it agrees, or differs for a known reason"
+    yield from _wrapped(f"{sides} {MARKS[found.kind]} {first}", width)
+    if found.trap:
+        note = typed("annotate", found.trap.note)
+        yield from _wrapped(f"{found.trap.why} See {note}.", width)
+    for sentence in more:
+        yield from _wrapped(sentence, width)
 
 
-def _tally(record: Record, width: int) -> list[str]:
-    return _wrapped(say_tally(Tally.of(record.events)), width)
-
-
-def _verdict(record: Record, width: int) -> Iterator[str]:
-    yield from _wrapped(_outcome(record), width)
-    yield from _tally(record, width)
+def _verdict(record: Record, width: int, say: Say) -> Iterator[str]:
+    """Yield what happened, every reason, and what nobody can say."""
+    yield from _conclusion(record, width, say)
+    for reason in Conclusion.of(record).reasons:
+        given = f" (mirror {reason.mirror})" if reason.mirror else ""
+        yield from _wrapped(f"- {say_reason(reason, say)}: {reason.why}{given}", width)
     order = list(WORDS)
     worst: dict[str, str] = {}
     for each in record.verdicts:
@@ -106,7 +123,10 @@ def _head(record: Record, width: int) -> Iterator[str]:
 
 
 def _quantities(verdicts: Sequence[Verdict], width: int) -> Iterator[str]:
-    """Yield each quantity once for all ranks that see the same, and the reasons."""
+    """Yield each quantity once for all ranks that see the same, and its tolerance.
+
+    Why some differ, the verdict has said.
+    """
     ranks = {v.rank for v in verdicts if v.rank is not None}
     same: dict[tuple[str, ...], list[int]] = {}
     reasons: dict[str, None] = {}
@@ -114,9 +134,7 @@ def _quantities(verdicts: Sequence[Verdict], width: int) -> Iterator[str]:
         numbers = map(_number, (v.mini, v.upstream, v.difference, v.tolerance))
         key = (MARKS[v.state], *numbers, v.what)
         same.setdefault(key, []).extend(() if v.rank is None else (v.rank,))
-        if v.state == "explained":
-            reasons[f"~ {v.reason} (mirror {v.mirror})"] = None
-        elif v.state == "agree" and v.tolerance:
+        if v.state == "agree" and v.tolerance:
             reasons[f"= {_number(v.tolerance)} allowed: {v.reason}"] = None
     rows: list[tuple[str, ...]] = [("", "mini", "upstream", "apart", "allowed", "what")]
     for key, of_ranks in same.items():
@@ -126,6 +144,24 @@ def _quantities(verdicts: Sequence[Verdict], width: int) -> Iterator[str]:
     yield LEGEND
     for reason in reasons:
         yield from _wrapped(reason, width)
+
+
+def _jobs(record: Record, width: int, mirror: Mirror | None) -> Iterator[str]:
+    """Yield what the calls of both sides are for, where some have no partner."""
+    if mirror is None or not Conclusion.of(record).has_calls_alone:
+        return
+    lines: list[str] = []
+    for job in purposes(record, mirror):
+        title = mirror.sections[job.section - 1].title if job.section else "other"
+        same = "as many bytes" if job.is_as_many_bytes else "other bytes"
+        lines += _wrapped(f"{title} ({same})", width)
+        rows = [
+            (f"  {side}", each.phase, f"{each.count:,} x", each.op, _number(each.bytes))
+            for side, calls in (("upstream", job.upstream), ("mini", job.mini))
+            for each in calls
+        ]
+        lines += _table(rows, width, right=(2,))
+    yield _section("what the calls are for", lines)
 
 
 def _steps(record: Record, width: int) -> Iterator[str]:

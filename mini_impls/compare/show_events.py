@@ -9,6 +9,7 @@ from readerkit.evidence.record import Event, ExecutedLine, RankEvents
 MARKS = {
     **{"agree": "=", "explained": "~", "differ": "!"},
     **{"matched": "=", "flagged": "!"},
+    **{"identical": "=", "trap": "!", "unexplained": "!"},
 }
 LEGEND = "= agree   ~ differ for a known reason   ! differ without one"
 COLUMNS = (

@@ -51,12 +51,18 @@ def _by_terms(whole: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {" ".join(str(r.get(k)) for k in terms): r for r in whole["prices"]}
 
 
+def _hardware(part: str) -> Callable[[dict[str, Any]], dict[str, dict[str, Any]]]:
+    """Return what takes one part of a file of hardware; its date is every row's."""
+    return lambda whole: {
+        name: {"dated": whole["dated"]} | row
+        for name, row in whole.get(part, {}).items()
+    }
+
+
 TABLES = {
     "models": Table("models.yaml", "MODELS", "model"),
-    "gpus": Table("hardware.yaml", "HARDWARE", "GPU", lambda all: all.get("gpus", {})),
-    "clusters": Table(
-        "hardware.yaml", "HARDWARE", "cluster", lambda all: all.get("clusters", {})
-    ),
+    "gpus": Table("hardware.yaml", "HARDWARE", "GPU", _hardware("gpus")),
+    "clusters": Table("hardware.yaml", "HARDWARE", "cluster", _hardware("clusters")),
     "prices": Table("prices.yaml", "PRICES", "price", _by_terms),
     "runs": Table("runs.yaml", "RUNS", "run"),
 }
@@ -186,16 +192,12 @@ def find_model(name: str, own: OwnRows | None = None) -> dict[str, Any]:
     return dict(find("models", name, own)[1].entry["shape"])
 
 
-def load_models(own: OwnRows | None = None) -> dict[str, tuple[Shape, str]]:
-    """Return every model, each with its source."""
+def load_models(own: OwnRows | None = None) -> dict[str, Shape]:
+    """Return every model."""
     from readerkit.estimate.shape import Shape
 
     return {
-        name: (
-            Shape.parse(row.entry["shape"]),
-            row.entry["source"]
-            + f" ({row.entry.get('dated')})" * ("dated" in row.entry),
-        )
+        name: Shape.parse(row.entry["shape"])
         for name, row in rows("models", own).items()
     }
 

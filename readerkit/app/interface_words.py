@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from readerkit.app.folders import read_at_most, shipped_book
 from readerkit.errors import ContentError, ReaderkitError
-from readerkit.model.language import SPANISH, Say, english
+from readerkit.model.language import SPANISH, Say, english, said
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library
+    from readerkit.content.kind import Kind
+    from readerkit.content.search_words import SearchWords
     from readerkit.content.translations import InterfaceWords
 
+E = TypeVar("E")
 FILE = Path("site", f"words.{SPANISH}.yaml")
+SEARCH_FILE = Path("site", "search.yaml")
 
 
 def read_words() -> InterfaceWords:
@@ -24,11 +28,28 @@ def read_words() -> InterfaceWords:
         ContentError: every fault of the file.
         ReaderkitError: a file that cannot be read.
     """
-    from readerkit.content.read import read_document
     from readerkit.content.translations import INTERFACE
 
-    path = shipped_book() / FILE
-    document = read_document(read_at_most(path, None), str(path), INTERFACE)
+    return _shipped(FILE, INTERFACE)
+
+
+def read_search_words() -> SearchWords:
+    """Return what the search of the site knows of words.
+
+    Raises:
+        ContentError: every fault of the file.
+        ReaderkitError: a file that cannot be read.
+    """
+    from readerkit.content.search_words import SEARCH
+
+    return _shipped(SEARCH_FILE, SEARCH)
+
+
+def _shipped(file: Path, kind: Kind[E]) -> E:
+    from readerkit.content.read import read_document
+
+    path = shipped_book() / file
+    document = read_document(read_at_most(path, None), str(path), kind)
     if document.faults:
         raise ContentError(document.faults)
     return document.value
@@ -41,6 +62,15 @@ def say_in(language: str | None) -> Say:
         return english
     words = read_words().all
     return lambda phrase: words.get(phrase, phrase)
+
+
+@cache
+def say_of_estimates(language: str | None) -> Say:
+    """Return what says in a language the names, titles and units of estimates."""
+    if language != SPANISH:
+        return english
+    words, other = read_words().estimates, say_in(language)
+    return lambda text: words.get(text) or said(text, other)
 
 
 def known_language(language: str | None, library: Library) -> str:

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
 from readerkit.app.catalog import find_cluster, find_gpu, find_model
+from readerkit.app.catalog_list import list_catalog, list_prices
+from readerkit.app.page_more import more
+from readerkit.app.page_worked import (
+    RESERVE,
+    as_flags,
+    layout_of,
+    sent,
+    shape_of,
+    trained,
+)
 from readerkit.app.published_runs import compared_runs
 from readerkit.estimate.bubble_estimate import estimate_bubble
-from readerkit.estimate.buckets import estimate_buckets
 from readerkit.estimate.checkpoint import estimate_checkpoint
 from readerkit.estimate.collectives import estimate_collective
 from readerkit.estimate.flops_estimate import estimate_flops
-from readerkit.estimate.inference import estimate_inference
-from readerkit.estimate.item import Estimate
-from readerkit.estimate.layer_estimate import estimate_largest, estimate_layers
-from readerkit.estimate.layout import Layout
-from readerkit.estimate.memory_estimates import estimate_training
-from readerkit.estimate.nccl import estimate_nccl_latency
 from readerkit.estimate.parameters import parameter_count
-from readerkit.estimate.pipeline import SOURCES, Pipeline
+from readerkit.estimate.pipeline import CHUNKED, SOURCES, Pipeline
 from readerkit.estimate.plan import Ranked, name_axes
 from readerkit.estimate.plan import plan as make_plan
-from readerkit.estimate.plan_search import PlanRequest
+from readerkit.estimate.plan_cuts import PlanRequest
 from readerkit.estimate.report_megatron import estimate_megatron_report
 from readerkit.estimate.report_others import (
     Nodes,
@@ -35,13 +38,9 @@ from readerkit.estimate.reports import CONVENTIONS
 from readerkit.estimate.setup import Setup
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.step_estimate import estimate_step
-from readerkit.estimate.traffic_estimate import estimate_step_traffic
 from readerkit.render.html.estimate_page import EstimateGroup, Examples, Worked
 from readerkit.wording.next_command import written
 from readerkit.wording.numbers import format_bytes, format_rate, format_seconds
-
-RESERVE = 0.1
-"""As the command assumes it."""
 
 MEMORY: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama-2-7b", "h100-80gb", {"dp": 8, "flash": True}),
@@ -56,11 +55,6 @@ TRAFFIC: tuple[tuple[str, dict[str, Any]], ...] = (
     ("llama-3-8b", {"dp": 2, "cp": 4, "cp_kind": "all-gather"}),
     ("llama-3-8b", {"dp": 2, "cp": 4, "cp_kind": "ulysses"}),
 )
-OFFLOAD: tuple[str, dict[str, Any]] = ("llama-2-7b", {"dp": 8, "flash": True})
-FORMATS = ("mixed-18", "fp8-13", "fp8lm-7")
-SERVED: dict[str, Any] = {"tp": 8, "ep": 32, "dp": 32}
-CONTEXT, BATCH = 8192, 128
-"""Tokens of a sequence, and sequences at once."""
 TOOLS: tuple[str, dict[str, Any]] = (
     "gpt3-175b",
     {"dp": 2, "tp": 8, "pp": 8, "microbatches": 16, "flash": True},
@@ -77,6 +71,28 @@ STEP = {
 }
 RING_RANKS = 16
 RING_SIZES_MB = (1, 10, 100, 1000)
+OWN_ROWS = {
+    "models.yaml": """\
+ours-7b:
+  source: config.json of our own model
+  dated: "2026-11-20"
+  shape: {layers: 32, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336,
+    gated_mlp: true, vocab: 32000, norm: rmsnorm, tied_embeddings: false}
+""",
+    "hardware.yaml": """\
+dated: "2026-11-20"
+gpus:
+  h100-80gb: {memory_gb: 85.5, memory_gb_s: 3350, tflops: 989.4, link_gb_s: 450,
+    source: nvidia-smi of our nodes, kernel_efficiency: 0.5,
+    efficiency_source: our own steps}
+""",
+    "prices.yaml": """\
+prices:
+  - {vendor: runpod, gpu: h100-80gb, kind: on-demand, cloud: secure,
+    usd_per_hour: "2.40", dated: "2026-11-20", source: our contract}
+""",
+}
+"""Of a reader: a model more, another memory of a GPU, another price."""
 PLANNED, GPUS, CLUSTER, TOP = "llama-2-70b", 64, "dgx-h100", 3
 
 
@@ -84,7 +100,7 @@ PLANNED, GPUS, CLUSTER, TOP = "llama-2-70b", 64, "dgx-h100", 3
 def work_out() -> Examples:
     """Return every estimate of the page, computed once by each process."""
     question = PlanRequest(
-        shape=_shape(PLANNED),
+        shape=shape_of(PLANNED),
         cluster=find_cluster(CLUSTER),
         gpus=GPUS,
         global_batch=1024,
@@ -99,75 +115,32 @@ def work_out() -> Examples:
         ring=_ring(),
         tools=_tools(),
         runs=(_steps(), _run(), _days()),
-        more=(_offloaded(), _formats(), _served(), *_more()),
+        more=more(),
         plan=made,
         plan_command=f"{command} --cluster {CLUSTER} --top {TOP}",
         best=_best(made.ranked[0]),
+        catalog=list_catalog(),
+        prices=list_prices(datetime.now(UTC).date()),
+        catalog_command=written("estimate"),
+        own_rows=OWN_ROWS,
         compared=compared_runs(),
         against_command=f"{written('estimate', 'plan')} --against all",
     )
 
 
-def _shape(model: str) -> Shape:
-    return Shape.parse(find_model(model))
-
-
-def _flags(values: Mapping[str, Any]) -> str:
-    """Return the options that say these values to a command."""
-    flags = []
-    for name, value in values.items():
-        option = "--" + name.replace("_", "-")
-        if value is True or value is False:
-            flags.append(option if value else option.replace("--", "--no-", 1))
-        else:
-            flags.append(f"{option} {value}")
-    return " ".join(flags)
-
-
-def _layout(values: Mapping[str, Any]) -> Layout:
-    return Layout.parse({"recompute": "none"} | dict(values))
-
-
-def _trained(
-    name: str,
-    model: str,
-    gpu: str,
-    values: Mapping[str, Any],
-    precision: str = "mixed-18",
-) -> Worked:
-    estimate = estimate_training(
-        _shape(model),
-        _layout(values),
-        convention=precision,
-        gpu_bytes=find_gpu(gpu).memory_bytes,
-        reserve=RESERVE,
-    )
-    given = {"model": model, **values, "gpu": gpu}
-    if precision != "mixed-18":
-        given["precision"] = precision
-    return Worked(name, f"{written('estimate', 'memory')} {_flags(given)}", estimate)
-
-
-def _sent(name: str, model: str, values: Mapping[str, Any]) -> Worked:
-    estimate = estimate_step_traffic(_shape(model), _layout(values))
-    command = written("estimate", "comm")
-    command += f" {_flags({'model': model, **values})}"
-    return Worked(name, command, estimate)
-
-
 def _memory(model: str, gpu: str, values: dict[str, Any]) -> EstimateGroup:
-    layout = name_axes(_layout(values))
+    layout = name_axes(layout_of(values))
     stages = tuple(
-        _trained(f"ZeRO {stage}", model, gpu, values | {"zero": stage})
+        trained(f"ZeRO {stage}", model, gpu, values | {"zero": stage})
         for stage in range(4)
     )
     return EstimateGroup(f"{model} on {gpu}: {layout}", stages)
 
 
 def _traffic(model: str, values: dict[str, Any]) -> EstimateGroup:
-    layout = name_axes(_layout(values))
+    layout = name_axes(layout_of(values))
     stages = tuple(
-        _sent(f"ZeRO {stage}", model, values | {"zero": stage}) for stage in (0, 1, 3)
+        sent(f"ZeRO {stage}", model, values | {"zero": stage}) for stage in (0, 1, 3)
     )
     kind = f" by {values['cp_kind']}" if "cp_kind" in values else ""
     return EstimateGroup(f"{model}: {layout}{kind}", stages)
@@ -178,13 +151,13 @@ def _bubbles() -> EstimateGroup:
     for name in SOURCES:
         # A schedule that does not split the backward takes both halves at once.
         sizes: dict[str, Any] = {"schedule": name} | PIPELINE
-        if name == "interleaved":
+        if name in CHUNKED:
             sizes["virtual_stages"] = 2
         if not Pipeline(name).splits_backward:
             sizes["backward"] = 2
         pipeline = Pipeline.parse(sizes)
         drawn = tuple(pipeline.bars())
-        command = f"{written('estimate', 'bubble')} {_flags(sizes)}"
+        command = f"{written('estimate', 'bubble')} {as_flags(sizes)}"
         worked.append(Worked(name, command, estimate_bubble(pipeline), drawn))
     p, m = PIPELINE.values()
     return EstimateGroup(
@@ -197,7 +170,7 @@ def _tools() -> EstimateGroup:
     """Return each tool's figure of a training, and our differences to it."""
     model, sizes = TOOLS
     values = sizes | {"sequence": 2048, "recompute": "selective"}
-    layout, command = _layout(values), written("estimate", "memory")
+    layout, command = layout_of(values), written("estimate", "memory")
     # Megatron-LM pads the vocabulary, to 128 × tp.
     padded = Shape.parse(find_model(model) | {"vocab_multiple": 128})
     given = {"model": model, **values}
@@ -209,7 +182,7 @@ def _tools() -> EstimateGroup:
     nodes = Nodes(gpus=STATES["dp"])
     estimates = (
         estimate_megatron_report(padded, layout),
-        estimate_cookbook(_shape(model), layout),
+        estimate_cookbook(shape_of(model), layout),
         estimate_deepspeed(
             STATES["params"], nodes, stage=STATES["zero"], convention="mixed-18"
         ),
@@ -217,7 +190,7 @@ def _tools() -> EstimateGroup:
     return EstimateGroup(
         f"{model}: {name_axes(layout)}; and states of 7 billion parameters",
         tuple(
-            Worked(tool, f"{command} --convention {tool} {_flags(asked[tool])}", one)
+            Worked(tool, f"{command} --convention {tool} {as_flags(asked[tool])}", one)
             for tool, one in zip(CONVENTIONS, estimates, strict=True)
         ),
     )
@@ -245,7 +218,7 @@ def _ring() -> EstimateGroup:
             )
             command = written("estimate", "comm", "all-reduce", f"{size_mb}MB")
             name = f"{algorithm}, {size_mb} MB"
-            worked.append(Worked(name, f"{command} {_flags(options)}", estimate))
+            worked.append(Worked(name, f"{command} {as_flags(options)}", estimate))
     return EstimateGroup(
         f"an all-reduce over {RING_RANKS} ranks, between nodes of {CLUSTER}: "
         f"{format_rate(bandwidth)}, {format_seconds(latency)} a step",
@@ -256,20 +229,20 @@ def _ring() -> EstimateGroup:
 def _steps() -> EstimateGroup:
     """Return the step of a published layout, under two kinds of recompute."""
     setup = Setup(
-        shape=_shape("megatron-1t"), cluster=find_cluster("dgx-a100"), reserve=RESERVE
+        shape=shape_of("megatron-1t"), cluster=find_cluster("dgx-a100"), reserve=RESERVE
     )
     worked = []
     for recompute in ("full", "none"):
         values = STEP | {"recompute": recompute}
         given = {"model": "megatron-1t", "cluster": "dgx-a100", **values}
-        command = f"{written('estimate', 'step')} {_flags(given)}"
-        estimate = estimate_step(setup, _layout(values))
+        command = f"{written('estimate', 'step')} {as_flags(given)}"
+        estimate = estimate_step(setup, layout_of(values))
         worked.append(Worked(f"{recompute} recompute", command, estimate))
     return EstimateGroup("a step of a trillion parameters", tuple(worked))
 
 
 def _run() -> EstimateGroup:
-    model, shape = "llama-3.1-405b", _shape("llama-3.1-405b")
+    model, shape = "llama-3.1-405b", shape_of("llama-3.1-405b")
     given = {"model": model, "gpus": 16384, "gpu-mtbf-hours": 50000}
     given |= {"write-bandwidth": "100GB/s", "restart-s": 600}
     estimate = estimate_checkpoint(
@@ -279,7 +252,7 @@ def _run() -> EstimateGroup:
         gpu_mtbf_hours=50000,
         restart_s=600,
     )
-    command = f"{written('estimate', 'checkpoint')} {_flags(given)}"
+    command = f"{written('estimate', 'checkpoint')} {as_flags(given)}"
     return EstimateGroup(
         f"checkpoints of {model}", (Worked("checkpoints", command, estimate),)
     )
@@ -289,97 +262,22 @@ def _days() -> EstimateGroup:
     model = "gpt3-175b"
     given: dict[str, Any] = {"batch": 1536, "tokens": 300 * 10**9, "gpus": 1024}
     estimate = estimate_flops(
-        _shape(model),
+        shape_of(model),
         **given,
         sequence=2048,
         peak_flops_per_s=find_gpu("a100-80gb").flops_per_s,
         flops_per_s_per_gpu=140 * 10**12,
     )
     given |= {"model": model, "gpu": "a100-80gb", "tflops-per-gpu": 140}
-    command = f"{written('estimate', 'flops')} {_flags(given)}"
+    command = f"{written('estimate', 'flops')} {as_flags(given)}"
     return EstimateGroup(
         f"the training of {model}", (Worked("a run", command, estimate),)
     )
 
 
-def _offloaded() -> EstimateGroup:
-    model, sizes = OFFLOAD
-    return EstimateGroup(
-        f"offload: {model}, {name_axes(_layout(sizes))}, ZeRO 3",
-        tuple(
-            _trained(kind, model, "a100-80gb", sizes | {"zero": 3, "offload": kind})
-            for kind in ("none", "optimizer-cpu", "states-nvme")
-        ),
-    )
-
-
-def _formats() -> EstimateGroup:
-    model, sizes = OFFLOAD
-    return EstimateGroup(
-        f"formats of states: {model}, {name_axes(_layout(sizes))}, ZeRO 1",
-        tuple(
-            _trained(name, model, "h100-80gb", sizes | {"zero": 1}, name)
-            for name in FORMATS
-        ),
-    )
-
-
-def _served() -> EstimateGroup:
-    """Return what low-rank attention and FP8 leave of a model that answers."""
-    model, command = "deepseek-v3", f"{written('estimate', 'memory')} --inference"
-    given = {"model": model, **SERVED, "context": CONTEXT, "batch": BATCH}
-    worked = []
-    for name, size in (("bf16", 2), ("fp8", 1)):
-        estimate = estimate_inference(
-            _shape(model),
-            tokens=CONTEXT,
-            batch=BATCH,
-            layout=_layout(SERVED),
-            weight_bytes=size,
-            gpu_bytes=find_gpu("h800-80gb").memory_bytes,
-            reserve=RESERVE,
-        )
-        options = {**given, "weights": name, "gpu": "h800-80gb"}
-        worked.append(Worked(name, f"{command} {_flags(options)}", estimate))
-    return EstimateGroup(
-        f"inference: {model}, {BATCH} sequences of {CONTEXT} tokens", tuple(worked)
-    )
-
-
-def _more() -> tuple[EstimateGroup, ...]:
-    """Return one layer's activations, buckets, the largest model, NCCL's latency."""
-    layer = {"tp": 8, "sequence": 2048, "flash": False}
-    cut = {"dp": 64}
-    states: dict[str, Any] = {"dp": 64, "zero": 3}
-    ranks: dict[str, Any] = {"ranks": 64, "nodes": 8}
-    gpu = "v100-32gb"
-    largest = estimate_largest(
-        gpu_bytes=find_gpu(gpu).memory_bytes,
-        reserve=RESERVE,
-        stage=states["zero"],
-        world_size=states["dp"],
-    )
-    (activations,) = estimate_layers(_shape("gpt3-175b"), _layout(layer))
-    buckets = estimate_buckets(_shape("llama-2-7b"), _layout(cut))
-    latency = estimate_nccl_latency(**ranks)
-    asked: tuple[tuple[str, dict[str, Any], Estimate], ...] = (
-        ("layer", {"model": "gpt3-175b", **layer}, activations),
-        ("buckets", {"model": "llama-2-7b", **cut}, buckets),
-        ("largest", {"gpu": gpu, **states}, largest),
-        ("nccl", ranks, latency),
-    )
-    return tuple(
-        EstimateGroup(
-            one.title,
-            (Worked(name, f"{written('estimate', name)} {_flags(given)}", one),),
-        )
-        for name, given, one in asked
-    )
-
-
 def _best(ranked: Ranked) -> EstimateGroup:
     """Return memory and traffic of a plan's first layout, item by item."""
-    usual = asdict(_layout({}))
+    usual = asdict(layout_of({}))
     values = {
         name: value
         for name, value in asdict(ranked.layout).items()
@@ -389,7 +287,7 @@ def _best(ranked: Ranked) -> EstimateGroup:
     return EstimateGroup(
         f"{PLANNED} on {GPUS} GPUs of {CLUSTER}",
         (
-            _trained("the first layout, memory", PLANNED, gpu, values),
-            _sent("the first layout, traffic", PLANNED, values),
+            trained("the first layout, memory", PLANNED, gpu, values),
+            sent("the first layout, traffic", PLANNED, values),
         ),
     )

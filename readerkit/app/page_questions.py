@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from readerkit.app.quiz_banks import QuizBanks
@@ -18,20 +19,20 @@ SEEDS = (0, 1, 2)
 
 
 def read_banks(book: Path) -> list[Bank]:
-    """Return every bank of a book, with what may be asked of any reader.
+    """Return every bank of a book.
 
     Raises:
         ContentError: every fault of a bank.
     """
     banks = QuizBanks.at(book)
-    return [banks.bank(phase).shared() for phase in banks.phases()]
+    return [banks.bank(phase, in_both=True) for phase in banks.phases()]
 
 
 def questions_by_note(banks: list[Bank]) -> dict[str, tuple[TopicQuestions, ...]]:
     """Return which questions lead to each note, by topic."""
     names: dict[tuple[str, int, str], list[str]] = defaultdict(list)
     for bank in banks:
-        for name, question in bank.questions.items():
+        for name, question in bank.shared().questions.items():
             for note in question.notes:
                 names[note, bank.rules.phase, question.topic].append(name)
     found: dict[str, tuple[TopicQuestions, ...]] = {}
@@ -42,7 +43,9 @@ def questions_by_note(banks: list[Bank]) -> dict[str, tuple[TopicQuestions, ...]
 
 def phase_views(banks: list[Bank]) -> Iterator[BankView]:
     """Yield what the page of the quiz shows of each bank."""
-    for bank in banks:
+    for whole in banks:
+        bank = whole.shared()
+        own = Counter(q.topic for q in whole.questions.values() if q.own_figures)
         questions = bank.questions.values()
         topics: dict[str, list[str]] = defaultdict(list)
         for name, question in bank.questions.items():
@@ -55,14 +58,26 @@ def phase_views(banks: list[Bank]) -> Iterator[BankView]:
             f"{bank.rules.pass_mark:.0%}",
             len(questions),
             tuple(
-                _asked(bank.rules.phase, topic, topics[topic])
+                replace(
+                    _asked(bank.rules.phase, topic, topics[topic]),
+                    prompts=tuple(_prompt(bank, name) for name in topics[topic]),
+                )
                 for topic in bank.topics()
             ),
             tuple(
                 (objective.title, objectives[name])
                 for name, objective in bank.objectives.items()
             ),
+            tuple(
+                (topic.replace("_", " "), count, _command(bank.rules.phase, topic))
+                for topic, count in own.items()
+            ),
         )
+
+
+def _prompt(bank: Bank, name: str) -> tuple[str, str]:
+    prompt = bank.questions[name].prompt
+    return prompt, bank.words.get(name, {}).get(prompt, "")
 
 
 def checks(banks: list[Bank], phase: int, topic: str) -> list[list[Asked]]:
@@ -78,7 +93,7 @@ def checks(banks: list[Bank], phase: int, topic: str) -> list[list[Asked]]:
             Asked(question, seed, version, bank.variant(name, seed))
             for seed in (SEEDS if question.parameters else SEEDS[:1])
         ]
-        for name, question in bank.questions.items()
+        for name, question in bank.shared().questions.items()
         if question.topic == topic
     ]
 
@@ -90,6 +105,10 @@ def _asked(phase: int, topic: str, names: Sequence[str]) -> TopicQuestions:
         topic,
         topic.replace("_", " "),
         len(names),
-        written("quiz", str(phase), "--topic", topic),
+        _command(phase, topic),
         tuple((name, f"{page}#q-{name}") for name in names),
     )
+
+
+def _command(phase: int, topic: str) -> str:
+    return written("quiz", str(phase), "--topic", topic)

@@ -10,11 +10,12 @@ from importlib import metadata
 from pathlib import Path
 
 from readerkit.app.folders import read_at_most
+from readerkit.app.interface_words import read_search_words
 from readerkit.app.kept import keep, read_kept
 from readerkit.app.library import Library
 from readerkit.app.page_estimates import work_out
 from readerkit.app.page_questions import checks, phase_views, read_banks
-from readerkit.app.read_paths import FIRST_STOP, read_routes
+from readerkit.app.read_paths import FIRST_QUESTION, FIRST_STOP, read_routes
 from readerkit.app.scripts import read_chapters, read_script, read_text
 from readerkit.content.book import Sources
 from readerkit.content.diagrams import DIAGRAM, Diagram, in_spanish, read_diagram
@@ -43,7 +44,9 @@ def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
         labs=tuple(read_labs(root)),
         diagrams={d.name: d for d in _diagrams(root, sources)},
         routes=read_routes(library),
+        search_words=read_search_words(),
         first_stop=FIRST_STOP,
+        first_question=FIRST_QUESTION,
         phases=tuple(phase_views(banks)),
         checks=partial(checks, banks),
     )

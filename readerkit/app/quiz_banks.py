@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -25,6 +26,7 @@ from readerkit.estimate.functions import FUNCTIONS
 from readerkit.model.language import SPANISH, Told
 from readerkit.quiz.bank import BANK, BANK_FILE, Bank, parse_bank
 from readerkit.quiz.history import History
+from readerkit.quiz.history_rows import timestamp
 from readerkit.quiz.kinds import QUESTIONS, Question
 from readerkit.quiz.lock import QuizLock
 from readerkit.quiz.messages import CitedLines, LocatePrompt, Prompt, QuestionLeftOut
@@ -78,8 +80,17 @@ class QuizBanks:
         text = read_at_most(path, self.root).decode("utf-8", "replace")
         return QuizLock.parse(text, self._shown(path))
 
-    def bank(self, phase: int, *, with_lock: bool = True, language: str = "en") -> Bank:
+    def bank(
+        self,
+        phase: int,
+        *,
+        with_lock: bool = True,
+        language: str = "en",
+        in_both: bool = False,
+    ) -> Bank:
         """Return the bank of a phase, with the keys of its lock.
+
+        With ``in_both`` its texts are said in every language, one beside the other.
 
         Raises:
             ContentError: every fault of every file.
@@ -101,13 +112,13 @@ class QuizBanks:
         }
         lock = self.lock(phase) if with_lock else QuizLock()
         bank = parse_bank(head, topics, FUNCTIONS, lock)
-        if language == SPANISH:
+        if in_both or language == SPANISH:
             told = self.translations(phase, memo)
             words = {
-                name: question.spoken(told.get(name))
+                name: question.spoken(told.get(name), is_marked=not in_both)
                 for name, question in bank.questions.items()
             }
-            bank = replace(bank, words=words)
+            bank = replace(bank, words=words, in_both=in_both)
         memo.save()
         return bank
 
@@ -145,6 +156,22 @@ def open_history(*, to_read: bool = False) -> History:
     """Return the reader's history; made where it is not there, but to be read alone."""
     path = data_folder() / "quiz.sqlite3"
     return History.reading(path) if to_read else History(path)
+
+
+def refuse_in_exam(what: str, question: str = "", phase: int | None = None) -> None:
+    """Raise where an exam goes on whose keys would be shown.
+
+    Raises:
+        ReaderkitError: an exam of the phase, or one that asks the question, is open.
+    """
+    history = open_history(to_read=True)
+    for row in history.open_exams(timestamp(datetime.now(UTC))):
+        if question in row.questions if question else row.phase == phase:
+            resume = typed("quiz", str(row.phase), "--exam", "--resume")
+            raise ReaderkitError(
+                f"{what} would show keys of an exam that goes on until {row.deadline}: "
+                f"end it first, with {resume}"
+            )
 
 
 def damage(history: History) -> str:

@@ -72,13 +72,16 @@ def anki_file(
         css=quiz_anki.CSS,
     )
     phase = questions[0].phase
-    deck = genanki.Deck(_number(f"deck of readerkit {phase}"), f"readerkit::{title}")
+    # A deck of another language stands beside the English one: it is no update of it.
+    other = [each for each in (questions[0].language,) if each != "en"]
+    name = " ".join([f"deck of readerkit {phase}", *other])
+    deck = genanki.Deck(_number(name), "::".join(["readerkit", title, *other]))
     for each in questions:
         note = genanki.Note(
             model=model,
             fields=[*quiz_anki.fields(each, lines.permalink)],
             tags=quiz_anki.tags(each),
-            guid=genanki.guid_for("readerkit", phase, each.prompt.id),
+            guid=genanki.guid_for("readerkit", phase, each.prompt.id, *other),
         )
         deck.add_note(note)
     # Package.write_to_file would leave its database behind among temporary files.

@@ -14,6 +14,8 @@ from readerkit.content.translations import PATH_TRANSLATION
 from readerkit.model.language import SPANISH
 
 FIRST_STOP = "tp-row-forward"
+FIRST_QUESTION = "tp-bias-once"
+"""Of one choice, and on the lines of the first stop."""
 ROUTES = Path("site", "pages", "paths.yaml")
 
 

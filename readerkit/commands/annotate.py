@@ -132,11 +132,13 @@ def annotate(
         language = known_language(lang, library)
         if claims and upstream is not None and note_id is None:
             from readerkit.app.check_claims import entry_named
+            from readerkit.app.quiz_banks import refuse_in_exam
             from readerkit.terminal.proofs import show_proofs
 
             entry = entry_named(library, upstream)
             upstream, note_id = None, entry.id
             if entry.id not in library.book.annotations:
+                refuse_in_exam(f"annotate {entry.id} --claims", entry.id)
                 show_proofs(library, entry, language, as_json=as_json, pager=pager)
                 return
         elif upstream is not None and note_id is None:

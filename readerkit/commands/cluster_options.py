@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.estimate_options import options, reserve_option
-from readerkit.commands.quantity_options import memory_size, real, word
+from readerkit.commands.quantity_options import memory_size, rate, real, word
 from readerkit.terminal.completing import names
 
 if TYPE_CHECKING:
@@ -41,11 +41,26 @@ cluster_options = options(
     reserve_option,
 )
 
+link_options = options(
+    rate("pcie-bandwidth", "Of offload: one GPU to its CPU, one way: 25GB/s."),
+    rate("nvme-bandwidth", "Of offload: one GPU's share of NVMe: 3GB/s."),
+)
+
+
+def check_links(given: dict[str, Any], *offloads: str) -> None:
+    """Refuse a bandwidth that none of some offloads needs.
+
+    Raises:
+        UsageError: with the option.
+    """
+    places = {each.rpartition("-")[2] for each in offloads}
+    for name, of in (("pcie", {"cpu", "nvme"}), ("nvme", {"nvme"})):
+        if given[f"{name}_bandwidth"] is not None and not of & places:
+            raise click.UsageError(f"--{name}-bandwidth: of which --offload?")
+
 
 def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
     """Take the cluster's options out of ``given``."""
-    from dataclasses import fields
-
     from readerkit.app.catalog import find_cluster
     from readerkit.estimate.checks import check_reserve
     from readerkit.estimate.step_time import Assumptions
@@ -54,9 +69,8 @@ def take_cluster(given: dict[str, Any]) -> tuple[Cluster, Assumptions]:
     cluster, memory = find_cluster(given.pop("cluster"), own), given.pop("gpu_memory")
     if memory is not None:
         cluster = cluster.with_memory(memory)
-    assumed = [field.name for field in fields(Assumptions)]
     assumptions = Assumptions.parse(
-        **{name: given.pop(name) for name in assumed if name in given}
+        **{name: given.pop(name) for name in Assumptions._fields if name in given}
     )
     check_reserve(given["reserve"])
     return cluster, assumptions

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         "--oversubscribe",
         "--json",
         "--save",
+        "--lang",
     ),
     short_help="A mini beside its upstream: losses, collectives, bytes.",
     context_settings={"ignore_unknown_options": True},
@@ -55,9 +56,10 @@ def compare(
 ) -> None:
     """Run MINI and its upstream from the same weights on the same data.
 
-    OPTIONS: --upstream NAME, --world N, --steps N, --timeout SECONDS, --json, and
-    --save [DIR]; readerkit compare MINI --help lists them. Exit 0 where every line
-    agrees or is explained. Without MINI, lists the comparisons there are.
+    OPTIONS: --upstream NAME, --world N, --steps N, --timeout SECONDS, --json,
+    --lang es for the verdict, and --save [DIR]; readerkit compare MINI --help lists
+    them. Exit 0 where every line agrees or is explained, in a trap too. Without MINI,
+    lists the comparisons there are.
 
     \b
     Example:

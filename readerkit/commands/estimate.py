@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
 from pathlib import Path
-from textwrap import fill, indent
-from typing import Any
 
 import click
 
 from readerkit.app.own_rows import FILES, OwnRows
 from readerkit.commands.options import json_option
 from readerkit.terminal.as_json import print_json
+from readerkit.terminal.folded import tell
 from readerkit.terminal.group import LateGroup
 
 _LATE = {
@@ -73,6 +72,9 @@ def estimate(context: click.Context, catalog: Path | None) -> None:
         readerkit estimate lint --model llama-2-70b --tp 8 --pp 16 --microbatches 4
         readerkit estimate list
     """
+    # What one command makes is soon done with: cycles are not worth looking for.
+    gc.disable()
+    context.call_on_close(gc.enable)
     context.obj = own = OwnRows(catalog)
     if catalog and not any(map(own.find, FILES)):
         raise click.UsageError(
@@ -100,83 +102,25 @@ def list_known(own: OwnRows, as_json: bool, prices: bool) -> None:
     if prices:
         _list_prices(own, as_json)
         return
-    from readerkit.app.catalog import load_clusters, load_gpus, load_models
-    from readerkit.estimate.parameters import parameter_count
-    from readerkit.wording.numbers import format_bytes, format_flop_rate, format_rate
+    from readerkit.app.catalog_list import list_catalog
+    from readerkit.render.catalog_table import catalog_table
 
-    gpus = ("memory_bytes", "flops_per_s", "link_bytes_per_s", "source")
-    clusters = ("gpus_per_node", "inside_bytes_per_s", "between_bytes_per_s", "source")
-    known: dict[str, dict[str, dict[str, Any]]] = {
-        "models": {
-            name: {"parameters": parameter_count(shape), "source": source}
-            for name, (shape, source) in load_models(own).items()
-        },
-        "gpus": {
-            name: {field: getattr(gpu, field) for field in gpus}
-            for name, gpu in load_gpus(own).items()
-        },
-        "clusters": {
-            name: {"gpu": each.gpu.name} | {key: getattr(each, key) for key in clusters}
-            for name, each in load_clusters(own).items()
-        },
-    }
+    known = list_catalog(own)
     if as_json:
         print_json(known)
         return
-    tables: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
-        "models": ("models: parameters", lambda each: f"{each['parameters']:,}"),
-        "gpus": (
-            "\nGPUs: memory, peak 16-bit, link per direction",
-            lambda each: (
-                f"{format_bytes(each['memory_bytes'])}, "
-                f"{format_flop_rate(each['flops_per_s'])}, "
-                f"{format_rate(each['link_bytes_per_s'])}"
-            ),
-        ),
-        "clusters": (
-            "\nclusters: a node's GPUs; one GPU's bandwidth in and between nodes, "
-            "per direction",
-            lambda each: (
-                f"{each['gpus_per_node']} × {each['gpu']}, "
-                f"{format_rate(each['inside_bytes_per_s'])} in, "
-                f"{format_rate(each['between_bytes_per_s'])} between"
-            ),
-        ),
-    }
-    for table, (heading, say) in tables.items():
-        click.secho(heading, bold=True)
-        for name, each in known[table].items():
-            click.echo(f"{name:<20}{say(each)}")
-            source = fill(f"from {each['source']}", 76)
-            click.secho(indent(source, "    "), dim=True)
+    tell("\n".join(catalog_table(known)).rstrip())
 
 
 def _list_prices(own: OwnRows, as_json: bool) -> None:
     """List what an hour of each GPU costs, from where, and for how long it is known."""
     from datetime import UTC, datetime
 
-    from readerkit.app.catalog import load_prices
+    from readerkit.app.catalog_list import list_prices
+    from readerkit.render.catalog_table import price_table
 
-    today = datetime.now(UTC).date()
-    rows = [
-        {
-            "vendor": each.vendor,
-            "gpu": each.gpu,
-            "terms": each.terms,
-            "usd_per_hour": float(each.usd_per_hour),
-            "dated": str(each.dated),
-            "age_days": each.age_days(today),
-            "unconfirmed": each.unconfirmed,
-            "source": each.source,
-        }
-        for each in load_prices(own=own)
-    ]
+    prices = list_prices(datetime.now(UTC).date(), own)
     if as_json:
-        print_json({"prices": rows})
+        print_json({"prices": prices})
         return
-    for row in rows:
-        doubt = "; unconfirmed: one source" if row["unconfirmed"] else ""
-        what = f"{row['gpu']:<12}{row['vendor']}, {row['terms']}"
-        click.echo(f"{what:<44}${row['usd_per_hour']:.2f} an hour")
-        click.echo(f"    {row['dated']}, {row['age_days']} days old{doubt}")
-        click.secho(f"    from {row['source']}", dim=True)
+    tell("\n".join(price_table(prices)))

@@ -14,7 +14,7 @@ from readerkit.commands.estimate_options import (
     show,
 )
 from readerkit.commands.options import json_option
-from readerkit.commands.quantity_options import COUNT, EstimateCommand, count, word
+from readerkit.commands.quantity_options import COUNT, EstimateCommand, amount, word
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.folded import tell
 
@@ -33,16 +33,16 @@ _NOT_SPLIT = frozenset(
 @options(
     word(
         "schedule",
-        "gpipe, 1f1b (default), interleaved, zb-h1, zb-h2, zb-v or dualpipe; 'all' for "
-        "each.",
+        "gpipe, 1f1b (default), interleaved, zb-h1, zb-h2, zb-interleaved, zb-v or "
+        "dualpipe; 'all' for each.",
     ),
-    count("forward", "Time of a forward.", 1),
-    count(
+    amount("forward", "Time of a forward.", 1),
+    amount(
         "backward",
         "Time of a backward; of its input's half for zero-bubble schedules.",
         1,
     ),
-    count("weight", "Time of the weights' half.", 1),
+    amount("weight", "Time of the weights' half.", 1),
 )
 @click.option("--grid", is_flag=True, help="Draw the schedule as text.")
 @click.option(
@@ -68,6 +68,7 @@ def bubble(
         readerkit estimate bubble -p 4 -m 16
         readerkit estimate bubble -p 4 -m 8 -v 2 --grid
         readerkit estimate bubble -p 4 -m 10 --schedule dualpipe --grid
+        readerkit estimate bubble -p 4 -m 8 -v 2 --schedule zb-interleaved --lang es
         readerkit estimate bubble -p 4 -m 8 --schedule zb-h1 --svg ~/zb.svg
     """
     from readerkit.estimate.bubble_estimate import estimate_bubble
@@ -106,15 +107,15 @@ def bubble(
 def _comparable(sizes: dict[str, Any], chunks: int) -> tuple[list[Pipeline], list[str]]:
     """Return every schedule of these sizes on equal work, and what is left out."""
     from readerkit.errors import EstimateError
-    from readerkit.estimate.pipeline import SOURCES, Pipeline
+    from readerkit.estimate.pipeline import CHUNKED, SOURCES, Pipeline
     from readerkit.estimate.zero_bubble import ORDERS
 
     found, left_out = [], list[str]()
     for name in SOURCES:
-        if name == "interleaved" and chunks == 1:
+        if name in CHUNKED and chunks == 1:
             continue
         one: dict[str, Any] = sizes | {"schedule": name}
-        if name == "interleaved":
+        if name in CHUNKED:
             one["virtual_stages"] = chunks
         if not Pipeline(name).splits_backward:
             # Beside those that split the backward, a whole one takes both halves.

@@ -139,6 +139,11 @@ def _collective(given: dict[str, Any]) -> list[Estimate]:
     if one["size_bytes"] is None or ranks is None:
         raise click.UsageError("a collective needs SIZE and --ranks")
     if given["compression"]:
+        if one["operation"] != "all-reduce":
+            raise click.UsageError(
+                f"--compression: got {one['operation']}, expected all-reduce: what "
+                "gradients are summed with"
+            )
         return [_compression(given)]
     if bandwidth is None and given["latency_us"]:
         raise click.UsageError("a time needs --bandwidth: of one GPU, in one direction")

@@ -51,6 +51,8 @@ def flops(as_json: bool, brief: bool, **given: Any) -> None:
         readerkit estimate flops --model gpt2 --batch 8 --gpus 1 --gpu t4 --step-s 1
         readerkit estimate flops --model gpt2 --batch 8 --gpus 1 --gpu t4 --mfu 0.3
         readerkit estimate flops --model gpt3-175b --batch 1536 --tokens 300B
+        readerkit estimate flops --model megatron-175b --batch 64 --gpus 64 \\
+            --gpu a100-80gb --step-s 13.75 --before-s 18.13
         readerkit estimate flops --model gpt3-175b --batch 1536 --gpus 1024 \\
             --gpu a100-80gb --tflops-per-gpu 140 --tokens 300B
     """

@@ -10,6 +10,7 @@ from click.core import ParameterSource
 from readerkit.commands.estimate_options import (
     MODEL_NAMES,
     brief_option,
+    fit_sequence,
     gpu_options,
     layout_options,
     model_options,
@@ -18,6 +19,7 @@ from readerkit.commands.estimate_options import (
     options,
     refuse_others,
     show,
+    spoken,
     take_gpu_bytes,
     take_layouts,
     take_shape,
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     count("params", "Only model states, of so many parameters."),
     click.option("--inference", is_flag=True, help="Weights and KV cache instead."),
     count("batch", "Sequences at once, in inference; dealt out over dp.", 1),
-    count("context", "Tokens of each, in inference.", 4096),
+    count("context", "Tokens of each, in inference (default 4096)."),
     real("weight-bytes", "Bytes of a weight, in inference.", 2),
     word(
         "weights",
@@ -65,6 +67,10 @@ def memory(as_json: bool, brief: bool, **given: Any) -> None:
         readerkit estimate memory --model llama-2-7b --dp 8 --zero 3 --gpu h100-80gb
         readerkit estimate memory --model llama-2-70b --tp 8 --inference --batch 16
         readerkit estimate memory --model mixtral-8x22b --dp 8 --ep 8 --inference
+        readerkit estimate memory --model deepseek-v3 --tp 4 --dp 8 --ep 32 --etp 1 \\
+            --inference --page-tokens 64
+        readerkit estimate memory --model llama-2-7b --recompute full \\
+            --recompute-layers 16
         readerkit estimate memory --model gpt-oss-20b --inference --weights mxfp4
         readerkit estimate memory --params 1T --dp 512 --zero 3 --offload states-nvme
         readerkit estimate memory --model gpt2 --dp 8 --convention megatron-report
@@ -118,7 +124,7 @@ def _asked(given: dict[str, Any]) -> tuple[str, frozenset[str]]:
         states = _AXES | {"cp", "params", *_STATES}
         return "the states of so many --params", states | _GPU | MODEL_NAMES
     if given["inference"]:
-        groups = _AXES | {"inference", "cp", "ep", "vocab_multiple"}
+        groups = _AXES | {"inference", "cp", "ep", "etp", "vocab_multiple"}
         groups |= {"first_layers", "last_layers"}
         return "--inference", groups | _CACHE | _GPU | MODEL_NAMES
     return "training", option_names(layout_options) | _GPU | MODEL_NAMES
@@ -166,7 +172,7 @@ def _inference(given: dict[str, Any], **room: Any) -> list[Estimate]:
         raise click.UsageError("--expert-weights: the model has no experts")
     run = estimate_inference(
         shape,
-        tokens=given["context"],
+        tokens=fit_sequence(shape, given["context"], 4096, "context"),
         batch=given["batch"],
         layout=layout,
         page_tokens=given["page_tokens"],
@@ -189,7 +195,6 @@ def _reports(given: dict[str, Any]) -> list[Estimate]:
     from readerkit.estimate.report_megatron import estimate_megatron_report
     from readerkit.estimate.report_others import estimate_cookbook
     from readerkit.estimate.reports import CONVENTIONS
-    from readerkit.estimate.zero_bubble import ORDERS
 
     tool = check_choice("convention", given["convention"], CONVENTIONS)
     if tool == "deepspeed":
@@ -201,7 +206,7 @@ def _reports(given: dict[str, Any]) -> list[Estimate]:
     custom = given["precision"]
     layouts = take_layouts(given, shape)
     for layout in layouts:
-        if layout.schedule in ORDERS:
+        if layout.schedule not in ("1f1b", "interleaved"):
             raise EstimateError(
                 f"schedule: got {layout.schedule} with --convention {tool}, expected "
                 "one that the tool knows: 1f1b or interleaved"
@@ -283,15 +288,14 @@ def _exit_unless_it_fits(estimates: list[Estimate]) -> None:
 def _print_timeline(moments: list[dict[str, Any]], usable: float | None) -> None:
     from readerkit.render.estimate_table import both_bytes
 
-    tell(
-        click.style(
-            "\nin order of time: what is allocated, and what is held then", bold=True
-        )
-    )
+    say, say_of = spoken()
+    order = say("in order of time: what is allocated, and what is held then")
+    fails = say("fails")
+    tell(click.style(f"\n{order}", bold=True))
     failed = False
     for moment in moments:
         over = usable is not None and moment["held"] > usable and not failed
-        mark = "  <- fails" if over else ""
+        mark = f"  <- {fails}" if over else ""
         failed = failed or over
-        what = f"{moment['moment']}: {moment['allocates']}"
+        what = f"{say_of(moment['moment'])}: {say_of(moment['allocates'])}"
         tell(f"{what:<44}{both_bytes(moment['held'])}{mark}")

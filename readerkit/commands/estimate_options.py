@@ -21,9 +21,10 @@ from readerkit.commands.quantity_options import (
 )
 from readerkit.errors import EstimateError
 from readerkit.estimate.sizes import LAYOUT, MODEL, Size
+from readerkit.model.language import LANGUAGES, Say, english
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
-from readerkit.terminal.folded import tell
+from readerkit.terminal.folded import columns, tell
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def refuse_others(question: str, used: frozenset[str]) -> None:
     unused = [
         "/".join((*each.opts[:1], *each.secondary_opts[:1]))
         for each in context.command.params
-        if each.name not in used | {"as_json", "brief"}
+        if each.name not in used | {"as_json", "brief", "lang"}
         and context.get_parameter_source(str(each.name)) is ParameterSource.COMMANDLINE
     ]
     if unused:
@@ -200,7 +201,8 @@ layout_options = options(
     flash_option,
     word(
         "schedule",
-        "gpipe, 1f1b (default), interleaved, zb-h1, zb-h2, zb-v or dualpipe.",
+        "gpipe, 1f1b (default), interleaved, zb-h1, zb-h2, zb-interleaved, zb-v or "
+        "dualpipe.",
     ),
     word("cp-kind", "ring (default), all-gather or ulysses."),
     vocab_option,
@@ -218,7 +220,9 @@ sync_option = click.option(
 )
 
 
-def fit_sequence(shape: Shape, sequence: int | None, default: int) -> int:
+def fit_sequence(
+    shape: Shape, sequence: int | None, default: int, name: str = "sequence"
+) -> int:
     """Return the tokens of a sequence: by default no more than a position table has.
 
     Raises:
@@ -230,7 +234,7 @@ def fit_sequence(shape: Shape, sequence: int | None, default: int) -> int:
     if shape.positions and sequence > rows:
         unused = f", less {shape.unused_positions} that no token has"
         raise EstimateError(
-            f"sequence: got {sequence}, expected at most {rows} (rows of the model's "
+            f"{name}: got {sequence}, expected at most {rows} (rows of the model's "
             f"position table{unused if shape.unused_positions else ''}; --positions "
             "changes them)"
         )
@@ -295,9 +299,36 @@ gpu_options = options(
     memory_size("gpu-memory", "Instead of --gpu: 80GB."),
     reserve_option,
 )
-brief_option = click.option(
-    "--brief", is_flag=True, help="Only the numbers, without formulas and sources."
+
+
+def _remember(context: click.Context, _: click.Parameter, language: str) -> None:
+    context.meta[_LANGUAGE] = language
+
+
+_LANGUAGE = "readerkit.estimate.language"
+brief_option = options(
+    click.option(
+        "--brief", is_flag=True, help="Only the numbers, without formulas and sources."
+    ),
+    click.option(
+        "--lang",
+        type=click.Choice(LANGUAGES),
+        default=LANGUAGES[0],
+        expose_value=False,
+        callback=_remember,
+        help="Names, units and symbols in another language; JSON stays as it is.",
+    ),
 )
+
+
+def spoken() -> tuple[Say, Say]:
+    """Return what says phrases, and names of estimates, as it was asked for."""
+    language = click.get_current_context().meta[_LANGUAGE]
+    if language == LANGUAGES[0]:
+        return english, english
+    from readerkit.app.interface_words import say_in, say_of_estimates
+
+    return say_in(language), say_of_estimates(language)
 
 
 def take_gpu_bytes(given: dict[str, Any]) -> Number | None:
@@ -324,4 +355,8 @@ def show(
         return
     from readerkit.render.estimate_table import estimate_table
 
-    tell(estimate_table(estimates, brief=brief))
+    say, say_name = spoken()
+    tell(estimate_table(estimates, brief=brief, say=say_name, width=columns()))
+    if say is not english:
+        rest = say("Conventions, sources and notes are English.")
+        tell(click.style(f"\n{rest}", dim=True))

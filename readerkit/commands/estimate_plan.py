@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.cluster_options import cluster_options, take_cluster
+from readerkit.commands.cluster_options import (
+    check_links,
+    cluster_options,
+    link_options,
+    take_cluster,
+)
 from readerkit.commands.estimate_options import (
     fit_sequence,
     flash_option,
@@ -23,8 +28,11 @@ from readerkit.commands.estimate_options import (
 )
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import (
+    COUNT,
     EstimateCommand,
+    Several,
     count,
+    option,
     real,
     word,
 )
@@ -39,7 +47,9 @@ if TYPE_CHECKING:
     from readerkit.estimate.step_time import StepTime
 
 
-_AGAINST = frozenset({"against"}) | option_names(cluster_options) - {"cluster"}
+_AGAINST = frozenset({"against"}) | (
+    option_names(cluster_options, link_options) - {"cluster"}
+)
 
 
 @click.command(cls=EstimateCommand)
@@ -51,6 +61,25 @@ _AGAINST = frozenset({"against"}) | option_names(cluster_options) - {"cluster"}
     word("precision", "Bytes per parameter (mixed-18).", "mixed-18"),
     vocab_option,
     flash_option,
+    option(
+        Several(click.STRING),
+        "schedule",
+        "Schedules to try, with commas, or all of gpipe, 1f1b, interleaved, zb-h1, "
+        "zb-h2, zb-interleaved, zb-v, dualpipe (default 1f1b,interleaved).",
+        "1f1b,interleaved",
+    ),
+    option(
+        Several(click.STRING),
+        "offload",
+        "Offloads to try, with commas, or all (default none).",
+        "none",
+    ),
+    option(
+        Several(COUNT),
+        "etp",
+        "Tensor-parallel ranks of an expert to try, with commas, or all (0: tp).",
+        "0",
+    ),
     count("tokens", "Of the whole training: gives days."),
     real("days", "How many there are."),
     count("top", "How many layouts to show.", 5),
@@ -62,6 +91,7 @@ _AGAINST = frozenset({"against"}) | option_names(cluster_options) - {"cluster"}
     ),
 )
 @cluster_options
+@link_options
 @json_option
 def plan(as_json: bool, **given: Any) -> None:
     """Rank every way to cut a model over a cluster, and say why the others fell out.
@@ -70,6 +100,9 @@ def plan(as_json: bool, **given: Any) -> None:
     Example:
         readerkit estimate plan --model llama-2-70b --gpus 64 --cluster dgx-h100
         readerkit estimate plan --model mixtral-8x22b --gpus 256 --tokens 2T --days 30
+        readerkit estimate plan --model llama-2-70b --gpus 64 --schedule all
+        readerkit estimate plan --model gpt3-175b --gpus 16 \\
+            --offload optimizer-cpu --pcie-bandwidth 25GB/s
         readerkit estimate plan --against llama-3.1-405b-16384
         readerkit estimate plan --against all --json
     """
@@ -80,10 +113,12 @@ def plan(as_json: bool, **given: Any) -> None:
     if given["gpus"] is None:
         raise click.UsageError("--gpus: how many? Or --against RUN, which says it")
     from readerkit.estimate.plan import plan as make_plan
-    from readerkit.estimate.plan_search import PlanRequest
+    from readerkit.estimate.plan_cuts import PlanRequest
 
     if given["days"] is not None and given["tokens"] is None:
         raise click.UsageError("--days needs --tokens: of how much training?")
+    tried = _tried(given)
+    check_links(given, *tried["offloads"])
     shape = need_shape(given)
     cluster, assumptions = take_cluster(given)
     question = PlanRequest(
@@ -98,6 +133,7 @@ def plan(as_json: bool, **given: Any) -> None:
         assumptions=assumptions,
         tokens=given["tokens"],
         deadline_days=given["days"],
+        **tried,
     )
     made = make_plan(question, top=given["top"])
     if as_json:
@@ -108,6 +144,17 @@ def plan(as_json: bool, **given: Any) -> None:
         tell(plan_table(made))
     if not made.ranked:
         raise click.exceptions.Exit(1)
+
+
+def _tried(given: dict[str, Any]) -> dict[str, Any]:
+    """Return what the options name to be tried, each once and in their order."""
+    from readerkit.estimate.pipeline import SOURCES
+    from readerkit.estimate.states import OFFLOAD
+
+    every = {"schedule": tuple(SOURCES), "offload": tuple(OFFLOAD), "etp": None}
+    tried = {name: given[name] for name in every}
+    tried |= {name: every[name] for name in every if tried[name] == "all"}
+    return {f"{name}s": each for name, each in tried.items()}
 
 
 def _compare(as_json: bool, given: dict[str, Any]) -> None:
@@ -121,6 +168,7 @@ def _compare(as_json: bool, given: dict[str, Any]) -> None:
     own = click.get_current_context().obj
     whole = given["against"] == "all"
     runs = load_runs(own) if whole else [find_run(given["against"], own)]
+    check_links(given, *(run.layout.offload for run in runs))
     memory, given["gpu_memory"] = given["gpu_memory"], None
     _, assumptions = take_cluster(given)
     if memory is not None:
@@ -130,7 +178,7 @@ def _compare(as_json: bool, given: dict[str, Any]) -> None:
     if as_json:
         print_json(
             {
-                "assumptions": asdict(assumptions),
+                "assumptions": assumptions._asdict(),
                 "reserve": given["reserve"],
                 "runs": [_plain_compared(each) for each in compared],
                 "halves": {half: asdict(each) for half, each in halves.items()},
@@ -158,7 +206,7 @@ def _plain_compared(each: Compared) -> dict[str, Any]:
 
 
 def _plain_time(time: StepTime) -> dict[str, Any]:
-    return asdict(time) | {
+    return time._asdict() | {
         "communication_share": time.communication_share,
         "bubble_share": time.bubble_share,
     }
@@ -168,7 +216,7 @@ def _plain_ranked(each: Ranked) -> dict[str, Any]:
     return {
         "layout": asdict(each.layout),
         "memory_bytes": each.memory.total,
-        "memory": asdict(each.memory) | {"params": each.memory.params},
+        "memory": each.memory._asdict() | {"params": each.memory.params},
         "time": _plain_time(each.time),
         "reasons": list(each.reasons),
     }
@@ -180,11 +228,12 @@ def _plain_plan(made: Plan) -> dict[str, Any]:
         "cluster": made.question.cluster.name,
         "usable_bytes": made.question.usable_bytes,
         "convention": made.question.convention,
-        "assumptions": asdict(made.question.assumptions)
+        "assumptions": made.question.assumptions._asdict()
         | {"kernel_efficiency_of_gpu": made.question.cluster.gpu.kernel_efficiency},
         "conventions": {"mfu": made.question.mfu_convention(made.question.flash)},
         "memory_reason": made.memory_reason,
         "time_reason": made.time_reason,
+        "searched": made.question.searched,
         "examined": made.examined,
         "fitting": made.fitting,
         "ranked": [_plain_ranked(each) for each in made.ranked],
@@ -197,6 +246,7 @@ def _plain_plan(made: Plan) -> dict[str, Any]:
 @layout_options
 @sync_option
 @cluster_options
+@link_options
 @json_option
 def lint(as_json: bool, **given: Any) -> None:
     """Check a layout for what is known to go wrong; exit 1 where something is found.
@@ -210,6 +260,7 @@ def lint(as_json: bool, **given: Any) -> None:
     from readerkit.estimate.lint import Setting, check_batch
     from readerkit.estimate.lint import lint as find
 
+    check_links(given, given["offload"])
     shape = need_shape(given)
     cluster, assumptions = take_cluster(given)
     convention = given.pop("precision")
@@ -232,7 +283,7 @@ def lint(as_json: bool, **given: Any) -> None:
         )
         findings += find(setting)
     if as_json:
-        print_json({"findings": [asdict(finding) for finding in findings]})
+        print_json({"findings": [finding._asdict() for finding in findings]})
     else:
         from readerkit.render.plan_table import finding_table
 

@@ -6,19 +6,23 @@ from typing import Any
 
 import click
 
-from readerkit.commands.cluster_options import cluster_options, take_cluster
+from readerkit.commands.cluster_options import (
+    check_links,
+    cluster_options,
+    link_options,
+    take_cluster,
+)
 from readerkit.commands.estimate_options import (
     brief_option,
     layout_options,
     model_options,
     need_shape,
-    options,
     show,
     sync_option,
     take_layouts,
 )
 from readerkit.commands.options import json_option
-from readerkit.commands.quantity_options import EstimateCommand, rate
+from readerkit.commands.quantity_options import EstimateCommand
 
 
 @click.command(cls=EstimateCommand)
@@ -26,10 +30,7 @@ from readerkit.commands.quantity_options import EstimateCommand, rate
 @layout_options
 @sync_option
 @cluster_options
-@options(
-    rate("pcie-bandwidth", "Of offload: one GPU to its CPU, one way: 25GB/s."),
-    rate("nvme-bandwidth", "Of offload: one GPU's share of NVMe: 3GB/s."),
-)
+@link_options
 @brief_option
 @json_option
 def step(as_json: bool, brief: bool, **given: Any) -> None:
@@ -45,10 +46,7 @@ def step(as_json: bool, brief: bool, **given: Any) -> None:
         readerkit estimate step --model llama-2-7b --dp 8 --zero 2 \\
             --offload optimizer-cpu --pcie-bandwidth 25GB/s
     """
-    where = given["offload"].rpartition("-")[2]
-    for name, of in (("pcie", ("cpu", "nvme")), ("nvme", ("nvme",))):
-        if given[f"{name}_bandwidth"] is not None and where not in of:
-            raise click.UsageError(f"--{name}-bandwidth: of which --offload?")
+    check_links(given, given["offload"])
     from readerkit.estimate.link_time import check_nodes
     from readerkit.estimate.setup import Setup
     from readerkit.estimate.step_estimate import estimate_step

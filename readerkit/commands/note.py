@@ -208,7 +208,7 @@ def _in_draft(error: ReaderkitError, target: Path, entry: DraftEntry) -> str:
     before = text_before(target).count("\n")
     shift = entry.first_line - 1 - before
     return "\n".join(
-        str(replace(fault, file=str(entry.file), line=fault.line + shift))
+        str(fault._replace(file=str(entry.file), line=fault.line + shift))
         if str(target).endswith(fault.file) and fault.line > before
         else str(fault)
         for fault in error.faults

@@ -67,7 +67,11 @@ class QuantityType(click.ParamType):  # type: ignore[type-arg]
         if not math.isfinite(float(found[1]) * scale.numerator):
             self.fail(f"got '{value}', expected a finite number", param, ctx)
         exact = Fraction(found[1]) * scale
-        return exact.numerator if exact.denominator == 1 else float(exact)
+        if exact.denominator == 1:
+            return exact.numerator
+        if self.name == "count":
+            self.fail(f"got '{value}', expected a whole number: 7.5B is", param, ctx)
+        return float(exact)
 
 
 class SizeType(QuantityType):
@@ -97,7 +101,11 @@ class RealType(click.types.FloatParamType):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Return the number."""
-        number: float = super().convert(value, param, ctx)
+        try:
+            number = float(value)
+        except ValueError:
+            share = " (a share: 0.4 is 40%)" if str(value).endswith("%") else ""
+            self.fail(f"got '{value}', expected a number{share}", param, ctx)
         if not math.isfinite(number):
             self.fail(f"got '{value}', expected a finite number", param, ctx)
         return number
@@ -124,6 +132,7 @@ RATE = SizeType("rate", "bytes a second, such as 50GB/s, or bits: 400Gb/s, 400Gb
 REAL = RealType()
 MEMORY = MemoryType("size", "bytes, such as 80GB (10^9) or 80GiB (2^30)")
 COUNT = QuantityType("count", "a number, such as 70B or 1.5e12")
+AMOUNT = QuantityType("amount", "a number, such as 2 or 1.5")
 
 
 ZERO_SPELLINGS = {
@@ -155,6 +164,24 @@ class ZeroStages(click.ParamType):  # type: ignore[type-arg]
         return ZERO_SPELLINGS[word]
 
 
+class Several(click.ParamType):  # type: ignore[type-arg]
+    """Values of one kind with commas between, each once; or ``all``."""
+
+    name = "list"
+
+    def __init__(self, kind: click.ParamType) -> None:  # type: ignore[type-arg]
+        self.kind = kind
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Return the values in their order."""
+        if not isinstance(value, str) or value == "all":
+            return value
+        each = (self.kind.convert(one.strip(), param, ctx) for one in value.split(","))
+        return tuple(dict.fromkeys(each))
+
+
 def option(kind: Any, name: str, text: str, default: Any = None, **more: Any) -> Any:
     """Return an option with one value: ``--top-k``, of a kind, what its help says."""
     if default is not None:  # given as None it would answer a required option
@@ -162,8 +189,10 @@ def option(kind: Any, name: str, text: str, default: Any = None, **more: Any) ->
     return click.option(f"--{name}", type=kind, help=text, **more)
 
 
-count, size, rate, real = (partial(option, kind) for kind in (COUNT, SIZE, RATE, REAL))
-"""An option for a count, for bytes, for bytes a second, for a decimal fraction."""
+count, amount, size, rate, real = (
+    partial(option, kind) for kind in (COUNT, AMOUNT, SIZE, RATE, REAL)
+)
+"""An option for a count, an amount, bytes, bytes a second, a decimal fraction."""
 word = partial(option, str, metavar="NAME")
 memory_size = partial(option, MEMORY)
 """An option for the bytes of a GPU."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import click
 
 from readerkit.commands.options import book_option, json_option
 from readerkit.commands.quiz_options import filter_options
+from readerkit.model.language import LANGUAGES
 from readerkit.terminal.completing import names
 
 if TYPE_CHECKING:
@@ -31,6 +33,9 @@ STDOUT = Path("-")
     shell_complete=names("phases"),
 )
 @click.option("--seed", type=click.IntRange(0), help="Which variants: by default 0.")
+@click.option(
+    "--lang", type=click.Choice(LANGUAGES), help="Of the bank: by default English."
+)
 @filter_options
 @json_option
 @book_option
@@ -41,6 +46,7 @@ def export(
     qti: Path | None,
     phase: int | None,
     seed: int | None,
+    lang: str | None,
     as_json: bool,
     book: Path | None,
     **wanted: Any,
@@ -58,44 +64,57 @@ def export(
         readerkit quiz export answers.json
         readerkit quiz export --anki phase35.apkg --topic pipeline
         readerkit quiz export --gift phase35.gift
-        readerkit quiz export --qti phase35.zip
+        readerkit quiz export --qti phase35.zip --lang es
     """
     bank_files = {"anki": anki, "gift": gift, "qti": qti}
     given = {form: path for form, path in bank_files.items() if path}
     if len(given) + (file is not None) > 1:
         raise click.UsageError("got several files to write, expected one")
     if not given:
-        if any(wanted.values()) or not phase is seed is None:
+        if any(wanted.values()) or (phase, seed, lang) != (None,) * 3:
             raise click.UsageError("expected --anki, --gift or --qti beside filters")
         data = _history()
     else:
         [(form, file)] = given.items()
-        data = _bank(form, phase, seed or 0, book, wanted)
+        data = _bank(form, phase, seed or 0, book, wanted, lang or "en")
     _write(data, file, private=not given, as_json=as_json)
 
 
 def _history() -> bytes:
     from readerkit.app.quiz_banks import open_history, tell_damage
+    from readerkit.quiz.history_rows import timestamp
     from readerkit.quiz.messages import encode_wide
     from readerkit.quiz.report import exported
+    from readerkit.wording.numbers import counted
 
-    history = open_history(to_read=True)
-    text = encode_wide(exported(history)) + "\n"
+    history, now = open_history(to_read=True), timestamp(datetime.now(UTC))
+    text = encode_wide(exported(history, now)) + "\n"
     tell_damage(history)
+    if open_exams := history.open_exams(now):
+        why = f"{counted(len(open_exams), 'exam')} left out until it has ended"
+        click.echo(f"readerkit: {why}: its seed would tell its questions", err=True)
     return text.encode()
 
 
 def _bank(
-    form: str, phase: int | None, seed: int, book: Path | None, wanted: dict[str, Any]
+    form: str,
+    phase: int | None,
+    seed: int,
+    book: Path | None,
+    wanted: dict[str, Any],
+    language: str,
 ) -> bytes:
     from readerkit.app import quiz_packages as packages
     from readerkit.app.begin_quiz import WantedQuiz, matching
-    from readerkit.app.quiz_banks import QuizBanks, SourceLines
+    from readerkit.app.interface_words import say_in
+    from readerkit.app.quiz_banks import QuizBanks, SourceLines, refuse_in_exam
     from readerkit.errors import ReaderkitError
     from readerkit.render import quiz_gift, quiz_qti
 
     banks = QuizBanks.at(book)
-    bank = banks.bank(banks.first_phase() if phase is None else phase)
+    number = banks.first_phase() if phase is None else phase
+    refuse_in_exam("an export of the bank", phase=number)
+    bank = banks.bank(number, language=language)
     lines = SourceLines(banks, book)
     asked = matching(bank, WantedQuiz(**wanted))
     shared = bank.shared()
@@ -103,6 +122,8 @@ def _bank(
         why = "left out, as they ask about figures of your own"
         click.echo(f"readerkit: {why}: {', '.join(own)}", err=True)
     questions, lacking = packages.portable_bank(shared, asked, seed, lines)
+    say = say_in(language)
+    questions = [each.spoken(language, say) for each in questions]
     if not questions:
         raise ReaderkitError("no question of the bank is all of this: ask for less")
     if lacking:

@@ -10,6 +10,7 @@ import click
 
 from readerkit.commands.options import book_option, json_option
 from readerkit.commands.quiz_options import filter_options
+from readerkit.errors import MAX_SHOWN_FAULTS
 from readerkit.terminal.completing import names
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
@@ -17,7 +18,7 @@ from readerkit.wording.numbers import counted
 if TYPE_CHECKING:
     from msgspec import Struct
 
-    from readerkit.quiz.history_messages import QuizTaken
+    from readerkit.quiz.history_messages import Imported, QuizTaken
 
 
 MAX_LISTED = 20
@@ -168,21 +169,30 @@ def undo(as_json: bool) -> None:
 @click.command("import", short_help="Add what another machine exported.")
 @click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
 @json_option
-def import_file(file: Path, as_json: bool) -> None:
+@book_option
+def import_file(file: Path, as_json: bool, book: Path | None) -> None:
     """Add a history that quiz export wrote to the one of this machine.
 
     All of it or nothing: a row that no quiz keeps is named, with what was expected.
     What is there already is left as it is, and exams from elsewhere do not count in
-    progress.
+    progress. Answers are marked anew by the bank: what the file says of them earns
+    nothing, and a difference is said. Those to another bank, or another version of
+    it, are left out.
 
     \b
     Example:
         readerkit quiz import answers.json
     """
-    from readerkit.app.quiz_banks import open_history
+    from readerkit.app.quiz_banks import QuizBanks, open_history
     from readerkit.quiz.history_import import add_export
 
-    added = add_export(file.read_bytes(), str(file), open_history())
+    banks = QuizBanks.at(book)
+    here = banks.phases()
+    history, data = open_history(), file.read_bytes()
+    added = add_export(
+        data, str(file), history, lambda n: banks.bank(n) if n in here else None
+    )
+    _tell_marks(added, file)
     if as_json:
         _say(added)
         return
@@ -196,11 +206,21 @@ def import_file(file: Path, as_json: bool) -> None:
         *(text for count, text in also if count),
     ]
     there = f"; {counted(added.already, 'row')} there already" if added.already else ""
-    left = f"; {counted(added.left_out, 'damaged row')} left out"
+    left = f"; {counted(added.left_out, 'row')} left out"
     click.echo(
         f"added {', '.join(new[:-1])} and {new[-1]}{there}"
         + (left if added.left_out else "")
     )
+
+
+def _tell_marks(added: Imported, file: Path) -> None:
+    """Say on stderr which answers were marked otherwise, and which not at all."""
+    told = {"marked anew": added.differing, "left out": added.unmarked}
+    for what, rows in told.items():
+        for row in rows[:MAX_SHOWN_FAULTS]:
+            click.echo(f"readerkit: {file}: {row}: {what}", err=True)
+        if more := rows[MAX_SHOWN_FAULTS:]:
+            click.echo(f"readerkit: {len(more)} more {what}", err=True)
 
 
 @click.command(short_help="Forget every answer.")

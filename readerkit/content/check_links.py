@@ -90,6 +90,11 @@ class _Check:
                     for number, entry in enumerate(getattr(section, key)):
                         path = (*at, key, number, "comparisons")
                         self._check_names(mirror, path, entry.comparisons, compared)
+                for number, entry in enumerate(section.differences):
+                    if entry.note and not self._is_known(entry.note, notes):
+                        path = (*mirror.path, *at, "differences", number, "note")
+                        problem = notes.unknown(entry.note)
+                        self.faults.append(mirror.document.fault(path, *problem))
             self._check_minis(mirror.entry)
         self._check_locks()
         self._check_translations(NOTE_TRANSLATION, notes)

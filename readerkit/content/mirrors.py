@@ -84,6 +84,8 @@ class AllowedDifferences(Claimed, frozen=True):
     why: Text
     events: Annotated[tuple[DifferentEvent, ...], SOME] = ()
     at_most: Bound | None = None
+    note: Id = ""
+    """Of ``values``, which upstream has wrong here: the annotation that tells why."""
 
     def problems(self) -> Iterator[Problem]:
         """Yield what is wrong with the bound."""
@@ -96,7 +98,8 @@ class AllowedDifferences(Claimed, frozen=True):
             keys = (event.phase, event.op, event.group)
             yield Difference(self.what, most, self.why, *keys)
         if self.at_most is not None:
-            yield Difference(self.what, Count.parse(str(self.at_most)), self.why)
+            most = Count.parse(str(self.at_most))
+            yield Difference(self.what, most, self.why, note=self.note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,8 @@ class Difference:
     """Empty: any phase. The same for the next two."""
     op: str = ""
     group: str = ""
+    note: str = ""
+    """Of ``values``: the annotation that tells why upstream's are wrong."""
 
 
 def _bound_problems(bound: int | float | str) -> Iterator[Problem]:
@@ -123,6 +128,7 @@ def _bound_problems(bound: int | float | str) -> Iterator[Problem]:
 _DIFFERENCE_HAS = rules(
     where("what", EVENT_DIFFERENCES, required=["events"]),
     where("what", WHOLE_DIFFERENCES, required=["at_most"]),
+    where("what", ["values"], required=["note"]),
 )
 _SECTION_HAS = rules(
     where("relation", ["upstream-only"], required=["why"], properties={"mini": False}),

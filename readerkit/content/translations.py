@@ -141,6 +141,8 @@ class InterfaceWords(Model, frozen=True):
     scripts: Mapping[Text, Text]
     """Said by the scripts of the theme: every page hands these over."""
     phrases: Mapping[Text, Text]
+    estimates: Mapping[Text, Text] = {}
+    """Said by the estimates alone, where a word may mean something else."""
 
     @property
     def all(self) -> Mapping[str, str]:

@@ -55,6 +55,8 @@ STARTS: dict[Start, str] = {
     "layers": "the default layers",
 }
 """In words."""
+PHASES: tuple[Phase, ...] = get_args(Phase)
+"""In the order in which a step has them."""
 PRESSURES: tuple[Pressure, ...] = get_args(Pressure)
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)

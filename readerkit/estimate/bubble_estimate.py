@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.pipeline import SOURCES, Pipeline
+from readerkit.model.language import Told
 
 
 def estimate_bubble(pipeline: Pipeline) -> Estimate:
@@ -20,9 +21,9 @@ def estimate_bubble(pipeline: Pipeline) -> Estimate:
         total=one.bubble_of_total,
     )
     for rank in sorted({0, p - 1}):
-        row = f"in flight on rank {rank} [microbatches] = held | {source}"
-        row += " | activations of all the rank's layers"
-        sheet.write(row, held=one.in_flight(rank))
+        name = Told("in flight on rank {rank}", rank=rank)
+        whole = "activations of all the rank's layers"
+        sheet.add(name, one.in_flight(rank), "microbatches", source, whole)
     if pipeline.stages_of_rank > 1:
         means = "stages of a rank, one of each direction"
         stages = sheet.given("k", pipeline.stages_of_rank, means)

@@ -59,6 +59,20 @@ def check_amount(name: str, value: object, *, zero: bool = False) -> Number:
     return value
 
 
+def check_training(name: str, tokens: object, *, of: int) -> Number:
+    """Return the tokens of a training, of at least one step of so many.
+
+    Raises:
+        EstimateError: no number, or fewer.
+    """
+    found = check_amount(name, tokens)
+    if found < of:
+        raise EstimateError(
+            f"{name}: got {found}, expected at least the {of:,} of one step"
+        )
+    return found
+
+
 def check_fraction(name: str, value: object) -> Number:
     """Return a share from 0 to 1.
 

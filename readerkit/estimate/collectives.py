@@ -15,6 +15,7 @@ from readerkit.estimate.checks import check_amount
 from readerkit.estimate.closed_form import ClosedForm, checked
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.quantity import Number, divide, log2ceil, minimum
+from readerkit.model.language import Told
 
 OPERATIONS = (
     "all-reduce",
@@ -234,7 +235,14 @@ def estimate_collective(
 
     All links are alike.
     """
-    sheet = Worksheet(f"{operation} over {ranks} ranks, {algorithm}")
+    sheet = Worksheet(
+        Told(
+            "{operation} over {ranks} ranks, {algorithm}",
+            operation=operation,
+            ranks=ranks,
+            algorithm=algorithm,
+        )
+    )
     size = sheet.given("S", size_bytes, "size in bytes")
     n = sheet.given("n", ranks, "ranks")
     how: Any = {"operation": operation, "ranks": n, "algorithm": algorithm}
@@ -314,7 +322,14 @@ def estimate_hierarchical(
     between_latency_s: Number = 0,
 ) -> Estimate:
     """Return a collective in two levels: inside nodes, and between them."""
-    sheet = Worksheet(f"{operation} over {nodes} × {ranks_per_node} ranks")
+    sheet = Worksheet(
+        Told(
+            "{operation} over {nodes} × {each} ranks",
+            operation=operation,
+            nodes=nodes,
+            each=ranks_per_node,
+        )
+    )
     custom = "a ring on each level, one after the other"
     custom += f" | {nodes} nodes of {ranks_per_node} ranks"
     size = sheet.given("S", size_bytes, "size in bytes")

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from readerkit.errors import EstimateError
-from readerkit.estimate.checks import check_amount, check_count, check_fraction
+from readerkit.estimate.checks import (
+    check_amount,
+    check_count,
+    check_fraction,
+    check_training,
+)
 from readerkit.estimate.flops import (
     FORWARD,
     KORTHIKANTI,
@@ -64,7 +69,7 @@ def estimate_flops(
             "(s/3h instead of s/4.5h): 2.7% for GPT-3 where one more forward is 0.9%."
         )
     if tokens is not None:
-        _run(sheet, tokens, words)
+        _run(sheet, check_training("tokens", tokens, of=batch * sequence), words)
     at = {
         "seconds": seconds,
         "MFU": mfu,
@@ -111,7 +116,7 @@ def estimate_flops(
 
 def _run(sheet: Worksheet, tokens: Number, words: str) -> None:
     """Write down what a whole run computes."""
-    sheet.given("D", check_amount("tokens", tokens), "tokens in all")
+    sheet.given("D", tokens, "tokens in all")
     sheet.write(
         f"""
         model FLOPs of the run [FLOPs] = model FLOPs × D / {TOKENS}

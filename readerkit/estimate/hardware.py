@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from readerkit.estimate.checks import check_amount, check_choice, check_count
 from readerkit.estimate.quantity import Number
@@ -13,8 +12,7 @@ ASSUMED_EFFICIENCY = 0.6
 """Of a GPU for which no step times were fitted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(NamedTuple):
     """One kind of GPU."""
 
     name: str
@@ -53,8 +51,7 @@ class Gpu:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(NamedTuple):
     """Nodes of GPUs. Every bandwidth is one GPU's share, in one direction."""
 
     name: str
@@ -98,7 +95,7 @@ class Cluster:
             EstimateError: a memory that no GPU can have.
         """
         size = check_amount("GPU memory", memory)
-        return replace(self, gpu=replace(self.gpu, memory_bytes=size))
+        return self._replace(gpu=self.gpu._replace(memory_bytes=size))
 
     def link(self, ranks_within: int) -> tuple[Number, Number]:
         """Return bandwidth and latency of a group that spans so many adjacent GPUs."""

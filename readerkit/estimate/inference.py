@@ -41,13 +41,14 @@ def estimate_inference(
     """Return weights plus KV cache on the most loaded GPU; no gradients, no optimizer.
 
     Sequences are dealt out over dp, the tokens of each over cp, layers over pp, heads
-    over tp and experts over ep; the last page of a sequence counts whole.
+    over tp and experts over ep and etp; the last page of a sequence counts whole.
 
     Raises:
         EstimateError: sizes that do not fit.
     """
-    layout = replace(layout or Layout(), sequence_parallel=False)
-    check_fit(shape, replace(layout, sequence=layout.cp))  # a cache need not be even
+    layout = layout or Layout()
+    # A cache need not be even.
+    check_fit(shape, replace(layout, sequence=layout.cp * layout.tp))
     check_count("context", tokens, most=MAX_TOKENS)
     check_count("batch", batch, most=MAX_TOKENS)
     check_count("page tokens", page_tokens, most=MAX_TOKENS)

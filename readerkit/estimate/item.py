@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from textwrap import dedent
 from typing import Any, Literal, cast, get_args
@@ -12,6 +12,7 @@ from typing import Any, Literal, cast, get_args
 from readerkit.errors import EstimateError
 from readerkit.estimate.quantity import Number, Quantity, express, named
 from readerkit.model.expression import plain
+from readerkit.model.language import Say
 
 Unit = Literal[
     "parameters",
@@ -83,6 +84,10 @@ class Item:
         """The formula with its numbers."""
         return self.quantity.substitution
 
+    def said(self, say: Say) -> Item:
+        """Return the item with its names in another language."""
+        return replace(self, name=say(self.name), quantity=self.quantity.said(say))
+
     def to_plain(self) -> dict[str, Any]:
         """Return the item as a JSON object."""
         inputs = self.quantity.inputs.items()
@@ -123,6 +128,11 @@ class Estimate:
             for name, each in item.quantity.inputs.items()
             if each.means
         }
+
+    def said(self, say: Say) -> Estimate:
+        """Return the estimate with its names in another language."""
+        items = tuple(item.said(say) for item in self.items)
+        return replace(self, title=say(self.title), items=items)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the estimate as a JSON object."""

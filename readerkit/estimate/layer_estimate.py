@@ -8,7 +8,7 @@ from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout, check_fit
 from readerkit.estimate.quantity import Number, divide
 from readerkit.estimate.shape import Shape
-from readerkit.estimate.states import ZERO, precision
+from readerkit.estimate.states import ZERO, idle_stages, precision
 
 
 def estimate_layers(
@@ -66,7 +66,7 @@ def estimate_largest(
     sheet.given("r", check_reserve(reserve), "share of a GPU kept free")
     sheet.given("tp pp", model_parallel, "tp × pp")
     ranks = sheet.given("n", world_size, "ranks that share states")
-    custom = f"{kept.source} | {convention}; ZeRO stage {stage}, {world_size} ranks"
+    custom = f"{kept.source} | {convention}; ZeRO stage {stage} over {world_size} ranks"
     held = sum(
         divide(size, ranks if stage >= sharded_from and world_size > 1 else 1)
         for size, sharded_from in kept.named().sharded
@@ -82,4 +82,5 @@ def estimate_largest(
         """,
         held=held,
     )
+    sheet.notes += idle_stages(stage, world_size, world_size)
     return sheet.estimate()

@@ -10,7 +10,12 @@ from typing import Any
 from readerkit.errors import EstimateError
 from readerkit.estimate.activations import MODULES, RECOMPUTE
 from readerkit.estimate.checks import MAX_COUNT, MAX_RANKS, check_choice, check_count
-from readerkit.estimate.pipeline import STAGES_OF_RANK, Pipeline, check_schedule
+from readerkit.estimate.pipeline import (
+    CHUNKED,
+    STAGES_OF_RANK,
+    Pipeline,
+    check_schedule,
+)
 from readerkit.estimate.quantity import Number, divide, named_sizes
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.sizes import LAYOUT
@@ -300,17 +305,18 @@ def misfits(shape: Shape, layout: Layout) -> list[str]:
             check_sizes(layout.schedule, p, m)
         except EstimateError as error:
             found.append(str(error))
-    if layout.schedule == "interleaved":
+    if layout.schedule in CHUNKED:
         if p == 1 or layout.virtual_stages == 1:
             found.append(
-                "schedule: got interleaved, expected pp and virtual_stages above 1"
+                f"schedule: got {layout.schedule}, expected pp and virtual_stages "
+                "above 1"
             )
         elif m % p:
             found.append(f"microbatches: got {m}, expected a multiple of pp {p}")
     elif layout.virtual_stages > 1:
         found.append(
             f"virtual_stages: got {layout.virtual_stages}, expected 1 "
-            f"(only the interleaved schedule has several)"
+            f"({' and '.join(CHUNKED)} have several)"
         )
     return found
 

@@ -118,7 +118,7 @@ def offload_seconds(
         if bandwidth is None:
             raise EstimateError(
                 f"offload: got no bandwidth of {one.link}, expected --"
-                f"{one.link.lower()}-bandwidth of one GPU, which estimate step takes"
+                f"{one.link.lower()}-bandwidth of one GPU"
             )
         found[one.link] = found.get(one.link, 0.0) + float(one.bytes / bandwidth)
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from readerkit.estimate.layout import Layout, check_fit, misfits
 from readerkit.estimate.setup import Setup
@@ -24,8 +24,7 @@ MAX_COMMUNICATION = 0.2
 """Of total time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One anti-pattern in a layout."""
 
     code: str

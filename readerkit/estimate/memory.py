@@ -7,8 +7,8 @@ buffers of NCCL; a caller keeps a share of the GPU for them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from readerkit.estimate.activations import LayerKind, layer_bytes
 from readerkit.estimate.layout import Layout, stage_layers
@@ -101,8 +101,7 @@ def _stage_weights(
 # --- 2. bytes on one rank -------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RankMemory:
+class RankMemory(NamedTuple):
     """Parameters on one GPU of one pipeline rank, and the bytes it holds."""
 
     rank: int
@@ -232,8 +231,7 @@ def layer_name(*, moe: bool, whole: bool = False) -> str:
     return f"{kind} without recompute" if whole else f"kept by {kind}"
 
 
-@dataclass(frozen=True, slots=True)
-class ActivationPieces:
+class ActivationPieces(NamedTuple):
     """The activations of one pipeline rank, before the schedule multiplies them."""
 
     rank: int
@@ -243,6 +241,15 @@ class ActivationPieces:
     """Of one microbatch: the dropout mask after the embedding, on the first rank."""
     recomputed: Number
     logits: Number
+
+    def times(self, micro_batch: int) -> ActivationPieces:
+        """Return the pieces of as many sequences."""
+        parts = (self.one_pass, self.embedding_mask, self.recomputed, self.logits)
+        return ActivationPieces(self.rank, *(part * micro_batch for part in parts))
+
+    def peak(self, pipeline: Pipeline) -> Number:
+        """Return all that activations take on the rank at its peak."""
+        return self.held(pipeline) + self.recomputed + self.logits
 
     def held(self, pipeline: Pipeline) -> Number:
         """Return the activation bytes that the rank holds at its peak."""

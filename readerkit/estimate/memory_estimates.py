@@ -27,6 +27,7 @@ from readerkit.estimate.states import (
     OFFLOAD,
     PRECISIONS,
     Precision,
+    idle_stages,
     model_state_bytes,
     precision,
 )
@@ -86,6 +87,8 @@ def estimate_training(
     if gpu_bytes is not None:
         add_room(sheet, gpu_bytes, reserve)
         sheet.notes.insert(0, first_failure(most, kept, gpu_bytes, reserve))
+    alone = layout.expert_replicas if held.expert else layout.replicas
+    sheet.notes += idle_stages(layout.zero, layout.replicas, alone)
     sheet.notes.append(OTHER_TOOLS)
     return sheet.estimate()
 
@@ -122,7 +125,8 @@ def _states(
 ) -> None:
     """Write down weights, gradients and optimizer, and what is gathered."""
     custom = f"{kept.source} | {convention}: {kept.says}"
-    where = f"{custom}; ZeRO stage {layout.zero}, {layout.replicas} ranks"
+    where = f"{custom}; ZeRO stage {layout.zero} over {layout.replicas} ranks"
+    where += f", of experts over {layout.expert_replicas}" * bool(held.expert)
     sheet.write(
         f"bytes per parameter [bytes/parameter] = each | {custom}; before sharding",
         each=kept.named().total,
@@ -275,6 +279,7 @@ def estimate_states(
             """
         )
     sheet.write(f"total [bytes] = {total} | {SOURCE} | no activations")
+    sheet.notes += idle_stages(stage, world_size, world_size)
     each = divide(params, model_parallel)
     alike: dict[str, Any] = {"params": each, "stage": stage, "world_size": world_size}
     if not off.takes:

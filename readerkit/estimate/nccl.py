@@ -8,6 +8,7 @@ from __future__ import annotations
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import MAX_RANKS, check_choice, check_count
 from readerkit.estimate.item import Estimate, Worksheet
+from readerkit.model.language import Told
 
 RELEASE = "2.20.3-1"
 SOURCE = f"NVIDIA/nccl {RELEASE} (b647562): src/graph/tuning.cc, ncclTopoTuneModel"
@@ -39,7 +40,13 @@ def estimate_nccl_latency(
         "nodes", nodes, most=MAX_RANKS
     ):
         raise EstimateError(f"ranks: got {ranks}, expected a multiple of {nodes} nodes")
-    sheet = Worksheet(f"NCCL {RELEASE}: latency of {operation}, Simple protocol")
+    sheet = Worksheet(
+        Told(
+            "NCCL {release}: latency of {operation}, Simple protocol",
+            release=RELEASE,
+            operation=operation,
+        )
+    )
     sheet.given("n", ranks, "ranks")
     sheet.given("k", nodes, "nodes")
     sheet.given("ways", RINGS[operation], "times round the ring")

@@ -7,8 +7,9 @@ checked item by item.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from math import ceil
+from dataclasses import dataclass, replace
+from math import ceil, inf
+from typing import NamedTuple
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import (
@@ -16,19 +17,22 @@ from readerkit.estimate.checks import (
     check_amount,
     check_count,
     check_reserve,
+    check_training,
 )
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.link_time import ranks_in_node
 from readerkit.estimate.memory import RankMemory
 from readerkit.estimate.parameters import parameter_count
-from readerkit.estimate.plan_search import Best, PlanRequest, Search
+from readerkit.estimate.plan_cuts import SCHEDULES, PlanRequest
+from readerkit.estimate.plan_search import Best, Search
 from readerkit.estimate.states import precision
-from readerkit.estimate.step_time import StepTime
+from readerkit.estimate.step_time import LINKS, StepTime
 from readerkit.wording.numbers import format_billions, format_bytes, format_rate
 
+_OFF = "optimizer-cpu"
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+
+class Ranked(NamedTuple):
     """A layout that fits, in its best variant."""
 
     layout: Layout
@@ -46,8 +50,7 @@ class Rejected:
     example: str
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """The answer: layouts in order, and what became of the others."""
 
     question: PlanRequest
@@ -68,6 +71,7 @@ def plan(question: PlanRequest, *, top: int = 5) -> Plan:
         EstimateError: a question that no cluster can be asked.
     """
     _check(question)
+    question.check_tried()
     check_count("top", top)
     search = Search(question)
     search.run()
@@ -95,10 +99,10 @@ def _check(question: PlanRequest) -> None:
     check_count("global batch", question.global_batch)
     check_count("sequence", question.sequence)
     check_reserve(question.reserve)
-    for name in ("tokens", "deadline_days"):
-        value = getattr(question, name)
-        if value is not None:
-            check_amount(name, value)
+    if question.tokens is not None:
+        check_training("tokens", question.tokens, of=question.step_tokens)
+    if question.deadline_days is not None:
+        check_amount("days", question.deadline_days)
     precision(question.convention)
     per_node = question.cluster.gpus_per_node
     if question.gpus > per_node and question.gpus % per_node:
@@ -128,15 +132,21 @@ def _reasons(question: PlanRequest, layout: Layout, time: StepTime) -> Iterator[
         else:
             yield f"tp {layout.tp} crosses nodes: {share:.1%} of the step"
     if layout.pp > 1:
-        chunks = f", {layout.virtual_stages} chunks" * (layout.virtual_stages > 1)
+        how = f", {layout.virtual_stages} chunks" * (layout.virtual_stages > 1)
+        how += _named_schedule(layout)
         yield (
-            f"pp {layout.pp} over {layout.microbatches} microbatches{chunks}: bubble "
+            f"pp {layout.pp} over {layout.microbatches} microbatches{how}: bubble "
             f"{time.bubble_share:.1%}; messages {shares['pp'] / time.total:.1%}"
         )
     if layout.cp > 1:
         yield f"cp {layout.cp}: {shares['cp'] / time.total:.1%} of the step shows"
     if layout.ep > 1:
         yield f"ep {layout.ep}: {shares['ep'] / time.total:.1%} of the step"
+    if layout.folds_experts:
+        took = f"{shares.get('etp', 0) / time.total:.1%} of the step"
+        cut = f"over {layout.etp} ranks: {took}" * (layout.etp > 1)
+        cut = cut or "whole on a rank"
+        yield f"etp {layout.etp}: an expert is {cut}"
     if layout.replicas > 1:
         sharded = ("nothing", "the optimizer", "optimizer and gradients", "all states")
         group = ranks_in_node(cluster, layout.replicas, layout.tp)
@@ -151,13 +161,24 @@ def _reasons(question: PlanRequest, layout: Layout, time: StepTime) -> Iterator[
         )
     if layout.recompute == "full":
         yield "full recompute: a third more compute, because activations do not fit"
+    if layout.offload != "none":
+        share = sum(shares.get(link, 0) for link in LINKS) / time.total
+        yield (
+            f"{layout.offload}: {share:.1%} of the step shows, what the CPU computes "
+            "not counted"
+        )
 
 
-def loss(layout: Layout, time: StepTime) -> tuple[str, float]:
+def _named_schedule(layout: Layout) -> str:
+    """Return the schedule of a layout, where a reader would take it for another."""
+    return "" if layout.schedule in SCHEDULES else f", {layout.schedule}"
+
+
+def loss(recompute: str, time: StepTime) -> tuple[str, float]:
     """Return the largest loss of a layout beside its own compute, and its share."""
     parts = {f"communication of {axis}": took for axis, took in time.exposed.items()}
     parts["bubble"] = time.bubble
-    if layout.recompute == "full":
+    if recompute == "full":
         parts["recompute"] = time.compute / 4
     cause = max(parts, key=lambda name: parts[name])
     return cause, parts[cause] / time.total
@@ -165,7 +186,8 @@ def loss(layout: Layout, time: StepTime) -> tuple[str, float]:
 
 def name_layout(layout: Layout) -> str:
     """Return a layout in one line: its axes, and the ZeRO stage."""
-    return f"{name_axes(layout)}, ZeRO {layout.zero}"
+    off = "" if layout.offload == "none" else f", {layout.offload}"
+    return f"{name_axes(layout)}{_named_schedule(layout)}, ZeRO {layout.zero}{off}"
 
 
 def name_axes(layout: Layout) -> str:
@@ -174,6 +196,7 @@ def name_axes(layout: Layout) -> str:
     more = (("cp", layout.cp), ("ep", layout.ep))
     words = [f"{axis} {size}" for axis, size in axes]
     words += [f"{axis} {size}" for axis, size in more if size > 1]
+    words += [f"etp {layout.etp}"] * layout.folds_experts
     return ", ".join(words)
 
 
@@ -183,10 +206,10 @@ def _rejected(
     fitting: list[Best],
     ranked: tuple[Ranked, ...],
 ) -> Iterator[Rejected]:
-    misfit = [best for best in search.best if best.fastest is None]
+    lost = [best for best in search.best if best.fastest is None]
+    misfit = [best for best in lost if best.least_bytes > search.usable]
     if misfit:
         nearest = min(misfit, key=lambda best: best.least_bytes)
-        assert nearest.leanest is not None
         yield Rejected(
             "does not fit",
             len(misfit),
@@ -194,28 +217,56 @@ def _rejected(
             f"{format_bytes(nearest.least_bytes, 2)} of "
             f"{format_bytes(question.usable_bytes, 2)}",
         )
-    yield from _slower(fitting, question, ranked)
+    if len(lost) > len(misfit):
+        yield Rejected(
+            "fits, but has no time", len(lost) - len(misfit), f"as {search.untimed}"
+        )
+    if not ranked and question.offloads == ("none",):
+        yield from _offloaded(question)
+    yield from _slower(fitting, search, ranked)
     for why, (count, example) in search.dropped.items():
         yield Rejected(why, count, f"such as: {example}")
 
 
+def _offloaded(question: PlanRequest) -> Iterator[Rejected]:
+    """Say whether anything fits with the optimizer off the GPU; its time is not known.
+
+    That takes a trainer that can, and the bandwidth of its PCIe.
+    """
+    free = question.assumptions._replace(pcie_bandwidth=inf)
+    search = Search(replace(question, offloads=(_OFF,), assumptions=free))
+    search.run()
+    fitting = [best for best in search.best if best.fastest]
+    if fitting:
+        nearest = min(fitting, key=lambda best: best.least_bytes)
+        yield Rejected(
+            f"would fit with {_OFF}",
+            len(fitting),
+            f"such as: {name_layout(nearest.leanest)} with "
+            f"{format_bytes(nearest.least_bytes, 2)}; --offload {_OFF} "
+            "--pcie-bandwidth RATE ranks them",
+        )
+
+
 def _slower(
-    fitting: list[Best], question: PlanRequest, ranked: tuple[Ranked, ...]
+    fitting: list[Best], search: Search, ranked: tuple[Ranked, ...]
 ) -> Iterator[Rejected]:
     """Yield the layouts that fit and are not shown, by what costs them most."""
-    causes: dict[str, list[tuple[float, Layout, float]]] = {}
+    causes: dict[str, list[tuple[float, Best, float]]] = {}
     for best in fitting:
-        assert best.layout is not None
-        time = question.time(best.layout)
-        cause, share = loss(best.layout, time)
-        causes.setdefault(cause, []).append((time.total, best.layout, share))
+        assert best.fastest
+        time = search.time(best)
+        cause, share = loss(best.fastest.recompute, time)
+        causes.setdefault(cause, []).append((time.total, best, share))
     for cause, group in sorted(causes.items(), key=lambda pair: -len(pair[1])):
         seconds, slowest, share = max(group, key=lambda each: each[0])
+        assert slowest.fastest
+        times = seconds / ranked[0].time.total
         yield Rejected(
             f"slower: {cause}",
             len(group),
-            f"at worst: {name_layout(slowest)}, {seconds / ranked[0].time.total:.1f} "
-            f"times the best, {share:.0%} of its step is {cause}",
+            f"at worst: {name_layout(slowest.fastest.layout(slowest.zero))}, "
+            f"{times:.1f} times the best, {share:.0%} of its step is {cause}",
         )
 
 
@@ -241,15 +292,15 @@ def _time_reason(question: PlanRequest, ranked: tuple[Ranked, ...]) -> str:
     alone = best.total * question.gpus
     if question.tokens is None:
         return (
-            f"a step of {question.step_tokens:,} tokens takes {best.total:.2f} s on "
-            f"{question.gpus} GPUs, {alone:,.0f} s on one of the same efficiency; "
+            f"a step of {question.step_tokens:,} tokens takes {_few(best.total)} s on "
+            f"{question.gpus} GPUs, {_few(alone)} s on one of the same efficiency; "
             "whether that is too slow depends on --tokens and --days"
         )
     steps = question.tokens / question.step_tokens
     days, alone_days = (seconds * steps / 86_400 for seconds in (best.total, alone))
     text = (
-        f"{question.tokens:.3g} tokens take {alone_days:,.0f} days on one GPU of the "
-        f"same efficiency, {days:,.1f} on {question.gpus}"
+        f"{question.tokens:.3g} tokens take {_few(alone_days)} days on one GPU of the "
+        f"same efficiency, {_few(days)} on {question.gpus}"
     )
     if question.deadline_days is None:
         return text
@@ -259,3 +310,8 @@ def _time_reason(question: PlanRequest, ranked: tuple[Ranked, ...]) -> str:
     enough = "" if days <= deadline else f": needs {ceil(alone_days / deadline)} GPUs"
     verdict = "too slow on one" if days <= deadline else "too slow even so"
     return f"{verdict}: {text}, and {deadline:g} are given{enough}"
+
+
+def _few(value: float) -> str:
+    """Return a time in three digits, or whole."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,21 +1,27 @@
 """The search behind a plan: every way to cut a model, each weighed once.
 
-A layout is tp, pp, cp, ep, dp and a ZeRO stage; its variants are microbatch size,
-recompute and pipeline chunks. The best variant that fits stands for its layout. What
-variants share (weights of a stage, activations of a layer, traffic of a microbatch) is
-made once, by the functions that ``memory`` and ``step_time`` are made of.
+A layout is tp, pp, cp, ep, etp, dp and a ZeRO stage; its variants are microbatch size,
+recompute, offload, and the schedule of a pipeline with its chunks. The best variant
+that fits stands for its layout. What variants share (weights of a stage, activations of
+a layer, traffic of a microbatch) is made once, by the functions that ``memory`` and
+``step_time`` are made of, and times are made for what fits and may be the best alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf
 from operator import add
+from typing import NamedTuple
 
 from readerkit.errors import EstimateError
-from readerkit.estimate.layout import Layout, misfits, stage_layers
-from readerkit.estimate.link_time import axis_seconds, group_seconds, strides
+from readerkit.estimate.layout import Layout, misfits
+from readerkit.estimate.link_time import (
+    axis_seconds,
+    group_seconds,
+    offload_seconds,
+    strides,
+)
 from readerkit.estimate.memory import (
     ActivationPieces,
     activation_pieces,
@@ -24,146 +30,68 @@ from readerkit.estimate.memory import (
     state_bytes,
     telling_ranks,
 )
-from readerkit.estimate.pipeline import Pipeline
+from readerkit.estimate.offload import offload_traffic
+from readerkit.estimate.plan_cuts import (
+    PlanRequest,
+    PlanVariant,
+    Way,
+    cuts,
+    placements,
+    variants,
+    ways,
+    why_not,
+)
 from readerkit.estimate.quantity import Number
-from readerkit.estimate.setup import Setup
-from readerkit.estimate.step_time import compose, microbatch_seconds
+from readerkit.estimate.states import OFFLOAD
+from readerkit.estimate.step_time import (
+    LINKS,
+    StepTime,
+    attention_kind,
+    compose,
+    ideal_seconds,
+    idle_of,
+    microbatch_seconds,
+    spend,
+    unhidden,
+)
 from readerkit.estimate.step_traffic import dp_step_traffic, model_step_traffic
 
-MICRO_BATCHES = (1, 2, 4, 8, 16)
-MAX_CHUNKS = 8
 MIN_CONTEXT = 4096
 """Tokens of a sequence on one rank below which context parallel is not tried."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanRequest(Setup):
-    """What is to be trained on what."""
-
-    gpus: int
-    global_batch: int
-    sequence: int = 4096
-    flash: bool = True
-    tokens: Number | None = None
-    """Of the whole training, for days; None: only a step is timed."""
-    deadline_days: Number | None = None
-    means: Layout | None = None
-    """Whose ZeRO stage, recompute and sequence parallelism alone; None: any."""
-
-    @property
-    def step_tokens(self) -> int:
-        """Tokens of one step."""
-        return self.global_batch * self.sequence
-
-
-# --- 1. every way to cut --------------------------------------------------------------
-
-
-def divisors(number: int) -> list[int]:
-    """Return the divisors of a number, in order."""
-    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
-    return sorted({*small, *(number // d for d in small)})
-
-
-def cuts(question: PlanRequest) -> Iterator[Layout]:
-    """Yield every product tp × pp × cp × dp that is the number of GPUs, with ep."""
-    shape, gpus = question.shape, question.gpus
-    means = question.means or Layout()
-    for tp in divisors(gpus):
-        for pp in divisors(gpus // tp):
-            for cp in divisors(gpus // tp // pp):
-                dp = gpus // tp // pp // cp
-                for ep in divisors(shape.experts) if shape.experts else [1]:
-                    if dp * cp % ep == 0:
-                        yield Layout(
-                            dp=dp,
-                            tp=tp,
-                            pp=pp,
-                            cp=cp,
-                            ep=ep,
-                            sequence=question.sequence,
-                            flash=question.flash,
-                            recompute="none",
-                            sequence_parallel=means.sequence_parallel,
-                            cp_kind=means.cp_kind,
-                        )
-
-
-def cut_of(layout: Layout) -> tuple[int, ...]:
-    """Return what tells one cut from another, whatever the ZeRO stage."""
-    return layout.tp, layout.pp, layout.cp, layout.ep, layout.dp
-
-
-def variants(
-    question: PlanRequest, cut: Layout
-) -> Iterator[tuple[int, int, list[int]]]:
-    """Yield microbatch size, microbatches, and the chunks that these allow."""
-    each = question.global_batch // cut.dp
-    chunks = [v for v in range(1, MAX_CHUNKS + 1) if _cuts_evenly(question, cut.pp, v)]
-    for micro_batch in MICRO_BATCHES:
-        if each % micro_batch:
-            continue
-        microbatches = each // micro_batch
-        several = cut.pp > 1 and microbatches % cut.pp == 0
-        yield micro_batch, microbatches, chunks if several else [1]
-
-
-def _cuts_evenly(question: PlanRequest, pp: int, v: int) -> bool:
-    try:
-        stage_layers(question.shape.layers, pp, v)
-    except EstimateError:
-        return False
-    return True
-
-
-# --- 2. the search --------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class Best:
     """The best variant of one layout so far, and the one that needs least memory."""
 
-    stage: Layout
+    zero: int
     seconds: float = inf
-    fastest: tuple[Layout, int, int] | None = None
-    """Its microbatch, their number, and its chunks; None: nothing fits yet."""
+    fastest: PlanVariant | None = None
+    """None: nothing fits yet."""
+    step: _Step | None = None
+    """Its times."""
     least_bytes: float = inf
-    least: tuple[Layout, int, int] | None = None
+    least: PlanVariant | None = None
 
     @property
     def layout(self) -> Layout | None:
         """The fastest variant that fits."""
-        return _variant(self.stage, self.fastest) if self.fastest else None
+        return self.fastest.layout(self.zero) if self.fastest else None
 
     @property
-    def leanest(self) -> Layout | None:
+    def leanest(self) -> Layout:
         """The variant that needs least memory."""
-        return _variant(self.stage, self.least) if self.least else None
+        assert self.least is not None
+        return self.least.layout(self.zero)
 
 
-def _variant(stage: Layout, chosen: tuple[Layout, int, int]) -> Layout:
-    base, microbatches, v = chosen
-    return replace(
-        base,
-        zero=stage.zero,
-        microbatches=microbatches,
-        virtual_stages=v,
-        schedule=_pipeline(base.pp, microbatches, v).schedule,
-    )
-
-
-def _pipeline(stages: int, microbatches: int, chunks: int) -> Pipeline:
-    schedule = "interleaved" if chunks > 1 else "1f1b"
-    return Pipeline(schedule, stages, microbatches, chunks)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seconds:
+class _Seconds(NamedTuple):
     """Times that the variants of one microbatch size and recompute share."""
 
     microbatch: float
-    blocking: float
-    """Tensor and expert parallel, for one microbatch."""
+    tp: float
+    ep: float
+    etp: float
     send: float
     """The messages of the pipeline, for one microbatch and chunk."""
     tie: float
@@ -172,19 +100,46 @@ class _Seconds:
     """Context parallel, for one microbatch."""
 
 
+class _Growing(NamedTuple):
+    """A time with one microbatch, or one sequence in it, and for each more."""
+
+    one: float
+    more: float
+
+    def of(self, number: int) -> float:
+        return self.one + self.more * (number - 1)
+
+
+class _Step(NamedTuple):
+    """The times that a variant of a layout comes to."""
+
+    shared: _Seconds
+    idle: float
+    once: float
+    """Data parallel."""
+    moved: list[float]
+    """Offload, link by link."""
+
+
 class Search:
     """One pass over all variants, with the pieces they share made once."""
 
     def __init__(self, question: PlanRequest) -> None:
         self.question = question
         self.kept = question.kept
-        # Flash attention has no scores to recompute: selective would be none.
-        kinds = ("none", "full") if question.flash else ("none", "selective", "full")
-        means = question.means
-        self.recomputes = (means.recompute,) if means else kinds
-        self.zeros = (means.zero,) if means else (0, 1, 2, 3)
+        self.usable = question.usable_bytes
+        self.ideal_s = ideal_seconds(
+            question.shape,
+            question.cluster,
+            batch=question.global_batch,
+            sequence=question.sequence,
+            attention=attention_kind(Layout(flash=question.flash)),
+            gpus=question.gpus,
+        )
         self.examined = 0
         self.dropped: dict[str, tuple[int, str]] = {}
+        self.untimed = ""
+        """Why a variant that fits has no time, where that is so."""
         self.best: list[Best] = []
 
     def run(self) -> None:
@@ -205,76 +160,158 @@ class Search:
                     f"few for kernels to reach the efficiency assumed ({MIN_CONTEXT})",
                 )
             else:
-                self.best += self._weigh(cut)
+                self._weigh_all(cut)
 
     def _drop(self, why: str, example: str) -> None:
         count, first = self.dropped.get(why, (0, example))
         self.dropped[why] = count + 1, first
 
-    def _stages(self, cut: Layout) -> list[Layout]:
+    def _weigh_all(self, cut: Layout) -> None:
+        """Weigh a cut under every schedule and offload."""
+        question, found = self.question, dict[int, Best]()
+        tried = ways(question.shape, question.schedules, cut.pp)
+        for placed, alike in placements(question, cut, tried):
+            for offload in question.offloads:
+                off = replace(placed, offload=offload) if offload != "none" else placed
+                self._weigh(off, alike, found)
+        if found:
+            self.best += found.values()
+            return
+        way = tried[0] if tried else (question.schedules[0], 1)
+        m = question.global_batch // cut.dp if tried else None
+        [why, *_] = why_not(question.shape, cut.pp, way, m)
+        self._drop(f"no pipeline ({', '.join(question.schedules)})", why)
+
+    def _weigh(
+        self, placed: Layout, tried: tuple[Way, ...], found: dict[int, Best]
+    ) -> None:
+        """Weigh the variants whose layers are on the same ranks."""
+        question, stages = self.question, self._stages(placed)
+        sizes = list(variants(question, placed, tried))
+        if not sizes:
+            return
+        held = self._states(placed, stages)
+        best = [found.setdefault(at.zero, Best(at.zero)) for at in stages]
+        sums: list[list[_Growing]] = [[] for _ in stages]
+        for recompute in question.recomputes:
+            one = replace(placed, recompute=recompute)
+            pieces, compute = self._pieces(one), self._microbatch(one)
+            growing: list[_Growing] = []
+            for micro_batch, pipelines in sizes:
+                several = [piece.times(micro_batch) for piece in pieces]
+                shared: _Seconds | None = None
+                for pipeline in pipelines:
+                    work = [piece.peak(pipeline) for piece in several]
+                    # No step is shorter than its compute.
+                    least = compute * micro_batch * pipeline.microbatches
+                    self.examined += len(stages)
+                    for at, each in enumerate(best):
+                        needed = max(map(add, held[at], work))
+                        fits = needed <= self.usable and least < each.seconds
+                        if not fits and needed >= each.least_bytes:
+                            continue
+                        variant = PlanVariant(placed, micro_batch, recompute, pipeline)
+                        if needed < each.least_bytes:
+                            each.least_bytes, each.least = needed, variant
+                        if fits:
+                            growing = growing or self._growing(one, compute)
+                            shared = shared or _Seconds(
+                                *(grows.of(micro_batch) for grows in growing)
+                            )
+                            sums[at] = sums[at] or self._sums(stages[at])
+                            self._time(each, variant, shared, sums[at])
+
+    def _time(
+        self, best: Best, variant: PlanVariant, shared: _Seconds, sums: list[_Growing]
+    ) -> None:
+        """Take a variant that fits for the best of its layout, if it is faster."""
+        pipeline, overlap = variant.pipeline, self.question.assumptions.overlap
+        m = pipeline.microbatches
+        once, *moved = [each.of(m) for each in sums]
+        sends = shared.send * variant.more_chunks
+        blocking = shared.tp + shared.ep + shared.etp + sends + shared.tie / m
+        compute, ramp, exposed, context = compose(
+            microbatch_s=shared.microbatch,
+            per_microbatch_s=blocking,
+            once_s=once,
+            context_s=shared.context * m,
+            microbatches=m,
+            idle=1,
+            overlap=overlap,
+        )
+        total = compute + exposed + context + blocking * m
+        for seconds in moved:
+            total += unhidden(seconds, compute, overlap)
+        if total >= best.seconds:
+            return  # before a schedule is run for its idle time
+        try:
+            idle = idle_of(pipeline, again=int(variant.recompute == "full"))
+        except EstimateError as error:
+            self.untimed = str(error)
+            return
+        total += idle * ramp
+        if total < best.seconds:
+            best.seconds, best.fastest = total, variant
+            best.step = _Step(shared, idle, once, moved)
+
+    def time(self, best: Best) -> StepTime:
+        """Return where the time of a layout's best variant goes."""
+        variant, step, question = best.fastest, best.step, self.question
+        assert variant and step
+        one, m = step.shared, variant.pipeline.microbatches
+        pp = one.send * variant.more_chunks * m + one.tie
+        each = {"tp": one.tp, "ep": one.ep, "etp": one.etp, "cp": one.context}
+        axes = {axis: seconds * m for axis, seconds in each.items()}
+        axes |= {"pp": pp, "dp": step.once} | dict(zip(LINKS, step.moved, strict=False))
+        return spend(
+            {axis: seconds for axis, seconds in axes.items() if seconds},
+            microbatch_s=one.microbatch,
+            microbatches=m,
+            idle=step.idle,
+            overlap=question.assumptions.overlap,
+            ideal_s=self.ideal_s,
+        )
+
+    # --- pieces -----------------------------------------------------------------------
+
+    def _stages(self, placed: Layout) -> list[Layout]:
         """Return a cut with each ZeRO stage; FSDP beside a pipeline is one (Llama 3).
 
-        What each microbatch sums and gathers anew counts in the time.
+        What each microbatch sums and gathers anew counts in the time. Without replicas
+        there is nothing to shard, but for what offload takes.
         """
-        stages = self.zeros if cut.replicas > 1 else (0,)
-        return [replace(cut, zero=zero) for zero in stages]
+        least = OFFLOAD[placed.offload].stage
+        stages = self.question.zeros if placed.replicas > 1 else (least,)
+        return [replace(placed, zero=zero) for zero in stages if zero >= least]
 
-    def _weigh(self, cut: Layout) -> list[Best]:
-        """Return the best variant of a cut under each ZeRO stage."""
-        question, usable = self.question, self.question.usable_bytes
-        stages = self._stages(cut)
-        held = self._states(cut, stages)
-        once = [self._once(stage) for stage in stages]
-        best = [Best(stage) for stage in stages]
-        for micro_batch, microbatches, chunks in variants(question, cut):
-            pipelines = [_pipeline(cut.pp, microbatches, v) for v in chunks]
-            for recompute in self.recomputes:
-                # Of one microbatch: how many there are is counted in below.
-                base = replace(cut, micro_batch=micro_batch, recompute=recompute)
-                pieces = self._pieces(base)
-                seconds: _Seconds | None = None
-                for pipeline in pipelines:
-                    v = pipeline.virtual_stages
-                    work = [
-                        piece.held(pipeline) + piece.recomputed + piece.logits
-                        for piece in pieces
-                    ]
-                    self.examined += len(stages)
-                    for at, one in enumerate(best):
-                        bytes_held = max(map(add, held[at], work))
-                        if bytes_held < one.least_bytes:
-                            one.least_bytes = bytes_held
-                            one.least = base, microbatches, v
-                        if bytes_held > usable:
-                            continue
-                        # Made only for what fits: most of the work is here.
-                        seconds = seconds or self._seconds(base)
-                        first, more = once[at]
-                        sums = first + more * (microbatches - 1)
-                        total = self._total(cut.pp, microbatches, v, seconds, sums)
-                        if total < one.seconds:
-                            one.seconds = total
-                            one.fastest = base, microbatches, v
-        return best
-
-    def _pieces(self, base: Layout) -> list[ActivationPieces]:
+    def _pieces(self, one: Layout) -> list[ActivationPieces]:
         question = self.question
         return activation_pieces(
             question.shape,
-            base,
-            telling_ranks(question.shape, base.pp),
+            one,
+            telling_ranks(question.shape, one.pp),
             element_bytes=self.kept.activation,
         )
 
-    def _states(self, cut: Layout, stages: list[Layout]) -> list[list[Number]]:
+    def _microbatch(self, one: Layout) -> float:
+        question = self.question
+        return microbatch_seconds(
+            question.shape,
+            one,
+            question.cluster,
+            question.assumptions,
+            element_bytes=self.kept.activation,
+        )
+
+    def _states(self, placed: Layout, stages: list[Layout]) -> list[list[Number]]:
         """Return for each stage what each telling rank holds, whatever the microbatch.
 
         All stages cut the same weights.
         """
         shape = self.question.shape
         weights = [
-            (rank, *rank_weights(shape, cut, rank))
-            for rank in telling_ranks(shape, cut.pp)
+            (rank, *rank_weights(shape, placed, rank))
+            for rank in telling_ranks(shape, placed.pp)
         ]
         return [
             [
@@ -285,55 +322,41 @@ class Search:
             for stage in stages
         ]
 
-    def _once(self, stage: Layout) -> tuple[float, float]:
-        """Return the time of data parallelism: with one microbatch, and for each more.
+    def _sums(self, stage: Layout) -> list[_Growing]:
+        """Return the times of data parallelism, and of each link of offload.
 
         Stage 2 sums again for each microbatch, stage 3 gathers again too.
         """
-        one = self._dp_seconds(stage)
-        if stage.zero < 2:
-            return one, 0.0
-        return one, self._dp_seconds(replace(stage, microbatches=2)) - one
+        grow = stage.zero >= 2 or stage.offload != "none"
+        first = self._sum_seconds(stage)
+        if not grow:
+            return [_Growing(each, 0.0) for each in first]
+        second = self._sum_seconds(replace(stage, microbatches=2))
+        return [_Growing(a, b - a) for a, b in zip(first, second, strict=True)]
 
-    def _dp_seconds(self, stage: Layout) -> float:
+    def _sum_seconds(self, stage: Layout) -> list[float]:
         question = self.question
         traffics = dp_step_traffic(question.shape, stage, self.kept)
         efficiency = question.assumptions.link_efficiency
         seconds = axis_seconds(traffics, stage, question.cluster, efficiency)
-        return sum(seconds.values())
+        moved = offload_traffic(question.shape, stage, self.kept)
+        links = offload_seconds(moved, question.assumptions.bandwidths)
+        return [sum(seconds.values()), *links.values()]
 
-    def _seconds(self, base: Layout) -> _Seconds:
-        """Return the times of one microbatch; all of them grow with their number."""
+    def _growing(self, one: Layout, compute: float) -> list[_Growing]:
+        """Return the times of a microbatch of one sequence, and what each more adds."""
+        first = self._shared(one, compute)
+        second = self._shared(replace(one, micro_batch=2), 2 * compute)
+        return [_Growing(a, b - a) for a, b in zip(first, second, strict=True)]
+
+    def _shared(self, base: Layout, compute: float) -> _Seconds:
+        """Return the times of one microbatch; each more takes as long."""
         question, cluster = self.question, self.question.cluster
         efficiency, distance = question.assumptions.link_efficiency, strides(base)
-        times = dict.fromkeys(("tp", "ep", "send", "pp", "cp"), 0.0)
+        times = dict.fromkeys(("tp", "ep", "etp", "send", "pp", "cp"), 0.0)
         for traffic in model_step_traffic(question.shape, base, self.kept):
-            key = "send" if traffic.operation == "send-recv" else traffic.axis
+            sends = traffic.axis == "pp" and traffic.operation == "send-recv"
+            key = "send" if sends else traffic.axis
             stride = distance[traffic.axis]
             times[key] += group_seconds(cluster, traffic, stride, efficiency)
-        return _Seconds(
-            microbatch=microbatch_seconds(
-                question.shape,
-                base,
-                cluster,
-                question.assumptions,
-                element_bytes=self.kept.activation,
-            ),
-            blocking=times["tp"] + times["ep"],
-            send=times["send"],
-            tie=times["pp"],
-            context=times["cp"],
-        )
-
-    def _total(self, pp: int, m: int, v: int, seconds: _Seconds, once: float) -> float:
-        blocking = seconds.blocking + seconds.send * v + seconds.tie / m
-        compute, bubble, exposed, context = compose(
-            microbatch_s=seconds.microbatch,
-            per_microbatch_s=blocking,
-            once_s=once,
-            context_s=seconds.context * m,
-            microbatches=m,
-            idle=(pp - 1) / v,
-            overlap=self.question.assumptions.overlap,
-        )
-        return compute + bubble + exposed + context + blocking * m
+        return _Seconds(compute, *times.values())

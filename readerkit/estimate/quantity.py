@@ -15,6 +15,7 @@ FLOPs stay exact: whole numbers are never rounded, and their quotients only at t
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,6 +32,7 @@ from readerkit.model.expression import (
     plain,
 )
 from readerkit.model.formula_text import render
+from readerkit.model.language import Say
 
 Number = int | float
 """What is computed with; a quantity stands in for one."""
@@ -82,6 +84,16 @@ class Quantity:
     def substitution(self) -> str:
         """What was computed, with the numbers; in the language of expressions."""
         return render(self.tree, {name: i.value for name, i in self.inputs.items()})
+
+    def said(self, say: Say) -> Quantity:
+        """Return the same under names of another language."""
+        tree = copy.deepcopy(self.tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name):
+                node.id = say(node.id)
+        named = self.inputs.items()
+        inputs = {say(key): Input(one.value, say(one.means)) for key, one in named}
+        return Quantity(self.exact, tree, inputs)
 
     def __add__(self, other: Any) -> Quantity:
         """Return a sum; nothing added is no step of a formula."""

@@ -19,6 +19,7 @@ from readerkit.estimate.quantity import Number, divide
 from readerkit.estimate.reports import Counted, write_differences
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import OFFLOAD, precision
+from readerkit.model.language import Told
 
 COOKBOOK = "EleutherAI/cookbook 069ae2e, calc/calc_transformer_mem.py"
 DEEPSPEED = "DeepSpeed v0.19.5, estimate_zero{}_model_states_mem_needs"
@@ -160,7 +161,7 @@ def estimate_deepspeed(
             "largest_layer: got none, expected its parameters (stage 3)"
         )
     source = DEEPSPEED.format(stage)
-    sheet = Worksheet(f"DeepSpeed's ZeRO-{stage} estimator")
+    sheet = Worksheet(Told("DeepSpeed's ZeRO-{stage} estimator", stage=stage))
     sheet.given("N", params, "parameters")
     sheet.given("n", nodes.gpus, "GPUs of the job")
     sheet.given("G", each, "GPUs of a node")
@@ -219,7 +220,7 @@ def _deepspeed_differences(
     cpu = [
         Counted("buffers", 0, theirs - rest, "its factor; ours has none"),
         Counted(
-            f"states in {'CPU memory' if place == 'GPU' else place}",
+            f"states in {place if place == 'NVMe' else 'CPU memory'}",
             there,
             rest,
             f"{reason}; without offload it counts what loading the model takes",

@@ -12,7 +12,8 @@ from readerkit.estimate.checks import check_amount, check_choice
 from readerkit.estimate.flops import narayanan_flops_per_iteration, step_flops
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout, check_fit
-from readerkit.estimate.plan_search import PlanRequest, Search, cut_of
+from readerkit.estimate.plan_cuts import SCHEDULES, PlanRequest, cut_of
+from readerkit.estimate.plan_search import Search
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.step_time import Assumptions
 
@@ -75,6 +76,9 @@ class Run:
             reserve=reserve,
             flash=self.layout.flash,
             assumptions=assumptions,
+            schedules=tuple(dict.fromkeys((*SCHEDULES, self.layout.schedule))),
+            offloads=tuple(dict.fromkeys(("none", self.layout.offload))),
+            etps=tuple(dict.fromkeys((0, self.layout.etp))),
         )
 
 

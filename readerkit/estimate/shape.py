@@ -25,7 +25,10 @@ from readerkit.estimate.sizes import MODEL
 MAX_LAYERS = 100_000
 MAX_SIZE = 10**9
 NORMS = ("layernorm", "rmsnorm")
-POSITIVE = ("layers", "hidden", "heads", "vocab", "vocab_multiple", "moe_every")
+POSITIVE = (
+    *("layers", "hidden", "heads", "vocab", "vocab_multiple", "moe_every"),
+    *("head_dim", "kv_heads", "ffn"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +204,10 @@ class Shape:
         return self.kv_heads * self.head_dim
 
 
-@dataclass(frozen=True, slots=True)
 class NamedShape(Shape):
     """A shape whose sizes are quantities: never equal to a plain one, nor cached."""
+
+    __slots__ = ()
 
     def plain(self) -> Shape:
         """Return the same shape with plain numbers, which can be remembered."""
@@ -261,7 +265,9 @@ def _filled(given: dict[str, Any]) -> dict[str, Any]:
             raise EstimateError(
                 f"experts_per_token: got {chosen}, expected 1 to {experts} (experts)"
             )
-    elif chosen or given.get("shared_ffn") or given.get("expert_ffn"):
+    elif chosen or any(
+        given.get(name) for name in ("shared_ffn", "expert_ffn", "dense_layers")
+    ):
         raise EstimateError("experts: got 0, expected a number beside sizes of experts")
     _check_attention(given)
     if given.get("dense_layers", 0) > given["layers"]:

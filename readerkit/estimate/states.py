@@ -5,7 +5,7 @@ Four customs count the same training differently, so every figure names its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from readerkit.estimate.checks import check_amount, check_choice
 from readerkit.estimate.closed_form import ClosedForm, checked
@@ -16,8 +16,7 @@ ZERO = "Rajbhandari et al. 1910.02054"
 MEGATRON = "Megatron-LM, docs/user-guide/features/dist_optimizer.md"
 
 
-@dataclass(frozen=True, slots=True)
-class Offload:
+class Offload(NamedTuple):
     """Which states are not on the GPU, and where they are."""
 
     place: str
@@ -42,8 +41,7 @@ OFFLOAD = {
 """Gradients go with the optimizer that takes them, as they are made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Precision:
+class Precision(NamedTuple):
     """Bytes that training keeps for one parameter."""
 
     weight: int
@@ -72,7 +70,7 @@ class Precision:
 
     def named(self) -> Precision:
         """Return the same bytes, under names for formulas."""
-        return replace(self, **named_sizes(self, PRECISION))
+        return self._replace(**named_sizes(self, PRECISION))
 
 
 _MATH_101 = "Anthony et al., Transformer Math 101"
@@ -211,3 +209,15 @@ the one that computes, and the one that is gathered meanwhile.
 
 Source: Zhao et al. 2304.11277, sections 3.2.1 and 3.4.2.
 """
+
+
+def idle_stages(stage: int, ranks: Number, of_experts: Number) -> list[str]:
+    """Return that a stage of ZeRO has no ranks to shard over, and of what."""
+    if not stage or 1 not in (ranks, of_experts):
+        return []
+    why = "nothing: dp × cp is 1"
+    if ranks > 1:
+        why = "no expert: dp × cp × tp is etp × ep"
+    elif of_experts > 1:
+        why = "experts alone: dp × cp is 1"
+    return [f"ZeRO stage {stage} shards {why}"]

@@ -13,6 +13,7 @@ from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout, check_fit
 from readerkit.estimate.setup import Setup
 from readerkit.estimate.step_time import attention_kind
+from readerkit.model.language import Told
 
 MODEL = "readerkit's model of a step (readerkit/estimate/step_time.py)"
 
@@ -24,7 +25,13 @@ def estimate_step(setup: Setup, layout: Layout) -> Estimate:
         EstimateError: a layout that the model cannot be cut into.
     """
     check_fit(setup.shape, layout)
-    sheet = Worksheet(f"a step on {layout.world_size} GPUs of {setup.cluster.name}")
+    sheet = Worksheet(
+        Told(
+            "a step on {gpus} GPUs of {cluster}",
+            gpus=layout.world_size,
+            cluster=setup.cluster.name,
+        )
+    )
     parts = _parts(sheet, setup, layout)
     kind = attention_kind(layout)
     words = attention_words(setup.shape, kind)

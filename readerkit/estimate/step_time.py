@@ -5,7 +5,10 @@ What is not known before a run is an assumption with a name: see ``Assumptions``
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_amount, check_fraction
@@ -22,15 +25,20 @@ from readerkit.estimate.memory import (
     telling_ranks,
 )
 from readerkit.estimate.offload import offload_traffic
+from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.quantity import Number
 from readerkit.estimate.recompute import layers_again, module_flops, modules_again
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import precision
 from readerkit.estimate.step_traffic import traffic_of_step
 
+BLOCKING = ("tp", "ep", "etp", "pp")
+"""Axes whose traffic stands in the way of each microbatch."""
+LINKS = ("PCIe", "NVMe")
+"""What offload moves over."""
 
-@dataclass(frozen=True, slots=True)
-class Assumptions:
+
+class Assumptions(NamedTuple):
     """What only a measurement would tell; each can be given instead.
 
     How near the defaults come to published step times on A100 and H100, ``estimate plan
@@ -80,9 +88,13 @@ class Assumptions:
                 check_amount(f"{name}_bandwidth", link)
         return cls(kernel_efficiency, memory_passes, link_efficiency, overlap, *links)
 
+    @property
+    def bandwidths(self) -> dict[str, Number | None]:
+        """The bandwidth of each link of offload."""
+        return {"PCIe": self.pcie_bandwidth, "NVMe": self.nvme_bandwidth}
 
-@dataclass(frozen=True, slots=True)
-class StepTime:
+
+class StepTime(NamedTuple):
     """Where the seconds of one step go; ``total`` is their sum."""
 
     compute: float
@@ -210,9 +222,66 @@ def compose(
     compute = microbatches * microbatch_s
     one = microbatch_s + per_microbatch_s
     ramp = idle * one
-    exposed_context = max(context_s * (1 - overlap), context_s - compute)
-    exposed_once = max(once_s * (1 - overlap), once_s - compute)
+    exposed_context = unhidden(context_s, compute, overlap)
+    exposed_once = unhidden(once_s, compute, overlap)
     return compute, ramp, exposed_once, exposed_context
+
+
+def unhidden(seconds: float, compute: float, overlap: float) -> float:
+    """Return what shows of traffic of which compute hides a share at most."""
+    return max(seconds * (1 - overlap), seconds - compute)
+
+
+def spend(
+    axes: Mapping[str, float],
+    *,
+    microbatch_s: float,
+    microbatches: int,
+    idle: float,
+    overlap: float,
+    ideal_s: float,
+) -> StepTime:
+    """Return where the time of a step goes, from what each axis takes alone.
+
+    ``ideal_s`` is the time of the model's FLOPs on all GPUs at their peak.
+    """
+    blocking = sum(axes.get(axis, 0.0) for axis in BLOCKING)
+    compute, bubble, once, context = compose(
+        microbatch_s=microbatch_s,
+        per_microbatch_s=blocking / microbatches,
+        once_s=axes.get("dp", 0.0),
+        context_s=axes.get("cp", 0.0),
+        microbatches=microbatches,
+        idle=idle,
+        overlap=overlap,
+    )
+    shown = dict(axes) | {"dp": once, "cp": context}
+    for link in LINKS:
+        shown[link] = unhidden(axes.get(link, 0.0), compute, overlap)
+    exposed = {axis: shown[axis] for axis in axes}
+    total = compute + bubble + sum(exposed.values())
+    return StepTime(
+        compute=compute,
+        bubble=bubble,
+        exposed=exposed,
+        hidden=sum(axes.values()) - sum(exposed.values()),
+        total=total,
+        mfu=ideal_s / total,
+    )
+
+
+def ideal_seconds(
+    shape: Shape,
+    cluster: Cluster,
+    *,
+    batch: int,
+    sequence: int,
+    attention: str,
+    gpus: int,
+) -> float:
+    """Return the time of the model's FLOPs of a step on all GPUs at their peak."""
+    flops = step_flops(shape, batch=batch, sequence=sequence, attention=attention)
+    return float(flops / (gpus * cluster.gpu.flops_per_s))
 
 
 def step_time(
@@ -231,47 +300,24 @@ def step_time(
     """
     traffics = traffic_of_step(shape, layout, convention=convention, no_sync=no_sync)
     axes = axis_seconds(traffics, layout, cluster, assumptions.link_efficiency)
-    peak = cluster.gpu.flops_per_s
-    m = layout.microbatches
-    blocking = sum(axes.get(axis, 0.0) for axis in ("tp", "ep", "etp", "pp"))
-    compute, bubble, once, context = compose(
+    kept = precision(convention)
+    moved = offload_traffic(shape, layout, kept, no_sync=no_sync)
+    return spend(
+        axes | offload_seconds(moved, assumptions.bandwidths),
         microbatch_s=microbatch_seconds(
-            shape,
-            layout,
-            cluster,
-            assumptions,
-            element_bytes=precision(convention).activation,
+            shape, layout, cluster, assumptions, element_bytes=kept.activation
         ),
-        per_microbatch_s=blocking / m,
-        once_s=axes.get("dp", 0.0),
-        context_s=axes.get("cp", 0.0),
-        microbatches=m,
+        microbatches=layout.microbatches,
         idle=idle_microbatches(shape, layout),
         overlap=assumptions.overlap,
-    )
-    moved = offload_seconds(
-        offload_traffic(shape, layout, precision(convention), no_sync=no_sync),
-        {"PCIe": assumptions.pcie_bandwidth, "NVMe": assumptions.nvme_bandwidth},
-    )
-    axes |= moved
-    shown = axes | {"dp": once, "cp": context}
-    for link, seconds in moved.items():
-        shown[link] = max(seconds * (1 - assumptions.overlap), seconds - compute)
-    exposed = {axis: shown[axis] for axis in axes}
-    total = compute + bubble + sum(exposed.values())
-    model = step_flops(
-        shape,
-        batch=layout.global_batch,
-        sequence=layout.sequence,
-        attention=attention_kind(layout),
-    )
-    return StepTime(
-        compute=compute,
-        bubble=bubble,
-        exposed=exposed,
-        hidden=sum(axes.values()) - sum(exposed.values()),
-        total=total,
-        mfu=model / (total * layout.world_size * peak),
+        ideal_s=ideal_seconds(
+            shape,
+            cluster,
+            batch=layout.global_batch,
+            sequence=layout.sequence,
+            attention=attention_kind(layout),
+            gpus=layout.world_size,
+        ),
     )
 
 
@@ -285,7 +331,12 @@ def idle_microbatches(shape: Shape, layout: Layout) -> float:
     layers, again = sum(held), sum(layers_again(layout, *held))
     if again in (0, layers):
         layers, again = 1, int(again > 0)
-    one = replace(layout.pipeline, forward=layers, weight=layers)
-    whole = 1 if one.splits_backward else 2
-    one = replace(one, backward=whole * layers + again)
+    return idle_of(layout.pipeline, layers, again)
+
+
+@lru_cache(maxsize=65_536)
+def idle_of(pipeline: Pipeline, layers: int = 1, again: int = 0) -> float:
+    """Return the same for a rank of some layers, of which some are run again."""
+    backward = (1 if pipeline.splits_backward else 2) * layers + again
+    one = replace(pipeline, forward=layers, backward=backward, weight=layers)
     return float(one.idle / (3 * layers + again))

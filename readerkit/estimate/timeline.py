@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from readerkit.estimate.memory import RankMemory
 from readerkit.estimate.quantity import Number
@@ -12,8 +12,7 @@ from readerkit.wording.numbers import format_bytes
 STEADY = "second forward"
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """One allocation of a run, in order of time."""
 
     name: str

@@ -86,7 +86,7 @@ def _times_ddp(
         ("dp, times DDP", kept, "a count", convention),
         (
             "dp, times DDP, one width",
-            replace(kept, gradient=kept.weight),
+            kept._replace(gradient=kept.weight),
             ZERO,
             "gradients as wide as weights",
         ),

@@ -6,8 +6,7 @@ that for an all-reduce. The papers' 1x and 1.5x are its limit for many ranks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from readerkit.estimate.closed_form import ClosedForm, checked
 from readerkit.estimate.collectives import collective_bytes
@@ -26,8 +25,7 @@ GATHERED = "Dubey et al. 2407.21783, section 3.3.2"
 ULYSSES = "Jacobs et al. 2309.14509, section 3.2"
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(NamedTuple):
     """Collectives of one kind on one group, in one step of one rank."""
 
     axis: str

@@ -1,4 +1,4 @@
-"""Schedules that are run here: ZB-H2, ZB-V and DualPipe, step by step.
+"""Schedules that are run here: ZB-H2, interleaved ZB-H1, ZB-V and DualPipe.
 
 A rank's work is a list of blocks, one step each or, in DualPipe, a forward and a
 backward of the two directions at once. A block starts when its rank is free and what
@@ -12,10 +12,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.quantity import Number, divide
+
+if TYPE_CHECKING:
+    from mini_impls.schedules import Step
 
 Kind = Literal["F", "B", "W"]
 KINDS: tuple[Kind, ...] = ("F", "B", "W")
@@ -52,6 +55,36 @@ def zb_h2(rank: int, p: int, m: int) -> Iterator[Block]:
             yield (RankStep("F", i + ahead),)
     for i in range(m - late, m):
         yield (RankStep("W", i),)
+
+
+def zb_interleaved(rank: int, p: int, m: int, v: int) -> Iterator[Step]:
+    """ZB-H1 over v chunks a rank: each holds v p chunks, as the first rank of 1F1B.
+
+    Stages and groups of p microbatches as in interleaved 1F1B, but with half of its
+    warm-up. Of one chunk it is ZB-H1.
+    """
+    from mini_impls.schedules import Step
+
+    total = m * v
+
+    def step(kind: Kind, i: int) -> Step:
+        turn, at = divmod(i, p * v)
+        chunk, i = divmod(at, p)
+        if kind != "F":
+            chunk = v - 1 - chunk
+        return Step(kind, turn * p + i, chunk * p + rank)
+
+    ahead = min((v - 1) * p + p - rank - 1, total)
+    for i in range(ahead):
+        yield step("F", i)
+    for i in range(total):
+        if i + ahead < total:
+            yield step("F", i + ahead)
+        yield step("B", i)
+        if i >= rank:
+            yield step("W", i - rank)
+    for i in range(max(0, total - rank), total):
+        yield step("W", i)
 
 
 def zb_v(rank: int, p: int, m: int) -> Iterator[Block]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from readerkit.content.vocabulary import Category, Phase, SideName
+from readerkit.content.vocabulary import Category, Phase, SideName, WholeDifference
 from readerkit.evidence.line_ranges import MAX_LINES, count_lines, line_numbers
 from readerkit.model import stored
 from readerkit.model.git_names import (
@@ -22,7 +22,7 @@ from readerkit.model.git_names import (
 from readerkit.model.stored import HEX_ID, Real, Stored
 from readerkit.wording.next_command import typed
 
-FORMAT = 4
+FORMAT = 5
 
 Outcome = Literal["agree", "explained", "differ"]
 """``explained``: they differ, and the reason is known."""
@@ -125,6 +125,10 @@ class Verdict(Stored, frozen=True):
     """Why this tolerance, or why they differ."""
     mirror: str = ""
     """The mirror that says why they differ."""
+    allowed: WholeDifference | Literal[""] = ""
+    """What a mirror lets differ as a whole; empty where events explain the line."""
+    note: str = ""
+    """Of ``values``: the annotation that tells why upstream's are wrong here."""
 
 
 def distance_line(what: str) -> str:

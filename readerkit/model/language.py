@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 SPANISH = "es"
 LANGUAGES = ("en", SPANISH)
@@ -29,10 +29,41 @@ class Told(str):
         told.phrase, told.values = phrase, values
         return told
 
+    def said(self, say: Say) -> str:
+        """Return it in the language of the phrases that are given."""
+        values = {name: said(value, say) for name, value in self.values.items()}
+        return say(self.phrase).format(**values)
+
+
+class InBoth(Told):
+    """A text that people wrote: English, and what it is in the other language."""
+
+    other: str
+
+    def __new__(cls, text: str, other: str) -> InBoth:
+        """Return it; no phrase is looked up for it."""
+        told = str.__new__(cls, text)
+        told.phrase, told.values, told.other = text, {}, other
+        return told
+
+    def said(self, say: Say) -> str:
+        """Return the text of a language."""
+        return str(self) if say is english else self.other
+
 
 def said(text: object, say: Say) -> str:
     """Return what is told in a language; any other text as it is."""
-    if not isinstance(text, Told):
-        return str(text)
-    values = {name: said(value, say) for name, value in text.values.items()}
-    return say(text.phrase).format(**values)
+    return text.said(say) if isinstance(text, Told) else str(text)
+
+
+def in_each(text: str) -> tuple[str, ...]:
+    """Return a text in each language that it was written in."""
+    return (str(text), text.other) if isinstance(text, InBoth) else (text,)
+
+
+def made_of(texts: Iterable[str], make: Callable[[Iterator[str]], str]) -> str:
+    """Return one text made of others: in both languages where one of them is."""
+    each = [*texts]
+    if not any(isinstance(text, InBoth) for text in each):
+        return make(iter(each))
+    return InBoth(*(make(in_each(t)[at] for t in each) for at in (0, -1)))

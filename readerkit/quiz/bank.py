@@ -68,6 +68,8 @@ class Bank:
     lock: QuizLock = field(default_factory=QuizLock)
     words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By question, what to say instead of its English texts."""
+    in_both: bool = False
+    """Whether that is said beside them, as pages say it."""
 
     def variant(
         self, question: str, seed: int, figures: Mapping[str, Number] | None = None
@@ -93,8 +95,8 @@ class Bank:
             values[name] = parameter.value(draw, values, self.functions, figures)
         objective = self.objectives[written.objective].title
         words = self.words.get(question, {})
-        scene = Scene(written, objective, values, self.functions, self.lock, words)
-        return scene, draw
+        named = (values, self.functions, self.lock, words, self.in_both)
+        return Scene(written, objective, *named), draw
 
     def shared(self) -> Bank:
         """Return it with the questions that are the same for every reader."""

@@ -60,8 +60,11 @@ def plain_words(text: str) -> str:
 
     >>> plain_words("Ancho de banda: 2(N−1)/N, ¡según el anillo!")
     'ancho de banda 2 n 1 n segun el anillo'
+    >>> plain_words("It doesn't")
+    'it does not'
     """
-    letters = unicodedata.normalize("NFKD", text.casefold())
+    whole = re.sub(r"n['\u2019]t\b", " not", text.casefold())
+    letters = unicodedata.normalize("NFKD", whole)
     bare = "".join(each for each in letters if not unicodedata.combining(each))
     return " ".join(re.findall(r"[0-9a-z]+", bare))
 

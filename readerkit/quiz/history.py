@@ -11,7 +11,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -83,7 +83,13 @@ class History:
         if path.exists() and all(
             os.access(each, os.W_OK) for each in (path, path.parent)
         ):
-            return cls(path)
+            try:
+                return cls(path)
+            except HistoryError:
+                # A full disk refuses what SQLite writes to read: a copy needs none.
+                with suppress(HistoryError):
+                    return cls(path, copied=copied_from(path))
+                raise
         return cls(path, copied=copied_from(path))
 
     def close(self) -> None:
@@ -304,18 +310,22 @@ class History:
                 self._damaged[f"{table} {[*row.values()][:3]}"] = damaged
         return found
 
+    def open_exams(self, now: str) -> list[SessionRow]:
+        """Return the exams that go on at a moment, or can be resumed."""
+        return [
+            row
+            for row in self.sessions()
+            if row.mode == "exam"
+            and row.ended is None
+            and (row.deadline is None or row.deadline > now)
+        ]
+
     def told_answers(self, now: str) -> list[AnswerRow]:
         """Return the answers whose marks may be known at a moment, in their order.
 
         An exam that can still be resumed stays out: its points wait for its end.
         """
-        hidden = {
-            row.id
-            for row in self.sessions()
-            if row.mode == "exam"
-            and row.ended is None
-            and (row.deadline is None or row.deadline > now)
-        }
+        hidden = {row.id for row in self.open_exams(now)}
         return [each for each in self.answers() if each.session not in hidden]
 
     # --- the file ---

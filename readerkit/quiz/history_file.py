@@ -59,6 +59,8 @@ def sqlite_errors_told(path: Path) -> Iterator[None]:
 CAUSES: Mapping[str, str] = {
     "SQLITE_FULL": "the disk is full: make room, and go on; what was acknowledged is "
     "kept",
+    "SQLITE_IOERR": "the disk is full, or fails: make room, and go on; what was "
+    "acknowledged is kept",
     "SQLITE_BUSY": f"another program has held it for {WAIT_SECONDS} s: wait until it "
     "has ended, and go on; what was acknowledged is kept",
     "SQLITE_READONLY": "it may only be read: make it and its folder writable, or set "

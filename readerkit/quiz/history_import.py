@@ -10,6 +10,7 @@ from msgspec.json import decode
 
 from readerkit.errors import MAX_SHOWN_FAULTS, ReaderkitError
 from readerkit.quiz.history import History
+from readerkit.quiz.history_marks import FindBank, mark_anew
 from readerkit.quiz.history_messages import Imported
 from readerkit.quiz.history_rows import (
     AnswerRow,
@@ -37,10 +38,13 @@ class _Tables(Struct, frozen=True):
     damaged: tuple[DamagedRow, ...] = ()
 
 
-def add_export(data: bytes, file: str, history: History) -> Imported:
+def add_export(
+    data: bytes, file: str, history: History, find_bank: FindBank
+) -> Imported:
     """Add what ``quiz export`` wrote to a history, in one transaction.
 
-    ``file`` is what it is called in messages.
+    Its answers are marked anew, and left out where no bank can. ``file`` is what it is
+    called in messages.
 
     Raises:
         ReaderkitError: each row that no quiz keeps; nothing was added.
@@ -57,16 +61,21 @@ def add_export(data: bytes, file: str, history: History) -> Imported:
         asked = {each.id: each.questions for each in (*history.sessions(), *sessions)}
         faults += _astray("answers", answers, asked, lost)
         faults += _astray("hints", hints, asked, lost)
-    kept = [each for each in answers if each.session not in lost]
     if faults:
         shown = [f"{file}: {fault}" for fault in faults[:MAX_SHOWN_FAULTS]]
         raise ReaderkitError("\n".join([*shown, "nothing was added"]))
+    named = {each.id: each for each in (*sessions, *history.sessions())}
+    whole = [each for each in answers if each.session not in lost]
+    told_hints = [each for each in hints if each.session not in lost]
+    told_anew = mark_anew(whole, told_hints, named, find_bank)
+    kept = told_anew.answers
+    empty = {each.session for each in whole} - {each.session for each in kept}
     rows: dict[str, Sequence[Struct]] = {
-        "session": sessions,
+        "session": [each for each in sessions if each.id not in empty],
         "answer": kept,
         "flag": flags,
         "suspended": suspended,
-        "hint": [each for each in hints if each.session not in lost],
+        "hint": [each for each in told_hints if each.session not in empty],
     }
     new = history.add(rows)
     already = sum(map(len, rows.values())) - sum(new.values())
@@ -78,6 +87,8 @@ def add_export(data: bytes, file: str, history: History) -> Imported:
         suspended=new["suspended"],
         already=already,
         left_out=left_out,
+        differing=tuple(told_anew.differing),
+        unmarked=tuple(told_anew.left_out),
     )
 
 

@@ -92,7 +92,11 @@ class Imported(Struct, frozen=True, tag_field="type", tag="imported"):
     already: int
     """Rows that were here before, or stand in the file twice."""
     left_out: int
-    """Damaged rows, and answers of damaged quizzes."""
+    """Damaged rows, and answers of damaged quizzes or that nothing here can mark."""
+    differing: tuple[str, ...] = ()
+    """Answers whose marks in the file are not what the quiz gives them."""
+    unmarked: tuple[str, ...] = ()
+    """Answers that nothing here can mark, each with the reason."""
 
 
 class Undone(Struct, frozen=True, tag_field="type", tag="undone"):

@@ -134,7 +134,18 @@ class PredictPrompt(Prompt, frozen=True, kw_only=True, tag="predict"):
     tolerance: str | UnsetType = UNSET
     words: tuple[str, ...] | UnsetType = UNSET
     length: int | UnsetType = UNSET
+    strip: tuple[str, ...] | UnsetType = UNSET
+    """Calls of a rank in their order; the one that is asked for is empty."""
     schedule: ScheduleSizes | UnsetType = UNSET
+
+
+def drawn_strip(calls: tuple[str, ...]) -> str:
+    """Return calls in their order, numbered, with a gap for the one that is asked for.
+
+    >>> drawn_strip(("all_gather", ""))
+    '1 all_gather  2 ____'
+    """
+    return "  ".join(f"{at} {call or '____'}" for at, call in enumerate(calls, 1))
 
 
 class OrderPrompt(Prompt, frozen=True, kw_only=True, tag="order"):

@@ -7,9 +7,12 @@ hold (a typed unit, a grid of words) becomes the nearest that it can.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
+from readerkit.model.language import Say, said
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.kinds.base import Question
 from readerkit.quiz.kinds.choice import AskedChoice, Option
@@ -103,6 +106,26 @@ class PortableQuestion(Struct, frozen=True):
     """Its id."""
     code: tuple[str, ...] = ()
     """The lines to look at, numbered."""
+    language: str = "en"
+    rows: str = "Rows"
+    columns: str = "Columns"
+    words: str = "Words"
+    """What stands before the labels of a grid, and before words to choose from."""
+
+    def spoken(self, language: str, say: Say) -> PortableQuestion:
+        """Return it with every phrase around its own texts in a language."""
+        spoken: PortableQuestion = _spoken(self, say)
+        heads = {"rows": say("Rows"), "columns": say("Columns"), "words": say("Words")}
+        return replace(spoken, language=language, **heads)
+
+
+def _spoken(told: Any, say: Say) -> Any:
+    if isinstance(told, Struct):
+        parts = {name: _spoken(part, say) for name, part in asdict(told).items()}
+        return replace(told, **parts)
+    if isinstance(told, tuple):
+        return tuple(_spoken(part, say) for part in told)
+    return said(told, say) if isinstance(told, str) else told
 
 
 def portable(

@@ -187,14 +187,18 @@ def summary(
     return HistorySummary(tuple(quizzes), topics, tuple(due))
 
 
-def exported(history: History) -> HistoryExport:
-    """Return everything that is kept."""
+def exported(history: History, now: str) -> HistoryExport:
+    """Return everything that is kept, but exams that can still be resumed.
+
+    Their seed tells what is asked, and their credits what was right.
+    """
+    hidden = {row.id for row in history.open_exams(now)}
     return HistoryExport(
         version=len(MIGRATIONS),
-        sessions=tuple(history.sessions()),
-        answers=tuple(history.answers()),
+        sessions=tuple(row for row in history.sessions() if row.id not in hidden),
+        answers=tuple(history.told_answers(now)),
         flags=tuple(history.flags()),
         suspended=tuple(history.suspensions()),
-        hints=tuple(history.hints()),
+        hints=tuple(row for row in history.hints() if row.session not in hidden),
         damaged=tuple(history.damaged()),  # known once all was read
     )

@@ -281,7 +281,8 @@ class Session:
         self._history.hint(row)
         taken.append(row)
         following = _next_cost(offered, number)
-        return Hint(position + 1, variant.prompt.id, *hint, following)
+        shown = (variant.prompt.id, hint.text, hint.cost, following)
+        return Hint(position + 1, *shown)
 
     def answer(self, text: str) -> Recorded | TryResult | DoneResult:
         """Mark an answer to the current question, keep it, and say what it earned.

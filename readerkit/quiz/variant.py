@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from readerkit.errors import ReaderkitError
 from readerkit.model.expression import Functions, Number, evaluate
-from readerkit.model.language import Told
+from readerkit.model.language import InBoth, Told
 from readerkit.quiz.lock import QuizLock, held
 from readerkit.quiz.messages import (
     CitedLines,
@@ -166,6 +166,8 @@ class Scene:
     lock: QuizLock
     words: Mapping[str, str] = field(default_factory=dict)
     """What to say instead of the English texts, in another language."""
+    in_both: bool = False
+    """Whether it is said beside them, not instead."""
 
     def head(self, how: str) -> tuple[str, str, str, int, str, str]:
         """Return what a prompt of any kind begins with."""
@@ -210,13 +212,21 @@ class Scene:
 
     def text(self, template: str) -> str:
         """Return a text with each ``{formula}`` replaced by its value."""
+        other = self.words.get(template)
+        if other is None:
+            return self._filled(template)
+        if self.in_both:
+            return InBoth(self._filled(template), self._filled(other))
+        return self._filled(other)
+
+    def _filled(self, template: str) -> str:
         return _SLOT.sub(
             lambda m: (
                 format_dollars(self.number(m[1]))
                 if m[1]
                 else format_number(self.number(m[2]))
             ),
-            self.words.get(template, template),
+            template,
         )
 
     def place(self, slot: str) -> CitedLines:

@@ -18,6 +18,7 @@ _MARKS = {
     "not met": ("no", "red"),
     "waived": ("waived", "yellow"),
 }
+_BESIDE = 110
 
 
 def print_checklist(
@@ -28,22 +29,24 @@ def print_checklist(
 ) -> None:
     """Print a table, a line or more an item, with its name in front if it has one.
 
+    The evidence stands beside what is asked where there is room, and else below it:
+    most of it ends in a command, which is to stay in one piece.
     ``open_mark`` is the word, and its style, for what is not met.
     """
+    is_wide = console.width >= _BESIDE
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     if names:
         table.add_column(no_wrap=True, style="bold")
     table.add_column(ratio=2, overflow="fold")
-    table.add_column(ratio=3, overflow="fold", style="dim")
+    if is_wide:
+        table.add_column(ratio=3, overflow="fold")
     for item, name in zip_longest(items, names):
         word, style = open_mark if item.state == "not met" else _MARKS[item.state]
-        table.add_row(
-            Text(word, style=style),
-            *([name] if name else []),
-            Text(visible_line(item.what)),
-            Text(visible_line(item.evidence)),
-        )
+        what = Text(visible_line(item.what))
+        evidence = Text(visible_line(item.evidence), style="dim")
+        texts = [what, evidence] if is_wide else [Text("\n").join((what, evidence))]
+        table.add_row(Text(word, style=style), *([name] if name else []), *texts)
     _print_unpadded(table, console)
 
 

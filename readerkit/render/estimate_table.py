@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from functools import partial
 
 import click
 
 from readerkit.estimate.item import Estimate, Item
 from readerkit.estimate.quantity import Number
+from readerkit.model.language import Say, english
 from readerkit.render.terminal_safe import visible_line
 from readerkit.wording.numbers import (
     format_billions,
@@ -22,6 +24,16 @@ from readerkit.wording.numbers import (
 )
 
 WIDTH = 80
+ONE_OF = {
+    "microbatches": "microbatch",
+    "sequences": "sequence",
+    "buckets": "bucket",
+    "tokens": "token",
+    "steps": "step",
+    "days": "day",
+    "hours": "hour",
+}
+"""What one of a unit is called."""
 _NUMBER_COLUMN = 34
 
 
@@ -31,22 +43,22 @@ def both_bytes(value: Number) -> str:
     return decimal if abs(value) < 1000 else f"{decimal:>12}  {binary:>12}"
 
 
-def format_value(item: Item) -> str:
+def format_value(item: Item, say: Say = english) -> str:
     """Return an item's number as a person reads it."""
     if item.unit == "bytes":
         return both_bytes(item.value)
-    text, also = number_texts(item)
+    text, also = number_texts(item, say)
     return f"{text}  ({also})" if also else text
 
 
-def number_texts(item: Item) -> tuple[str, str]:
+def number_texts(item: Item, say: Say = english) -> tuple[str, str]:
     """Return a number with its unit, and the same in another where there is one."""
     value = item.value
     if item.unit == "bytes" and abs(value) >= 1000:
         return format_bytes(value, 2), format_binary(value, 2)
     if item.unit == "parameters":
         return f"{value:,.0f}", format_billions(value)
-    return _with_unit(value, item.unit), ""
+    return _with_unit(value, item.unit, say), ""
 
 
 def plain_number(value: Number) -> str:
@@ -54,7 +66,7 @@ def plain_number(value: Number) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
 
 
-def _with_unit(value: Number, unit: str) -> str:
+def _with_unit(value: Number, unit: str, say: Say) -> str:
     if unit == "bytes":
         return format_bytes(value, 2)
     if unit == "bytes/s":
@@ -71,51 +83,64 @@ def _with_unit(value: Number, unit: str) -> str:
         return format_flop_rate(value, 2)
     if unit == "USD":
         return f"${value:,.2f}"
-    return f"{plain_number(value)} {unit}"
+    named = ONE_OF.get(unit, unit) if value == 1 else unit
+    return f"{plain_number(value)} {say(named)}"
 
 
-def estimate_table(estimates: Sequence[Estimate], *, brief: bool = False) -> str:
-    """Return estimates as text of 80 columns: numbers, formulas, sources, notes."""
+def estimate_table(
+    estimates: Sequence[Estimate],
+    *,
+    brief: bool = False,
+    say: Say = english,
+    width: int = WIDTH,
+) -> str:
+    """Return estimates as text: numbers, formulas, sources, notes."""
+    dim = partial(_dim, width=width)
     blocks = []
-    for estimate in estimates:
+    for named in estimates:
+        estimate = named if say is english else named.said(say)
         lines = [click.style(visible_line(estimate.title), bold=True)]
         last = source = ""
         for item in estimate.items:
-            lines.append(f"{item.name + ' ':<{_NUMBER_COLUMN}}{format_value(item)}")
+            lines.append(
+                f"{item.name + ' ':<{_NUMBER_COLUMN}}{format_value(item, say)}"
+            )
             if brief:
                 continue
-            lines += _dim_formulas(item)
+            for text in _formulas(item):
+                lines += dim(f"= {text}")
             if item.convention and item.convention != last:
-                lines += _dim(item.convention)
+                lines += dim(item.convention)
             last = item.convention
             if item.source and item.source != source:
-                lines += _dim(f"from {item.source}")
+                lines += dim(f"from {item.source}")
             source = item.source
         if estimate.symbols and not brief:
             meanings = (f"{name} {means}" for name, means in estimate.symbols.items())
-            lines += _dim(f"({', '.join(meanings)})")
+            lines += dim(f"({', '.join(meanings)})")
         for note in estimate.notes:
-            lines += textwrap.wrap(
-                note, WIDTH, initial_indent="- ", subsequent_indent="  "
-            )
+            lines += _wrap(note, width, "- ")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
 
-def _dim_formulas(item: Item) -> list[str]:
+def _formulas(item: Item) -> list[str]:
     """Return the formula, where it is more than a name, and its substitution."""
     texts = (item.formula, item.substitution)
-    shown = [text for text in dict.fromkeys(texts) if text != item.name]
-    return [row for text in shown for row in _dim(f"= {text}")]
+    return [text for text in dict.fromkeys(texts) if text != item.name]
 
 
-def _dim(text: str) -> list[str]:
-    indent = "    "
-    rows = textwrap.wrap(
-        visible_line(text),
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent + "  ",
+def _dim(text: str, width: int) -> list[str]:
+    return [click.style(row, dim=True) for row in _wrap(visible_line(text), width)]
+
+
+def _wrap(text: str, width: int, start: str = "    ") -> list[str]:
+    """Return rows of whole words, each but the first further in."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=start,
+        subsequent_indent="  " if start.strip() else start + "  ",
         break_on_hyphens=False,
+        break_long_words=False,
     )
-    return [click.style(row, dim=True) for row in rows]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.estimate.layout import Layout
-from readerkit.estimate.lint import Finding
-from readerkit.estimate.plan import Plan, Ranked
 from readerkit.estimate.states import precision
 from readerkit.wording.numbers import format_bytes, format_flop_rate
+
+if TYPE_CHECKING:
+    from readerkit.estimate.layout import Layout
+    from readerkit.estimate.lint import Finding
+    from readerkit.estimate.plan import Plan, Ranked
 
 _WIDTH = 80
 HEAD = (
@@ -55,8 +58,13 @@ def assumed(plan: Plan) -> str:
     efficiency = assumed.kernel_efficiency or gpu.kernel_efficiency
     source = "given" if assumed.kernel_efficiency else gpu.efficiency_source
     flash = "Flash attention" if question.flash else "Attention scores in memory"
+    searched = "; ".join(
+        f"{name.replace('_', ' ')} {', '.join(map(_said, values))}"
+        for name, values in question.searched.items()
+    )
     return (
-        f"{plan.examined:,} variants weighed, {plan.fitting} layouts fit. A step is "
+        f"{plan.examined:,} variants weighed, {plan.fitting} layouts fit. Searched, "
+        f"beside the sizes of groups: {searched}; nothing else. A step is "
         f"{question.global_batch} × {question.sequence} tokens; micro is "
         f"microbatches × sequences in each. {question.convention}: "
         f"{precision(question.convention).says}. {question.reserve:.0%} of "
@@ -68,6 +76,10 @@ def assumed(plan: Plan) -> str:
         f"traffic hidden. {flash}; MFU counts "
         f"{question.mfu_convention(question.flash)}."
     )
+
+
+def _said(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def layout_cells(plan: Plan) -> list[tuple[str, ...]]:

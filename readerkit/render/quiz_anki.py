@@ -94,7 +94,7 @@ def _front(question: PortableQuestion) -> str:
             parts.append(f"<table><tr>{head}</tr>{body}</table>")
     below = [*notes(question), f"({asked.how})"]
     if isinstance(asked, SketchPrompt):
-        below = [f"Words: {', '.join(asked.words)}"] if asked.words else []
+        below = [f"{question.words}: {', '.join(asked.words)}"] if asked.words else []
     parts += [f'<p class="how">{_html(each)}</p>' for each in below]
     return "".join(parts)
 

@@ -69,6 +69,7 @@ def _item(question: PortableQuestion) -> ET.Element:
             "adaptive": "false",
             "timeDependent": "false",
             "toolName": "readerkit",
+            "{http://www.w3.org/XML/1998/namespace}lang": question.language,
         },
     )
     _declare(item, question)

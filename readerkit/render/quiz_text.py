@@ -11,6 +11,7 @@ from readerkit.quiz.messages import (
     PredictPrompt,
     QuotedWork,
     SketchPrompt,
+    drawn_strip,
 )
 from readerkit.quiz.portable import PortableQuestion
 
@@ -42,11 +43,13 @@ def notes(question: PortableQuestion) -> list[str]:
     if isinstance(asked, LocatePrompt):
         found.append(f"{asked.search.path}:{asked.search.first}-{asked.search.last}")
     if isinstance(asked, SketchPrompt):
-        found.append(f"Rows: {'; '.join(asked.rows)}")
-        found.append(f"Columns: {'; '.join(asked.columns)}")
+        found.append(f"{question.rows}: {'; '.join(asked.rows)}")
+        found.append(f"{question.columns}: {'; '.join(asked.columns)}")
+    if isinstance(asked, PredictPrompt) and asked.strip:
+        found.append(drawn_strip(asked.strip))
     words = asked.words if isinstance(asked, SketchPrompt | PredictPrompt) else ()
     if words:
-        found.append(f"Words: {', '.join(words)}")
+        found.append(f"{question.words}: {', '.join(words)}")
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from readerkit.estimate.pipeline import PlannedStep
+from readerkit.estimate.pipeline import PlannedStep, chunk_name
 
 _UNIT, _ROW, _LEFT = 26, 26, 64
 _COLORS = {"F": "#4c78a8", "B": "#59a14f", "W": "#e8a33d"}
@@ -43,7 +43,7 @@ def _box(bar: PlannedStep, chunked: bool) -> str:
     """Return one step; a later chunk of the model is paler."""
     x, y = _LEFT + _UNIT * bar.start, _ROW * bar.rank + 2
     width = _UNIT * (bar.end - bar.start) - 2
-    letter = chr(ord("a") + bar.chunk) if chunked else ""
+    letter = chunk_name(bar.chunk) if chunked else ""
     opacity = max(0.45, 1 - 0.25 * bar.chunk)
     return (
         f'<g><rect x="{x}" y="{y}" width="{width}" height="{_ROW - 4}" rx="2" '

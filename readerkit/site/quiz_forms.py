@@ -52,7 +52,7 @@ class QuizDesk:
         It may be called from any thread: a connection to the history serves one call.
         """
         try:
-            bank = self._banks.bank(phase)
+            bank = self._banks.bank(phase, in_both=True)
             with closing(open_history()) as history:
                 visit = Visit(bank, history, QuizPage(model, phase), self._shown)
                 try:
@@ -88,9 +88,13 @@ class Visit:
         session = self._session(_first(form, "session"))
         if do == "next":
             return self.ask(session)
+        if do == "hint":
+            return self._hinted(session, form)
         if do in ("answer", "skip"):
             return self._answered(session, form, is_skipped=do == "skip")
-        raise ReaderkitError(f"got '{do}', expected open, begin, next, answer or skip")
+        raise ReaderkitError(
+            f"got '{do}', expected open, begin, next, answer, skip or hint"
+        )
 
     def offer(self, notice: str = "") -> Turn:
         """Return the choice of quizzes, and the quiz that was left."""
@@ -185,6 +189,13 @@ class Visit:
             raise ReaderkitError(f"no quiz '{name[:20]}' here: begin a new one")
         since = self.shown.get(name)
         return Session.resume(self.bank, self.history, row, clock=now, shown=since)
+
+    def _hinted(self, session: Session, form: Form) -> Turn:
+        # As with answers: a form sent twice must not pay for another hint.
+        asked = session.question()
+        if asked and _first(form, "hints") == str(len(asked.hints)):
+            session.hint()
+        return self.ask(session, given=form.get("answer", ()))
 
     def _answered(self, session: Session, form: Form, *, is_skipped: bool) -> Turn:
         # A form sent twice, or left in another window, must not answer what comes next.

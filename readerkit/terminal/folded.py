@@ -8,6 +8,13 @@ import sys
 import click
 
 
+def columns(most: int = 80) -> int:
+    """Return how wide text may be: what the terminal has, elsewhere ``most``."""
+    if not sys.stdout.isatty():
+        return most
+    return min(most, max(20, shutil.get_terminal_size().columns))
+
+
 def tell(text: str) -> None:
     """Print text; on a terminal that is narrower than its lines they are folded."""
     from readerkit.render.fold import fold

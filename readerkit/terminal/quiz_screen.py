@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -30,6 +32,7 @@ from readerkit.quiz.messages import (
     MarkedAnswer,
     MatchPrompt,
     OrderPrompt,
+    PredictPrompt,
     Prompt,
     QuestionLeftOut,
     Score,
@@ -39,6 +42,7 @@ from readerkit.quiz.messages import (
     Standing,
     TextFinding,
     TryResult,
+    drawn_strip,
 )
 from readerkit.render.terminal_safe import visible
 from readerkit.terminal.pager import show_paged
@@ -46,7 +50,7 @@ from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
 
 MAX_WIDTH = 88
-_COMMAND = re.compile(r"\breaderkit(?: \S+)+$")
+_COMMAND = re.compile(r"(?<=`)readerkit [^`]*(?=`)|\breaderkit(?: [^\s`]+)+$")
 MAX_SHOWN_LINES = 8
 """Of the code behind a mistake; the note has all of it."""
 
@@ -119,6 +123,8 @@ class QuizScreen:
                     self.show_labelled(side)
             case LocatePrompt():
                 self.show_search(question)
+            case PredictPrompt(strip=tuple(calls)):
+                self.tell(drawn_strip(calls))
             case SketchPrompt(columns=columns):
                 row = self.said(Told("Each row"))
                 self.tell(f"{row}: {', '.join(columns)}", dim=True)
@@ -208,11 +214,13 @@ class QuizScreen:
             self.tell("…", indent=4)
 
     def _show_link(self, place: CitedLines) -> None:
-        self.tell(f"→ {place}", fg="blue", indent=2, wrap=False)
+        address = self._lines.address(place)
+        shown = click.style(f"→ {visible(str(place))}", fg="blue")
+        click.echo(f"  {linked(shown, address) if address else shown}")
         if place.note:
             command = typed("annotate", place.note)
             self.tell(command, fg="blue", indent=4, wrap=False)
-        if address := self._lines.address(place):
+        if address:
             self.tell(address, dim=True, indent=4, wrap=False)
 
     def _show_code(self, place: CitedLines) -> None:
@@ -327,6 +335,18 @@ def _verdict(outcome: Score, questions: str) -> Told:
         mark=f"{outcome.pass_mark:.0%}",
         **told,
     )
+
+
+def linked(text: str, address: str) -> str:
+    """Return a text that a terminal opens as an address (OSC 8), if it is one that can.
+
+    The address is printed too: those that cannot show the text alone.
+    """
+    if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "linux"):
+        return text
+    if "://" not in address:  # a file here, with its line
+        address = Path(address.rpartition(":")[0]).absolute().as_uri()
+    return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\"
 
 
 def _clock(seconds: float) -> Told:

@@ -18,6 +18,9 @@ from readerkit.xref.scopes import DEFINITION, IMPORT, Import, Scope, ScopeReader
 _NAME = rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*+"
 _CHAIN = re.compile(rb"(%b)(?>(?:\.%b)*)" % (_NAME, _NAME))
 """A name, and the attributes behind it."""
+_JOINED = re.compile(rb"\b_*+[A-Za-z][A-Za-z0-9]*+(?:_\w++|(?<=[a-z])[A-Z]\w*+)")
+"""A name whose words are joined, by a line or by a capital."""
+OFTEN = 6
 SELF = ("self", "cls")
 LOCAL = "@"
 """Opens the name of a function's own imports, which no class can have."""
@@ -51,6 +54,12 @@ class Names:
     uses: list[Use] = field(default_factory=list)
     definition_places: list[tuple[int, int, str]] = field(default_factory=list)
     """Start and end of each name where it is defined, and that name in full."""
+    fields: dict[str, int] = field(default_factory=dict)
+    """What the body of a class gives a type or a value, by its name in full, and the
+    line."""
+    words: dict[str, int] = field(default_factory=dict)
+    """Names of several words that the code says often, comments and strings too, and
+    the line of the first; one in capitals, as of the environment, may be said once."""
     kinds: dict[tuple[int, int], str] = field(default_factory=dict)
     """What only the grammar tells of a stretch: ``docstring``; that ``match`` is a
     ``keyword``."""
@@ -75,7 +84,7 @@ def _parse(data: bytes) -> ast.Module | None:
 
 def _names(data: bytes, tree: ast.Module) -> Names:
     read = ScopeReader(data, tree)
-    names = Names(kinds=read.kinds)
+    names = Names(kinds=read.kinds, words=_words(data))
     taken = {each.alias for _, scope, each in read.imports if scope.outer is None}
     names.aliases.update(_aliases(tree, taken))
     for start, name in read.definitions:
@@ -98,12 +107,35 @@ def _names(data: bytes, tree: ast.Module) -> Names:
     for scope in read.scopes:
         if isinstance(scope.node, ast.ClassDef):
             names.bases.setdefault(scope.name, []).extend(_bases(data, read, scope))
+            for member in _fields(scope.node):
+                names.fields.setdefault(f"{scope.name}.{member.id}", member.lineno)
         for name in heads & scope.uses.keys():
             owner = _owner(name, scope)
             if owner is not None:
                 names.uses.extend(_uses(data, read, name, scope.uses[name], owner))
     names.uses.sort()
     return names
+
+
+def _words(data: bytes) -> dict[str, int]:
+    lines: dict[bytes, list[int]] = {}
+    for number, line in enumerate(data.split(b"\n"), 1):
+        for word in _JOINED.findall(line):
+            lines.setdefault(word, []).append(number)
+    return {
+        word.decode(errors="replace"): said[0]
+        for word, said in lines.items()
+        if len(said) >= OFTEN or word.isupper()
+    }
+
+
+def _fields(node: ast.ClassDef) -> Iterator[ast.Name]:
+    for each in node.body:
+        match each:
+            case ast.AnnAssign(target=ast.Name() as name):
+                yield name
+            case ast.Assign(targets=[ast.Name() as name]):
+                yield name
 
 
 def _aliases(tree: ast.Module, taken: Container[str]) -> Iterator[tuple[str, str]]:

@@ -311,7 +311,7 @@
   // --- texts of one's own ---
 
   function plainWords(text) {
-    return (text.toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "").match(/[0-9a-z]+/g) || []).join(" ");
+    return (text.toLowerCase().replace(/n['’]t\b/g, " not").normalize("NFKD").replace(/\p{M}/gu, "").match(/[0-9a-z]+/g) || []).join(" ");
   }
   function find(patterns, text) {
     const sentences = text.split(some.sentence_end).map(function (part) { return part.trim().split(/\s+/).join(" "); });

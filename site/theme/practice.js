@@ -11,8 +11,8 @@
 
   function load() {
     try {
-      return memory || JSON.parse(localStorage.getItem(name)) || { sessions: [], answers: [] };
-    } catch (damaged) { return { sessions: [], answers: [] }; }
+      return memory || JSON.parse(localStorage.getItem(name)) || { sessions: [], answers: [], hints: [] };
+    } catch (damaged) { return { sessions: [], answers: [], hints: [] }; }
   }
   function store(rows) {
     try { localStorage.setItem(name, JSON.stringify(rows)); } catch (full) {
@@ -37,8 +37,11 @@
   function triesAt(rows, session, question) {
     return rows.answers.filter(function (each) { return each.session === session && each.question === question; });
   }
+  function hintsAt(rows, session, position) {
+    return (rows.hints || []).filter(function (each) { return each.session === session && each.position === position; });
+  }
   function points(tries) {
-    return Math.max(0, ...tries.map(function (each, at) { return each.credit * (rules.retry[at] || rules.retry[rules.retry.length - 1]); }));
+    return Math.max(0, ...tries.map(function (each, at) { return each.credit * (1 - (each.hinted || 0)) * (rules.retry[at] || rules.retry[rules.retry.length - 1]); }));
   }
   function isRight(credit) { return credit >= 1 - 1e-9; }
   function isDone(tries, most) {
@@ -74,12 +77,16 @@
     if (!key.rows) return parts.join(" ").trim();
     return key.rows.map(function (row, at) { return parts.slice(at * row.length, (at + 1) * row.length).join(" "); }).join("\n");
   }
-  function record(section, answer, credit) {
-    const rows = load(), row = keyOf(section).row;
+  function round(rows, section) {
+    const row = keyOf(section).row;
     if (!rounds.has(section)) rounds.set(section, openSession(rows, row));
-    const session = rounds.get(section), moment = Date.now();
-    const position = rows.sessions.find(function (each) { return each.id === session; }).questions.indexOf(row.question);
-    rows.answers.push({ session: session, position: position, attempt: triesAt(rows, session, row.question).length + 1, ...row, answer: answer, credit: credit, seconds: (moment - since.get(section)) / 1000, answered: now() });
+    const session = rounds.get(section);
+    return { session: session, position: rows.sessions.find(function (each) { return each.id === session; }).questions.indexOf(row.question) };
+  }
+  function record(section, answer, credit) {
+    const rows = load(), row = keyOf(section).row, at = round(rows, section), session = at.session, moment = Date.now();
+    const hinted = hintsAt(rows, session, at.position).reduce(function (sum, each) { return sum + each.cost; }, 0);
+    rows.answers.push({ ...at, attempt: triesAt(rows, session, row.question).length + 1, ...row, answer: answer, credit: credit, seconds: (moment - since.get(section)) / 1000, answered: now(), hinted: Math.round(hinted * 1e4) / 1e4 });
     since.set(section, moment);
     store(rows);
     return triesAt(rows, session, row.question);
@@ -123,6 +130,24 @@
     const box = say(section, parts);
     if (done) close(section, true);
     return done && box;
+  }
+  // What to read, then one step: each for a part of the points, before an answer.
+  function showHints(section, taken) {
+    const offered = Array.from(section.querySelectorAll("template.hint")), box = section.querySelector(".hints");
+    box.replaceChildren(...offered.slice(0, taken).map(function (each) { return each.content.cloneNode(true); }));
+    box.hidden = !taken;
+    const button = section.querySelector("[data-do=hint]"), next = offered[taken];
+    if (!button) return;
+    button.hidden = !next;
+    if (next) button.querySelector(".n").textContent = Math.round(next.dataset.cost * 100) + "%";
+  }
+  function hint(section) {
+    const rows = load(), at = round(rows, section), taken = hintsAt(rows, at.session, at.position).length;
+    const cost = Number(section.querySelectorAll("template.hint")[taken].dataset.cost);
+    rows.hints = [...(rows.hints || []), { ...at, number: taken + 1, cost: cost, taken: now() }];
+    store(rows);
+    showHints(section, taken + 1);
+    if (section.querySelector("[data-do=hint]").hidden) section.querySelector("[data-do=skip]").focus();
   }
   function close(section, isClosed) {
     section.classList.toggle("done", isClosed);
@@ -179,6 +204,7 @@
     });
     form.querySelectorAll("input").forEach(function (field) { field.dispatchEvent(new Event("input", { bubbles: true })); });
     next.querySelector(".feedback").hidden = true;
+    showHints(next, 0);
     close(next, false);
     since.set(next, Date.now());
     form.querySelector("input:not([type=hidden]), select, textarea, button").focus();
@@ -186,16 +212,19 @@
   function restore(section) {
     const rows = load(), key = keyOf(section), row = key.row;
     since.set(section, Date.now());
+    showHints(section, 0);
     const session = rows.sessions.findLast(function (each) {
       return !each.ended && each.seed === row.seed && each.bank_version === row.bank_version && each.questions.includes(row.question);
     });
     if (!session) return;
     const tries = triesAt(rows, session.id, row.question), last = tries[tries.length - 1];
     rounds.set(section, session.id);
+    section.parentNode.querySelectorAll(".question").forEach(function (other) { other.hidden = other !== section; });
+    showHints(section, hintsAt(rows, session.id, session.questions.indexOf(row.question)).length);
+    if (!last) return;
     let remarks = [];
     try { if (last.answer) remarks = quiz.mark(key, last.answer).remarks; } catch (changed) { /* another bank's */ }
     tell(section, tries, remarks);
-    section.parentNode.querySelectorAll(".question").forEach(function (other) { other.hidden = other !== section; });
   }
 
   document.querySelectorAll(".question[data-key]").forEach(function (section) {
@@ -208,6 +237,7 @@
       const button = event.target.closest("[data-do]");
       if (!button) return;
       if (button.dataset.do === "skip") answered(section, null);
+      else if (button.dataset.do === "hint") hint(section);
       else afresh(section);
     });
   });

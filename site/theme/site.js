@@ -126,14 +126,29 @@
   }
   // Looked up when needed: a served page may get a note's text anew.
   function fold(note) { return note.querySelector(".more"); }
+  // The note with the fewest lines among those that cover all of these.
+  function covering(lines) {
+    const over = notes.filter(function (note) {
+      return lines && note.dataset.first <= lines[0] && note.dataset.last >= lines[1];
+    });
+    function size(note) { return note.dataset.last - note.dataset.first; }
+    return over.sort(function (one, other) { return size(one) - size(other); })[0];
+  }
   let opened = null;
   function follow() {
-    // A note that is linked to is open, and its lines are in view.
-    const note = notes.find(function (each) { return "#" + each.id === location.hash; });
+    // A note that is linked to is open, and its lines are in view; so is that of lines that are.
+    const named = notes.find(function (each) { return "#" + each.id === location.hash; });
+    const note = named || covering(range(location.hash));
     if (!note) return;
     if (opened && opened !== note) fold(opened).open = false;
     if (!fold(note).open) opened = note;
     fold(note).open = true;
+    if (!named) {
+      const line = lineOf(range(location.hash)[0]), head = wide.matches ? lineOf(note.dataset.first) : line;
+      const isFar = line.getBoundingClientRect().top - head.getBoundingClientRect().top > innerHeight / 2;
+      (isFar ? line : head).scrollIntoView({ block: "start" });
+      return;
+    }
     // A busy browser says late that the address changed: a reader may be further in.
     if (!note.contains(document.activeElement)) note.focus({ preventScroll: true });
     const first = lineOf(note.dataset.first);
@@ -211,6 +226,25 @@
   });
   showProgress();
   Object.assign(window.readerkit, { root: root, served: served, read: function () { return Array.from(read); } });
+
+  // --- where the reader stopped: the last page of a file, a chapter, a lab or a mini ---
+  const here = document.body.dataset.page, leftOff = document.getElementById("left-off");
+  if (/^(read\/.+\/.+|chapters\/|labs\/|beside\/)/.test(here) && !/\/index\.html$/.test(here)) {
+    addEventListener("pagehide", function () {
+      const at = { page: here + location.hash, title: document.querySelector("h1").innerText };
+      keep("last", JSON.stringify(at));
+    });
+  }
+  if (leftOff && kept("last")) {
+    try {
+      const last = JSON.parse(kept("last")), link = leftOff.querySelector("a");
+      if (/^[\w./-]+(#[\w-]*)?$/.test(last.page) && last.title) {
+        link.href = root + last.page;
+        link.textContent = last.title;
+        leftOff.hidden = false;
+      }
+    } catch (broken) { /* begin anew */ }
+  }
 
   // --- what an address names is not folded away ---
   function unfold() {

@@ -1,66 +1,137 @@
-// The event strip: predict the next collective, then pick one and see the way to it.
+// The event strip: predict what comes next, pick an event and see the way to it.
 "use strict";
 (function () {
-  document.querySelectorAll(".record").forEach(function (record) {
+  const records = document.querySelectorAll(".record");
+  records.forEach(function (record) {
     const guess = record.querySelector(".guess");
-    if (!guess) return;
-    const moments = Array.from(record.querySelector(".strip").querySelectorAll(".moment"));
-    if (moments.length > 1) ask(record, guess, moments);
-    else record.classList.add("told");
+    if (guess) ask(record, guess);
     record.addEventListener("click", function (event) {
-      const chosen = event.target.closest(".ev:not(.none)");
+      const chosen = event.target.closest(".ev:not(.none)") || drawn(record, event.target);
       if (!chosen || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
-      pick(record.querySelector(".picked"), chosen.closest(".moment"));
+      pick(record, chosen);
+      history.replaceState(null, "", "#" + chosen.id);
     });
   });
+  addEventListener("hashchange", arrive);
+  arrive();
 
-  function ask(record, guess, moments) {
+  // An event has an address: who comes by it sees that event, with nothing to guess first.
+  function arrive() {
+    const chosen = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!chosen || !chosen.matches(".ev")) return;
+    const record = chosen.closest(".record"), folded = chosen.closest("details");
+    tell(record);
+    if (folded) folded.open = true;
+    pick(record, chosen);
+    chosen.scrollIntoView({ block: "center" });
+  }
+
+  function tell(record) {
+    record.classList.add("told");
+    const guess = record.querySelector(".guess");
+    if (!guess) return;
+    guess.hidden = false;
+    guess.querySelector(".asking").hidden = true;
+    guess.querySelector(".again").hidden = false;
+  }
+
+  function keep(record, told) {
+    const name = "readerkit.told." + record.dataset.record;
+    try {
+      if (told) localStorage.setItem(name, "1");
+      else localStorage.removeItem(name);
+    } catch (denied) { /* asked again next time */ }
+  }
+  function isTold(record) {
+    try { return localStorage.getItem("readerkit.told." + record.dataset.record) === "1"; } catch (denied) { return false; }
+  }
+
+  function ask(record, guess) {
+    const all = Array.from(record.querySelector(".strip").querySelectorAll(".moment"));
+    const asked = all.filter(function (moment) { return moment.dataset.answer; });
     let next = 0, right = 0;
     const part = function (name) { return guess.querySelector("." + name); };
-    guess.hidden = false;
-    prompt();
     part("choices").addEventListener("click", function (event) {
       const button = event.target.closest("button");
-      if (button && button.dataset.op) answer(button.dataset.op);
+      if (button && button.dataset.value) answer(button.dataset.value);
       else if (button) finish();
     });
+    part("again").addEventListener("click", function () {
+      keep(record, false);
+      begin();
+      part("choices").querySelector("button").focus();
+    });
+    if (isTold(record)) tell(record);
+    else begin();
 
-    function prompt() {
-      const phase = moments[next].closest(".phase").querySelector(".phase-name").textContent;
-      part("where").textContent = phase + ", " + (next + 1) + " / " + moments.length;
+    function begin() {
+      next = right = 0;
+      record.classList.remove("told");
+      all.forEach(function (moment) { moment.classList.remove("known"); });
+      guess.hidden = part("asking").hidden = false;
+      part("again").hidden = part("result").hidden = true;
+      explain([]);
+      prompt();
     }
-    function answer(op) {
-      const moment = moments[next], is = moment.dataset.op === op;
+    function prompt() {
+      const phase = asked[next].closest(".phase").querySelector(".phase-name").textContent;
+      part("where").textContent = phase + ", " + (next + 1) + " / " + asked.length;
+    }
+    function answer(value) {
+      const moment = asked[next], is = moment.dataset.answer === value;
       right += is ? 1 : 0;
       next += 1;
-      moment.classList.add("known");
+      // What the other side alone has before it comes to light with it.
+      all.slice(0, all.indexOf(moment) + 1).forEach(function (each) { each.classList.add("known"); });
+      part("result").hidden = false;
       part("yes").hidden = !is;
       part("no").hidden = is;
       part("said").classList.toggle("right", is);
       part("said").classList.toggle("wrong", !is);
-      part("was").textContent = moment.querySelector("abbr").title + ".";
+      part("was").textContent = moment.dataset.answer + ".";
       part("score").textContent = right + " / " + next;
-      if (next === moments.length) finish();
+      explain(is ? [] : [moment.dataset.answer, value]);
+      if (next === asked.length) finish();
       else prompt();
     }
+    // Why a guess is wrong: what it is and where the step has it, beside what it was.
+    function explain(values) {
+      guess.querySelectorAll(".whys li").forEach(function (why) {
+        why.hidden = !values.includes(why.dataset.value);
+      });
+    }
     function finish() {
-      record.classList.add("told");
-      part("ask").remove();
-      part("choices").remove();
-      guess.hidden = !next;
-      const first = moments[0].querySelector(".ev:not(.none)");
+      keep(record, true);
+      tell(record);
+      const first = all[0].querySelector(".ev:not(.none)");
       if (first) first.focus({ preventScroll: true });
     }
   }
 
-  function pick(picked, moment) {
-    document.querySelectorAll(".ev.on, .l.on, .l.via").forEach(function (each) { each.classList.remove("on", "via"); });
+  // The event whose bar in the drawing was clicked.
+  function drawn(record, target) {
+    const bar = target.closest(".lanes [data-event]");
+    return bar && document.getElementById("e-" + record.dataset.record + "-" + bar.closest(".lanes").dataset.rank + "-" + bar.dataset.event);
+  }
+  function barOf(record, chosen) {
+    const at = chosen.id.slice(("e-" + record.dataset.record + "-").length).split("-");
+    return record.querySelector('.lanes[data-rank="' + at[0] + '"] [data-event="' + at[1] + '"]');
+  }
+
+  function pick(record, chosen) {
+    const picked = record.querySelector(".picked"), moment = chosen.closest(".moment");
+    document.querySelectorAll(".ev.on, .l.on, .l.via, .lanes .on").forEach(function (each) { each.classList.remove("on", "via"); });
     picked.replaceChildren();
     moment.querySelectorAll(".ev:not(.none)").forEach(function (event) {
       event.classList.add("on");
-      const side = document.createElement("div"), about = document.createElement("p");
-      about.append(event.querySelector(".unseen").cloneNode(true), held(event.dataset.account));
+      const bar = barOf(record, event);
+      if (bar) bar.classList.add("on");
+      const side = document.createElement("div"), about = document.createElement("p"), address = document.createElement("a");
+      address.href = "#" + event.id;
+      address.textContent = "#" + event.id;
+      address.className = "address";
+      about.append(event.querySelector(".unseen").cloneNode(true), held(event.dataset.account), " ", address);
       about.firstChild.className = "lane";
       side.append(about);
       const missing = event.querySelector(".unplaced");

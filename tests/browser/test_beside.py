@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from readerkit.evidence.line_ranges import lines_from_text
 from tests.browser.barriers import barriers
+from tests.browser.pixels import colours
 from tests.helpers import ROOT
 
 PAGE = "beside/tensor-parallel.html"
@@ -51,27 +52,114 @@ def test_a_section_marks_its_other_side(page, one, other, how):
     assert ground(page, "#s3 .side") == plain[:2]
 
 
+HIDDEN = (".ev", ".lanes", ".sites")
+"""What would give an answer away."""
+
+
 def test_nothing_near_the_strip_gives_the_answer_away(page, record):
     said = record.locator(".guess").inner_text()
     assert "1 / 13" in said
-    for hidden in (".ev", ".sites", "summary", "tbody"):
+    for hidden in HIDDEN:
         assert not record.locator(hidden).first.is_visible(), hidden
+    for there in (".verdict", ".set-up", "tbody", "summary:has-text('Every line')"):
+        assert record.locator(there).first.is_visible(), there
     record.get_by_role("button", name="Just show me").click()
-    for hidden in (".ev", ".sites", "summary", "tbody"):
+    for hidden in HIDDEN:
         assert record.locator(hidden).first.is_visible(), hidden
 
 
-def test_a_prediction_is_answered(record):
-    record.get_by_role("button", name="broadcast").click()
+def test_a_prediction_is_of_what_the_record_holds(site, open_page):
+    page = open_page(f"file://{site}/beside/fsdp.html")
+    record = page.locator("#r-fsdp_fully_shard")
+    assert "2 ranks share out the sequences" in record.locator(".set-up").inner_text()
     guess = record.locator(".guess")
-    assert "No: all-reduce. 0 / 1" in guess.inner_text()
-    record.get_by_role("button", name="all-reduce").click()
-    assert "Yes: all-reduce. 1 / 2" in guess.inner_text()
+    choices = guess.locator(".choices button").all_inner_texts()
+    assert choices == ["all-gather", "reduce-scatter", "Just show me"]
+    guess.get_by_role("button", name="reduce-scatter").click()
+    assert "No: all-gather. 0 / 1" in guess.inner_text()
+    whys = guess.locator(".whys li:visible").all_inner_texts()
+    assert whys == [
+        "all-gather: each rank gives its part, and all have the whole; "
+        "5 in this step, in forward, backward.",
+        "reduce-scatter: each rank gives a whole tensor, and has its part of the sum; "
+        "3 in this step, in backward.",
+    ]
+    guess.get_by_role("button", name="all-gather").click()
+    assert "Yes: all-gather. 1 / 2" in guess.inner_text()
+    assert guess.locator(".whys li:visible").count() == 0
     assert record.locator(".strip").first.locator(".ev:visible").count() == 2 * 2
-    for _ in range(11):
-        record.get_by_role("button", name="all-reduce").click()
-    assert "12 / 13" in guess.inner_text()
+    for _ in range(6):
+        guess.get_by_role("button", name="all-gather").click()
+    assert "4 / 8" in guess.inner_text()
     expect(record.locator(".sites")).to_be_visible()
+
+
+def test_one_operation_is_asked_for_by_its_bytes(record):
+    guess = record.locator(".guess")
+    choices = guess.locator(".choices button").all_inner_texts()
+    assert choices == ["1.02 kB", "65.5 kB", "Just show me"]
+    guess.get_by_role("button", name="1.02 kB").click()
+    assert "No: 65.5 kB. 0 / 1" in guess.inner_text()
+    assert "3 in this step, in forward" in guess.inner_text()
+
+
+def test_what_was_shown_stays_shown_until_it_is_predicted_again(page, record):
+    record.get_by_role("button", name="Just show me").click()
+    page.reload()
+    for there in HIDDEN:
+        expect(record.locator(there).first).to_be_visible()
+    record.get_by_role("button", name="Predict it again").click()
+    for hidden in HIDDEN:
+        expect(record.locator(hidden).first).to_be_hidden()
+    page.reload()
+    expect(record.locator(".ev").first).to_be_hidden()
+
+
+@pytest.mark.parametrize("how", ["at once", "later", "other rank"])
+def test_an_event_has_an_address(site, open_page, how):
+    name, rank = NAME.removeprefix("#r-"), 1 if how == "other rank" else 0
+    page = open_page(f"file://{site}/{PAGE}" + ("#s1" if how == "later" else ""))
+    where = f"e-{name}-{rank}-u2"
+    page.goto(f"file://{site}/{PAGE}#{where}")
+    if how != "later":
+        page.reload()
+    event = page.locator(f"#{where}")
+    expect(event).to_be_in_viewport()
+    assert "on" in event.get_attribute("class").split()
+    picked = page.locator(f"{NAME} .picked")
+    expect(picked.get_by_role("link", name=f"#{where}", exact=True)).to_be_visible()
+    bars = page.locator(f'{NAME} .lanes[data-rank="{rank}"] g.on')
+    expect(bars).to_have_count(2)
+
+
+def test_a_bar_of_the_drawing_picks_its_event(page, record):
+    record.get_by_role("button", name="Just show me").click()
+    bar = record.locator('.lanes[data-rank="0"] [data-event="m3"] rect').first
+    bar.click()
+    name = NAME.removeprefix("#r-")
+    assert page.url.endswith(f"#e-{name}-0-m3")
+    assert "on" in page.locator(f"#e-{name}-0-m3").get_attribute("class").split()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_both_sides_are_drawn_on_one_scale(site, open_page, scheme, width):
+    page = open_page(f"file://{site}/beside/data-parallel.html", width=width)
+    page.emulate_media(color_scheme=scheme)
+    record = page.locator("#r-ddp_megatron")
+    record.get_by_role("button", name="Just show me").click()
+    lanes = record.locator(".lanes").first
+    at = "all => all.map(each => each.getBoundingClientRect().x)"
+    products = lanes.locator(".product").evaluate_all(at)
+    assert len(products) == 2 * 27 and products[:27] == products[27:]
+    calls = lanes.locator(".call").evaluate_all(at)
+    assert len(calls) == 2 * 4 and calls[:4] == calls[4:]
+    said = record.locator(".on-scale figcaption").first.inner_text()
+    assert "12 of 27 matrix products ran beside a call in flight" in said
+    assert said in lanes.aria_snapshot() or "12 of 27" in lanes.aria_snapshot()
+    assert len(colours(lanes)) > 4
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert barriers(page) == ""
 
 
 def test_an_event_lights_its_line_and_the_way_there_on_both_sides(page, record):
@@ -114,34 +202,56 @@ def test_an_event_of_cpp_is_picked_too_and_says_so(site, open_page):
 
 def test_the_prediction_speaks_the_chosen_language(page, record):
     page.locator("#lang-es + label").click()
-    record.get_by_role("button", name="all-reduce").click()
-    assert "Sí: all-reduce." in record.locator(".guess").inner_text()
+    record.get_by_role("button", name="65.5 kB").click()
+    assert "Sí: 65.5 kB." in record.locator(".guess").inner_text()
     record.get_by_role("button", name="Mostrar todo").click()
     record.locator(".ev").first.click()
     picked = record.locator(".picked").inner_text()
     assert "All-reduce de 65.5 kB float32; grupo tp;" in picked
     assert "matrix products" not in picked
+    assert "5 de 27 productos" in record.locator("figcaption").first.inner_text()
 
 
-def test_a_told_strip_and_a_picked_event_have_no_barrier(site, open_page):
-    page = open_page(f"file://{site}/beside/collectives.html")
-    page.get_by_role("button", name="Just show me").click()
-    page.locator(".moment a.ev").first.click()
+@pytest.mark.parametrize("name", ["collectives", "tensor-parallel"])
+def test_a_told_strip_and_a_picked_event_have_no_barrier(site, open_page, name):
+    page = open_page(f"file://{site}/beside/{name}.html")
+    record = page.locator(".record").first
+    record.get_by_role("button", name="Just show me").click()
+    record.locator(".moment a.ev").first.click()
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         assert barriers(page) == ""
 
 
 def test_both_lanes_stay_in_line(site, open_page):
-    page = open_page(f"file://{site}/beside/collectives.html")
-    page.get_by_role("button", name="Just show me").click()
+    page = open_page(f"file://{site}/beside/zero.html")
+    record = page.locator("#r-zero_zero_redundancy_optimizer")
+    record.get_by_role("button", name="Just show me").click()
     boxes = [
         [event.bounding_box() for event in moment.locator(".ev").all()]
-        for moment in page.locator(".strip").first.locator(".moment").all()
+        for moment in record.locator(".strip").first.locator(".moment").all()
     ]
-    assert len(boxes) > 20  # of which each has a side with nothing in it
-    assert len({box["height"] for pair in boxes for box in pair}) == 1
-    assert len({below["y"] - above["y"] for above, below in boxes}) == 1
+    assert len(boxes) > 50  # of which many have a side with nothing in it
+    assert len({round(box["height"]) for pair in boxes for box in pair}) == 1
+    assert len({round(below["y"] - above["y"]) for above, below in boxes}) == 1
+
+
+def test_where_no_call_is_common_a_phase_has_those_of_one_side_and_then_the_other(
+    site, open_page
+):
+    page = open_page(f"file://{site}/beside/zero.html")
+    record = page.locator("#r-zero_fully_shard_stage2")
+    record.get_by_role("button", name="Just show me").click()
+    backward = record.locator(".phase", has_text="backward").first
+    above, below = (
+        {event.bounding_box()["y"] for event in lane.locator(".ev").all()}
+        for lane in backward.locator("ol").all()
+    )
+    assert max(above) < min(below)
+    assert backward.locator(".of-side").all_inner_texts() == ["upstream", "mini"]
+    assert record.locator(".strip").first.locator(".ev.none").count() == 0
+    backward.locator(".ev").nth(5).click()
+    assert "Reduce of" in record.locator(".picked").inner_text()
 
 
 def test_paper_has_events_and_no_prediction(page, record):
@@ -154,7 +264,7 @@ def test_paper_has_events_and_no_prediction(page, record):
 def test_all_is_there_without_javascript(site, open_page):
     page = open_page(f"file://{site}/{PAGE}", java_script_enabled=False)
     record = page.locator(NAME)
-    for there in (".ev", ".sites", "tbody"):
+    for there in (*HIDDEN, "tbody", ".verdict"):
         expect(record.locator(there).first).to_be_visible()
     expect(record.locator(".guess")).to_be_hidden()
 

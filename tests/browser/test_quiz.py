@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from readerkit.app.quiz_banks import open_history
+from readerkit.quiz.hints import hints
 from tests.browser.barriers import barriers
 from tests.browser.test_pages import overflow
 from tests.served_quiz import fill_in, serving_quiz, typed_key
@@ -58,11 +59,19 @@ def test_served_page_marks_explains_and_keeps_answers(book, served, open_page):
         if variant.prompt.kind == "locate":
             page.locator(".to-search .l", has_text="y = all_reduce").click()
         elif variant.prompt.kind == "single":
+            read, step = hints(variant)
+            for hint in (read, step):
+                page.get_by_role(
+                    "button", name=f"Hint, it costs {hint.cost:.0%}"
+                ).click()
+                expect(page.locator("#quiz .hints")).to_contain_text(hint.text)
             wrong = next(o for o in variant.prompt.options if "copy" in o.text)
             page.get_by_label(wrong.text).check()
             page.get_by_role("button", name="Answer").click()
             page.get_by_text("Not yet.").wait_for()
-            expect(page.get_by_text("Nothing is summed.")).to_be_visible()
+            # The hint may have said the same of it, behind its "Not".
+            why = f"{wrong.label}: Nothing is summed."
+            expect(page.get_by_text(why, exact=True)).to_be_visible()
             expect(page.get_by_text("Try again, for fewer points.")).to_be_visible()
             expect(page.get_by_label(wrong.text)).to_be_checked()
             expect(page.get_by_label(wrong.text)).to_be_focused()

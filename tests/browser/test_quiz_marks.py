@@ -129,6 +129,7 @@ def answers(asked, table):
             variant.typed_key,
             *texts,
             f"Not so. {texts[0]} {variant.typed_key}",
+            variant.typed_key.replace(" not ", "n't ").replace(" no ", "n\u2019t "),
         ):
             yield from (
                 text,

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from readerkit.app.library import open_library
 from readerkit.app.quiz_banks import QuizBanks, open_history
+from readerkit.quiz.hints import hints
 from readerkit.site.build import BuildCache, make_site
 from readerkit.site.inputs import find_inputs
 from readerkit.site.publish import publish
@@ -23,7 +24,7 @@ WRONG = {"bytes": "84 GB", "gap": "no_grad", "line": "12", "row": "B0 B0 B0"}
 
 @pytest.fixture(scope="module")
 def made(browser, tmp_path_factory):
-    """The sample bank, and the site of its book."""
+    """The sample bank, the page of its questions, and how a command names its book."""
     folder = tmp_path_factory.mktemp("topic")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("READERKIT_CACHE", str(folder / "cache"))
@@ -33,7 +34,7 @@ def made(browser, tmp_path_factory):
         files = make_site(library, inputs, BuildCache())
         publish(folder / "site", {at: make() for at, make in files.items()}, "")
         bank = QuizBanks(book.root).bank(7)
-    return bank, f"file://{folder}/site/quiz/7/all.html"
+    return bank, f"file://{folder}/site/quiz/7/all.html", ("--book", str(book.root))
 
 
 def asked_first(bank):
@@ -54,7 +55,7 @@ def answer(page, name, variant, typed=""):
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_each_kind_is_answered_kept_and_saved(made, open_page, width, tmp_path):
-    bank, address = made
+    bank, address, where = made
     page = open_page(address, width=width)
     variants = asked_first(bank)
     for name, variant in variants.items():
@@ -80,7 +81,9 @@ def test_each_kind_is_answered_kept_and_saved(made, open_page, width, tmp_path):
         variant = bank.variant(row["question"], row["seed"])
         assert variant.grade(row["answer"]).credit == row["credit"] == 1
     for added in (count, 0):
-        imported = run_process("quiz", "import", "--json", str(tmp_path / SAVED))
+        imported = run_process(
+            "quiz", "import", "--json", str(tmp_path / SAVED), *where
+        )
         assert imported.code == 0, imported.err
         assert json.loads(imported.out)["answers"] == added
     assert {each.question for each in open_history().answers()} == set(variants)
@@ -90,7 +93,7 @@ def test_each_kind_is_answered_kept_and_saved(made, open_page, width, tmp_path):
 
 
 def test_a_wrong_answer_is_refuted_and_may_be_mended_once(made, open_page):
-    bank, address = made
+    bank, address, _ = made
     page = open_page(address)
     variants = asked_first(bank)
     for name, typed in WRONG.items():
@@ -132,7 +135,7 @@ def test_a_wrong_answer_is_refuted_and_may_be_mended_once(made, open_page):
     [("en", "got 'no', expected a number"), ("es", "se leyó «no»")],
 )
 def test_what_cannot_be_read_costs_nothing(made, open_page, language, said):
-    bank, address = made
+    bank, address, _ = made
     page = open_page(address)
     page.locator(f"#lang-{language} + label").click()
     asked = question(page, "bytes")
@@ -148,7 +151,7 @@ def test_what_cannot_be_read_costs_nothing(made, open_page, language, said):
 
 
 def test_a_line_is_clicked_and_an_order_is_said(made, open_page):
-    _, address = made
+    _, address, _ = made
     page = open_page(address)
     line = question(page, "line")
     line.locator(".to-search .l", has_text="y = all_reduce").click()
@@ -175,8 +178,38 @@ def test_ranks_are_clicked_into_groups(site, open_page):
     expect(field).to_have_value("0|1,2,3|4,5|6,7")
 
 
+def test_a_hint_costs_its_part_and_is_kept(made, open_page, tmp_path):
+    bank, address, where = made
+    page = open_page(address)
+    read, step = hints(bank.variant("pick", 0))
+    asked = question(page, "pick")
+    more = asked.locator("[data-do=hint]")
+    expect(more.locator(".n")).to_have_text(f"{read.cost:.0%}")
+    more.press("Enter")
+    shown = asked.locator(".hints")
+    expect(shown.locator("a")).to_have_text(read.place.title)
+    expect(more.locator(".n")).to_have_text(f"{step.cost:.0%}")
+    page.reload()
+    expect(shown.locator("a")).to_have_text(read.place.title)
+    more.press("Enter")
+    expect(shown).to_contain_text(step.text, use_inner_text=True)
+    expect(more).to_be_hidden()
+    answer(page, "pick", bank.variant("pick", 0))
+    earned = 1 - read.cost - step.cost
+    expect(asked.locator(".feedback .right .n")).to_have_text(f"{earned:g}")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save them as a file").click()
+    saved.value.save_as(tmp_path / SAVED)
+    imported = run_process("quiz", "import", "--json", str(tmp_path / SAVED), *where)
+    assert imported.code == 0, imported.err
+    session = json.loads((tmp_path / SAVED).read_text("utf-8"))["sessions"][0]["id"]
+    history = open_history()
+    assert [each.cost for each in history.hints(session)] == [read.cost, step.cost]
+    assert [each.hinted for each in history.answers(session)] == [0.5]
+
+
 def test_without_scripts_a_page_says_what_to_do(made, open_page):
-    _, address = made
+    _, address, _ = made
     page = open_page(address, java_script_enabled=False)
     expect(page.get_by_text("readerkit quiz 7 --topic all")).to_be_visible()
     expect(page.get_by_role("button", name="Answer")).to_have_count(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from itertools import pairwise
 
@@ -356,6 +357,40 @@ def test_the_start_page_says_where_its_stop_is_and_how_far_one_is(
     expect(marks.first).to_be_hidden()
     page.locator("#lang-es + label").click()
     expect(marks.first).to_be_visible()
+
+
+def test_the_start_page_has_three_doors_and_a_question_to_answer(site, open_page):
+    page = open_page(f"file://{site}/index.html")
+    doors = page.locator(".doors section")
+    expect(doors).to_have_count(3)
+    doors.nth(2).get_by_role("link", name="The job hangs").click()
+    expect(page).to_have_url(re.compile(r"paths\.html#silent-hang$"))
+    page.go_back()
+    options = page.locator("details.option")
+    expect(options).to_have_count(4)
+    verdicts = []
+    for option in options.all():
+        option.locator("summary").click()
+        verdicts.append(option.locator("strong").inner_text())
+        assert len(option.locator("p").inner_text()) > 60
+    assert sorted(verdicts) == ["Right."] + 3 * ["Wrong."]
+
+
+def test_the_start_page_says_where_the_reader_stopped(site, open_page):
+    page = open_page(f"file://{site}/index.html")
+    expect(page.locator("#left-off")).to_be_hidden()
+    chapter = page.locator(".doors a[href^='chapters/']")
+    chapter.click()
+    title = page.locator("h1").inner_text()
+    page.goto(f"file://{site}/index.html")
+    page.locator("#left-off").get_by_role("link", name=title).click()
+    expect(page).to_have_url(re.compile(r"/chapters/"))
+    page.goto(f"file://{site}/index.html")
+    page.evaluate(
+        'localStorage[\'readerkit.last\'] = \'{"page":"javascript:1","title":"x"}\''
+    )
+    page.reload()
+    expect(page.locator("#left-off")).to_be_hidden()
 
 
 def test_the_tree_is_folded_but_where_notes_are_or_an_address_leads(site, open_page):

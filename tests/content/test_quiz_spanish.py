@@ -1,10 +1,17 @@
 """The Spanish of questions: with the formulas of the English, and marked where none."""
 
-import pytest
+from functools import partial
 
+import pytest
+from msgspec import json
+
+from readerkit.app.interface_words import read_words
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.content.translations import TranslatedQuestion
+from readerkit.model.language import said
+from readerkit.quiz.hints import hints
 from readerkit.quiz.kinds.short import AskedShort
+from readerkit.quiz.page_key import Asked, PageKey
 from tests.helpers import ROOT
 from tests.readerkit.quiz.sample import sample_bank
 
@@ -19,6 +26,30 @@ def test_translated_questions_are_asked_by_the_same_keys():
             assert asked.prompt.prompt != english.variant(name, seed).prompt.prompt
             if isinstance(asked, AskedShort):
                 assert asked.problem() == "", name
+
+
+def told(variant, seed, question, say):
+    """Return all that a variant says, but to letters and cells that are typed."""
+    remarks = []
+    PageKey.of(Asked(question, seed, 1, variant), remarks)
+    texts = [variant.prompt, variant.told, [*hints(variant)]]
+    said_at_all = json.encode(texts, enc_hook=lambda text: said(text, say))
+    return json.decode(said_at_all), {said(each.text, say) for each in remarks}
+
+
+def test_a_page_has_beside_the_english_what_the_terminal_says_in_spanish():
+    banks = QuizBanks(ROOT)
+    english, spanish = banks.bank(35), banks.bank(35, language="es")
+    both, say = banks.bank(35, in_both=True).shared(), read_words().all
+    for name, question in both.questions.items():
+        seed = 1
+        of = [each.variant(name, seed) for each in (english, spanish, both)]
+        in_spanish = partial(told, seed=seed, question=question)
+        phrases = lambda phrase: say.get(phrase, phrase)  # noqa: E731
+        assert in_spanish(of[2], say=phrases) == in_spanish(of[1], say=phrases), name
+        assert of[2].prompt == of[0].prompt
+        for asked in of:
+            assert of[2].grade(asked.typed_key).is_right, name
 
 
 QUESTION = sample_bank().questions["bytes"]

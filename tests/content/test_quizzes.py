@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import json
 import re
 from collections import Counter
 from functools import cache
@@ -219,3 +220,24 @@ def test_what_a_record_says_is_what_the_explanation_counts(name, key):
 def test_no_variant_asks_about_a_run_that_nobody_makes(name, low, high):
     keys = {bank().variant(name, seed).key for seed in range(200)}
     assert low < min(keys) < max(keys) < high
+
+
+def test_a_strip_shows_every_call_of_its_record_but_the_one_that_is_asked_for():
+    strips = [each for each in bank().questions.values() if getattr(each, "gap", None)]
+    assert len(strips) >= 3
+    for question in strips:
+        path = ROOT / "annotations" / "records" / f"{question.source.record}.json"
+        [of_rank] = [e for e in json.loads(path.read_text())["events"] if not e["rank"]]
+        phase = question.source.phase
+        ops = [e["op"] for e in of_rank["upstream"] if phase in (None, e["phase"])]
+        first = question.source.skip or 0
+        ops = ops[first : first + (question.source.take or len(ops))]
+        variant = bank().variant(question.id, 0)
+        ops[question.gap - 1] = ""
+        assert (*ops,) == variant.prompt.strip
+        gap = variant.typed_key
+        assert variant.grade(gap).credit == 1
+        for word in question.words:
+            if word != gap:
+                grade = variant.grade(word)
+                assert grade.credit == 0 and grade.remarks, (question.id, word)

@@ -26,6 +26,7 @@ from mini_impls.timeline import (
     get_peak_in_flight,
     get_timeline,
 )
+from readerkit.estimate.zero_bubble import zb_interleaved
 
 # Drawn by hand from the papers: GPipe figure 2c (with the backwards in the order in
 # which torch and Megatron take them) and Narayanan 2021 figures 3 and 4, at unit costs.
@@ -202,10 +203,11 @@ def test_warmup_counts(sizes, expected):
 
 def torch_order(name, world_size, num_microbatches, num_model_chunks, rank):
     """Compute steps of torch's schedule, without a process group."""
-    if name in ("interleaved", "zb-h1"):
+    if name in ("interleaved", "zb-h1", "zb-interleaved"):
         by_name = {
             "interleaved": torch_schedules.ScheduleInterleaved1F1B,
             "zb-h1": torch_schedules.ScheduleInterleavedZeroBubble,
+            "zb-interleaved": torch_schedules.ScheduleInterleavedZeroBubble,
         }
         made = object.__new__(by_name[name])
         made.pp_group_size, made.n_local_stages = world_size, num_model_chunks
@@ -244,6 +246,13 @@ def test_orders_are_torchs():
             if name == "1f1b" and rank == world_size - 1:
                 continue  # torch's table (not its run) counts from microbatch 1 there
             assert order == torch_order(*case, rank), (case, rank)
+
+
+def test_an_order_that_estimates_run_is_torchs():
+    for p, rounds, v in product((1, 2, 3, 4), (1, 2, 3), (1, 2, 3)):
+        for rank in range(p):
+            order = list(zb_interleaved(rank, p, p * rounds, v))
+            assert order == torch_order("zb-interleaved", p, p * rounds, v, rank)
 
 
 @pytest.mark.parametrize("backward_cost", [1, 2, 3])

@@ -26,13 +26,21 @@ from readerkit.content.vocabulary import (
     PRESSURES,
     STARTS,
     AnnotationKind,
+    Category,
     Relation,
 )
 from readerkit.errors import ContentError
-from readerkit.evidence import tally
+from readerkit.evidence import conclusion
+from readerkit.evidence.purposes import SENT
 from readerkit.quiz import units
 from readerkit.render import note_view
-from readerkit.render.html import estimate_page, notes, record_view, timeline
+from readerkit.render.html import (
+    estimate_page,
+    notes,
+    prediction,
+    record_view,
+    timeline,
+)
 from tests.helpers import ROOT
 
 Said = dict[str, str]
@@ -50,10 +58,15 @@ TABLES = {
             *get_args(Relation),
         ),
     ),
-    "evidence/tally.py": tally._KINDS.values(),
+    "evidence/purposes.py": (*SENT, *get_args(Category)),
+    "evidence/conclusion.py": conclusion._KINDS.values(),
     "render/html/estimate_page.py": sum(estimate_page.SECTIONS.values(), ()),
     "render/html/timeline.py": (timeline.IN_CPP, timeline.BY_HARNESS, timeline.STALE),
     "render/html/notes.py": notes.STATES.values(),
+    "render/html/prediction.py": (
+        *prediction.MEANS.values(),
+        *prediction.SPLIT.values(),
+    ),
     "render/html/record_view.py": record_view._LIMITS.values(),
     "render/note_view.py": note_view._STATES.values(),
     "quiz/units.py": {dimension for dimension, _ in units.UNITS.values()},

@@ -194,6 +194,19 @@ FAULTS = {
          f"expected a formula of numbers and the names {', '.join(NAMES)} "
          f"(unknown name 'ranks': expected one of {', '.join(NAMES)})"],
     ),
+    "wrong values upstream that no known note tells of": (
+        {"mirrors/closing.yaml": MIRROR + """  differences:
+    - {comparisons: [tp_sample], what: values, at_most: 1, why: so, note: clsoe}
+""", "comparisons.yaml": COMPARISONS},
+        ["mirrors/closing.yaml:11:75: unknown annotation: got 'clsoe' (did you mean "
+         "'close'?), expected a known annotation"],
+    ),
+    "wrong values upstream without a note": (
+        {"mirrors/closing.yaml": MIRROR + """  differences:
+    - {comparisons: [tp_sample], what: values, at_most: 1, why: so}
+""", "comparisons.yaml": COMPARISONS},
+        ["mirrors/closing.yaml:11:7: missing key 'note'"],
+    ),
     "unknown concept in a mirror": (
         edited("mirrors/closing.yaml", "[all-reduce]", "[reduce]"),
         ["mirrors/closing.yaml:4:12: unknown concept: got 'reduce' (did you mean "

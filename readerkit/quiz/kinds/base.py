@@ -29,7 +29,7 @@ from readerkit.model.base import (
     pattern,
 )
 from readerkit.model.expression import Functions, Number, evaluate
-from readerkit.model.language import Told
+from readerkit.model.language import Told, made_of
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.variant import AnswerError, Draw, Scene, Variant
 from readerkit.wording.next_command import typed
@@ -63,15 +63,13 @@ class Refutation(Claimed, frozen=True, kw_only=True):
 
     def remark(self, scene: Scene, slot: str, label: str = "") -> Remark:
         """Return what is said to who gave that answer."""
-        why = label + scene.text(self.why)
+        why = made_of([scene.text(self.why)], lambda said: label + next(said))
+        if any(claim.experiment for claim in self.claims):
+            command = typed("prove", scene.written.id)
+            why = Told("{why} To see it run: {command}", why=why, command=command)
         if self.note or self.at:
             place = scene.place(f"note:{self.note}" if self.note else slot)
             return Remark(why, place)
-        if any(claim.experiment for claim in self.claims):
-            command = typed("prove", scene.written.id)
-            return Remark(
-                Told("{why} To see it run: {command}", why=why, command=command)
-            )
         return Remark(why)
 
 
@@ -193,12 +191,16 @@ class Question(Claimed, frozen=True, kw_only=True, tag_field="type"):
         """Which English texts it has, for a translation to say of which it is."""
         return english_stamp(self, ("prompt", "explanation", "rest"))
 
-    def spoken(self, told: TranslatedQuestion | None) -> dict[str, str]:
+    def spoken(
+        self, told: TranslatedQuestion | None, *, is_marked: bool = True
+    ) -> dict[str, str]:
         """Return what to say instead of its English texts.
 
-        A text that is not translated, or was from another English, is marked.
+        A text that is not translated, or was from another English, is marked, or else
+        left out.
         """
-        said = {text: MARK + text for text in (self.prompt, self.explanation)}
+        own = (self.prompt, self.explanation) if is_marked else ()
+        said = {text: MARK + text for text in own}
         if told is None:
             return said
         changed = {change.part for change in told.changes(self.stamp)}

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from readerkit.content.claims import Claimed
 from readerkit.model.base import Text, at_least
-from readerkit.model.language import Told
+from readerkit.model.language import Told, made_of
 from readerkit.quiz.kinds.base import Question, Refutation, letters, plain, read_labels
 from readerkit.quiz.messages import (
     Labelled,
@@ -86,7 +86,10 @@ class Choice(Question, frozen=True):
             last=labels[-1],
         )
         right = [label for label in labels if shown[label].right]
-        key = "; ".join(f"{label}: {shown[label].text}" for label in right)
+        key = made_of(
+            (shown[label].text for label in right),
+            lambda said: "; ".join(map("{}: {}".format, right, said)),
+        )
         kind = MultiplePrompt if self.several else SinglePrompt
         texts = (option.text for option in shown.values())
         return AskedChoice(

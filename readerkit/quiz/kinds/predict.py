@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import Formula, Text
@@ -69,6 +70,8 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
     source: ObservationQuery
     unit: Text = ""
     words: tuple[Text, ...] = ()
+    gap: Annotated[int, Meta(ge=1)] | None = None
+    """Which call of a record's strip is left out, from 1: that one alone is asked."""
     relative: Relative | None = None
     absolute: Absolute | None = None
     significant: Significant | None = None
@@ -77,6 +80,8 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
     def check(self) -> None:
         """Hold the sources against what they can give, the unit against the table."""
         self.source.check()
+        if self.gap is not None and (self.source.give != "ops" or not self.words):
+            raise ReaderkitError("gap: expected words, and a record that gives ops")
         for each in self.mistakes:
             each.check()
         find_unit(self.unit)
@@ -117,20 +122,30 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
                 if not isinstance(value, tuple)
             )
             return ask_number(PredictPrompt, scene, key, unit, tolerance, wrong)
+        strip: tuple[str, ...] | UnsetType = UNSET
+        if self.gap is not None:
+            if len(key) < self.gap:
+                raise ReaderkitError(f"gap: got {self.gap} of {len(key)} calls")
+            at = self.gap - 1
+            key, strip = (key[at],), (*key[:at], "", *key[self.gap :])
         form = "F0a B0a . F1b" if self.source.chunks else "F0 B0 . F1"
         cells = Told("{count} cells in order: {form}", count=len(key), form=form)
         how, count = cells, None
         if self.words:
             words = joined(self.words)
             how = Told("{count} in order, of: {words}", count=len(key), words=words)
-            # Only one word among those offered is a choice.
-            count = len(self.words) if len(key) == 1 else None
+            if len(key) == 1:  # only one word among those offered is a choice
+                how, count = Told("one of: {words}", words=words), len(self.words)
         drawn: ScheduleSizes | UnsetType = UNSET
         if self.source.schedule is not None:
             sizes = map(scene.whole, self.source.sizes())
             drawn = ScheduleSizes(self.source.schedule, *sizes)
         shown = PredictPrompt(
-            *scene.head(how), words=self.words, length=len(key), schedule=drawn
+            *scene.head(how),
+            words=self.words,
+            length=len(key),
+            strip=strip,
+            schedule=drawn,
         )
         typed = " ".join(key)
         return AskedWords(

@@ -6,13 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Annotated, ClassVar
 
 from msgspec.structs import replace
 
 from readerkit.model.base import SOME, UNWRITTEN, Count, Text, at_least
-from readerkit.model.language import Told
+from readerkit.model.language import Told, made_of
 from readerkit.quiz.kinds.base import Question, Refutation, letters, not_read
 from readerkit.quiz.messages import Labelled, MatchPrompt, OrderPrompt, Remark
 from readerkit.quiz.scoring import order_credit, share_above_constant
@@ -84,7 +84,10 @@ class Order(Question, frozen=True, tag="order"):
         place = {item: number for number, item in enumerate(mixed, 1)}
         valid = [[place[item] for item in order] for order in self.valid]
         numbers = " ".join(map(str, valid[0]))
-        words = " → ".join(shown[number - 1] for number in valid[0])
+        key = made_of(
+            (shown[number - 1] for number in valid[0]),
+            lambda said: f"{numbers}: {' → '.join(said)}",
+        )
         how = Told("the numbers 1 to {count} in order, with blanks", count=len(shown))
         items = Labelled.each(range(1, len(shown) + 1), shown)
         remarks = [
@@ -92,7 +95,7 @@ class Order(Question, frozen=True, tag="order"):
         ]
         return AskedOrder(
             prompt=OrderPrompt(*scene.head(how), items=items),
-            told=scene.solved(f"{numbers}: {words}"),
+            told=scene.solved(key),
             typed_key=numbers,
             valid=valid,
             refuted=dict(zip(pairwise(valid[0]), remarks, strict=False)),
@@ -200,12 +203,12 @@ class Match(Question, frozen=True, tag="match"):
         labels = dict(zip(mixed, letters(len(mixed)), strict=True))
         texts = [scene.text(pair.left) for pair in pairs]
         key = [labels[pair.right] for pair in pairs]
-        rows = [
-            (f"{number}{label}", f"{left} — {scene.text(pair.right)}")
-            for number, (label, left, pair) in enumerate(
-                zip(key, texts, pairs, strict=True), 1
-            )
-        ]
+        typed = [f"{number}{label}" for number, label in enumerate(key, 1)]
+        sides = zip(texts, (scene.text(pair.right) for pair in pairs), strict=True)
+        solution = made_of(
+            chain.from_iterable(sides),
+            lambda said: "; ".join(map("{}: {} — {}".format, typed, said, said)),
+        )
         left = Labelled.each(range(1, len(pairs) + 1), texts)
         right = Labelled.each(labels.values(), map(scene.text, mixed))
         how = Told("a letter for each number, in the form 1x 2y")
@@ -217,8 +220,8 @@ class Match(Question, frozen=True, tag="match"):
         }
         return AskedMatch(
             prompt=MatchPrompt(*scene.head(how), left=left, right=right),
-            told=scene.solved("; ".join(f"{typed}: {words}" for typed, words in rows)),
-            typed_key=" ".join(typed for typed, _ in rows),
+            told=scene.solved(solution),
+            typed_key=" ".join(typed),
             key={entry.label: label for entry, label in zip(left, key, strict=True)},
             lefts={entry.label: entry.text for entry in left},
             labels=list(labels.values()),

@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from readerkit.content.claims import Claimed
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import SOME, Formula, Model, Name, Text, at_least
-from readerkit.model.language import Told
+from readerkit.model.language import Told, made_of
 from readerkit.quiz.kinds.base import Question
 from readerkit.quiz.kinds.grid_cells import read_cell, split_row
 from readerkit.quiz.messages import Remark, SketchPrompt
@@ -138,18 +138,22 @@ class Sketch(Question, frozen=True, tag="sketch"):
         how = Told("a line for each row: {example}", example=example)
         labels, cells = zip(*rows, strict=True)
         filled = [" ".join(row) for row in cells]
+        titles = tuple(map(scene.text, self.columns))
+        solution = made_of(
+            labels, lambda said: "\n".join(map("{}: {}".format, said, filled))
+        )
         return AskedSketch(
             prompt=SketchPrompt(
                 *scene.head(how),
-                columns=self.columns,
+                columns=titles,
                 rows=labels,
                 words=self.words,
                 cells=tuple(kinds),
                 ranks=prod(sizes.values()) if sizes else 0,
             ),
-            told=scene.solved("\n".join(map("{}: {}".format, labels, filled))),
+            told=scene.solved(solution),
             typed_key="\n".join(filled),
-            columns=list(zip(self.columns, kinds, strict=True)),
+            columns=list(zip(titles, kinds, strict=True)),
             rows=rows,
             words=self.words,
         )

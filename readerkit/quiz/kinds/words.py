@@ -9,7 +9,7 @@ from typing import Annotated
 
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import SOME, Model, Text
-from readerkit.model.language import Told
+from readerkit.model.language import Told, in_each
 from readerkit.quiz.kinds.base import Question, squeezed
 from readerkit.quiz.messages import FillPrompt, Remark
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
@@ -65,10 +65,11 @@ class Fill(Question, frozen=True, tag="fill"):
             prompt=FillPrompt(*scene.head(Told("a word or a name"))),
             told=scene.solved(accept[0]),
             typed_key=accept[0],
-            accept=frozenset(map(_name, accept)),
+            accept=frozenset(_name(word) for text in accept for word in in_each(text)),
             mistakes={
-                _name(scene.text(each.text)): scene.text(each.says)
+                _name(word): scene.text(each.says)
                 for each in self.mistakes
+                for word in in_each(scene.text(each.text))
             },
         )
 

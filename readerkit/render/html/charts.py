@@ -58,14 +58,17 @@ def _room(labels: Iterable[str]) -> float:
     return 16 + _LETTER * max(map(len, labels))
 
 
-def _text(x: float, y: float, kind: str, text: str) -> Markup:
-    tag = '<text x="{:.1f}" y="{:.1f}" class="{}">{}</text>'
-    return Markup(tag).format(x, y, kind, shown(text))
+def label(x: float, y: float, kind: str, text: str) -> Markup:
+    """Return words at a place; how they stand there, their kind says."""
+    tag = '<text x="{:g}" y="{:g}" class="{}">{}</text>'
+    return Markup(tag).format(round(x, 1), round(y, 1), kind, shown(text))
 
 
-def _box(x: float, y: float, width: float, height: float, kind: str) -> Markup:
-    tag = '<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" class="{}"/>'
-    return Markup(tag).format(x, y, width, height, kind)
+def box(x: float, y: float, width: float, height: float, kind: str) -> Markup:
+    """Return a rectangle; what it looks like, its kind says."""
+    tag = '<rect x="{:g}" y="{:g}" width="{:g}" height="{:g}" class="{}"/>'
+    sizes = (round(size, 2) for size in (x, y, width, height))
+    return Markup(tag).format(*sizes, kind)
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
@@ -91,9 +94,9 @@ def loss_chart(name: str, series: Mapping[str, Sequence[float]]) -> Markup:
 
     parts = list(_axis(low, high))
     for step in range(0, steps, max(1, steps // 6)):
-        parts.append(_text(place(step, low)[0], _HEIGHT - 18, "tick mid", str(step)))
-    parts.append(_text(_WIDTH / 2, _HEIGHT - 3, "tick mid", "step"))
-    for index, (label, line) in enumerate(series.items()):
+        parts.append(label(place(step, low)[0], _HEIGHT - 18, "tick mid", str(step)))
+    parts.append(label(_WIDTH / 2, _HEIGHT - 3, "tick mid", "step"))
+    for index, (side, line) in enumerate(series.items()):
         known = [at for at in enumerate(line) if isfinite(at[1])]
         points = " ".join("{:.1f},{:.1f}".format(*place(*at)) for at in known)
         drawn = '<polyline points="{}" class="series s{}"/>'
@@ -102,12 +105,12 @@ def loss_chart(name: str, series: Mapping[str, Sequence[float]]) -> Markup:
             x, y = place(*at)
             dot = '<circle cx="{:.1f}" cy="{:.1f}" r="{}" class="dot s{}"/>'
             parts.append(Markup(dot).format(x, y, 4.5 if index == 0 else 2.2, index))
-        y = _TOP + 14 + 16 * index
-        parts.append(_box(_WIDTH - 132, y - 8, 10, 10, f"key s{index}"))
-        parts.append(_text(_WIDTH - 116, y + 1, "tick", label))
+        x = _LEFT + 100 * index  # below the plot, where no line can run
+        parts.append(box(x, _HEIGHT - 12, 10, 10, f"key s{index}"))
+        parts.append(label(x + 16, _HEIGHT - 3, "tick", side))
     ends = "; ".join(
-        f"{label} from {format_number(line[0])} to {format_number(line[-1])}"
-        for label, line in series.items()
+        f"{side} from {format_number(line[0])} to {format_number(line[-1])}"
+        for side, line in series.items()
     )
     text = f"Loss over {steps} steps: {ends}."
     return _frame(name, "Losses of both sides", text, _HEIGHT, Markup("").join(parts))
@@ -118,7 +121,7 @@ def _axis(low: float, high: float) -> Iterator[Markup]:
         value = low + (high - low) * index / 4
         y = _HEIGHT - _BOTTOM - index / 4 * (_HEIGHT - _TOP - _BOTTOM)
         yield _line(_LEFT, y, _WIDTH - _RIGHT, y, "grid")
-        yield _text(_LEFT - 8, y + 4, "tick end", f"{value:.3g}")
+        yield label(_LEFT - 8, y + 4, "tick end", f"{value:.3g}")
 
 
 def memory_chart(name: str, rows: Sequence[tuple[str, str, int]]) -> Markup:
@@ -129,11 +132,11 @@ def memory_chart(name: str, rows: Sequence[tuple[str, str, int]]) -> Markup:
     parts = []
     for index, (category, side, count) in enumerate(rows):
         y = 4 + step * index
-        parts.append(_text(left - 8, y + 13, "tick end", f"{category}, {side}"))
+        parts.append(label(left - 8, y + 13, "tick end", f"{category}, {side}"))
         width = (_WIDTH - left - 90) * count / most
         kind = "key s0" if side == "mini" else "key s1"
-        parts.append(_box(left, y + 2, max(width, 0.5), step - 7, kind))
-        parts.append(_text(left + width + 6, y + 13, "tick", format_bytes(count)))
+        parts.append(box(left, y + 2, max(width, 0.5), step - 7, kind))
+        parts.append(label(left + width + 6, y + 13, "tick", format_bytes(count)))
     words = "; ".join(
         f"{category}, {side}: {format_bytes(n)}" for category, side, n in rows
     )
@@ -154,21 +157,21 @@ def stack_chart(
     parts = []
     for index, (stack, total) in enumerate(zip(stacks, totals, strict=True)):
         y, x = top + step * index, float(left)
-        parts.append(_text(left - 8, y + 18, "tick end", stack.name))
+        parts.append(label(left - 8, y + 18, "tick end", stack.name))
         for part, count in stack.parts:
             width = count * scale
             kind = f"part p{kinds.index(part)}"
-            parts.append(_box(x, y + 3, max(width - 0.8, 0.4), step - 12, kind))
+            parts.append(box(x, y + 3, max(width - 0.8, 0.4), step - 12, kind))
             x += width
         # The figure stands clear of the line.
         x = max(x, at) if x + 60 > at else x
-        parts.append(_text(x + 6, y + 18, "tick", format_bytes(total)))
+        parts.append(label(x + 6, y + 18, "tick", format_bytes(total)))
     parts.append(_line(at, top - 4, at, foot, "limit"))
-    parts.append(_text(at, top - 8, "tick mid", f"usable: {format_bytes(limit)}"))
+    parts.append(label(at, top - 8, "tick mid", f"usable: {format_bytes(limit)}"))
     for index, kind in enumerate(kinds):
         x, y = left + 190 * (index % 3), foot + 12 + 18 * (index // 3)
-        parts.append(_box(x, y, 10, 10, f"part p{index}"))
-        parts.append(_text(x + 15, y + 9, "tick", kind))
+        parts.append(box(x, y, 10, 10, f"part p{index}"))
+        parts.append(label(x + 15, y + 9, "tick", kind))
     height = foot + 16 + 18 * -(-len(kinds) // 3)
     words = "; ".join(
         f"{stack.name}: {format_bytes(total)}, of it "
@@ -189,16 +192,16 @@ def gantt(name: str, title: str, rows: Sequence[str], cells: Sequence[Cell]) -> 
     parts = []
     for index, row in enumerate(rows):
         y = step * index + 4
-        parts.append(_text(left - 8, y + 18, "tick end", row))
-        parts.append(_box(left, y, _WIDTH - left - 6, step - 4, "idle"))
+        parts.append(label(left - 8, y + 18, "tick end", row))
+        parts.append(box(left, y, _WIDTH - left - 6, step - 4, "idle"))
     for cell in cells:
         x, y = left + (cell.start - begin) * scale, step * cell.row + 4
         width = (cell.end - cell.start) * scale
         kind = f"work {cell.kind} chunk{cell.chunk % 4}"
-        parts.append(_box(x, y, max(width - 0.8, 0.6), step - 4, kind))
+        parts.append(box(x, y, max(width - 0.8, 0.6), step - 4, kind))
         if width > 7 * len(cell.text):
-            parts.append(_text(x + width / 2, y + 17, "in mid", cell.text))
-    parts.append(_text(left, height - 4, "tick", "time →"))
+            parts.append(label(x + width / 2, y + 17, "in mid", cell.text))
+    parts.append(label(left, height - 4, "tick", "time →"))
     orders = "; ".join(
         f"{row}: " + " ".join(cell.text for cell in cells if cell.row == index)
         for index, row in enumerate(rows)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from markupsafe import Markup
 
@@ -13,6 +14,7 @@ from readerkit.estimate.pipeline import PlannedStep
 from readerkit.estimate.plan import Plan
 from readerkit.estimate.reports import COMPARISON, TOTALS
 from readerkit.estimate.runs import Compared, tally
+from readerkit.render.catalog_table import HEADS, listed_cells, price_cells
 from readerkit.render.estimate_table import number_texts, plain_number
 from readerkit.render.html.charts import Cell, MemoryStack, gantt, stack_chart
 from readerkit.render.html.site_model import Context
@@ -49,7 +51,7 @@ SECTIONS = {
         "Where the time of a step goes, what a run computes, and what failures cost.",
     ),
     "more": (
-        "Offload, formats, inference, one layer, buckets, NCCL's latency",
+        "Offload, formats, recompute, inference, collectives, buckets",
         "What leaves the GPU, what other formats save, what answering needs; what a "
         "layer keeps, how gradients are bucketed, what fits, and how long NCCL itself "
         "expects to wait.",
@@ -58,12 +60,21 @@ SECTIONS = {
         "A layout for 70 billion parameters on 64 GPUs",
         "Every way to cut the model over the cluster, weighed; the fastest that fit.",
     ),
+    "catalog": (
+        "Models, GPUs, clusters and prices",
+        "What the commands know by name, each row with its source and the day on which "
+        "it was read; rows of your own go before them.",
+    ),
     "against": (
         "The planner beside published runs",
         "What is predicted for steps that others measured, and the place of their cut.",
     ),
 }
 """By section, its heading and what it is about."""
+UNITS = (
+    "b is a bit and B a byte: --bandwidth 400Gb/s is 50GB/s. kB, MB, GB count in "
+    "thousands, KiB, MiB, GiB in 1,024; 400gb, which may be either, is refused."
+)
 
 
 # --- what is shown ----------------------------------------------------------------
@@ -109,6 +120,11 @@ class Examples:
     plan_command: str
     best: EstimateGroup
     """The layout that the plan puts first, item by item."""
+    catalog: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    prices: Sequence[Mapping[str, Any]]
+    catalog_command: str
+    own_rows: Mapping[str, str]
+    """What a reader may write, by the file that it stands in."""
     compared: tuple[Compared, ...]
     """Published runs beside what is predicted for them."""
     against_command: str
@@ -133,13 +149,17 @@ class Case:
     """One question: its numbers side by side, drawn, and each with its origin."""
 
     title: str
-    grid: Grid
+    grid: Grid | None
     worked: tuple[Worked, ...]
     command: str = ""
     charts: tuple[tuple[Markup, str], ...] = ()
     """Each with what stands below it."""
     notes: tuple[tuple[str, Sequence[str]], ...] = ()
     """Sentences under a heading."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What stands in files, by their names."""
+    kind: str = "grid"
+    """``rows`` of words, which are read when they are looked for."""
 
 
 def headings() -> tuple[tuple[str, str], ...]:
@@ -158,6 +178,7 @@ def estimate_page(examples: Examples) -> Context:
         "runs": [_run_case(group) for group in examples.runs],
         "more": [_run_case(group) for group in examples.more],
         "plan": [_plan_case(examples)],
+        "catalog": _catalog_cases(examples),
         "against": [_against_case(examples)],
     }
     sections = [(name, *SECTIONS[name], each) for name, each in cases.items()]
@@ -238,7 +259,7 @@ def _ring_case(group: EstimateGroup) -> Case:
         group.title,
         _turned(_grid(group, names)),
         group.worked,
-        notes=(("The crossing", said),),
+        notes=(("The crossing", said), ("Units", [UNITS])),
     )
 
 
@@ -268,6 +289,36 @@ def _plan_case(examples: Examples) -> Case:
             ("Assumed", [assumed(plan)]),
         ),
     )
+
+
+def _catalog_cases(examples: Examples) -> list[Case]:
+    """Return what is known by name, and how a reader's own rows go before it."""
+    rows = {name: listed_cells(name, each) for name, each in examples.catalog.items()}
+    rows["prices"] = price_cells(examples.prices)
+    command = examples.catalog_command
+    cases = [
+        Case(
+            f"{len(each)} {'GPUs' if name == 'gpus' else name}",
+            Grid((*HEADS[name], "source", "read on"), tuple(each)),
+            (),
+            f"{command} list" + " --prices" * (name == "prices"),
+            kind="rows",
+        )
+        for name, each in rows.items()
+    ]
+    said = [
+        "A file of one of these names, in ~/.local/share/readerkit/catalog or in the "
+        "DIR of --catalog, has rows that go before those that ship: of the same name "
+        "instead of them (of a price: vendor, GPU, kind and cloud), of another beside "
+        "them. What an answer took from them is said below it.",
+        "--model, --gpu and --cluster take a FILE.yaml with one such row as well.",
+        "A price that is older than 30 days, or that one source alone has, is used "
+        "only with --confirm-price; list --prices says how old each is today.",
+    ]
+    own = "Rows of your own"
+    asked = f"{command} --catalog DIR list"
+    files, notes = examples.own_rows, (("How", said),)
+    return [*cases, Case(own, None, (), asked, files=files, notes=notes)]
 
 
 def _against_case(examples: Examples) -> Case:

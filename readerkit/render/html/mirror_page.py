@@ -14,6 +14,7 @@ from readerkit.content.claims import Claimed
 from readerkit.content.mirrors import Mirror, MirrorSection
 from readerkit.evidence.relevance import main_mini, related, seen_there
 from readerkit.model import addresses
+from readerkit.render.html.conclusion_view import conclusion_view
 from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.file_page import proofs_of, rights_of, say_ran, view
 from readerkit.render.html.markdown import line, prose
@@ -52,7 +53,7 @@ def mirror_page(model: SiteModel, mirror: Mirror) -> Context:
             for index, section in enumerate(mirror.sections)
         ],
         "charts": list(_schedules(model.words, mirror)),
-        "strips": [record_view(model, model.evidence[name], address) for name in own],
+        "strips": [record_view(model, model.evidence[name], mirror) for name in own],
         "guests": [_guest(model, name, ran) for name, ran in guests.items()],
         "rights": rights_of(model, upstreams),
     }
@@ -87,7 +88,9 @@ def _guest(model: SiteModel, comparison: str, ran: list[Context]) -> Context:
     evidence = model.evidence[comparison]
     page = f"{model.strips[comparison]}#r-{comparison}"
     chart = bars(evidence.record)
-    return {"evidence": evidence, "page": page, "ran": ran, "chart": chart}
+    said = conclusion_view(model, evidence.record)
+    shown: Context = {"evidence": evidence, "page": page, "ran": ran, "chart": chart}
+    return {**shown, "conclusion": said}
 
 
 def _sections_that_ran(

@@ -197,11 +197,17 @@ def check_texts(notes: Iterable[Note], book: Book) -> None:
         raise ContentError(faults)
 
 
+def note_title(annotation: Annotation, book: Book) -> Text:
+    """Return the title of a note in both languages."""
+    spanish = book.translated(annotation, SPANISH).texts
+    return text(annotation.title, spanish.get("title"), title)
+
+
 def _texts(annotation: Annotation, book: Book) -> list[tuple[str, Text]]:
     """Return the title of a note, then what it says, each part with its label."""
     spanish = book.translated(annotation, SPANISH).texts
     try:
-        texts = [("title", text(annotation.title, spanish.get("title"), title))]
+        texts = [("title", note_title(annotation, book))]
         for name, label in LABELS.items():
             if own := getattr(annotation, name):
                 texts.append((label, text(own, spanish.get(name), prose)))

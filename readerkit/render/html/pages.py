@@ -12,6 +12,7 @@ from markupsafe import Markup
 from readerkit.content.diagrams import Diagram
 from readerkit.content.reading_paths import ReadingPaths
 from readerkit.content.scripts import Script
+from readerkit.content.search_words import SearchWords
 from readerkit.model import addresses
 from readerkit.quiz.page_key import Asked
 from readerkit.render.html.chapter import chapter_page, chapter_title
@@ -25,9 +26,11 @@ from readerkit.render.html.quiz_page import BankView, TopicQuestions
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.study import (
     concept_page,
+    first_question,
     path_page,
     reference_page,
     start_page,
+    symptom,
 )
 from readerkit.render.html.tree_page import tree_page, trees, upstreams_shown
 from readerkit.render.html.uses_page import uses_page
@@ -69,7 +72,9 @@ class Writing:
     """Computes the estimates that the site shows."""
     diagrams: Mapping[str, Diagram] = field(default_factory=dict)
     routes: ReadingPaths = ReadingPaths()  # noqa: RUF009  a frozen value
+    search_words: SearchWords = SearchWords()  # noqa: RUF009  a frozen value
     first_stop: str = ""
+    first_question: str = ""
     phases: tuple[BankView, ...] = ()
     """Of the quiz."""
     checks: Callable[[int, str], Iterable[Sequence[Asked]]] = field(
@@ -134,7 +139,7 @@ def _written_pages(
         "labs": labs,
         "estimates": headings() if writing.examples else (),
     }
-    start = partial(start_page, model, writing.first_stop, lists)
+    start = partial(_start_page, model, writing, lists)
     found: dict[str, tuple[str, Callable[[], Any]]] = {
         addresses.START: ("start.html", start),
         addresses.PATHS: ("paths.html", partial(path_page, model, writing.routes)),
@@ -175,6 +180,31 @@ def _written_pages(
         tree = partial(tree_page, model, upstream)
         found[addresses.tree_page(upstream)] = ("tree.html", tree)
     return found
+
+
+def _start_page(
+    model: SiteModel,
+    writing: Writing,
+    lists: Mapping[str, Sequence[tuple[str, object]]],
+) -> Context:
+    name = writing.first_question
+    asked = next(
+        (
+            (variants[0].variant, f"{topic.page}#q-{name}")
+            for phase in writing.phases
+            for topic in phase.topics
+            if name in dict(topic.questions)
+            for variants in writing.checks(phase.phase, topic.name)
+            if variants[0].question.id == name
+        ),
+        None,
+    )
+    first = first_question(*asked) if asked else None
+    failures = writing.routes.failures
+    return start_page(model, writing.first_stop, lists) | {
+        "question": first,
+        "symptoms": [symptom(writing.routes, each) for each in failures],
+    }
 
 
 def _topic_page(writing: Writing, quiz: QuizPage, topic: TopicQuestions) -> Context:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from readerkit.anchors import Span
 from readerkit.model import addresses
+from readerkit.model.language import InBoth
+from readerkit.quiz.hints import OfferedHint, hints
 from readerkit.quiz.messages import (
     CitedLines,
     NextNote,
@@ -25,13 +27,16 @@ from readerkit.quiz.messages import (
     TryResult,
 )
 from readerkit.quiz.page_key import Asked, PageKey
+from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.file_page import proofs_of, rights_of
+from readerkit.render.html.notes import note_title
 from readerkit.render.html.proved import Passage, passages
 from readerkit.render.html.quiz_page import BankView, TopicQuestions
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.tree_page import upstreams_shown
+from readerkit.render.html.words import Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +46,8 @@ class PlaceView:
     text: str
     page: str
     """Of this site; empty where it does not show the file."""
-    title: str
-    """Of the note on them; empty where there is none."""
+    title: Text | None
+    """Of the note on them; None where there is none."""
     code: Excerpt | None = None
 
 
@@ -57,6 +62,14 @@ class Check:
     """By which the page marks it; empty where it cannot."""
     remarks: Sequence[Remark]
     """What may be said to an answer, to any variant."""
+    hints: Sequence[OfferedHint]
+    """None where the page cannot mark it."""
+
+    @property
+    def is_translated(self) -> bool:
+        """Whether its texts are in the other language too, and of this English."""
+        own = (self.prompt.prompt, self.told.explanation)
+        return all(isinstance(text, InBoth) for text in own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +172,8 @@ class QuizPage:
             key, variant = PageKey.of(asked, remarks), asked.variant
             folded = key.folded(self.model.words.in_spanish) if key.table else ""
             seed, prompt, told = asked.seed, variant.prompt, variant.told
-            found.append(Check(seed, prompt, told, folded, remarks))
+            offered = tuple(hints(variant)) if folded else ()
+            found.append(Check(seed, prompt, told, folded, remarks, offered))
         return found
 
     def _proofs(self, question: str) -> tuple[Passage, ...]:
@@ -193,6 +207,9 @@ class QuizPage:
         """Return lines that the quiz names, with so many of them; all where None."""
         span = Span(cited.path, cited.first, cited.last)
         page, code = "", None
+        title = Text(shown(cited.title)) if cited.title else None
+        if (note := self.model.notes.get(cited.note)) and title:
+            title = note_title(note.annotation, self.model.book)
         if self._is_shown(cited):
             page = f"{addresses.source_page(cited.upstream, span.path)}#"
             is_ours = cited.note in self.model.notes
@@ -200,7 +217,7 @@ class QuizPage:
             if lines != 0:
                 where = (self.model, cited.upstream, span, self.address)
                 code = excerpt(*where, limit=lines, is_linked=is_linked)
-        return PlaceView(str(span), page, cited.title, code)
+        return PlaceView(str(span), page, title, code)
 
     def _is_shown(self, place: CitedLines) -> bool:
         """Whether the site shows these very lines: the bytes that were locked.

@@ -18,6 +18,8 @@ class TopicQuestions:
     command: str
     questions: tuple[tuple[str, str], ...]
     """The name of each, and where it stands to answer it for oneself."""
+    prompts: tuple[tuple[str, str], ...] = ()
+    """What each asks, in English and Spanish: where all of a topic are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +33,5 @@ class BankView:
     questions: int
     topics: tuple[TopicQuestions, ...]
     objectives: tuple[tuple[str, int], ...]
+    own: tuple[tuple[str, int, str], ...]
+    """Topics on the reader's own figures, which a page has not: how many, how asked."""

@@ -7,13 +7,16 @@ from functools import partial
 
 from markupsafe import Markup
 
+from readerkit.content.mirrors import Mirror
+from readerkit.content.vocabulary import SideName
 from readerkit.evidence.executed_lines import op_name
 from readerkit.evidence.record import PARAMETER_LINES, Record, Verdict
 from readerkit.evidence.relevance import Evidence
-from readerkit.evidence.tally import Tally, say_tally
 from readerkit.model import addresses
 from readerkit.render.html.call_sites import issuers
 from readerkit.render.html.charts import Cell, gantt, loss_chart, memory_chart
+from readerkit.render.html.conclusion_view import conclusion_view, work_view
+from readerkit.render.html.prediction import prediction, say_set_up
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.timeline import OPERATIONS, rank_view
 from readerkit.wording.numbers import format_number
@@ -22,15 +25,22 @@ Row = tuple[str, tuple[str, ...]]
 """What a row of a table says of its numbers, and its cells."""
 
 
-def record_view(model: SiteModel, evidence: Evidence, address: str) -> Context:
-    """Return what the page at ``address`` shows of a record."""
-    record = evidence.record
+def record_view(model: SiteModel, evidence: Evidence, mirror: Mirror) -> Context:
+    """Return what the page of a mirror shows of a record."""
+    record, address = evidence.record, addresses.mirror_page(mirror.id)
+    used = {
+        event.op for rank in record.events for event in (*rank.mini, *rank.upstream)
+    }
     return {
         "evidence": evidence,
-        "tally": model.words.text(partial(say_tally, Tally.of(record.events))),
+        "conclusion": conclusion_view(model, record),
+        "work": work_view(record, mirror),
         "stale": [model.words.text(each.said) for each in evidence.stale],
         "ranks": [rank_view(model, evidence, rank) for rank in record.events],
-        "operations": OPERATIONS,
+        "operations": [each for each in OPERATIONS if each[0] in used],
+        "set_up": model.words.text(partial(say_set_up, record)),
+        "title": model.book.comparisons[record.comparison].title,
+        "prediction": prediction(model.words, record),
         "issuers_upstream": issuers(model, evidence, "upstream", address),
         "issuers_mini": issuers(model, evidence, "mini", address),
         "losses": losses(record),
@@ -73,25 +83,28 @@ def memory(record: Record) -> Markup:
 
 
 def bars(record: Record) -> Markup:
-    """Return the step of a pipeline as upstream ran it; empty where there is none."""
+    """Return the step of a pipeline as both sides ran it, on one scale of time."""
     pipeline = record.pipeline
-    ran = [bar for bar in pipeline.bars if bar.side == "upstream"] if pipeline else []
-    if not pipeline or not ran:
+    if not pipeline or not pipeline.bars:
         return Markup("")
     stages = pipeline.stages // pipeline.chunks if pipeline.chunks else 1
+    begin: dict[SideName, float] = {}
+    for bar in pipeline.bars:
+        begin[bar.side] = min(bar.start_s, begin.get(bar.side, bar.start_s))
+    sides = [side for side in ("upstream", "mini") if side in begin]
     cells = [
         Cell(
-            bar.rank,
-            bar.start_s,
-            bar.end_s,
+            sides.index(bar.side) * record.world_size + bar.rank,
+            bar.start_s - begin[bar.side],
+            bar.end_s - begin[bar.side],
             f"{bar.kind}{bar.microbatch}",
             bar.kind,
             bar.stage // max(stages, 1),
         )
-        for bar in sorted(ran, key=lambda bar: bar.start_s)
+        for bar in sorted(pipeline.bars, key=lambda bar: bar.start_s)
     ]
-    rows = [f"rank {rank}" for rank in range(record.world_size)]
-    title = f"{pipeline.schedule}: what upstream's ranks did in the traced step"
+    rows = [f"{side} {rank}" for side in sides for rank in range(record.world_size)]
+    title = f"{pipeline.schedule}: what the ranks of both sides did in the traced step"
     return gantt(f"bars-{record.comparison}", title, rows, cells)
 
 

@@ -1,9 +1,18 @@
-"""The search index: a script with every name and path, and all that people wrote."""
+"""The search index: a script with every name and path, and all that people wrote.
+
+It holds words as they are written; what belongs together, and what counts how much, is
+for ``site/theme/search.js`` to say, once for what is sought and what is found.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from msgspec import to_builtins
 
 from readerkit.content.annotations import TEXT_FIELDS
 from readerkit.content.reading_paths import ReadingPaths
@@ -16,8 +25,28 @@ from readerkit.render.html.pages import Writing, menu, tree_items
 from readerkit.render.html.quiz_page import BankView
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.terminal_safe import visible
+from readerkit.xref.names import Names
 
 FILE = "search-index.js"
+_WORD = re.compile(r"[^\W_]+")
+_PARAMETER = re.compile(r"\{[^{}]*\}")
+"""Of a question: each variant has its own value there."""
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+FILES_OF_A_SETTING = 6
+"""A name in capitals is found in so many files; any other word of the code in one: in
+more it tells little, and would fill the index."""
+
+
+class Indexed(NamedTuple):
+    """Something that people wrote, and where it stands."""
+
+    kind: str
+    title: str
+    where: str
+    page: str
+    body: str = ""
+    spanish: str = ""
+    """Its title in Spanish."""
 
 
 def search_index(model: SiteModel, writing: Writing) -> bytes:
@@ -27,13 +56,48 @@ def search_index(model: SiteModel, writing: Writing) -> bytes:
     texts += _estimates() if writing.examples else ()
     texts += [*_quiz(writing.phases), *_symptoms(writing.routes)]
     texts += [*_works(model), *_pages(model, writing)]
-    data = {"texts": texts, "files": list(_files(model))}
+    data = {
+        **to_builtins(writing.search_words),
+        "texts": [[visible(part) for part in (*e[:4], e.spanish)] for e in texts],
+        "words": _said(texts, {*writing.search_words.stop.split()}),
+        "files": list(_files(model)),
+    }
     # ASCII, so that no character of a name can end a string or hide in it.
     packed = json.dumps(data, separators=(",", ":"))
     return f"readerkitIndex({packed});\n".encode()
 
 
-def _notes(model: SiteModel) -> Iterator[list[str]]:
+def _said(texts: Iterable[Indexed], stop: set[str]) -> str:
+    """Return each word of the texts, and the steps between those that say it."""
+    said: dict[str, list[int]] = defaultdict(list)
+    for number, entry in enumerate(texts):
+        words = {_small(word) for word in _WORD.findall(visible(entry.body))}
+        for word in words - stop:
+            said[word].append(number)
+    return ";".join(
+        " ".join([word, *map(_number, _steps(said[word]))]) for word in sorted(said)
+    )
+
+
+def _small(word: str) -> str:
+    """Return a word as in the midst of a sentence; a name keeps its capitals."""
+    return word.lower() if word.istitle() or word.isupper() else word
+
+
+def _steps(numbers: Iterable[int]) -> Iterator[int]:
+    last = 0
+    for number in numbers:
+        yield number - last
+        last = number
+
+
+def _number(value: int) -> str:
+    """Return a number as scripts read it with ``parseInt(text, 36)``."""
+    high, low = divmod(value, 36)
+    return (_number(high) if high else "") + _DIGITS[low]
+
+
+def _notes(model: SiteModel) -> Iterator[Indexed]:
     for name, note in model.notes.items():
         annotation = note.annotation
         page = addresses.source_page(annotation.upstream, note.span.path)
@@ -44,103 +108,144 @@ def _notes(model: SiteModel) -> Iterator[list[str]]:
         spanish = model.book.translated(annotation, SPANISH)
         folder = note.span.path.rpartition("/")[0]
         lines = addresses.lines_text(note.span.path, note.span.first, note.span.last)
-        place = f"{folder}/{lines}".removeprefix("/")
-        title = visible(annotation.title.replace("`", ""))
-        address = f"{addresses.href(page)}#{name}"
-        yield [
+        yield Indexed(
             annotation.kind,
-            title,
-            visible(place),
-            address,
-            visible(f"{name} {body}"),
-            visible(spanish.texts.get("title", "").replace("`", "")),
-        ]
+            annotation.title.replace("`", ""),
+            f"{folder}/{lines}".removeprefix("/"),
+            f"{addresses.href(page)}#{name}",
+            f"{name} {body}",
+            spanish.texts.get("title", "").replace("`", ""),
+        )
 
 
-def _ideas(model: SiteModel) -> Iterator[list[str]]:
+def _ideas(model: SiteModel) -> Iterator[Indexed]:
     for concept in model.book.concepts.values():
         page = f"{addresses.CONCEPTS}#{concept.id}"
-        text = concept.summary
+        text = f"{concept.id} {concept.summary}"
         for language in model.book.concept_translations:
             translated = model.book.translated(concept, language)
             text += " " + " ".join(translated.texts.values())
-        spanish = model.book.translated(concept, SPANISH)
-        yield [
-            "concept",
-            visible(concept.title),
-            concept.layer,
-            page,
-            visible(text),
-            visible(spanish.texts.get("title", "")),
-        ]
+        spanish = model.book.translated(concept, SPANISH).texts.get("title", "")
+        yield Indexed("concept", concept.title, concept.layer, page, text, spanish)
     for mirror in model.book.mirrors.values():
-        text = " ".join([mirror.idea, *(section.title for section in mirror.sections)])
         page = addresses.mirror_page(mirror.id)
-        yield ["beside", visible(mirror.title), "side by side", page, visible(text)]
+        about = f"{mirror.id} {mirror.idea}"
+        yield Indexed("beside", mirror.title, "side by side", page, about)
+        for number, section in enumerate(mirror.sections, 1):
+            place, text = f"{page}#s{number}", section.why
+            yield Indexed("beside", section.title, mirror.title, place, text)
 
 
-def _chapters(scripts: Iterable[Script]) -> Iterator[list[str]]:
+def _chapters(scripts: Iterable[Script]) -> Iterator[Indexed]:
     for script in scripts:
         yield _text("chapter", script, addresses.chapter_page(script.name))
 
 
-def _labs(labs: Iterable[LabScript]) -> Iterator[list[str]]:
+def _labs(labs: Iterable[LabScript]) -> Iterator[Indexed]:
     for lab in labs:  # what its solution says is for after an attempt
         yield _text("lab", lab.problem, addresses.lab_page(lab.problem.name))
 
 
-def _estimates() -> Iterator[list[str]]:
+def _estimates() -> Iterator[Indexed]:
     for name, (title, about) in SECTIONS.items():
         page = f"{addresses.ESTIMATES}#{name}"
-        yield ["estimate", title, "estimates", page, f"{name} {about}"]
+        yield Indexed("estimate", title, "estimates", page, f"{name} {about}")
 
 
-def _quiz(phases: Iterable[BankView]) -> Iterator[list[str]]:
+def _quiz(phases: Iterable[BankView]) -> Iterator[Indexed]:
     for phase in phases:
-        title = visible(phase.title)
-        goals = " ".join(visible(objective) for objective, _ in phase.objectives)
-        yield ["quiz", title, "quiz", phase.page, goals]
+        goals = " ".join(objective for objective, _ in phase.objectives)
+        yield Indexed("quiz", phase.title, "quiz", phase.page, goals)
         for each in phase.topics:
-            topic = visible(each.topic)
-            page = f"{phase.page}#topic-{topic.replace(' ', '_')}"
-            yield ["quiz", topic, title, page, each.command]
+            page = f"{phase.page}#topic-{each.topic.replace(' ', '_')}"
+            yield Indexed("quiz", each.topic, phase.title, page, each.command)
+            asked = zip(each.questions, each.prompts, strict=True)
+            for (_, place), (prompt, spanish) in asked:
+                whole = f"{prompt} {spanish}"
+                title, other = _begin(prompt), _begin(spanish)
+                yield Indexed("question", title, each.topic, place, whole, other)
 
 
-def _symptoms(routes: ReadingPaths) -> Iterator[list[str]]:
+def _begin(text: str) -> str:
+    """Return a text as far as a line of the results shows it."""
+    text = _PARAMETER.sub("…", text.replace("`", ""))
+    return text if len(text) < 110 else text[:100].rpartition(" ")[0] + " …"
+
+
+def _symptoms(routes: ReadingPaths) -> Iterator[Indexed]:
     for each in routes.failures:
-        page = f"{addresses.PATHS}#failure"
-        yield ["symptom", visible(each.symptom), "paths", page, visible(each.cause)]
+        page = f"{addresses.PATHS}#{each.id}"
+        texts = routes.spanish[each.id].texts if each.id in routes.spanish else {}
+        body = f"{each.cause} {texts.get('cause', '')}"
+        spanish = texts.get("symptom", "")
+        yield Indexed("symptom", each.symptom, "paths", page, body, spanish)
 
 
-def _works(model: SiteModel) -> Iterator[list[str]]:
+def _works(model: SiteModel) -> Iterator[Indexed]:
     for work in model.book.references.values():
         page = f"{addresses.REFERENCES}#{work.key}"
         where = f"{work.authors}, {work.year}"
         text = " ".join([work.key, work.authors, *work.sections.values()])
-        yield ["reference", visible(work.title), visible(where), page, visible(text)]
+        yield Indexed("reference", work.title, where, page, text)
 
 
-def _pages(model: SiteModel, writing: Writing) -> Iterator[list[str]]:
+def _pages(model: SiteModel, writing: Writing) -> Iterator[Indexed]:
     items = {item.page: item for item in (*menu(model, writing), *tree_items(model))}
     for item in items.values():
         spanish = model.words.phrases.get(item.label, "")
         page = addresses.href(item.page)
-        yield ["page", visible(item.label), item.page, page, "", spanish]
+        yield Indexed("page", item.label, item.page, page, "", spanish)
 
 
-def _text(kind: str, script: Script, page: str) -> list[str]:
+def _text(kind: str, script: Script, page: str) -> Indexed:
     title = script.text.partition("\n")[0].removeprefix("# ")
     spanish = script.spanish.partition("\n")[0].removeprefix("# ")
-    text = visible(script.text + " " + script.spanish)
-    return [kind, visible(title), kind, page, text, visible(spanish)]
+    return Indexed(kind, title, kind, page, f"{script.text} {script.spanish}", spanish)
 
 
-def _files(model: SiteModel) -> Iterator[list[str]]:
+def _files(model: SiteModel) -> Iterator[list[str | int]]:
+    """Yield each file: page, path, lines, what it defines, what else its code says."""
+    defined: set[str] = set()
+    files_of: dict[str, int] = defaultdict(int)
+    for sheet in model.sheets.values():
+        defined.update(n.rpartition(".")[2] for n in sheet.names.defined)
+        defined.update(n.rpartition(".")[2] for n in sheet.names.fields)
+        for word in sheet.names.words:
+            files_of[word] += 1
     for file, sheet in model.sheets.items():
         page = addresses.href(addresses.source_page(*file))
-        names = " ".join(
-            f"{name}:{line}"
-            for name, lines in sheet.names.defined.items()
-            for line in lines
+        words = sorted(
+            (line, word)
+            for word, line in sheet.names.words.items()
+            if word not in defined
+            and files_of[word] <= (FILES_OF_A_SETTING if word.isupper() else 1)
         )
-        yield [page, visible(file[1]), visible(names)]
+        said = " ".join(visible(word) for _, word in words)
+        places = _lines(line for line, _ in words)
+        head = page, visible(file[1]), len(sheet.drawn.lines)
+        yield [*head, *_defined(sheet.names), said, places]
+
+
+def _defined(names: Names) -> tuple[str, str]:
+    """Return the names that a file defines, and how far each is from that before.
+
+    Dots in front stand for as many parts of the name before; ``=`` for a field.
+    """
+    places = [
+        (line, name, "") for name, lines in names.defined.items() for line in lines
+    ]
+    places += [(line, name, "=") for name, line in names.fields.items()]
+    places.sort()
+    packed, before = [], list[str]()
+    for _, name, sign in places:
+        parts = visible(name).split(".")
+        same = 0
+        while same < min(len(parts) - 1, len(before)) and parts[same] == before[same]:
+            same += 1
+        packed.append(sign + "." * same + ".".join(parts[same:]))
+        before = parts
+    return " ".join(packed), _lines(line for line, _, _ in places)
+
+
+def _lines(numbers: Iterable[int]) -> str:
+    return " ".join(map(_number, _steps(numbers)))

@@ -12,6 +12,8 @@ from readerkit.content.reading_order import by_need
 from readerkit.content.reading_paths import Failure, MechanismPair, ReadingPaths
 from readerkit.content.translations import Translation
 from readerkit.model import addresses
+from readerkit.quiz.messages import ChoicePrompt
+from readerkit.quiz.variant import Variant
 from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.file_page import proofs_of, ran_in, rights_of, view
 from readerkit.render.html.markdown import prose
@@ -87,11 +89,18 @@ def path_page(model: SiteModel, paths: ReadingPaths) -> Context:
     }
 
 
+def symptom(paths: ReadingPaths, failure: Failure) -> tuple[str, Text]:
+    """Return the id of a failure, and what shows of it."""
+    texts = paths.spanish.get(failure.id, Translation()).texts
+    return failure.id, text(failure.symptom, texts.get("symptom"))
+
+
 def _failure(model: SiteModel, paths: ReadingPaths, failure: Failure) -> Context:
     spanish = paths.spanish.get(failure.id, Translation())
     texts = spanish.texts
     return {
-        "title": text(failure.symptom, texts.get("symptom")),
+        "id": failure.id,
+        "title": symptom(paths, failure)[1],
         "text": text(failure.cause, texts.get("cause"), prose),
         "notes": _views(model, failure.notes),
         "is_translated": {"symptom", "cause"} <= texts.keys(),
@@ -102,6 +111,7 @@ def _failure(model: SiteModel, paths: ReadingPaths, failure: Failure) -> Context
 def _pairing(model: SiteModel, paths: ReadingPaths, pair: MechanismPair) -> Context:
     spanish = paths.spanish.get(pair.id, Translation())
     return {
+        "id": pair.id,
         "both": _titles(model, (pair.memory, pair.coordination)),
         "wire": text(pair.wire, spanish.texts.get("wire"), prose),
         "notes": _views(model, pair.notes),
@@ -142,6 +152,21 @@ def start_page(
         ),
         "rights": rights_of(model, (u.name for u in pinned)),
         **lists,
+    }
+
+
+def first_question(variant: Variant, page: str) -> Context:
+    """Return a choice that opens without a script: what is said to each option."""
+    asked = variant.prompt
+    assert isinstance(asked, ChoicePrompt)
+    grades = [(each, variant.grade(each.label)) for each in asked.options]
+    return {
+        "asked": asked.prompt,
+        "options": [
+            (each.text, grade.is_right, grade.remarks) for each, grade in grades
+        ],
+        "explanation": variant.told.explanation,
+        "page": page,
     }
 
 

@@ -8,11 +8,13 @@ from functools import partial
 from itertools import groupby, takewhile
 
 from readerkit.content.book import MINIS
+from readerkit.content.vocabulary import PHASES
 from readerkit.evidence.executed_lines import op_name
 from readerkit.evidence.record import Event, EventMatch, ExecutedLine, RankEvents
 from readerkit.evidence.relevance import Evidence
 from readerkit.model import addresses
 from readerkit.model.language import Say, english
+from readerkit.render.html.lanes_chart import LanesView, lanes_view
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
 from readerkit.wording.numbers import format_bytes
@@ -58,6 +60,8 @@ class Frame:
 class EventCell:
     """One event of one side."""
 
+    id: str
+    """What it is called on its page: its address."""
     op: str
     short: str
     name: str
@@ -95,6 +99,9 @@ class RankView:
     """By id, the way to some events, the innermost line first."""
     accounts: tuple[tuple[str, Text], ...]
     """By id, all that a record knows of some events."""
+    lanes: LanesView
+    is_apart: bool
+    """No call is common: each phase has those of one side, then of the other."""
 
 
 def rank_view(model: SiteModel, evidence: Evidence, events: RankEvents) -> RankView:
@@ -109,14 +116,19 @@ def rank_view(model: SiteModel, evidence: Evidence, events: RankEvents) -> RankV
         told = model.words.text(partial(_account, event))
         known = f"a-{name}-{len(accounts)}", told
         accounts.setdefault(_account(event, english), known)
-    writer = _Writer(evidence, stacks, accounts)
+    writer = _Writer(evidence, f"e-{name}", stacks, accounts)
     columns = [writer.column(match, events) for match in events.matches]
+    is_apart = not any(column.upstream and column.mini for column in columns)
+    if is_apart:  # each phase once, so that what does one job stands together
+        columns.sort(key=lambda column: PHASES.index(column.phase))
     phases = tuple(
         (phase, tuple(group))
         for phase, group in groupby(columns, key=lambda column: column.phase)
     )
     led = tuple(stack for stack in stacks if stack[1])
-    return RankView(events.rank, phases, led, tuple(accounts.values()))
+    lanes = lanes_view(model.words, evidence.record, events, SHORT)
+    all_told = tuple(accounts.values())
+    return RankView(events.rank, phases, led, all_told, lanes, is_apart)
 
 
 def ways(evidence: Evidence, events: RankEvents) -> list[tuple[ExecutedLine, ...]]:
@@ -142,6 +154,7 @@ def unplaced(evidence: Evidence, event: Event) -> str:
 @dataclass(frozen=True, slots=True)
 class _Writer:
     evidence: Evidence
+    name: str
     stacks: Sequence[tuple[str, tuple[Frame, ...]]]
     accounts: Mapping[str, tuple[str, Text]]
     """By what they say in English."""
@@ -156,14 +169,15 @@ class _Writer:
             ": ".join(filter(None, (match.apart, match.why))),
             either.op if either else "",
             either.phase if either else "",
-            self._cell(up) if up else None,
-            self._cell(mini) if mini else None,
+            self._cell(up, f"u{match.upstream}") if up else None,
+            self._cell(mini, f"m{match.mini}") if mini else None,
         )
 
-    def _cell(self, event: Event) -> EventCell:
+    def _cell(self, event: Event, place: str) -> EventCell:
         missing = unplaced(self.evidence, event)
         stack, frames = self.stacks[event.stack]
         return EventCell(
+            f"{self.name}-{place}",
             event.op,
             short=SHORT.get(event.op, event.op[:2].upper()),
             name=op_name(event.op),

@@ -5,6 +5,8 @@ from msgspec.structs import replace
 from test_records import RECORD
 
 from mini_impls.compare.show import render
+from readerkit.app.interface_words import say_in
+from readerkit.evidence.conclusion import Conclusion, say_conclusion
 from readerkit.evidence.record import EventMatch, Record, Verdict
 from tests.content.test_records import PATHS
 from tests.events import event
@@ -14,9 +16,30 @@ def test_the_verdict_comes_first_and_last():
     lines = render(RECORD).splitlines()
     verdict = lines.index("--- verdict ---")
     assert verdict < 6
-    assert lines[verdict + 1] == lines[-2] == "ddp beside torch: it agrees"
-    tally = "1 of 1 events identical; 0 explained; 0 on one side only"
-    assert lines[verdict + 2] == lines[-1] == tally
+    said = "ddp beside torch = 1 of 1 events identical."
+    assert lines[verdict + 1] == lines[-1] == said
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_the_verdict_and_every_reason_are_said_as_on_the_site(path):
+    record = Record.parse(path.read_text("utf-8"), path.name)
+    text = " ".join(render(record).split())
+    found = Conclusion.of(record)
+    first_and_last = [*say_conclusion(found)]
+    if found.trap:
+        first_and_last += [found.trap.why, f"readerkit annotate {found.trap.note}"]
+    for said in first_and_last:
+        assert text.count(" ".join(said.split())) == 2, said
+    for reason in found.reasons:
+        assert " ".join(f": {reason.why} (mirror {reason.mirror})".split()) in text
+
+
+def test_the_verdict_speaks_spanish():
+    record = next(path for path in PATHS if "batched" in path.stem)
+    text = render(Record.parse(record.read_text("utf-8"), "r"), say=say_in("es"))
+    said = "Una trampa: aquí la pérdida del original está mal."
+    assert " ".join(text.split()).count(said) == 2
+    assert "- 22 eventos: " in text
 
 
 def test_a_quantity_of_several_ranks_counts_once():
@@ -33,7 +56,7 @@ def test_a_quantity_of_several_ranks_counts_once():
 def test_a_difference_stands_out_with_its_numbers():
     worse = replace(RECORD.verdicts[0], state="differ", difference=float("nan"))
     text = render(replace(RECORD, verdicts=(worse,)))
-    assert "ddp beside torch: IT DIFFERS WITHOUT A KNOWN REASON" in text
+    assert "ddp beside torch ! It differs without a reason" in text
     [row] = [line for line in text.splitlines() if line.startswith("! ")]
     assert "nan" in row
 
@@ -47,9 +70,7 @@ def test_an_event_shows_its_line_and_a_flag_its_reason():
     text = render(replace(RECORD, events=(rank,)))
     assert "mini_impls/ddp.py:100" in text
     assert "! only mini has this (1 event)" in text
-    assert text.endswith(
-        "0 of 1 events identical; 0 explained; 1 on one side only (1 without a reason)"
-    )
+    assert "- 1 event, without a reason: only mini has this" in text
 
 
 def test_marks_and_columns_are_explained_where_they_are_used():

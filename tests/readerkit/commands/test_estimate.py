@@ -8,11 +8,20 @@ import xml.etree.ElementTree as ET
 import click
 import pytest
 
+from readerkit.app.catalog import find_model
+from readerkit.app.interface_words import read_words
 from readerkit.app.page_estimates import work_out
 from readerkit.commands.estimate import estimate
+from readerkit.estimate.layout import Layout
+from readerkit.estimate.memory import most_loaded
+from readerkit.estimate.shape import Shape
+from readerkit.estimate.states import precision
+from readerkit.estimate.timeline import timeline
+from readerkit.render.estimate_table import ONE_OF
 from tests.helpers import run, run_on_terminal, write_files
 from tests.readerkit.test_cli import README, imported
 
+SITE = work_out()
 HEAVY = {"torch", "tree_sitter", "jinja2", "git", "rich", "requests", "numpy"}
 
 
@@ -81,6 +90,70 @@ def test_every_item_of_every_example_names_its_convention_and_source(capsys):
                 assert item["source"] and item["convention"], (line, item)
 
 
+MORE = [
+    "readerkit estimate memory --model gpt2 --dp 8 --zero 3 --convention cookbook",
+    "readerkit estimate memory --model mixtral-8x7b --ep 2 --dp 2 --zero 3 "
+    "--convention megatron-report --pp 2 --recompute full",
+    "readerkit estimate memory --model llama-3.1-405b --tp 16 --pp 16 "
+    "--convention megatron-report --no-sequence-parallel",
+    "readerkit estimate memory --model deepseek-v3 --convention megatron-report",
+    *(
+        f"readerkit estimate memory --params 7B --dp 16 --zero 3 --offload {kind} "
+        "--convention deepspeed --largest-layer 1e8 --precision mixed-12"
+        for kind in ("none", "states-cpu", "states-nvme", "optimizer-nvme")
+    ),
+    "readerkit estimate bubble -p 4 -m 8 --schedule zb-v --weight 2",
+    "readerkit estimate memory --params 1T --dp 8 --zero 3 --offload states-cpu",
+    "readerkit estimate memory --model mixtral-8x7b --recompute full",
+    "readerkit estimate memory --model deepseek-v3 --inference",
+    "readerkit estimate layer --model deepseek-v3",
+    "readerkit estimate comm all-reduce 1GB --ranks 8 --compression",
+    "readerkit estimate step --model mixtral-8x7b --dp 4 --cp 2 --tp 2 --ep 4 --etp 1",
+]
+GPT2 = Shape.parse(find_model("gpt2"))
+MOMENTS = timeline(most_loaded(GPT2, Layout(), precision("mixed-18")))
+AS_IT_IS = re.compile(
+    r"(dp|tp|pp|cp|ep|etp): [a-z-]+|[A-Z]+|FLOP/s|FLOPs|PF-days|bytes(/s)?|"
+    r"tokens?(/s)?|fraction|seconds|times|buckets?|algbw|busbw|goodput|total|tp × pp|"
+    r"6 N D|[a-z0-9-]+, p = \d+, m = \d+, v = \d+|feed-forward|"
+    r"in flight on rank \d+|a step on .*|NCCL .*|DeepSpeed's ZeRO-.*|[a-z-]+ over .*"
+)
+"""Names of the field, units, and what is told with numbers in it."""
+
+
+def test_what_estimates_print_has_its_spanish_and_nothing_else_has(capsys):
+    words = read_words().estimates
+    said = {text for one in MOMENTS for text in (one.name, one.what)}
+    said |= {*ONE_OF.values()}
+    for line in EXAMPLES + MORE:
+        plain = json.loads(run(capsys, *line.split()[1:], "--json").out)
+        for one in plain.get("estimates", []):
+            names = {item["name"] for item in one["items"]}
+            said |= names | {item["unit"] for item in one["items"]}
+            said |= {one["title"], *one["symbols"].values()}
+            assert len({words.get(name, name) for name in names}) == len(names), line
+    for group in (*SITE.more, *SITE.runs, *SITE.traffic, SITE.tools):
+        for one in (each.estimate for each in group.worked):
+            said |= {*one.symbols.values(), *(item.name for item in one.items)}
+            said.add(str(one.title))
+    left = said - words.keys()
+    assert {text for text in left if not AS_IT_IS.fullmatch(text)} == set()
+    assert sorted(words.keys() - said) == []
+
+
+def test_an_estimate_is_read_in_spanish_with_the_numbers_of_the_english_one(capsys):
+    asked = ("memory", "--model", "gpt2", "--dp", "8", "--zero", "3", "--gpu", "t4")
+    spanish = run(capsys, "estimate", *asked, "--lang", "es").out
+    english = run(capsys, "estimate", *asked).out
+    assert (
+        "\noptimizador   " in spanish and "= o × parámetros en la GPU / dp" in spanish
+    )
+    assert "\nsegundo forward: " in spanish and "h tamaño oculto" in spanish
+    counts = re.compile(r"\d{4,}")
+    assert sorted(counts.findall(spanish)) == sorted(counts.findall(english))
+    assert estimates(capsys, *asked, "--lang", "es") == estimates(capsys, *asked)
+
+
 def total_of(capsys, command: str) -> float:
     done = run(capsys, *command.split()[1:], "--json")  # 1: it does not fit the GPU
     return values(json.loads(done.out)["estimates"][-1])["total"]
@@ -92,8 +165,7 @@ def test_one_configuration_has_one_total_in_readme_help_site_and_plan(capsys):
         assert f"\n  {readme}\n" in f"{run(capsys, *page, '--help').out}".replace(
             "\n      ", "\n  "
         )
-    site = work_out()
-    rows = {each.command: each for group in site.memory for each in group.worked}
+    rows = {each.command: each for group in SITE.memory for each in group.worked}
     for command, worked in rows.items():
         total = values(worked.estimate.to_plain())["total"]
         assert total == total_of(capsys, command)
@@ -101,9 +173,9 @@ def test_one_configuration_has_one_total_in_readme_help_site_and_plan(capsys):
     asked = {*readme.split(), "--flash"}
     [row] = [each for command, each in rows.items() if {*command.split()} == asked]
     assert values(row.estimate.to_plain())["total"] == total_of(capsys, readme)
-    [first] = [each for each in site.best.worked if "memory" in each.name]
+    [first] = [each for each in SITE.best.worked if "memory" in each.name]
     assert values(first.estimate.to_plain())["total"] == total_of(capsys, first.command)
-    assert site.plan.ranked[0].memory.total == total_of(capsys, first.command)
+    assert SITE.plan.ranked[0].memory.total == total_of(capsys, first.command)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +192,13 @@ def test_no_word_is_broken_on_a_narrow_terminal(arguments, capsys):
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
     assert plain.split() == whole
     assert all(len(line) <= 40 for line in plain.split("\n") if " " in line.strip())
+
+
+def test_a_note_fills_a_narrow_terminal():
+    shown = run_on_terminal(40, "estimate", "memory", "--model", "gpt2", "--brief")
+    plain = re.sub(r"\x1b\[[0-9;]*m|\r", "", shown)
+    assert "\n- GB is 10^9 bytes, GiB 2^30.\n  " in plain
+    assert "\n   " not in plain  # as what was folded once more
 
 
 def test_memory_and_plan_say_whether_scores_are_in_memory(capsys):
@@ -238,6 +317,10 @@ def test_grid_and_picture_of_a_schedule(capsys, tmp_path):
         if node.tag.endswith("}g")
     ]
     assert len(boxes) == 2 * 2 * 2 * 2
+    few = ("estimate", "bubble", "-p", "2", "-m", "2")
+    many = run(capsys, *few, "-v", "27", "--grid").out
+    assert "F0z  F1z  F0aa F1aa" in many  # letters as the columns of a sheet have
+    assert " 1 microbatch\n" in run(capsys, *few).out
 
 
 def test_all_schedules_are_compared_at_the_same_work(capsys):
@@ -245,6 +328,14 @@ def test_all_schedules_are_compared_at_the_same_work(capsys):
     shares = [values(e)["bubble of ideal time"] for e in got["estimates"]]
     # gpipe, 1f1b, zb-h1, zb-h2, zb-v, dualpipe
     assert shares == [3 / 8, 3 / 8, 3 / 24, 0, 0, 2 / 24]
+    two = ("-p", "4", "-m", "8", "-v", "2", "--schedule", "all", "--weight", "2")
+    got = {
+        e["title"].split(",")[0]: e
+        for e in estimates(capsys, "bubble", *two)["estimates"]
+    }
+    shares = {name: values(e)["bubble of ideal time"] for name, e in got.items()}
+    # Run, as a weights' half is longer than a forward: 3 of 32, of which half.
+    assert (shares["zb-h1"], shares["zb-interleaved"]) == (3 / 32, 3 / 64)
 
 
 def test_a_schedule_with_too_few_microbatches_is_left_out_and_named(capsys):
@@ -626,6 +717,29 @@ def test_inference_is_cut_over_experts_pipeline_context_and_replicas(capsys):
     assert latent["KV cache per token"] == 70_272
     paged = inference(capsys, "--context", "4097", "--page-tokens", "16")
     assert paged["tokens"] == 4112
+    # DeepSeek-V3 2412.19437, section 3.4.1: attention over 4 ranks and 8 replicas,
+    # experts whole, 8 of the 256 on a GPU.
+    folded = ("--tp", "4", "--dp", "8", "--ep", "32", "--etp", "1")
+    whole = inference(capsys, *folded, model="deepseek-v3")
+    assert whole["experts' parameters"] == 58 * 8 * 3 * 7168 * 2048
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        *((f"--model gpt2 --zero {n}", f"ZeRO stage {n} shards no") for n in "123"),
+        ("--params 7B --zero 3", "shards nothing: dp × cp is 1"),
+        ("--model mixtral-8x7b --dp 8 --ep 8 --zero 3", "shards no expert: dp × cp ×"),
+        ("--model mixtral-8x7b --tp 4 --ep 2 --etp 1 --zero 3", "shards experts alone"),
+        ("--model mixtral-8x7b --dp 8 --ep 4 --zero 3", ""),
+        ("--model gpt2 --dp 2 --zero 3", ""),
+        ("--model gpt2 --zero 0", ""),
+    ],
+)
+def test_a_stage_of_zero_without_ranks_is_said_to_shard_nothing(question, says, capsys):
+    *_, one = estimates(capsys, "memory", *question.split())["estimates"]
+    said = [note for note in one["notes"] if " shards " in note]
+    assert len(said) == bool(says) and says in "".join(said)
 
 
 @pytest.mark.parametrize(
@@ -676,7 +790,7 @@ def test_inference_is_cut_over_experts_pipeline_context_and_replicas(capsys):
         (
             "memory --model gpt2 --pp 2 --schedule zb-interleaved",
             1,
-            "no formula of its bubble is published",
+            "expected pp and virtual_stages above 1",
         ),
         ("step --model gpt2 --dp 8 --nvme-bandwidth 3GB/s", 2, "of which --offload?"),
         (
@@ -743,10 +857,20 @@ def test_inference_is_cut_over_experts_pipeline_context_and_replicas(capsys):
             "of the peak",
         ),
         ("flops --model gpt2 --batch 0", 1, "batch: got 0"),
+        ("flops --model gpt2 --batch 1 --mfu 40%", 2, "(a share: 0.4 is 40%)"),
+        (
+            "memory --model gpt2 --pp 2 --schedule zb-h1 --convention megatron-report",
+            1,
+            "expected one that the tool knows",
+        ),
         ("flops --model gpt2 --batch 1 --mfu 0.4", 2, "needs --gpus"),
         ("memory --model gpt2 --sequence 1025", 1, "got 1025, expected at most 1024"),
         ("flops --model gpt2 --batch 1 --sequence 2048", 1, "expected at most 1024"),
         ("plan --model gpt2 --gpus 8 --sequence 4096", 1, "expected at most 1024"),
+        ("memory --model gpt2 --inference --context 1025", 1, "context: got 1025, "),
+        ("memory --params 7.5 --dp 64", 2, "got '7.5', expected a whole number"),
+        ("checkpoint --params 0.3", 2, "got '0.3', expected a whole number"),
+        ("comm all-gather 1GB --ranks 8 --compression", 2, "got all-gather, expected"),
         ("lint --model gpt2 --sequence 4096", 1, "expected at most 1024"),
         ("plan --model gpt2 --gpus 0", 1, "gpus: got 0, expected at least 1"),
         ("plan --model gpt2 --gpus 12", 1, "expected whole nodes of 8"),
@@ -760,6 +884,16 @@ def test_inference_is_cut_over_experts_pipeline_context_and_replicas(capsys):
         ("memory --model gpt2 --inference --gpu t4 --reserve 2", 1, "reserve: got 2"),
         ("memory --model gpt2 --inference --gpu-memory -1GB", 1, "GPU memory: got -1"),
         ("plan --model gpt2 --gpus 1e18", 1, "expected at most 1,000,000"),
+        ("lint --model gpt2 --pcie-bandwidth 2GB/s", 2, "of which --offload"),
+        ("plan --model gpt2 --gpus 8 --etp x", 2, "'--etp': got 'x'"),
+        ("plan --model gpt2 --gpus 8 --tokens 5", 1, "least the 1,048,576 of one"),
+        ("plan --model gpt2 --gpus 8 --tokens 1B --days 0", 1, "days: got 0.0"),
+        ("plan --model mixtral-8x7b --gpus 8 --etp 3", 1, "a divisor of 14336 (exp"),
+        ("flops --model gpt2 --batch 8 --tokens 10", 1, "at least the 8,192 of one"),
+        ("plan --model gpt2 --gpus 8 --etp 1.5", 2, "got '1.5', expected a whole"),
+        ("plan --model gpt2 --gpus 8 --schedule all,x", 1, "schedule: got 'all'"),
+        ("plan --model gpt2 --gpus 8 --pcie-bandwidth 2GB/s", 2, "of which --offload"),
+        ("plan --against all --schedule all", 2, "depends on --schedule: leave"),
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_message(arguments, code, message, capsys):
@@ -788,6 +922,7 @@ def test_a_published_run_is_shown_beside_the_best(capsys):
     [
         (("--against", "nope"), "unknown run: got 'nope', expected one of"),
         (("--against", "all", "--gpus", "8"), "published run depends on --gpus"),
+        (("--against", "all", "--pcie-bandwidth", "9GB/s"), "of which --offload?"),
         (("--model", "gpt2"), "--gpus: how many?"),
     ],
 )
@@ -803,6 +938,15 @@ def test_a_run_of_ones_own_that_cannot_be_is_named(capsys, tmp_path):
     asked = ("estimate", "--catalog", str(tmp_path), "plan", "--against", "mine")
     file.write_text(json.dumps({"mine": row | {"layout": {"dp": 8}}}))
     assert run(capsys, *asked).code == 0
+    off = {"dp": 8, "pp": 1, "zero": 1, "offload": "optimizer-cpu"}
+    file.write_text(json.dumps({"mine": row | {"layout": off}}))
+    assert "expected --pcie-bandwidth" in run(capsys, *asked).err
+    done = run(capsys, *asked, "--pcie-bandwidth", "25GB/s")
+    assert done.code == 0 and "dp 8, tp 1, pp 1, ZeRO 1, optimizer-cpu" in done.out
+    piped = {"dp": 2, "pp": 4, "microbatches": 8, "schedule": "zb-h2"}
+    file.write_text(json.dumps({"mine": row | {"layout": piped}}))
+    done = run(capsys, *asked)
+    assert done.code == 0 and "dp 2, tp 1, pp 4, zb-h2, ZeRO 1" in done.out
     file.write_text(json.dumps({"mine": row | {"layout": {"tp": 7}}}))
     done = run(capsys, *asked)
     assert (done.code, done.out) == (1, "")

@@ -122,6 +122,14 @@ def test_nothing_is_met_at_the_start_but_the_diagram(tmp_path, capsys, real_cach
     ]
 
 
+def test_commands_stay_in_one_piece_at_80_columns(capsys, real_cache, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = run(capsys, "progress", "35").out
+    commands = [row for row in shown.splitlines() if "readerkit quiz 35 --" in row]
+    assert len(commands) > 10
+    assert all(re.search(r"--(exam|topic \w+);?( |$)", row) for row in commands)
+
+
 def first_steps(capsys, folder: Path) -> list[str]:
     shown = run(capsys, "progress", "35", "--folder", str(folder)).out
     return re.findall(r"^A first step: (.*)$", shown, re.MULTILINE)

@@ -808,7 +808,8 @@ def test_interrupt_keeps_the_answers_and_the_next_start_offers_them(book):
 def test_offer_to_resume_can_be_declined(book):
     where = ("7", "--book", str(book))
     typed(book, "--only", "gap", "--only", "row", answers="no_sync\nq\n")
-    again = at_terminal(*where)
+    # Tall enough for the code of any question: none is paged.
+    again = at_terminal(*where, lines=200)
     again.read_until("[Y/n]")
     again.type("n\n")
     assert "4 questions" in again.read_until("1/4")
@@ -846,9 +847,23 @@ def test_prompt_is_drawn_again_after_stop_and_fg(book):
         reader.type("no_sync\n")
         reader.read_until("Right.")
         reader.read_until("q: leave")
+        reader.wait_until_asked()
         reader.stop()
         reader.resume()
         reader.read_until("q: leave")
         reader.type("\n")
         assert reader.close() == 0
     assert "passes" in reader.shown.strip().split("\n")[-1], "the verdict stands last"
+
+
+@pytest.mark.parametrize(("term", "is_linked"), [("xterm", True), ("dumb", False)])
+def test_place_is_opened_by_a_terminal_that_can(book, term, is_linked):
+    command = (*READERKIT, "quiz", "7", "--book", str(book), "--only", "gap")
+    with Terminal(*command, environment={"TERM": term}, cwd=ROOT) as reader:
+        reader.read_until("> ")
+        reader.type("-\n")
+        shown = reader.read_until("Enter: go on")
+    link = re.search(r"\x1b\]8;;(\S+?)\x1b\\.*?→ \S+.*?\x1b\]8;;\x1b\\", shown)
+    assert bool(link) == is_linked
+    assert not link or re.match(r"(https|file)://", link[1])
+    assert "\x1b]8" not in typed(book, "--only", "gap", answers="-\n").out

@@ -130,7 +130,7 @@ def test_exam_is_resumed_as_it_was_begun(book):
 
 def test_exam_that_was_left_is_offered_when_the_next_begins(book):
     typed(book, "--exam", answers="-\nq\n")
-    with at_terminal("7", "--book", str(book), "--exam") as reader:
+    with at_terminal("7", "--book", str(book), "--exam", lines=200) as reader:
         reader.read_until("Go on with the exam of")
         reader.type("\n")
         assert "2/3" in reader.read_until("> ")
@@ -157,3 +157,26 @@ def test_export_has_what_counts(book, capsys):
     take(book, "--exam", "--seed", "9")
     told = json.loads(run(capsys, "quiz", "export").out)
     assert [each["official"] for each in told["sessions"]] == [True, False]
+
+
+def test_keys_of_an_exam_that_goes_on_are_shown_nowhere(book, capsys, tmp_path):
+    where = ("--book", str(book))
+    done = typed(book, "--exam", answers="-\nq\n")
+    assert "1 of 3" in done.out or "0 of 3" in done.out
+    with closing(open_history()) as history:
+        [row] = history.sessions()
+    left = run(capsys, "quiz", "export", "-")
+    kept = json.loads(left.out)
+    assert (left.code, kept["sessions"], kept["answers"]) == (0, [], [])
+    assert "1 exam left out until it has ended" in left.err
+    refused = [
+        ("quiz", "export", "--gift", "-", "--seed", str(row.seed), *where),
+        ("annotate", row.questions[0], "--claims", *where),
+    ]
+    for command in refused:
+        said = run(capsys, *command)
+        assert (said.code, said.out) == (1, ""), command
+        assert "end it first, with readerkit quiz 7 --exam --resume" in said.err
+    typed(book, "--exam", "--resume", answers="-\n-\n")
+    assert len(json.loads(run(capsys, "quiz", "export", "-").out)["sessions"]) == 1
+    assert run(capsys, *refused[0]).code == 0

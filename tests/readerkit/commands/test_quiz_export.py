@@ -69,7 +69,10 @@ def test_deck_opens_in_anki_and_is_brought_up_to_date(anki, book, capsys, tmp_pa
     log = imported(anki, collection, again)
     assert (len(log.new), len(log.updated)) == (0, 10)
     assert "No sum is made." in collection.get_note(found)["Wrong"]
-    assert collection.note_count() == 10
+    spanish = exported(capsys, book, "anki", tmp_path / "es.apkg", "--lang", "es")
+    log = imported(anki, collection, spanish)
+    assert (len(log.new), len(log.updated)) == (10, 0)
+    assert collection.note_count() == 20
     collection.close()
 
 

@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from readerkit.app.quiz_banks import open_history
+from readerkit.quiz.messages import encode
+from readerkit.quiz.report import exported
 from tests.helpers import run
 from tests.readerkit.commands.test_quiz import book, driven, template, typed
 
@@ -89,7 +92,10 @@ def test_export_is_imported_elsewhere_once_and_its_exams_do_not_count(
         "added 2 quizzes and 4 answers",
         "added 0 quizzes and 0 answers; 6 rows there already",
     ):
-        assert run(capsys, "quiz", "import", str(file)).out == f"{added}\n"
+        assert (
+            run(capsys, "quiz", "import", str(file), "--book", str(book)).out
+            == f"{added}\n"
+        )
     there = json.loads(run(capsys, "quiz", "export").out)
     assert there["answers"] == here["answers"]
     assert {each["official"] for each in here["sessions"]} == {True, False}
@@ -127,14 +133,15 @@ def test_no_other_row_is_imported_that_nobody_wrote(
     told[table] = [whole[table] | row]
     file = tmp_path / "changed.json"
     file.write_text(json.dumps(told))
-    done = run(capsys, "quiz", "import", str(file))
+    done = run(capsys, "quiz", "import", str(file), "--book", str(book))
     assert (done.code, f"{file}: {said}" in done.err) == (1, True), done.err
     assert not json.loads(run(capsys, "quiz", "export").out)[table]
 
 
 def test_exam_to_which_answers_are_imported_counts_no_more(book, capsys, tmp_path):
     typed(book, "--exam", answers="-\nq\n")
-    told = json.loads(run(capsys, "quiz", "export").out)
+    # All of it, as someone has it who reads the file: no export tells a running exam.
+    told = json.loads(encode(exported(open_history(), "9")))
     [session], [answer] = told["sessions"], told["answers"]
     assert session["official"]
     told["answers"] += [
@@ -143,10 +150,38 @@ def test_exam_to_which_answers_are_imported_counts_no_more(book, capsys, tmp_pat
     ]
     file = tmp_path / "forged.json"
     file.write_text(json.dumps(told))
-    done = run(capsys, "quiz", "import", str(file))
-    assert done.out == "added 0 quizzes and 2 answers; 3 rows there already\n", done.err
-    [session] = json.loads(run(capsys, "quiz", "export").out)["sessions"]
-    assert not session["official"]
+    done = run(capsys, "quiz", "import", str(file), "--book", str(book))
+    assert "added 0 quizzes and 2 answers; 3 rows there already" in done.out, done.err
+    assert done.err.count("credit: got 1, expected 0: marked anew") == 3
+    [kept] = open_history().sessions()
+    assert not kept.official
+
+
+@pytest.mark.parametrize(
+    ("change", "earned", "said"),
+    [
+        ({"answer": "no_grad"}, [0], "gap: credit: got 1, expected 0: marked anew"),
+        ({"answer": ""}, [0], "gap: credit: got 1, expected 0: marked anew"),
+        ({"credit": 0}, [1], "gap: credit: got 0, expected 1: marked anew"),
+        ({"bank_version": 9}, [], "bank version 9, expected 1: left out"),
+        ({"topic": "other", "difficulty": 3}, [1], ""),
+    ],
+)
+def test_a_file_gives_no_points(
+    book, capsys, tmp_path, monkeypatch, change, earned, said
+):
+    typed(book, "--only", "gap", answers="no_sync\n")
+    told = json.loads(run(capsys, "quiz", "export").out)
+    whole = told["answers"][0]
+    told["answers"][0] = whole | change
+    file = tmp_path / "changed.json"
+    file.write_text(json.dumps(told))
+    monkeypatch.setenv("READERKIT_DATA", str(tmp_path / "elsewhere"))
+    done = run(capsys, "quiz", "import", str(file), "--book", str(book))
+    assert (done.code, said in done.err) == (0, True), done.err
+    kept = json.loads(run(capsys, "quiz", "export").out)["answers"]
+    assert [row["credit"] for row in kept] == earned
+    assert all(row["topic"] == whole["topic"] for row in kept)
 
 
 @pytest.mark.parametrize(
@@ -160,10 +195,12 @@ def test_exam_to_which_answers_are_imported_counts_no_more(book, capsys, tmp_pat
         ),
     ],
 )
-def test_what_is_no_export_is_refused_and_adds_nothing(capsys, tmp_path, text, said):
+def test_what_is_no_export_is_refused_and_adds_nothing(
+    book, capsys, tmp_path, text, said
+):
     file = tmp_path / "other.json"
     file.write_text(text)
-    done = run(capsys, "quiz", "import", str(file))
+    done = run(capsys, "quiz", "import", str(file), "--book", str(book))
     assert (done.code, said in done.err) == (1, True)
 
 
@@ -194,7 +231,7 @@ def test_answer_that_no_quiz_kept_is_not_imported(
     file = tmp_path / "changed.json"
     file.write_text(json.dumps(told))
     monkeypatch.setenv("READERKIT_DATA", str(tmp_path / "elsewhere"))
-    done = run(capsys, "quiz", "import", str(file))
+    done = run(capsys, "quiz", "import", str(file), "--book", str(book))
     assert (done.code, said in done.err) == (1, True), done.err
     assert json.loads(run(capsys, "quiz", "export").out)["sessions"] == []
 
@@ -216,7 +253,7 @@ def test_quiz_that_nobody_took_is_not_imported(
     file = tmp_path / "changed.json"
     file.write_text(json.dumps(told))
     monkeypatch.setenv("READERKIT_DATA", str(tmp_path / "elsewhere"))
-    done = run(capsys, "quiz", "import", str(file))
+    done = run(capsys, "quiz", "import", str(file), "--book", str(book))
     assert (done.code, f"{file}: {said}" in done.err) == (1, True), done.err
     assert json.loads(run(capsys, "quiz", "export").out)["answers"] == []
 
@@ -238,4 +275,4 @@ def test_no_answer_of_an_exam_is_taken_back(book, capsys):
     typed(book, "--exam", answers="-\nq\n")
     done = run(capsys, "quiz", "undo")
     assert (done.code, "of an exam" in done.err) == (1, True)
-    assert len(json.loads(run(capsys, "quiz", "export").out)["answers"]) == 1
+    assert len(open_history().answers()) == 1

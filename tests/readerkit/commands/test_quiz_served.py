@@ -49,6 +49,12 @@ def hidden(text, name):
     return re.search(rf'name="{name}" value="([^"]*)"', text)[1]
 
 
+def right_answer(variant):
+    if variant.prompt.kind == "short":
+        return {"answer": "Both.", "mark": ["1", "2"], "looked": "1"}
+    return {"answer": variant.typed_key.split()}
+
+
 def test_quiz_is_asked_marked_and_kept_form_by_form(book, served):
     status, text = send(served, do="open")
     assert (status, "Begin" in text) == (200, True)
@@ -56,10 +62,7 @@ def test_quiz_is_asked_marked_and_kept_form_by_form(book, served):
     for position in range(1, 11):
         assert f"{position} / 10" in text
         variant = typed_key(book)
-        if variant.prompt.kind == "short":
-            fields = {"answer": "Both.", "mark": ["1", "2"], "looked": "1"}
-        else:
-            fields = {"answer": variant.typed_key.split()}
+        fields = right_answer(variant)
         session, at = hidden(text, "session"), hidden(text, "at")
         _, text = send(served, do="answer", session=session, at=at, answer=" ")
         assert 'role="alert"' in text, "nothing is no answer, and is kept nowhere"
@@ -154,8 +157,7 @@ def test_time_that_is_over_ends_a_quiz_and_a_part_has_no_verdict(
 ):
     _, text = send(served, do="begin", **begun)
     session, at = hidden(text, "session"), hidden(text, "at")
-    fields = {"answer": typed_key(book).typed_key.split("\n"), "looked": "1"}
-    send(served, do="answer", session=session, at=at, **fields)
+    send(served, do="answer", session=session, at=at, **right_answer(typed_key(book)))
     before = timestamp(datetime.now(UTC) - timedelta(seconds=1))
     with closing(sqlite3.connect(data_folder() / "quiz.sqlite3")) as history:
         history.execute("UPDATE session SET deadline = ?", [before])

@@ -11,15 +11,15 @@ from readerkit.errors import EstimateError
 from readerkit.estimate.collectives import HIERARCHICAL
 from readerkit.estimate.item import Item
 from readerkit.estimate.layout import CP_KINDS
-from readerkit.estimate.pipeline import SOURCES
+from readerkit.estimate.pipeline import CHUNKED, SOURCES
 from readerkit.estimate.states import PRECISIONS
 from readerkit.estimate.zero_bubble import ORDERS, check_sizes
 from readerkit.model.expression import evaluate
 from tests.helpers import run
 
 MODELS = sorted(load_models())
-LAYERS = {name: load_models()[name][0].layers for name in MODELS}
-EXPERTS = [name for name in MODELS if load_models()[name][0].experts]
+LAYERS = {name: load_models()[name].layers for name in MODELS}
+EXPERTS = [name for name in MODELS if load_models()[name].experts]
 OPERATIONS = (
     *("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce"),
     *("all-to-all", "send-recv", "gather", "scatter", "hypercube"),
@@ -51,7 +51,7 @@ OF_A_SCHEDULE = [
             "--tp 8 --pp 8 --dp 2 --microbatches 16",
             "--tp 16 --pp 4 --recompute full --microbatches 8",
         ]
-        if schedule != "interleaved"
+        if schedule not in CHUNKED
         else [
             "--tp 8 --pp 4 --virtual-stages 2 --microbatches 16 --dp 2",
             "--tp 2 --pp 2 --virtual-stages 4 --microbatches 4 --cp 2 --zero 1 --flash",
@@ -60,7 +60,7 @@ OF_A_SCHEDULE = [
 ] + [
     f"memory --model gpt3-175b --schedule {schedule} --pp 8 --microbatches 16 --tp 4"
     for schedule in SOURCES
-    if schedule != "interleaved"
+    if schedule not in CHUNKED
 ]
 OF_EXPERTS = [
     f"{command} {layout}"
@@ -143,12 +143,12 @@ OF_BUBBLES = [
     for p, m in ((1, 1), (2, 3), (4, 16), (4, 2), (8, 15), (3, 7))
     for schedule in (*SOURCES, "all")
     for times in ("", "--forward 2 --backward 3", "--backward 2 --weight 1")
-    if can_run(schedule, p, m) and schedule != "interleaved"
+    if can_run(schedule, p, m) and schedule not in CHUNKED
     if "--weight" not in times or schedule not in ("gpipe", "1f1b")
 ] + [
     f"bubble -p {p} -m {m} -v {v} --schedule {schedule}"
     for p, m, v in ((2, 2, 2), (4, 16, 4), (8, 64, 3))
-    for schedule in ("interleaved", "all")
+    for schedule in (*CHUNKED, "all")
 ]
 OF_RUNS = [
     "checkpoint --model bloom-176b --precision mixed-16",

@@ -17,13 +17,15 @@ from readerkit.estimate.pipeline import (
     bubble_time,
     peak_in_flight,
 )
+from readerkit.estimate.zero_bubble import zb_interleaved
 
 SIZES = [
     *((name, p, m, 1) for name in ("gpipe", "1f1b", "zb-h1") for p in (1, 2, 4, 5)
       for m in (1, 2, 4, 7, 12)),
     *(("interleaved", p, p * g, v) for p, g, v in product((2, 4), (1, 3), (2, 3))),
 ]  # fmt: skip
-COSTS = [(1, 1, 1), (1, 2, 1), (2, 3, 1)]
+SIZES += [("zb-interleaved", *sizes) for name, *sizes in SIZES if name == "interleaved"]
+COSTS = [(1, 1, 1), (1, 2, 1), (2, 3, 1), (2, 1, 3), (1, 3, 2)]
 
 
 @pytest.mark.parametrize("costs", COSTS)
@@ -42,7 +44,7 @@ def test_idle_time_of_a_schedule_that_is_run_equals_the_formula(costs):
         ideal, total = Pipeline.parse(sizes).simulate()
         assert bubble_fraction(of="ideal", **sizes) == pytest.approx(float(ideal))
         assert bubble_fraction(of="total", **sizes) == pytest.approx(float(total))
-        work = m * (forward + backward + (weight if schedule == "zb-h1" else 0))
+        work = m * (forward + backward + (weight if schedule.startswith("zb") else 0))
         # A rank of v chunks does v times as many steps of the same cost.
         assert (
             Fraction(bubble_time(**sizes) * v).limit_denominator() == ideal * work * v
@@ -51,7 +53,11 @@ def test_idle_time_of_a_schedule_that_is_run_equals_the_formula(costs):
 
 def test_activations_held_by_a_schedule_that_is_run_equal_the_formula():
     for schedule, p, m, v in SIZES:
-        for rank, order in enumerate(get_orders(schedule, p, m, v)):
+        if schedule == "zb-interleaved":
+            orders = [list(zb_interleaved(rank, p, m, v)) for rank in range(p)]
+        else:
+            orders = get_orders(schedule, p, m, v)
+        for rank, order in enumerate(orders):
             held = peak_in_flight(
                 schedule=schedule,
                 stages=p,
@@ -144,6 +150,17 @@ def test_times_that_no_formula_is_for_are_those_of_the_run():
         assert shown == pytest.approx(float(one.simulate()[0]))
 
 
+@pytest.mark.parametrize("schedule", ["zb-h2", "zb-v", "dualpipe"])
+@pytest.mark.parametrize("costs", [*product((1, 2, 3), repeat=3)])
+def test_no_formula_is_printed_for_times_that_it_is_not_of(schedule, costs):
+    # A weights' half that is longer than F or B delays what others wait for.
+    times = dict(zip(("forward", "backward", "weight"), costs, strict=True))
+    for p, m in ((2, 6), (4, 12)):
+        sizes = {"schedule": schedule, "stages": p, "microbatches": m, **times}
+        one = Pipeline.parse(sizes)
+        assert bubble_time(**sizes) == one.simulate()[0] * one.busy, sizes
+
+
 def test_grids_of_schedules_that_overlap_or_turn_back():
     turned = Pipeline.parse({"schedule": "zb-v", "stages": 2, "microbatches": 3})
     assert turned.grid().splitlines() == [
@@ -171,6 +188,7 @@ def test_grid_is_the_schedule():
         ({"schedule": "zb"}, "unknown schedule: got 'zb'"),
         ({"virtual_stages": 2}, "virtual_stages: got 2 for 1f1b, expected 1"),
         ({"schedule": "interleaved", "stages": 3}, "expected a multiple of 3"),
+        ({"schedule": "zb-interleaved", "stages": 3}, "expected a multiple of 3"),
         ({"schedule": "zb-h2", "microbatches": 6}, "at least 2 p - 1 = 7 for zb-h2"),
         ({"schedule": "zb-v", "microbatches": 6}, "at least 2 p - 1 = 7 for zb-v"),
         ({"schedule": "dualpipe", "microbatches": 7}, "at least 2 p = 8 for dualpipe"),

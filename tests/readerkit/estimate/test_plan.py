@@ -2,20 +2,22 @@
 
 import re
 from dataclasses import replace
+from itertools import product
+from math import inf
 
 import pytest
 
 from readerkit.errors import EstimateError
-from readerkit.estimate.layout import Layout
+from readerkit.estimate.layout import Layout, misfits
 from readerkit.estimate.lint import Setting, check_batch, lint
-from readerkit.estimate.memory import most_loaded
+from readerkit.estimate.pipeline import SOURCES
 from readerkit.estimate.plan import plan
-from readerkit.estimate.plan_search import PlanRequest, divisors
-from readerkit.estimate.states import precision
-from readerkit.estimate.step_time import step_time
+from readerkit.estimate.plan_cuts import PlanRequest, cut_of
+from readerkit.estimate.step_time import Assumptions
 from tests.readerkit.estimate.catalog import CLUSTERS, shape
 
 H100 = CLUSTERS["dgx-h100"]
+SEVENTY_PARAMETERS = 68_976_648_192
 SEVENTY = PlanRequest(
     shape=shape("llama-2-70b"), cluster=H100, gpus=64, global_batch=1024
 )
@@ -70,7 +72,7 @@ def test_fsdp_beside_a_pipeline_is_a_layout_as_llama_3_ran_it():
     # that shards optimizer and gradients. nvidia-smi shows 85.5e9 bytes of an H100.
     question = PlanRequest(
         shape=shape("llama-3.1-405b"),
-        cluster=replace(H100, gpu=replace(H100.gpu, memory_bytes=85_520_809_984)),
+        cluster=H100.with_memory(85_520_809_984),
         gpus=16384,
         global_batch=2048,
         sequence=8192,
@@ -82,64 +84,163 @@ def test_fsdp_beside_a_pipeline_is_a_layout_as_llama_3_ran_it():
     assert (128, 8, 16, 1, 2) in found
 
 
+def layouts(question):
+    """Yield every layout that a question allows, whether or not it can be."""
+    gpus, experts = question.gpus, question.shape.experts
+    sizes = [n for n in range(1, gpus + 1) if gpus % n == 0]
+    ways = list(product(question.schedules, range(1, 9)))
+    for tp, pp, cp, zero, micro in product(*[sizes] * 3, range(4), (1, 2, 4, 8, 16)):
+        dp = gpus // (tp * pp * cp)
+        if dp * tp * pp * cp != gpus or question.global_batch % (dp * micro):
+            continue
+        if cp > 1 and question.sequence // cp < 4096:
+            continue
+        for (schedule, v), ep, etp, recompute, offload in product(
+            ways if pp > 1 else [("1f1b", 1)],
+            [n for n in range(1, experts + 1) if experts % n == 0] if experts else [1],
+            (0, *sizes) if question.etps is None else (0,),
+            ("none", "full"),
+            question.offloads,
+        ):
+            if etp != tp:
+                layout = Layout(
+                    **{"dp": dp, "tp": tp, "pp": pp, "cp": cp, "ep": ep, "etp": etp},
+                    **{"zero": zero, "micro_batch": micro, "recompute": recompute},
+                    **{"schedule": schedule, "virtual_stages": v, "flash": True},
+                    microbatches=question.global_batch // dp // micro,
+                    sequence=question.sequence,
+                    offload=offload,
+                )
+                # Of one replica nothing is sharded, but for what offload takes.
+                least = 1 if offload == "optimizer-cpu" else 0
+                if zero == least or (layout.replicas > 1 and zero > least):
+                    yield layout
+
+
 def brute_force(question):
     """Weigh every variant by the functions that are shown to people, one by one."""
-    kept, best = precision(question.convention), {}
-    gpus, batch = question.gpus, question.global_batch
-    for tp in divisors(gpus):
-        for pp in divisors(gpus // tp):
-            dp = gpus // tp // pp
-            for zero in (0, 1, 2, 3):
-                if zero and dp == 1:
-                    continue
-                for micro in (1, 2, 4, 8, 16):
-                    for recompute in ("none", "full"):
-                        for v in range(1, 9):
-                            if batch % (dp * micro):
-                                continue
-                            layout = Layout(
-                                dp=dp,
-                                tp=tp,
-                                pp=pp,
-                                zero=zero,
-                                micro_batch=micro,
-                                microbatches=batch // dp // micro,
-                                recompute=recompute,
-                                virtual_stages=v,
-                                schedule="interleaved" if v > 1 else "1f1b",
-                                sequence=question.sequence,
-                                flash=True,
-                            )
-                            try:
-                                time = step_time(
-                                    question.shape,
-                                    layout,
-                                    question.cluster,
-                                    question.assumptions,
-                                )
-                            except EstimateError:
-                                continue
-                            held = most_loaded(question.shape, layout, kept).total
-                            if held <= question.usable_bytes:
-                                key = (dp, tp, pp, zero)
-                                best[key] = min(best.get(key, 1e99), time.total)
+    best = {}
+    for layout in layouts(question):
+        if misfits(question.shape, layout):
+            continue
+        if question.held(layout) <= question.usable_bytes:
+            key = (*cut_of(layout), layout.zero)
+            seconds = question.time(layout).total
+            best[key] = min(best.get(key, inf), seconds)
     return best
 
 
-@pytest.mark.parametrize("name", ["llama-2-13b", "gpt2-xl"])
-def test_search_finds_what_weighing_each_variant_finds(name):
-    question = PlanRequest(shape=shape(name), cluster=H100, gpus=16, global_batch=64)
-    made = plan(question, top=1000)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"shape": shape("llama-2-13b"), "gpus": 16, "global_batch": 64},
+        {"shape": shape("gpt2-xl"), "gpus": 16, "global_batch": 64, "sequence": 1024},
+        {
+            **{"shape": shape("llama-2-13b"), "gpus": 8, "global_batch": 32},
+            **{"schedules": tuple(SOURCES), "offloads": ("none", "optimizer-cpu")},
+            "assumptions": Assumptions(pcie_bandwidth=25e9),
+        },
+        {
+            **{"shape": shape("mixtral-8x7b"), "gpus": 16, "global_batch": 4},
+            **{"sequence": 16384, "etps": None},
+        },
+        {"shape": shape("deepseek-moe-16b"), "gpus": 16, "global_batch": 32},
+    ],
+    ids=["plain", "position table", "schedules, offload", "etp, cp", "layers differ"],
+)
+def test_search_finds_what_weighing_each_variant_finds(asked):
+    question = PlanRequest(cluster=H100, **asked)
     found = {
-        (each.layout.dp, each.layout.tp, each.layout.pp, each.layout.zero): (
-            each.time.total
-        )
-        for each in made.ranked
+        (*cut_of(each.layout), each.layout.zero): each.time.total
+        for each in plan(question, top=10_000).ranked
     }
     expected = brute_force(question)
-    assert found.keys() == expected.keys()
+    assert found.keys() == expected.keys() != set()
     for key, seconds in expected.items():
         assert found[key] == pytest.approx(seconds), key
+
+
+@pytest.mark.parametrize(
+    ("schedule", "weights", "idle"),
+    [
+        # Qi et al. 2401.10241, table 2 and section 6; DeepSeek-V3 2412.19437, table 2:
+        # (p - 1)(F + B - W) = p - 1; none; none; (p / 2 - 1)(F&B + B - 3 W) = p - 2 of
+        # F = B = W = 1, where a microbatch is 3. DualPipe holds the weights twice.
+        ("1f1b", 1, lambda p: p - 1),
+        ("zb-h1", 1, lambda p: (p - 1) / 3),
+        ("zb-h2", 1, lambda p: 0),
+        ("zb-v", 1, lambda p: 0),
+        ("dualpipe", 2, lambda p: (p / 2 - 1) * 2 / 3),
+    ],
+)
+def test_a_schedule_that_is_asked_for_has_its_own_bubble_and_memory(
+    schedule, weights, idle
+):
+    question = replace(SEVENTY, schedules=(schedule,))
+    piped = [
+        each
+        for each in plan(question, top=1000).ranked
+        if each.layout.pp > 1 and each.layout.recompute == "none"
+    ]
+    assert piped
+    for each in piped:
+        layout, time = each.layout, each.time
+        assert layout.schedule == schedule
+        blocking = sum(time.exposed.get(axis, 0) for axis in ("tp", "pp"))
+        one = (time.compute + blocking) / layout.microbatches
+        assert time.bubble == pytest.approx(idle(layout.pp) * one)
+        whole = 64 * each.memory.dense / layout.dp
+        assert whole / SEVENTY_PARAMETERS == pytest.approx(weights, rel=0.15)
+
+
+def test_a_batch_too_small_for_a_schedule_is_named():
+    # DeepSeek-V3 2412.19437, section 3.2.1: both directions fill with p microbatches.
+    small = replace(SEVENTY, schedules=("dualpipe",), global_batch=8)
+    [lost] = [each for each in plan(small).rejected if "no pipeline" in each.why]
+    assert lost.why == "no pipeline (dualpipe)"
+    assert re.search(r"microbatches: got \d+, expected at least 2 p = ", lost.example)
+
+
+def test_experts_get_tensor_parallel_ranks_of_their_own_where_asked():
+    question = PlanRequest(
+        shape=shape("mixtral-8x22b"),
+        **{"cluster": H100, "gpus": 128, "global_batch": 1024, "etps": (1,)},
+    )
+    ranked = plan(question).ranked
+    folded = [each for each in ranked if each.layout.folds_experts]
+    assert folded and all(each.layout.etp == 1 for each in folded)
+    for each in folded:
+        # 8 experts of three 6144 × 16384 matrices in each of 56 layers, over ep alone.
+        layers = 56 / each.layout.pp
+        assert each.memory.expert == pytest.approx(
+            layers * 8 * 3 * 6144 * 16384 / each.layout.ep, rel=0.02
+        )
+        assert any(reason.startswith("etp 1: ") for reason in each.reasons)
+    assert not any(
+        each.layout.etp for each in plan(replace(question, etps=(0,))).ranked
+    )
+
+
+def test_what_would_fit_with_offload_is_named_and_ranked_where_it_is_asked_for():
+    question = PlanRequest(
+        shape=shape("gpt3-175b"),
+        **{"cluster": H100, "gpus": 16, "global_batch": 1024, "sequence": 2048},
+    )
+    bare = plan(question)
+    [hint] = [each for each in bare.rejected if each.why.startswith("would fit")]
+    assert not bare.ranked and hint.why == "would fit with optimizer-cpu"
+    asked = replace(
+        question,
+        offloads=("optimizer-cpu",),
+        assumptions=Assumptions(pcie_bandwidth=25e9),
+    )
+    ranked = plan(asked, top=100).ranked
+    assert len(ranked) == hint.count
+    for each in ranked:
+        assert (each.memory.gradients, each.memory.optimizer) == (0, 0)
+        assert each.time.exposed["PCIe"] > 0
+    with pytest.raises(EstimateError, match="got no bandwidth of PCIe"):
+        plan(replace(question, offloads=("optimizer-cpu",)))
 
 
 def test_every_layout_is_ranked_or_rejected(seventy):
@@ -210,6 +311,10 @@ def test_nothing_fits_is_an_answer_too():
         ({"reserve": 1.5}, "reserve: got 1.5, expected a share"),
         ({"tokens": -1}, "tokens: got -1"),
         ({"convention": "mixed"}, "unknown precision"),
+        ({"schedules": ("zb-v", "zbv")}, "unknown schedule: got 'zbv'"),
+        ({"offloads": ("cpu",)}, "unknown offload: got 'cpu'"),
+        ({"etps": (1,)}, "etp: got 1, expected none"),
+        ({"etps": None}, "etp: got all, expected none"),
     ],
 )
 def test_a_question_that_cannot_be_is_named(change, message):

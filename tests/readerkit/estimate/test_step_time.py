@@ -5,7 +5,7 @@ import pytest
 from readerkit.errors import EstimateError
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.link_time import axis_seconds, group_seconds, ranks_in_node
-from readerkit.estimate.pipeline import SOURCES, bubble_fraction
+from readerkit.estimate.pipeline import CHUNKED, SOURCES, bubble_fraction
 from readerkit.estimate.step_time import Assumptions, step_time
 from readerkit.estimate.step_traffic import traffic_of_step
 from readerkit.estimate.volumes import Traffic
@@ -81,7 +81,7 @@ def test_assumptions_that_cannot_be_are_named(change, message):
 @pytest.mark.parametrize("schedule", SOURCES)
 def test_the_bubble_of_a_step_is_that_of_estimate_bubble(schedule, recompute):
     """A backward is two forwards, and one more where the forward is run again."""
-    v = 2 if schedule == "interleaved" else 1
+    v = 2 if schedule in CHUNKED else 1
     cut = {"pp": 4, "tp": 8, "microbatches": 16, "virtual_stages": v, "flash": True}
     layout = Layout.parse(cut | {"schedule": schedule, "recompute": recompute})
     time = step_time(shape("llama-2-70b"), layout, H100, Assumptions())

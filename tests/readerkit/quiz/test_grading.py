@@ -399,6 +399,8 @@ def test_list_that_cannot_be_read_costs_no_try(name, answer, said):
     [
         ("The BYTES are bounded.\nLatency\ngrows.", 1, "1 found: “The BYTES are"),
         ("Bytes are not bounded", 0, "1 not found: one reason"),
+        ("Bytes aren\u2019t bounded", 0, "1 not found: one reason"),
+        ("The bytes aren't bounded", 0, "1 not found: one reason"),
         ("Latency grows. Or latency is constant.", 0, "2 contradicted: “Or latency"),
         ("2 :: the other", 0.5, "2 marked by you as made: another reason"),
         ("2 :: bytes are bounded", 0.5, "1 marked by you as not made: one reason"),

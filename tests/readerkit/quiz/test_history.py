@@ -168,7 +168,7 @@ def test_delete_forgets_everything(path):
     history.start(SESSION)
     history.record(ANSWER)
     assert history.delete() == 1
-    assert exported(history).answers == ()
+    assert exported(history, "9").answers == ()
     history.close()
     assert b"pick" not in path.read_bytes()
 
@@ -177,7 +177,7 @@ def test_export_is_plain_json(path):
     history = History(path)
     history.start(SESSION)
     history.record(ANSWER)
-    values = json.loads(encode(exported(history)))
+    values = json.loads(encode(exported(history, "9")))
     assert values["answers"][0]["question"] == "pick"
     assert values["sessions"][0]["questions"] == ["pick", "bytes"]
 

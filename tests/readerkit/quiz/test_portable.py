@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from readerkit.app.interface_words import say_in
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.portable import (
@@ -30,13 +31,14 @@ from tests.readerkit.quiz.sample import sample_bank
 
 SAMPLE = sample_bank()
 BANK = QuizBanks.at(None).bank(35).shared()
+SPANISH = QuizBanks.at(None).bank(35, language="es").shared()
 QTI = f"{{{quiz_qti.QTI}}}"
 
 
-@pytest.mark.parametrize("seed", [0, 7, 23])
-def test_key_of_another_program_is_the_key_here(seed):
-    for name in BANK.questions:
-        question, variant = portable(BANK, name, seed), BANK.variant(name, seed)
+@pytest.mark.parametrize(("bank", "seed"), [(BANK, 0), (BANK, 7), (SPANISH, 23)])
+def test_key_of_another_program_is_the_key_here(bank, seed):
+    for name in bank.questions:
+        question, variant = portable(bank, name, seed), bank.variant(name, seed)
         for typed, credit in _typed(question):
             try:
                 grade = variant.grade(typed)
@@ -88,8 +90,9 @@ def _typed(question: PortableQuestion):
 # --- GIFT ---
 
 
-def test_every_question_is_read_as_moodle_reads_it():
-    questions = [portable(BANK, name, 0) for name in BANK.questions]
+@pytest.mark.parametrize("bank", [BANK, SPANISH], ids=["en", "es"])
+def test_every_question_is_read_as_moodle_reads_it(bank):
+    questions = [portable(bank, name, 0) for name in bank.questions]
     read = read_gift(quiz_gift.gift(questions))
     assert [each.name for each in read] == [each.prompt.id for each in questions]
     for question, found in zip(questions, read, strict=True):
@@ -225,7 +228,9 @@ def _check(element: ET.Element) -> None:
 
 
 def test_package_is_what_its_schemas_ask_for():
-    questions = [portable(BANK, name, 0) for name in BANK.questions]
+    told = [portable(SPANISH, name, 0) for name in SPANISH.questions]
+    questions = [each.spoken("es", say_in("es")) for each in told]
+    assert {each.words for each in questions} == {"Palabras"}
     questions += [portable(SAMPLE, name, 0) for name in SAMPLE.questions]
     files = quiz_qti.package(questions, "all of them")
     roots = {name: ET.fromstring(data) for name, data in files.items()}

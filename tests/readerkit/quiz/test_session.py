@@ -100,7 +100,7 @@ def test_every_message_is_read_from_its_json_as_it_was(history, clock):
     result = same(session.finish())
     assert (result.complete, result.passed, result.questions) == (True, True, 10)
     same(summary(history, now=timestamp(clock.now)))
-    same(exported(history))
+    same(exported(history, "9"))
 
 
 def test_answer_is_on_disk_before_its_result_is_known(history, clock, tmp_path):

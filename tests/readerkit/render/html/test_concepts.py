@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 
 from readerkit.app.interface_words import say_in
-from tests.helpers import CONCEPTS, make_book, run
+from tests.helpers import CONCEPTS, make_book, read_search_index, run
 
 SPANISH = """\
 all-reduce: {title: Suma entre todos, summary: "Todos reciben la *suma*, $x^2$."}
@@ -79,11 +78,9 @@ def test_the_name_of_a_concept_is_translated_where_pages_link_to_it(site):
 
 
 def test_a_concept_is_found_by_its_spanish_text(site):
-    index = (site / "search-index.js").read_text()
-    texts = json.loads(index[index.index("(") + 1 : index.rindex(")")])["texts"]
-    [found] = [text for text in texts if text[3] == "concepts.html#all-reduce"]
-    assert "Everyone gets the sum." in found[4] and "Todos reciben" in found[4]
-    assert (found[1], found[5]) == ("All-reduce", "Suma entre todos")
+    found, said = read_search_index(site)["concepts.html#all-reduce"]
+    assert {"everyone", "gets", "sum", "reciben"} <= said
+    assert (found[1], found[4]) == ("All-reduce", "Suma entre todos")
 
 
 def test_a_name_alone_is_no_translation(capsys, tmp_path):

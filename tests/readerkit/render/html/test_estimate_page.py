@@ -10,8 +10,9 @@ import pytest
 
 from readerkit.app.interface_words import read_words
 from readerkit.app.page_estimates import work_out
+from readerkit.estimate.pipeline import SOURCES
 from readerkit.render.html.estimate_page import SECTIONS, estimate_page
-from tests.helpers import make_book, run
+from tests.helpers import make_book, run, write_files
 
 EXAMPLES = work_out()
 SECTION_CASES = {id: cases for id, *_, cases in estimate_page(EXAMPLES)["sections"]}
@@ -78,13 +79,35 @@ def test_every_heading_has_a_spanish_one():
     assert [head for head in headings if head not in read_words().phrases] == []
 
 
+def test_catalog_is_that_of_the_command_and_of_the_files_that_the_page_shows(
+    capsys, tmp_path
+):
+    *tables, own = SECTION_CASES["catalog"]
+    known = json.loads(run(capsys, *shlex.split(tables[0].command)[1:], "--json").out)
+    assert tables[-1].command.endswith("list --prices")
+    for case, rows in zip(tables[:-1], known.values(), strict=True):
+        shown = {name: (source, day) for name, *_, source, day in case.grid.rows}
+        assert shown == {k: (row["source"], row["dated"]) for k, row in rows.items()}
+        assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", day) for _, day in shown.values())
+    write_files(tmp_path, own.files)
+    command = own.command.replace("DIR", str(tmp_path))
+    mine = json.loads(run(capsys, *shlex.split(command)[1:], "--json").out)
+    assert mine["models"].keys() - known["models"].keys() == {"ours-7b"}
+    assert mine["gpus"]["h100-80gb"]["memory_bytes"] == 85_500_000_000
+    asked = [*shlex.split(command)[1:], "--prices", "--json"]
+    prices = json.loads(run(capsys, *asked).out)["prices"]
+    assert [each["usd_per_hour"] for each in prices if "yours" in each["source"]] == [
+        2.4
+    ]
+
+
 def test_page_stands_in_menu_start_and_search(capsys, tmp_path):
     site = tmp_path / "site"
     book = make_book(tmp_path)
     options = ("--book", str(book.root), "--output", str(site))
     assert run(capsys, "site", "build", *options).code == 0
     html = (site / "estimates.html").read_text()
-    assert "<script>" not in html and html.count("<svg") == 10
+    assert "<script>" not in html and html.count("<svg") == 3 + len(SOURCES)
     assert set(re.findall(r'<section id="(\w+)">', html)) == set(SECTIONS)
     start = (site / "index.html").read_text()
     assert start.count('href="estimates.html"') == 2

@@ -1,0 +1,88 @@
+"""The catalog as text: models, GPUs, clusters and prices, each row with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from textwrap import fill, indent
+from typing import Any
+
+import click
+
+from readerkit.wording.numbers import format_bytes, format_flop_rate, format_rate
+
+Plain = Mapping[str, Any]
+Cells = tuple[str, ...]
+HEADS: dict[str, Cells] = {
+    "models": ("model", "parameters", "active for a token"),
+    "gpus": ("GPU", "memory", "peak 16-bit", "link per direction"),
+    "clusters": ("cluster", "GPUs of a node", "in a node", "between, a GPU's share"),
+    "prices": ("GPU", "vendor and terms", "an hour", "by two sources"),
+}
+"""By table: what is said of a row, its name first; source and day come last."""
+_CELLS: dict[str, Callable[[Plain], Cells]] = {
+    "models": lambda row: (
+        f"{row['parameters']:,}",
+        f"{row['active_parameters']:,}"
+        if row["active_parameters"] < row["parameters"]
+        else "all",
+    ),
+    "gpus": lambda row: (
+        format_bytes(row["memory_bytes"]),
+        format_flop_rate(row["flops_per_s"]),
+        format_rate(row["link_bytes_per_s"]),
+    ),
+    "clusters": lambda row: (
+        f"{row['gpus_per_node']} × {row['gpu']}",
+        format_rate(row["inside_bytes_per_s"]),
+        format_rate(row["between_bytes_per_s"]),
+    ),
+}
+
+
+def listed_cells(table: str, listed: Mapping[str, Plain]) -> list[Cells]:
+    """Return a row of texts for each entry, its source and day at the end."""
+    return [
+        (name, *_CELLS[table](row), row["source"], row["dated"] or "-")
+        for name, row in listed.items()
+    ]
+
+
+def price_cells(prices: Sequence[Plain]) -> list[Cells]:
+    """Return a row of texts for each price."""
+    return [
+        (
+            row["gpu"],
+            f"{row['vendor']}, {row['terms']}",
+            f"${row['usd_per_hour']:.2f}",
+            "unconfirmed: one" if row["unconfirmed"] else "yes",
+            row["source"],
+            row["dated"],
+        )
+        for row in prices
+    ]
+
+
+def catalog_table(known: Mapping[str, Mapping[str, Plain]]) -> Iterator[str]:
+    """Yield lines of 80 columns: each table under what its columns say."""
+    for table, listed in known.items():
+        yield click.style(f"{table}: {', '.join(HEADS[table][1:])}", bold=True)
+        for name, *cells, source, dated in listed_cells(table, listed):
+            yield f"{name:<20}{', '.join(cells)}"
+            yield _source(f"{source}, {dated}" if dated != "-" else source)
+        yield ""
+
+
+def price_table(prices: Sequence[Plain]) -> Iterator[str]:
+    """Yield lines of 80 columns: each price with its age, and who says so."""
+    for row in prices:
+        doubt = "; unconfirmed: one source" if row["unconfirmed"] else ""
+        what = f"{row['gpu']:<12}{row['vendor']}, {row['terms']}"
+        yield f"{what:<44}${row['usd_per_hour']:.2f} an hour"
+        yield f"    {row['dated']}, {row['age_days']} days old{doubt}"
+        yield _source(row["source"])
+
+
+def _source(text: str) -> str:
+    return click.style(
+        indent(fill(f"from {text}", 76, break_on_hyphens=False), "    "), dim=True
+    )

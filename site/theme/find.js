@@ -1,0 +1,275 @@
+// What the search finds: each entry is scored, by how much of what is asked it says and how rare that is.
+"use strict";
+window.readerkitIndex = function (data) {
+  const LIMIT = 40;
+  const IS_NAME = { name: 1, field: 1, file: 1, code: 1 };
+  // How much a kind counts: what people wrote, then names, then words in the midst of code.
+  const KINDS = { concept: 1.5, symptom: 1.5, citation: 1.4, note: 1.4, pitfall: 1.4, chapter: 1.1, page: 1.3, estimate: 1.2,
+    beside: 1.2, question: 0.8, quiz: 0.8, lab: 0.9, reference: 0.8, name: 1, field: 1, file: 1.15, code: 0.35 };
+  const EXACT = 1, SAME = 0.9, BEGUN = 0.7, NEAR = 0.6, WITHIN = 0.3;
+  const stop = new Set(data.stop.split(" "));
+  const endings = data.endings.split(" ").sort(function (a, b) { return b.length - a.length; });
+  const entries = [], stems = new Map(), stemOf = new Map();
+
+  // --- words ---
+  // Without accents: who types "perdida" finds "pérdida".
+  function plain(text) { return text.toLowerCase().normalize("NFD").replace(/[\u0300-\u036f]/g, ""); }
+  // The words of a text, those inside a name too: "RowParallelLinear" is row, parallel, linear.
+  // Two parts of which one is short are a word of their own: "ZeRO", "DTensor".
+  function words(text) {
+    const found = [];
+    for (const run of text.match(/[\p{L}\p{M}\p{N}]+/gu) || []) {
+      const parts = run.replace(/([a-z0-9])([A-Z])/g, "$1 $2").replace(/([A-Z])([A-Z][a-z])/g, "$1 $2").split(" ");
+      const isOne = parts.length === 2 && parts.some(function (part) { return part.length < 3; });
+      found.push(...(isOne ? [run] : parts).map(plain));
+    }
+    return found;
+  }
+  function stem(word) {
+    let cut = stemOf.get(word);
+    if (cut !== undefined) return cut;
+    cut = word;
+    const end = /\d|ss$/.test(word) ? undefined
+      : endings.find(function (each) { return word.length - each.length > 2 && word.endsWith(each); });
+    if (end) cut = word.slice(0, -end.length).replace(/([^aeiouls])\1$/, "$1"); // "clipping" is "clip"
+    stemOf.set(word, cut);
+    return cut;
+  }
+  // Letters only, to compare names however their words are joined.
+  function letters(text) { return plain(text).replace(/[^\p{L}\p{N}]+/gu, ""); }
+
+  // --- the index ---
+  function say(number, word, weight) {
+    const key = stem(word);
+    let said = stems.get(key);
+    if (!said) stems.set(key, said = { who: [], weight: [] });
+    const last = said.who.length - 1;
+    if (said.who[last] === number) said.weight[last] = Math.max(said.weight[last], weight);
+    else { said.who.push(number); said.weight.push(weight); }
+  }
+  function add(kind, name, where, page, spanish) {
+    const number = entries.length, factor = KINDS[kind];
+    const short = kind === "file" ? name.replace(/\.\w+$/, "") : name;
+    const titles = [short, spanish].filter(Boolean).map(asked);
+    entries.push({ kind: kind, name: name, spanish: spanish, where: where, page: page, letters: letters(name),
+      titles: IS_NAME[kind] ? [] : titles.map(function (title) { return title.map(stem); }) });
+    titles.forEach(function (title) {
+      const weight = factor * (1.5 + 2 / Math.max(1, title.length));
+      title.forEach(function (word) { say(number, word, weight); });
+    });
+  }
+  function unpack(names, lines, read) {
+    let line = 0, before = [];
+    const steps = lines.split(" ");
+    if (names) names.split(" ").forEach(function (item, at) {
+      const [, sign, up, rest] = /^(=?)(\.*)(.*)$/.exec(item);
+      line += parseInt(steps[at], 36);
+      before = [...before.slice(0, up.length), ...rest.split(".")];
+      read(before.join("."), line, sign);
+    });
+  }
+  data.texts.forEach(function (text) { add(text[0], text[1], text[2], text[3], text[4]); });
+  data.words.split(";").forEach(function (item) {
+    const parts = item.split(" "), found = words(parts[0]);
+    let number = 0;
+    for (const step of parts.slice(1)) {
+      number += parseInt(step, 36);
+      for (const word of found) say(number, word, KINDS[entries[number].kind]);
+    }
+  });
+  data.files.forEach(function (file) {
+    const page = file[0], path = file[1];
+    add("file", path.split("/").pop(), path, page);
+    unpack(file[3], file[4], function (name, line, isField) {
+      add(isField ? "field" : "name", name, path + ":" + line, page + "#L" + line);
+    });
+    unpack(file[5], file[6], function (name, line) { add("code", name, path + ":" + line, page + "#L" + line); });
+  });
+  const vocabulary = Array.from(stemOf.keys());
+  const same = data.same.map(function (group) {
+    return group.split(" = ").map(function (phrase) { return asked(phrase).map(stem); });
+  });
+  const scores = new Float64Array(entries.length), covered = new Float64Array(entries.length);
+
+  // --- what is asked ---
+  function asked(text) {
+    const all = words(text), some = all.filter(function (word) { return !stop.has(word); });
+    return some.length ? some : all;
+  }
+  // Whether one letter more, less, other, or two swapped, make one word of the other.
+  function isNear(one, other) {
+    if (Math.abs(one.length - other.length) > 1) return false;
+    let from = 0, back = 0;
+    const most = Math.min(one.length, other.length);
+    while (from < most && one[from] === other[from]) from += 1;
+    while (back < most - from && one[one.length - 1 - back] === other[other.length - 1 - back]) back += 1;
+    const left = one.length - from - back, right = other.length - from - back;
+    return left < 2 && right < 2
+      || left === 2 && right === 2 && one[from] === other[from + 1] && one[from + 1] === other[from];
+  }
+  // What a word may mean, each a list of stems that an entry says, with how sure that is.
+  function meanings(word) {
+    const found = [[[stem(word)], EXACT]];
+    const parts = word.match(/\d+|\D+/g);
+    if (parts.length > 1 && !stems.has(stem(word))) found.push([parts.map(stem), SAME]);
+    const isKnown = stems.has(stem(word));
+    const seen = new Set([stem(word)]);
+    for (const other of vocabulary) {
+      const key = stemOf.get(other);
+      if (seen.has(key)) continue;
+      const sure = word.length > 2 && other.startsWith(word) ? BEGUN
+        : !isKnown && word.length > 3 && isNear(word, other) ? NEAR
+          : !isKnown && word.length > 3 && other.includes(word) ? WITHIN : 0;
+      if (!sure || !stems.has(key)) continue;
+      seen.add(key);
+      found.push([[key], sure]);
+    }
+    return found;
+  }
+  // Its words, those together that have another name: "gradient checkpointing".
+  function terms(query) {
+    const list = asked(query), keys = list.map(stem), found = [];
+    for (let at = 0; at < list.length;) {
+      let length = 1, others = [];
+      same.forEach(function (group) {
+        group.forEach(function (phrase) {
+          const isHere = phrase.every(function (key, step) { return keys[at + step] === key; });
+          if (!isHere || phrase.length < length) return;
+          if (phrase.length > length) others = [];
+          length = phrase.length;
+          others.push(...group);
+        });
+      });
+      for (const word of list.slice(at, at + length)) found.push({ means: meanings(word), also: others });
+      at += length;
+    }
+    return found;
+  }
+  function score(term) {
+    const best = new Map();
+    function count(keys, sure) {
+      const lists = keys.map(function (key) { return stems.get(key); });
+      if (!lists.every(Boolean)) return;
+      const rare = Math.max(...lists.map(function (said) { return Math.log(1 + entries.length / said.who.length); }));
+      let found = new Map(lists[0].who.map(function (number, at) { return [number, lists[0].weight[at]]; }));
+      for (const said of lists.slice(1)) {
+        const both = new Map();
+        said.who.forEach(function (number, at) {
+          if (found.has(number)) both.set(number, Math.min(found.get(number), said.weight[at]));
+        });
+        found = both;
+      }
+      found.forEach(function (weight, number) {
+        const value = weight * sure * rare;
+        if (!(best.get(number) >= value)) best.set(number, value);
+      });
+    }
+    term.means.forEach(function (each) { count(each[0], each[1]); });
+    term.also.forEach(function (phrase) { count(phrase, SAME); });
+    return best;
+  }
+
+  // --- a file and a line, as a tool, a trace or an address has them ---
+  const PLACE = /^(?:file )?["'`]?((?:[\w.~-]*[\\/])*[\w.-]+\.\w+)["'`]?(?:\.html)?(?:, line |[ ,]+lines? |:|#L?| L)(\d+)(?:-L?(\d+))?/i;
+  function places(query) {
+    const here = /^[:#]L?(\d+)(?:-L?(\d+))?$/i.exec(query);
+    const match = PLACE.exec(query);
+    const page = document.body.dataset.page;
+    if (!here && !match) return [];
+    const path = match && match[1].replace(/\\/g, "/").replace(/^(?:\.?\/)+/, "").replace(/\.py\.html$/, ".py");
+    const first = Number((here || match)[here ? 1 : 2]), last = Number((here || match)[here ? 2 : 3]) || first;
+    const isRange = last > first;
+    return data.files.filter(function (file) {
+      if (here) return file[0] === page && first <= file[2];
+      return first <= file[2] && (("/" + file[1]).endsWith("/" + path) || ("/" + path).endsWith("/" + file[1]));
+    }).map(function (file) {
+      const line = first + (isRange ? "-" + last : "");
+      return { kind: "file", name: file[1].split("/").pop() + ":" + line, where: file[1],
+        page: file[0] + "#L" + first + (isRange ? "-L" + last : "") };
+    }).sort(function (one, other) { return annotated(other) - annotated(one) || one.where.length - other.where.length; });
+  }
+  const noted = new Set(data.texts.map(function (text) { return text[3].split("#")[0]; }));
+  function annotated(entry) { return Number(noted.has(entry.page.split("#")[0])); }
+
+  function find(query) {
+    const line = places(query);
+    if (line.length) return line.slice(0, LIMIT);
+    const bare = query.replace(/\(.*$/, "").replace(/:\d*$/, ""); // without what is called with
+    const list = terms(bare);
+    scores.fill(0);
+    covered.fill(0);
+    let all = 0;
+    list.forEach(function (term) {
+      const best = score(term);
+      if (!best.size) return;
+      let most = 0;
+      best.forEach(function (value) { most = Math.max(most, value); });
+      all += most;
+      best.forEach(function (value, number) {
+        scores[number] += value;
+        covered[number] += most;
+      });
+    });
+    const whole = letters(bare), isTyped = /[_.(A-Z]/.test(query);
+    const isIdea = list.some(function (term) { return term.also.length; });
+    const isCode = /[_.(]|[a-z][A-Z]/.test(query) && !isIdea;
+    const aside = list.length > 1 ? 0.55 : 0.25; // what a name counts where prose is asked for
+    const said = list.map(function (term) {
+      return new Set([...term.means.filter(function (each) { return each[1] >= NEAR; }).flatMap(function (each) { return each[0]; }),
+        ...term.also.filter(function (phrase) { return phrase.length === 1; }).flat()]);
+    });
+    const typed = bare.trim().replace(/^(?:self|cls)\./, ""), tail = typed.slice(typed.lastIndexOf(".") + 1);
+    const found = [];
+    entries.forEach(function (entry, number) {
+      const isName = IS_NAME[entry.kind];
+      let value = all && scores[number] * Math.pow(covered[number] / all, 2) * (!isName || isCode ? 1 : aside);
+      if (whole.length > 2) value += likeness(entry, whole) * (!isName || isCode ? 1 : aside);
+      if (isTyped && isName && entry.kind !== "code") value += named(entry, typed, tail);
+      if (covered[number]) value += titled(entry, said);
+      if (value > 0) found.push([value, entry]);
+    });
+    found.sort(function (one, other) { return other[0] - one[0] || one[1].name.length - other[1].name.length; });
+    // Neither people's words nor names fill the list alone.
+    const kept = [0, 0];
+    const shown = found.filter(function (pair) { return (kept[IS_NAME[pair[1].kind] ? 1 : 0] += 1) <= LIMIT * 0.7; });
+    return shown.slice(0, LIMIT).map(function (pair) { return pair[1]; });
+  }
+  // How much of a title is asked for, and how much of what is asked for its title says.
+  function titled(entry, said) {
+    return Math.max(0, ...entry.titles.map(function (title) {
+      const theirs = title.filter(function (key) { return said.some(function (keys) { return keys.has(key); }); }).length;
+      const ours = said.filter(function (keys) { return title.some(function (key) { return keys.has(key); }); }).length;
+      return 30 * KINDS[entry.kind] * theirs / title.length * Math.pow(ours / said.length, 3);
+    }));
+  }
+  // It has the letters of the query one after the other, however joined.
+  function likeness(entry, whole) {
+    const at = entry.letters.indexOf(whole);
+    if (at < 0) return 0;
+    const part = whole.length / entry.letters.length * KINDS[entry.kind];
+    if (part >= KINDS[entry.kind]) return 30 * part;
+    if (at === 0) return 4 + 16 * part;
+    return isStart(entry.name, at) ? 3 + 14 * part : 0;
+  }
+  // Whether a word begins at a letter of a name.
+  function isStart(name, at) {
+    let seen = 0, before = "";
+    for (const letter of name) {
+      const isLetter = /[\p{L}\p{N}]/u.test(letter);
+      if (isLetter && seen === at) return !/[\p{L}\p{N}]/u.test(before) || /[A-Z]/.test(letter);
+      if (isLetter) seen += 1;
+      before = letter;
+    }
+    return false;
+  }
+  // It is typed as code: whole, with its owner, or its last part.
+  function named(entry, typed, tail) {
+    const name = entry.kind === "file" ? entry.where : entry.name;
+    const joint = entry.kind === "file" ? "/" : ".";
+    if (name === typed || (joint + name).endsWith(joint + typed)) return 60 - entry.name.length / 20;
+    if ((joint + typed).endsWith(joint + name)) return 50;
+    return typed !== tail && entry.kind !== "file" && ("." + name).endsWith("." + tail) ? 20 : 0;
+  }
+  Object.assign(window.readerkit, { find: find });
+  document.dispatchEvent(new Event("readerkit:index"));
+};

@@ -1,0 +1,149 @@
+"""What the search finds: sixty questions, written down before the search was."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from playwright.sync_api import expect
+
+QUERIES = list(
+    csv.DictReader(Path(__file__).with_name("queries.csv").read_text().splitlines())
+)
+START = "index.html"
+
+
+def results(page, query):
+    """The first three of the list: each its address and its name."""
+    page.locator("#search").fill(query)
+    page.locator("#search-results:not([aria-busy=true]) > *").first.wait_for()
+    found = page.locator("#search-results a").all()[:3]
+    return [(unquote(a.evaluate("a => a.href")), name_of(a)) for a in found]
+
+
+def name_of(link):
+    return link.locator(".name").inner_text()
+
+
+def is_meant(target, address, name):
+    """Whether a result is what a row of the table means."""
+    if target.startswith("#"):
+        return address.endswith(target)
+    if target.startswith("text:"):
+        return target.removeprefix("text:") in line_at(address)
+    file, is_name, symbol = target.partition("::")
+    if not is_name:
+        return re.search(rf"/{re.escape(target)}($|#)", address) is not None
+    named = f".{name}".endswith(f".{symbol}")
+    return f"/{file}.html#" in address and named
+
+
+def line_at(address):
+    """The line of code that an address leads to."""
+    file, _, line = address.removeprefix("file://").partition("#L")
+    shown = re.search(rf'id="L{line}"[^\n]*', Path(file).read_text())
+    return unescape(re.sub("<[^>]+>", "", shown[0])) if shown else ""
+
+
+def test_of_sixty_questions_three_results_answer_fifty_five(site, open_page):
+    assert len(QUERIES) == 60
+    page = open_page(f"file://{site}/{START}", width=1440)
+    missed = []
+    for row in sorted(QUERIES, key=lambda row: row["kind"] == "spanish"):
+        if row["kind"] == "spanish":
+            page.locator("#lang-es").check(force=True)
+        found = results(page, row["query"])
+        targets = row["targets"].split()
+        if not any(is_meant(t, *each) for t in targets for each in found):
+            missed.append((row["kind"], row["query"], found))
+    assert len(missed) <= 5, "\n".join(map(str, missed))
+
+
+def test_the_index_is_small_over_the_wire(site):
+    packed = gzip.compress((site / "search-index.js").read_bytes())
+    assert len(packed) <= 250_000
+
+
+COVERED = """() => {
+  const box = document.getElementById('search-results').getBoundingClientRect();
+  const other = [];
+  for (let x = box.left + 4; x < box.right - 4; x += 12)
+    for (let y = box.top + 4; y < Math.min(box.bottom, innerHeight) - 4; y += 7) {
+      const at = document.elementFromPoint(x, y);
+      if (!at || !at.closest('#search-results')) other.push([x, y, at && at.className]);
+    }
+  return other;
+}"""
+PAGES = [
+    "index.html",
+    "concepts.html",
+    "beside/fsdp.html",
+    "read/minis/mini_impls/fsdp.py.html",
+    "read/megatron/megatron/core/tensor_parallel/layers.py.html",
+]
+
+
+@pytest.mark.parametrize("width", [390, 768, 1440])
+def test_nothing_lies_over_the_results(site, open_page, width):
+    for address in PAGES:
+        page = open_page(f"file://{site}/{address}", width=width)
+        results(page, "forward")
+        assert page.evaluate(COVERED) == [], address
+        page.close()
+
+
+HOLD = """() => {
+  const held = [];
+  document.head.append = script => held.push(script);
+  window.release = () => {
+    delete document.head.append;
+    held.forEach(script => document.head.append(script));
+  };
+}"""
+
+
+def test_an_index_that_is_still_loading_says_so(site, open_page):
+    page = open_page(f"file://{site}/{START}", width=1440)
+    page.evaluate(HOLD)
+    page.locator("#search").fill("dgrad")
+    said = page.locator("#search-status")
+    expect(said).to_contain_text("search index")
+    expect(page.locator("#search-results")).to_be_visible()
+    expect(page.locator("#search-results")).to_contain_text("search index")
+    page.evaluate("() => window.release()")
+    expect(said).to_have_text(re.compile(r"^\d+ results$"))
+
+
+def test_the_keyboard_is_enough(site, open_page):
+    page = open_page(f"file://{site}/{START}", width=1440)
+    page.keyboard.press("/")
+    box = page.locator("#search")
+    expect(box).to_be_focused()
+    results(page, "loss scaling hysteresis")
+    expect(page.locator("#search-status")).to_have_text(re.compile(r"^\d+ results$"))
+    first = box.get_attribute("aria-activedescendant")
+    page.keyboard.press("ArrowDown")
+    assert box.get_attribute("aria-activedescendant") != first
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Escape")
+    expect(page.locator("#search-results")).to_be_hidden()
+    expect(box).to_have_attribute("aria-expanded", "false")
+    box.press_sequentially(" ")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**#loss-scale-hysteresis")
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_link_to_lines_opens_the_note_that_covers_them(site, open_page, width):
+    lines = f"{PAGES[-1]}#L1289-L1292"
+    page = open_page(f"file://{site}/{lines}", width=width)
+    note = page.locator("#tp-row-forward")
+    expect(note.locator(".more")).to_have_attribute("open", "")
+    expect(page.locator("#L1289")).to_be_in_viewport()
+    if width == 1440:  # in the margin; else it follows its last line
+        expect(note).to_be_in_viewport()
