@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -277,10 +276,10 @@ def _days() -> EstimateGroup:
 
 def _best(ranked: Ranked) -> EstimateGroup:
     """Return memory and traffic of a plan's first layout, item by item."""
-    usual = asdict(layout_of({}))
+    usual = layout_of({})._asdict()
     values = {
         name: value
-        for name, value in asdict(ranked.layout).items()
+        for name, value in ranked.layout._asdict().items()
         if value != usual[name]
     }
     gpu = find_cluster(CLUSTER).gpu.name

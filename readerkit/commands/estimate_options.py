@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -138,8 +137,7 @@ def take_shape(given: dict[str, Any]) -> Shape | None:
 
     name, bias = given.pop("model"), given.pop("bias")
     multiple = given.pop("vocab_multiple", 1)
-    known_sizes = (field.name for field in fields(Shape))
-    sizes = {key: given.pop(key) for key in known_sizes if key in given}
+    sizes = {key: given.pop(key) for key in Shape._fields if key in given}
     sizes = {key: value for key, value in sizes.items() if value is not None}
     if bias is not None:
         for key in ("qkv_bias", "attention_output_bias", "mlp_bias"):

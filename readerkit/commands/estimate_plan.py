@@ -43,7 +43,7 @@ from readerkit.terminal.folded import tell
 if TYPE_CHECKING:
     from readerkit.estimate.lint import Finding
     from readerkit.estimate.plan import Plan, Ranked
-    from readerkit.estimate.runs import Compared
+    from readerkit.estimate.runs import Compared, CutPlace
     from readerkit.estimate.step_time import StepTime
 
 
@@ -181,7 +181,7 @@ def _compare(as_json: bool, given: dict[str, Any]) -> None:
                 "assumptions": assumptions._asdict(),
                 "reserve": given["reserve"],
                 "runs": [_plain_compared(each) for each in compared],
-                "halves": {half: asdict(each) for half, each in halves.items()},
+                "halves": {half: each._asdict() for half, each in halves.items()},
             }
         )
     else:
@@ -195,14 +195,19 @@ def _plain_compared(each: Compared) -> dict[str, Any]:
         "source": run.source,
         "half": run.half or None,
         "cluster": run.cluster.name,
-        "layout": asdict(run.layout),
+        "layout": run.layout._asdict(),
         "assumed": run.assumed or None,
         "measured_s": run.seconds,
         "predicted_s": each.predicted,
         "error": each.error,
-        "same_means": asdict(each.same_means),
-        "any_means": asdict(each.any_means),
+        "same_means": _plain_place(each.same_means),
+        "any_means": _plain_place(each.any_means),
     }
+
+
+def _plain_place(place: CutPlace) -> dict[str, Any]:
+    best = place.best and place.best._asdict()
+    return place._asdict() | {"best": best}
 
 
 def _plain_time(time: StepTime) -> dict[str, Any]:
@@ -214,7 +219,7 @@ def _plain_time(time: StepTime) -> dict[str, Any]:
 
 def _plain_ranked(each: Ranked) -> dict[str, Any]:
     return {
-        "layout": asdict(each.layout),
+        "layout": each.layout._asdict(),
         "memory_bytes": each.memory.total,
         "memory": each.memory._asdict() | {"params": each.memory.params},
         "time": _plain_time(each.time),

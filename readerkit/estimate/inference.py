@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from readerkit.estimate.activations import kv_cache_bytes
 from readerkit.estimate.checks import check_amount, check_count
 from readerkit.estimate.item import Estimate, Worksheet
@@ -48,7 +46,7 @@ def estimate_inference(
     """
     layout = layout or Layout()
     # A cache need not be even.
-    check_fit(shape, replace(layout, sequence=layout.cp * layout.tp))
+    check_fit(shape, layout._replace(sequence=layout.cp * layout.tp))
     check_count("context", tokens, most=MAX_TOKENS)
     check_count("batch", batch, most=MAX_TOKENS)
     check_count("page tokens", page_tokens, most=MAX_TOKENS)

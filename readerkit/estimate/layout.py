@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.activations import MODULES, RECOMPUTE
@@ -28,8 +27,7 @@ _MAY_BE_NONE = ("zero", "first_layers", "last_layers", "etp", "recompute_layers"
 _GROUPS = ("dp", "tp", "pp", "cp", "ep", "etp", "virtual_stages")
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """Sizes of the parallel groups and of one step; ``Layout.parse`` checks them."""
 
     dp: int = 1
@@ -74,11 +72,11 @@ class Layout:
             EstimateError: an unknown name, a wrong value, or a product that is not
                 the number of GPUs.
         """
-        known = {field.name: field for field in fields(cls)}
+        usual = cls._field_defaults
         given = {name: value for name, value in values.items() if value is not None}
         for name, value in given.items():
-            check_choice("size of a layout", name, known)
-            if known[name].type == "int":
+            check_choice("size of a layout", name, usual)
+            if type(usual[name]) is int:
                 given[name] = check_count(
                     name,
                     value,
@@ -109,7 +107,7 @@ class Layout:
 
         What is not cut, or there once, stays 1 and is in no formula.
         """
-        return replace(self, **named_sizes(self, LAYOUT))
+        return self._replace(**named_sizes(self, LAYOUT))
 
     @property
     def world_size(self) -> int:

@@ -110,11 +110,11 @@ def _tensor_parallel(setting: Setting, now: StepTime) -> Iterator[Finding]:
     layout, per_node = setting.layout, setting.cluster.gpus_per_node
     if layout.tp <= per_node:
         return
-    inside = replace(layout, tp=per_node, dp=layout.dp * layout.tp // per_node)
+    inside = layout._replace(tp=per_node, dp=layout.dp * layout.tp // per_node)
     number = f"{now.exposed['tp'] / now.total:.0%} of the step"
     if not misfits(setting.shape, inside) and layout.tp % per_node == 0:
         then = setting.time(
-            replace(inside, microbatches=_same_batch(layout, inside))
+            inside._replace(microbatches=_same_batch(layout, inside))
             if _same_batch(layout, inside)
             else inside
         )
@@ -220,8 +220,8 @@ def _accumulation(setting: Setting, now: StepTime) -> Iterator[Finding]:
     k = layout.microbatches
     larger = None
     for factor in range(k, 1, -1):
-        one = replace(
-            layout, micro_batch=layout.micro_batch * factor, microbatches=k // factor
+        one = layout._replace(
+            micro_batch=layout.micro_batch * factor, microbatches=k // factor
         )
         if k % factor == 0 and setting.held(one) <= setting.usable_bytes:
             larger = one
@@ -251,7 +251,7 @@ def _zero(setting: Setting, now: StepTime) -> Iterator[Finding]:
     if layout.replicas == 1:
         return  # nobody to share states with
     if layout.zero >= 2 and layout.microbatches > 1:
-        lighter = replace(layout, zero=1)
+        lighter = layout._replace(zero=1)
         if setting.held(lighter) <= setting.usable_bytes:
             then = setting.time(lighter)
             saved = 1 - then.total / now.total
@@ -271,7 +271,7 @@ def _recompute(setting: Setting, now: StepTime) -> Iterator[Finding]:
     if layout.recompute != "full":
         return
     for kind in ("none", "selective"):
-        lighter = replace(layout, recompute=kind)
+        lighter = layout._replace(recompute=kind)
         if setting.held(lighter) <= setting.usable_bytes:
             saved = 1 - setting.time(lighter).total / now.total
             yield Finding(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from readerkit.estimate.closed_form import ClosedForm
 from readerkit.estimate.item import Estimate, Worksheet
@@ -14,8 +13,7 @@ from readerkit.estimate.sizes import LAYOUT
 SOURCE = "a count of the tensors' shapes"
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(NamedTuple):
     """Parameters by how they are divided over ranks."""
 
     split: Number = 0
@@ -25,7 +23,7 @@ class Weights:
     expert: Number = 0
     """Of routed experts: cut over tensor- and expert-parallel groups."""
 
-    def __add__(self, other: Weights) -> Weights:
+    def __add__(self, other: Weights) -> Weights:  # type: ignore[override]
         """Return the sum, kind by kind."""
         return Weights(
             self.split + other.split,

@@ -7,7 +7,6 @@ that of the formula here, which a test holds for every size it tries.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -79,8 +78,7 @@ class PlannedStep(NamedTuple):
     chunk: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(NamedTuple):
     """A schedule, its sizes, the times of its steps; ``Pipeline.parse`` checks them.
 
     ``forward`` and ``backward`` are one microbatch through one rank's layers. The
@@ -103,9 +101,8 @@ class Pipeline:
         Raises:
             EstimateError: a wrong value, or sizes that the schedule cannot have.
         """
-        known = [field.name for field in fields(cls)]
         for name in values:
-            check_choice("size of a pipeline", name, known)
+            check_choice("size of a pipeline", name, cls._fields)
         one = cls(**values)
         check_schedule(one.schedule)
         p = check_count("stages", one.stages, most=MAX_RANKS)
@@ -129,7 +126,7 @@ class Pipeline:
 
     def named(self) -> Pipeline:
         """Return the same with sizes that know their names."""
-        return replace(self, **named_sizes(self, PIPELINE))
+        return self._replace(**named_sizes(self, PIPELINE))
 
     @property
     def splits_backward(self) -> bool:

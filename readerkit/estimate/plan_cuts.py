@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -209,12 +209,12 @@ def placements(
     differ = question.shape.plain_layers not in (0, question.shape.layers)
     found: dict[tuple[Any, ...], tuple[Layout, list[Way]]] = {}
     for name, group in groupby(tried, itemgetter(0)):
-        placed = replace(cut, schedule=name)
+        placed = cut._replace(schedule=name)
         for _, v in group:
             tells = placed.stages_of_rank, placed.ends(0), v if differ else 1
             found.setdefault(tells, (placed, []))[1].append((name, v))
     for (*_, v), (placed, alike) in found.items():
-        yield replace(placed, virtual_stages=v) if v > 1 else placed, tuple(alike)
+        yield placed._replace(virtual_stages=v) if v > 1 else placed, tuple(alike)
 
 
 class PlanVariant(NamedTuple):
@@ -233,8 +233,7 @@ class PlanVariant(NamedTuple):
 
     def layout(self, zero: int) -> Layout:
         """Return all of it, as a layout."""
-        return replace(
-            self.placed,
+        return self.placed._replace(
             zero=zero,
             micro_batch=self.micro_batch,
             recompute=self.recompute,

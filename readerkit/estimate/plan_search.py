@@ -9,7 +9,7 @@ a layer, traffic of a microbatch) is made once, by the functions that ``memory``
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from operator import add
 from typing import NamedTuple
@@ -172,7 +172,7 @@ class Search:
         tried = ways(question.shape, question.schedules, cut.pp)
         for placed, alike in placements(question, cut, tried):
             for offload in question.offloads:
-                off = replace(placed, offload=offload) if offload != "none" else placed
+                off = placed._replace(offload=offload) if offload != "none" else placed
                 self._weigh(off, alike, found)
         if found:
             self.best += found.values()
@@ -194,7 +194,7 @@ class Search:
         best = [found.setdefault(at.zero, Best(at.zero)) for at in stages]
         sums: list[list[_Growing]] = [[] for _ in stages]
         for recompute in question.recomputes:
-            one = replace(placed, recompute=recompute)
+            one = placed._replace(recompute=recompute)
             pieces, compute = self._pieces(one), self._microbatch(one)
             growing: list[_Growing] = []
             for micro_batch, pipelines in sizes:
@@ -282,7 +282,7 @@ class Search:
         """
         least = OFFLOAD[placed.offload].stage
         stages = self.question.zeros if placed.replicas > 1 else (least,)
-        return [replace(placed, zero=zero) for zero in stages if zero >= least]
+        return [placed._replace(zero=zero) for zero in stages if zero >= least]
 
     def _pieces(self, one: Layout) -> list[ActivationPieces]:
         question = self.question
@@ -331,7 +331,7 @@ class Search:
         first = self._sum_seconds(stage)
         if not grow:
             return [_Growing(each, 0.0) for each in first]
-        second = self._sum_seconds(replace(stage, microbatches=2))
+        second = self._sum_seconds(stage._replace(microbatches=2))
         return [_Growing(a, b - a) for a, b in zip(first, second, strict=True)]
 
     def _sum_seconds(self, stage: Layout) -> list[float]:
@@ -346,7 +346,7 @@ class Search:
     def _growing(self, one: Layout, compute: float) -> list[_Growing]:
         """Return the times of a microbatch of one sequence, and what each more adds."""
         first = self._shared(one, compute)
-        second = self._shared(replace(one, micro_batch=2), 2 * compute)
+        second = self._shared(one._replace(micro_batch=2), 2 * compute)
         return [_Growing(a, b - a) for a, b in zip(first, second, strict=True)]
 
     def _shared(self, base: Layout, compute: float) -> _Seconds:

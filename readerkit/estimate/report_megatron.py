@@ -6,7 +6,6 @@ Source: megatron/training/theoretical_memory_usage.py, core_v0.16.1.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -72,7 +71,7 @@ def estimate_megatron_report(
     add_parameters(sheet, held.dense, held.expert, layout, 0)
     add_layers(sheet, held, one, cut, kept)
     ours = held.weights + held.gradients + held.optimizer
-    states = [replace(part, factor=each) for part in parts]
+    states = [part._replace(factor=each) for part in parts]
     states.append(
         Counted(
             "states of a parameter",
@@ -111,7 +110,7 @@ def _parameters(shape: Shape, layout: Layout) -> Iterator[Counted]:
     no: dict[str, Any] = dict.fromkeys(
         ("qkv_bias", "attention_output_bias", "mlp_bias", "router_bias"), False
     )
-    bare = replace(shape, **no, attention_sinks=False, qk_norm=False)
+    bare = shape._replace(**no, attention_sinks=False, qk_norm=False)
     dense, moe = layers_of_rank(shape, layout, 0)
     shard = layout.pp * layout.tp
     one, cut = attention_parameters(bare), attention_parameters(bare, layout.tp)

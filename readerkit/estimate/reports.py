@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from readerkit.estimate.item import Worksheet
 from readerkit.estimate.quantity import Number, Quantity
@@ -14,8 +14,7 @@ TOTALS = ("theoretical memory", "training", "per GPU", "per CPU")
 COMPARISON = "a comparison"
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(NamedTuple):
     """One part that two ways of counting come to otherwise."""
 
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_amount, check_choice
@@ -114,8 +114,7 @@ def _causal(shape: Shape, layout: Layout) -> float:
 _COUNTS = {"narayanan": _narayanan, "causal": _causal}
 
 
-@dataclass(frozen=True, slots=True)
-class CutPlace:
+class CutPlace(NamedTuple):
     """Where a plan puts a cut: tp, pp, cp, ep and dp, whatever the ZeRO stage."""
 
     place: int | None
@@ -126,8 +125,7 @@ class CutPlace:
     best_seconds: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(NamedTuple):
     """A published run beside what is predicted for it."""
 
     run: Run
@@ -175,8 +173,7 @@ def _place(question: PlanRequest, own: tuple[int, ...]) -> CutPlace:
     return CutPlace(place, len(order), best, seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class HalfTally:
+class HalfTally(NamedTuple):
     """How near the predictions of one half came."""
 
     runs: int

@@ -6,9 +6,8 @@ Leaves out encoder-decoder models, convolutions, adapters, and what reads images
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from functools import lru_cache, wraps
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_choice, check_count
@@ -31,8 +30,7 @@ POSITIVE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """A decoder-only transformer, by its sizes; ``Shape.parse`` fills and checks them.
 
     The defaults are those of a GPT: as many key heads as heads, a feed-forward of four
@@ -105,19 +103,19 @@ class Shape:
         Raises:
             EstimateError: an unknown or missing name, or sizes that do not fit.
         """
-        known = {field.name: field for field in fields(cls)}
         for name in values:
-            check_choice("size of a model", name, known)
+            check_choice("size of a model", name, cls._fields)
         given = {name: value for name, value in values.items() if value is not None}
         for name in ("layers", "hidden", "heads", "vocab"):
             if name not in given:
                 raise EstimateError(f"a model needs its {name}: got none")
         for name, value in given.items():
-            if known[name].type == "int":
+            kind = type(cls._field_defaults.get(name, 0))
+            if kind is int:
                 least = 1 if name in POSITIVE else 0
                 most = MAX_LAYERS if name.endswith("layers") else MAX_SIZE
                 given[name] = check_count(name, value, least=least, most=most)
-            elif known[name].type == "bool" and not isinstance(value, bool):
+            elif kind is bool and not isinstance(value, bool):
                 raise EstimateError(f"{name}: got {value!r}, expected true or false")
         check_choice("norm", given.get("norm", "layernorm"), NORMS)
         return cls(**_filled(given))
@@ -131,8 +129,7 @@ class Shape:
 
         What is computed from it is a quantity, with its formula.
         """
-        plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return NamedShape(**plain | named_sizes(self, MODEL))
+        return NamedShape(**self._asdict() | named_sizes(self, MODEL))
 
     def call(self, symbol: str, value: int, means: str) -> int:
         """Return a number that belongs to it: under this symbol where it has names."""
@@ -205,16 +202,15 @@ class Shape:
 
 
 class NamedShape(Shape):
-    """A shape whose sizes are quantities: never equal to a plain one, nor cached."""
+    """A shape whose sizes are quantities; what is made of it is not cached."""
 
     __slots__ = ()
 
     def plain(self) -> Shape:
         """Return the same shape with plain numbers, which can be remembered."""
-        named = ((each.name, getattr(self, each.name)) for each in fields(self))
         plain: dict[str, Any] = {
             name: int(value) if isinstance(value, Quantity) else value
-            for name, value in named
+            for name, value in self._asdict().items()
         }
         return Shape(**plain)
 

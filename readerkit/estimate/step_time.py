@@ -6,7 +6,6 @@ What is not known before a run is an assumption with a name: see ``Assumptions``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -338,5 +337,5 @@ def idle_microbatches(shape: Shape, layout: Layout) -> float:
 def idle_of(pipeline: Pipeline, layers: int = 1, again: int = 0) -> float:
     """Return the same for a rank of some layers, of which some are run again."""
     backward = (1 if pipeline.splits_backward else 2) * layers + again
-    one = replace(pipeline, forward=layers, backward=backward, weight=layers)
+    one = pipeline._replace(forward=layers, backward=backward, weight=layers)
     return float(one.idle / (3 * layers + again))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout, check_fit
 from readerkit.estimate.memory import rank_weights
@@ -96,7 +94,7 @@ def _times_ddp(
                 each.sent_bytes
                 for each in dp_step_traffic(shape, one, widths, no_sync=no_sync)
             )
-            for one in (layout, replace(layout, zero=0))
+            for one in (layout, layout._replace(zero=0))
         )
         over = f"ZeRO {layout.zero} over DDP; {custom}"
         sheet.add(name, divide(now, ddp), "times", source, over)

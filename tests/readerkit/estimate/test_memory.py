@@ -1,7 +1,5 @@
 """Activations against the paper's table, and the memory of whole layouts."""
 
-from dataclasses import replace
-
 import pytest
 
 from readerkit.errors import EstimateError
@@ -105,7 +103,7 @@ def test_ranks_together_hold_the_model(name):
 def test_tensor_parallel_ranks_hold_norms_and_row_biases_whole():
     gpt = shape("gpt2")
     layout = Layout.parse({"tp": 4})
-    gpt = replace(gpt, vocab_multiple=128)
+    gpt = gpt._replace(vocab_multiple=128)
     dense, expert = rank_weights(gpt, layout, 0)
     whole = 12 * (2 * 768 + 4 * 768) + 2 * 768 + 1024 * 768
     split = parameter_count(gpt, vocab=50688) - whole
@@ -160,7 +158,7 @@ def test_a_schedule_holds_what_its_paper_says(schedule, ranks, in_flight, stages
 
 
 def test_experts_of_a_folded_pipeline_are_those_of_its_stages():
-    moe = replace(shape("deepseek-v3"), layers=64)
+    moe = shape("deepseek-v3")._replace(layers=64)
     for schedule, layers in (("zb-v", [13, 16]), ("dualpipe", [29, 32])):
         cut = {"pp": 4, "microbatches": 8, "schedule": schedule}
         layout = Layout.parse(cut)
