@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec import json as fast_json
 
 from readerkit.app.catalog import TABLES, load_runs, shipped
@@ -18,12 +18,15 @@ from readerkit.app.kept import code_digest, keep, kept_file, read_kept
 from readerkit.estimate.runs import Compared, CutPlace, compare
 from readerkit.estimate.step_time import Assumptions
 
+_Found = tuple[tuple[float, CutPlace, CutPlace], ...]
+
 
 class _Worked(Struct, frozen=True):
     """What was worked out for each run, and of which code and catalog."""
 
     key: str
-    found: tuple[tuple[float, CutPlace, CutPlace], ...]
+    found: Raw
+    """Of other code it may have another shape: it is read once the key fits."""
 
 
 def compared_runs() -> tuple[Compared, ...]:
@@ -33,14 +36,16 @@ def compared_runs() -> tuple[Compared, ...]:
     if body := read_kept(place):
         kept = fast_json.decode(body, type=_Worked)
         if kept.key == key:
-            pairs = zip(runs, kept.found, strict=True)
+            worked = fast_json.decode(kept.found, type=_Found)
+            pairs = zip(runs, worked, strict=True)
             return tuple(Compared(run, *found) for run, found in pairs)
     made = tuple(compare(run, Assumptions()) for run in runs)
-    keep(place, fast_json.encode(_Worked(key, _plain(made))))
+    found = Raw(fast_json.encode(_plain(made)))
+    keep(place, fast_json.encode(_Worked(key, found)))
     return made
 
 
-def _plain(made: Sequence[Compared]) -> tuple[tuple[float, CutPlace, CutPlace], ...]:
+def _plain(made: Sequence[Compared]) -> _Found:
     return tuple((each.predicted, each.same_means, each.any_means) for each in made)
 
 
