@@ -24,8 +24,13 @@
     tell(record);
     if (folded) folded.open = true;
     pick(record, chosen);
-    chosen.scrollIntoView({ block: "center" });
+    // A reload would go back to where the page stood while its records were folded.
+    history.scrollRestoration = "manual";
+    show(chosen);
+    if (document.readyState !== "complete") addEventListener("load", function () { show(chosen); }, { once: true });
   }
+
+  function show(event) { event.scrollIntoView({ block: "center" }); }
 
   function tell(record) {
     record.classList.add("told");
