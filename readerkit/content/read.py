@@ -40,8 +40,9 @@ def read_document(data: bytes, file: str, kind: Kind[E]) -> Document[E]:
     if () in wrong:
         document.is_broken = True
         return document
+    below = _below(wrong)
     for path, plain in kind.entries(yaml.value).items():
-        here = {place for place in wrong if place[: len(path)] == path}
+        here = below.get(path, set())
         if not here:
             entry = _entry(plain or {}, kind, path, yaml)
             problems = [*_problems(entry, path)]
@@ -56,6 +57,15 @@ def read_document(data: bytes, file: str, kind: Kind[E]) -> Document[E]:
             document.partial[path] = _entry(part, kind, path, yaml)
             document.stand_ins |= lacking
     return document
+
+
+def _below(places: Set[Path]) -> dict[Path, set[Path]]:
+    """Return for each place that leads to some of these, itself among them, which."""
+    found: dict[Path, set[Path]] = {}
+    for place in places:
+        for end in range(len(place) + 1):
+            found.setdefault(place[:end], set()).add(place)
+    return found
 
 
 def _part(
