@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 OPTIONS = {
     # It would ask for stylesheets in a way that a file may not.
@@ -13,11 +13,15 @@ OPTIONS = {
 }
 
 
-def barriers(page: Page, *rules: str) -> str:
-    """Return what is wrong with a page as it stands; empty: nothing.
+def barriers(shown: Page | Locator, *rules: str) -> str:
+    """Return what is wrong with a page, or a part with an id, as it stands.
 
-    Only of ``rules`` if any are named, of all of them otherwise.
+    Only of ``rules`` if any are named, of all of them otherwise; empty: nothing.
     """
     options = OPTIONS | ({"runOnly": list(rules)} if rules else {})
-    found = Axe().run(page, options=options)
+    if isinstance(shown, Page):
+        found = Axe().run(shown, options=options)
+    else:
+        part = f"#{shown.get_attribute('id')}"
+        found = Axe().run(shown.page, context=part, options=options)
     return str(found.generate_report()) if found.violations_count else ""

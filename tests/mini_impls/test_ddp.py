@@ -25,7 +25,7 @@ from mini_impls.traffic import CollectiveCounter
 
 CONFIG = GPTConfig()
 TIED = GPTConfig(share_embeddings_and_output_weights=True)
-STEPS = 10
+STEPS = 4
 KB = 1 / 1024  # of a MiB
 
 

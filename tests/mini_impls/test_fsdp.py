@@ -22,7 +22,7 @@ from mini_impls.traffic import CollectiveCounter
 
 CONFIG = GPTConfig(hidden_size=32, ffn_hidden_size=64)
 TIED = replace(CONFIG, share_embeddings_and_output_weights=True)
-STEPS = 10
+STEPS = 4
 LAYERS = ["layers.0", "layers.1"]
 ALL = ["", *LAYERS]
 

@@ -24,7 +24,7 @@ CONFIG = GPTConfig(hidden_size=36, ffn_hidden_size=67, vocab_size=33)
 TIED = replace(CONFIG, share_embeddings_and_output_weights=True)
 FOUR_LAYERS = replace(CONFIG, num_layers=4)
 LAYERS = ["layers.0", "layers.1"]
-STEPS = 10
+STEPS = 4
 
 
 def sgd(model):

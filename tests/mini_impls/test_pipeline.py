@@ -102,7 +102,7 @@ def test_a_view_is_not_let_go_of():
 
 def make_batches(config, num_microbatches):
     return [
-        model.make_batch(config, step=i, batch_size=num_microbatches) for i in range(10)
+        model.make_batch(config, step=i, batch_size=num_microbatches) for i in range(3)
     ]
 
 
@@ -123,7 +123,7 @@ def train_reference(config, num_microbatches):
 
 
 def run_training(rank: Rank, config, schedule, chunks, num_microbatches, overlap):
-    """Losses, and this rank's parameters and gradients, after ten steps."""
+    """Losses, and this rank's parameters and gradients, after three steps."""
     executor, plan, _ = make_pipeline(
         rank, config, schedule, chunks, num_microbatches, overlap
     )
@@ -147,7 +147,7 @@ def run_training(rank: Rank, config, schedule, chunks, num_microbatches, overlap
 
 @pytest.mark.parametrize("overlap", [False, True])
 @pytest.mark.parametrize(("schedule", "chunks"), SCHEDULES)
-def test_ten_steps_are_one_process_bit_for_bit(pool, schedule, chunks, overlap):
+def test_three_steps_are_one_process_bit_for_bit(pool, schedule, chunks, overlap):
     expected_losses, full = train_reference(CONFIG, MICROBATCHES)
     answers = pool.run(run_training, CONFIG, schedule, chunks, MICROBATCHES, overlap)
     assert sorted(name for _, mine in answers for name in mine) == sorted(full)

@@ -24,7 +24,7 @@ from mini_impls.zero_stage3 import ZeroStage3
 CONFIG = GPTConfig(num_layers=1, hidden_size=32, ffn_hidden_size=128)
 DEEP = GPTConfig(num_layers=4)
 TIED = replace(CONFIG, share_embeddings_and_output_weights=True)
-STEPS = 10
+STEPS = 4
 STAGES = ["1 all_reduce", "1 reduce", "2", "3"]
 
 

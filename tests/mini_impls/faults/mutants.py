@@ -84,7 +84,7 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
         test_sequence_parallel.test_shards_drop_differently_and_the_common_stream_agrees
     ),
     "sequence_parallel/no-sync": lambda pool: (
-        test_sequence_parallel.test_ten_steps_equal_one_process(
+        test_sequence_parallel.test_three_steps_equal_one_process(
             pool, test_sequence_parallel.CONFIG, True
         )
     ),
