@@ -1,8 +1,9 @@
 """A text written in Markdown for the site: its prose, its fences, and its claims.
 
 Between fences stands what is resolved when the site is built: ``note ID``, ``diagram
-NAME``, ``schedule NAME RANKS MICROBATCHES [CHUNKS]``, ``reckon`` with one sum a line.
-What proves the sentences of a chapter stands beside it, in ``NN-name.yaml``.
+NAME``, ``mechanism NAME``, ``schedule NAME RANKS MICROBATCHES [CHUNKS]``, ``reckon``
+with one sum a line. What proves the sentences of a chapter stands beside it, in
+``NN-name.yaml``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from readerkit.model.language import SPANISH
 
 FACTOR = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)(?:\s+(\S.*))?")
 _FENCE = re.compile(
-    r"^```(note|diagram|schedule|reckon)\b *(.*)\n((?s:.*?))^```$", re.M
+    r"^```(note|diagram|mechanism|schedule|reckon)\b *(.*)\n((?s:.*?))^```$", re.M
 )
 _PARAGRAPH = re.compile(r"(?m)^(?!#|```)\S.*(?:\n(?!#)\S.*)*")
 

@@ -17,6 +17,7 @@ BESIDE = "beside/index.html"
 CHAPTERS = "chapters/index.html"
 LABS = "labs/index.html"
 ESTIMATES = "estimates.html"
+MECHANISMS = "mechanisms/index.html"
 
 
 def source_page(upstream: str, path: str) -> str:
@@ -61,6 +62,11 @@ def tree_page(upstream: str) -> str:
 def mirror_page(mirror: str) -> str:
     """Return the side-by-side page of a mirror."""
     return f"beside/{mirror}.html"
+
+
+def mechanism_page(mechanism: str) -> str:
+    """Return the page of a mechanism that plays."""
+    return f"mechanisms/{mechanism}.html"
 
 
 def chapter_page(chapter: str) -> str:

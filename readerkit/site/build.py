@@ -15,6 +15,7 @@ from readerkit.anchors import Span
 from readerkit.app.ground import open_ground
 from readerkit.app.interface_words import read_words
 from readerkit.app.library import Library
+from readerkit.app.mechanisms import read_played
 from readerkit.app.page_questions import questions_by_note, read_banks
 from readerkit.app.pages import draw_diagram, read_writing
 from readerkit.app.records import read_evidence
@@ -271,6 +272,7 @@ def make_site_model(
         other_lines=other_lines,
         absent=absent,
         asked=questions_by_note(banks),
+        played=read_played(library),
         words=Words(spanish.all, spanish.scripts),
         proofs=_proofs(library, sources, banks, build_cache, links_id),
         links_id=links_id,

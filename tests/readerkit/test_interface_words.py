@@ -36,7 +36,9 @@ from readerkit.quiz import units
 from readerkit.render import note_view
 from readerkit.render.html import (
     estimate_page,
+    mechanism_list,
     notes,
+    play_words,
     prediction,
     record_view,
     timeline,
@@ -62,6 +64,11 @@ TABLES = {
     "evidence/conclusion.py": conclusion._KINDS.values(),
     "render/html/estimate_page.py": sum(estimate_page.SECTIONS.values(), ()),
     "render/html/timeline.py": (timeline.IN_CPP, timeline.BY_HARNESS, timeline.STALE),
+    "render/html/mechanism_list.py": (
+        *(each.title for each in mechanism_list.MECHANISMS.values()),
+        *(each.watch for each in mechanism_list.MECHANISMS.values()),
+    ),
+    "render/html/play_words.py": (*filter(None, play_words.PHASES.values()),),
     "render/html/notes.py": notes.STATES.values(),
     "render/html/prediction.py": (
         *prediction.MEANS.values(),

@@ -20,7 +20,9 @@ from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.file_page import proofs_of, rights_of, view
 from readerkit.render.html.markdown import FormulaError, line, prose, title
+from readerkit.render.html.mechanism_list import MECHANISMS, mechanism_player
 from readerkit.render.html.notes import NoteView, text
+from readerkit.render.html.player import Player
 from readerkit.render.html.proved import Passage, Proved, marked, passages
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.site_model import Context, SiteModel
@@ -58,6 +60,7 @@ class Piece:
     lines: Excerpt | None = None
     chart: Chart | None = None
     drawing: Drawing | None = None
+    player: Player | None = None
     sums: tuple[WorkedSum, ...] = ()
 
 
@@ -175,6 +178,8 @@ def _check(part: Part, notes: Container[str], diagrams: Container[str]) -> None:
         _check_known(part, notes)
     elif part.kind == "diagram":
         _check_known(part, diagrams)
+    elif part.kind == "mechanism":
+        _check_known(part, MECHANISMS)
     elif part.kind == "schedule":
         _schedule(Words(), part)
     elif part.kind:
@@ -225,6 +230,9 @@ class _ChapterWriter:
         if part.kind == "diagram":
             _check_known(part, self.diagrams)
             return Piece(drawing=drawing(self.diagrams[name]))
+        if part.kind == "mechanism":
+            _check_known(part, self.model.played)
+            return Piece(player=mechanism_player(self.model, name))
         if part.kind == "schedule":
             return Piece(chart=_schedule(self.model.words, part))
         rows = part.body.splitlines()

@@ -20,6 +20,8 @@ from readerkit.render.html.environment import Templates
 from readerkit.render.html.estimate_page import Examples, estimate_page, headings
 from readerkit.render.html.file_page import FilePage, code_html, file_page
 from readerkit.render.html.lab_page import LabScript, lab_lines, lab_page
+from readerkit.render.html.mechanism_list import MECHANISMS
+from readerkit.render.html.mechanisms import lines, mechanism_page
 from readerkit.render.html.mirror_page import mirror_index, mirror_page
 from readerkit.render.html.quiz import QuizPage
 from readerkit.render.html.quiz_page import BankView, TopicQuestions
@@ -34,7 +36,6 @@ from readerkit.render.html.study import (
 )
 from readerkit.render.html.tree_page import tree_page, trees, upstreams_shown
 from readerkit.render.html.uses_page import uses_page
-from readerkit.render.html.words import Text
 from readerkit.xref.links import File
 
 MOST_IN_BAR = 3
@@ -173,12 +174,32 @@ def _written_pages(
     for lab, (page, around) in zip(writing.labs, _in_turn(labs), strict=True):
         told = partial(lab_page, model, lab, writing.diagrams, around)
         found[page] = ("lab.html", told)
+    found |= _mechanism_pages(model, writing)
     for mirror in model.book.mirrors.values():
         beside = partial(mirror_page, model, mirror)
         found[addresses.mirror_page(mirror.id)] = ("mirror.html", beside)
     for upstream in upstreams_shown(model):
         tree = partial(tree_page, model, upstream)
         found[addresses.tree_page(upstream)] = ("tree.html", tree)
+    return found
+
+
+def _mechanism_pages(
+    model: SiteModel, writing: Writing
+) -> dict[str, tuple[str, Callable[[], Any]]]:
+    """Return the pages of mechanisms that play, in the order of their list."""
+    shown = lines(model)
+    if not shown:
+        return {}
+    index = {"title": "Mechanisms", "mechanisms": shown}
+    found: dict[str, tuple[str, Callable[[], Any]]] = {
+        addresses.MECHANISMS: ("mechanisms.html", lambda: index)
+    }
+    names = [name for name in MECHANISMS if name in model.played]
+    around = [(page, each.title) for page, each in shown]
+    for name, (page, near) in zip(names, _in_turn(around), strict=True):
+        told = partial(mechanism_page, model, name, writing.scripts, near)
+        found[page] = ("mechanism.html", told)
     return found
 
 
@@ -213,7 +234,7 @@ def _topic_page(writing: Writing, quiz: QuizPage, topic: TopicQuestions) -> Cont
 
 
 def _in_turn(
-    lines: Sequence[tuple[str, Text]],
+    lines: Sequence[tuple[str, object]],
 ) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield each address, with the one before and the one after it."""
     row = ["", *(page for page, _ in lines), ""]
@@ -228,6 +249,8 @@ def menu(model: SiteModel, writing: Writing) -> Iterator[MenuItem]:
         yield MenuItem("Chapters", addresses.CHAPTERS, "chapters/")
     yield MenuItem("Paths", addresses.PATHS)
     yield MenuItem("Side by side", addresses.BESIDE, "beside/")
+    if model.played:
+        yield MenuItem("Mechanisms", addresses.MECHANISMS, "mechanisms/")
     yield MenuItem("Concepts", addresses.CONCEPTS)
     if writing.phases:
         yield MenuItem("Quiz", addresses.QUIZ, "quiz/")

@@ -10,6 +10,7 @@ from readerkit.claims.proof import Proof, Sentence
 from readerkit.content.book import Book, Note
 from readerkit.content.mirrors import MirrorSection
 from readerkit.errors import AnchorError
+from readerkit.evidence.played import Played
 from readerkit.evidence.relevance import Evidence, Files
 from readerkit.model.git_names import TreePath
 from readerkit.model.language import Told
@@ -69,6 +70,8 @@ class SiteModel:
     """Upstream to why nothing of it can be shown: it was not fetched."""
     asked: Mapping[str, tuple[TopicQuestions, ...]] = field(default_factory=dict)
     """By annotation id, the quiz questions that lead to it."""
+    played: Mapping[str, Played] = field(default_factory=dict)
+    """Mechanisms by name, as they were recorded."""
     words: Words = Words()  # noqa: RUF009  a frozen value
     links_id: str = ""
     """Of the bytes of all files: what their lines and links depend on."""

@@ -1,0 +1,92 @@
+"""The pages of mechanisms that play: what to watch, the player, where to read on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from readerkit.content.book import MINIS
+from readerkit.content.scripts import Script, parts_of
+from readerkit.evidence.played import sent_bytes
+from readerkit.model import addresses
+from readerkit.model.git_names import TreePath
+from readerkit.render.html.chapter import chapter_title
+from readerkit.render.html.file_page import view
+from readerkit.render.html.mechanism_list import (
+    MECHANISMS,
+    Mechanism,
+    mechanism_player,
+)
+from readerkit.render.html.site_model import Context, SiteModel
+from readerkit.render.html.words import Text
+from readerkit.wording.numbers import format_bytes
+
+
+def page_of(name: str) -> str:
+    """Return the address of a mechanism."""
+    return addresses.mechanism_page(name)
+
+
+def lines(model: SiteModel) -> list[tuple[str, Mechanism]]:
+    """Return address and words of each mechanism that this book has a run of."""
+    return [(page_of(n), each) for n, each in MECHANISMS.items() if n in model.played]
+
+
+def mechanism_page(
+    model: SiteModel, name: str, scripts: Sequence[Script], around: tuple[str, str]
+) -> Context:
+    """Return the page of a mechanism; ``around`` are those before and after it."""
+    played, about = model.played[name], MECHANISMS[name]
+    sections = [*_sections(model, about)]
+    notes = dict.fromkeys(n for *_, notes in sections for n in notes)
+    totals = sent_bytes(played.run)
+    return {
+        "title": about.title,
+        "about": about,
+        "name": name,
+        "player": mechanism_player(model, name),
+        "played": played,
+        "totals": [format_bytes(n) for n in totals] if any(totals) else [],
+        "minis": [*_minis(model, about)],
+        "mirrors": [(page, title) for page, title, _ in sections],
+        "notes": [view(model, note) for note in notes],
+        "chapters": [*_chapters(scripts, name)],
+        "questions": [
+            each
+            for note in notes
+            for topic in model.asked.get(note, ())
+            for each in topic.questions
+        ],
+        "previous": around[0],
+        "next": around[1],
+    }
+
+
+def _minis(model: SiteModel, about: Mechanism) -> Iterator[tuple[str, str]]:
+    """Yield the lines of each mini that ran: what they are called, and where."""
+    for stem, symbol in about.minis:
+        path = TreePath(f"mini_impls/{stem}.py")
+        sheet = model.sheets.get((MINIS, path))
+        if sheet is not None:
+            line = next(iter(sheet.names.defined.get(symbol, ())), 0)
+            page = addresses.source_page(MINIS, path)
+            yield f"{stem}.py: {symbol}", f"{page}#L{line}" if line else page
+
+
+def _sections(
+    model: SiteModel, about: Mechanism
+) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield the sections that set what ran beside upstream: place, title, notes."""
+    wanted = {(f"mini_impls/{stem}.py", symbol) for stem, symbol in about.minis}
+    for mirror in model.book.mirrors.values():
+        for index, section in enumerate(mirror.sections):
+            if any((a.file, a.symbol) in wanted for a in section.mini):
+                page = f"{addresses.mirror_page(mirror.id)}#s{index + 1}"
+                yield page, section.title, section.upstream
+
+
+def _chapters(scripts: Sequence[Script], name: str) -> Iterator[tuple[str, Text]]:
+    """Yield the chapters that show a mechanism."""
+    for script in scripts:
+        fences = parts_of(script.text, script.file)
+        if any((f.kind, f.name) == ("mechanism", name) for f in fences):
+            yield addresses.chapter_page(script.name), chapter_title(script)

@@ -1,0 +1,63 @@
+// A mechanism, step by step: by button, by arrow key, or by itself.
+"use strict";
+(function () {
+  const PACE = 1400;
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+  document.querySelectorAll(".player").forEach(function (player) {
+    const frames = Array.from(player.querySelectorAll(".frame"));
+    const rows = Array.from(player.querySelectorAll(".steps tbody tr"));
+    const box = player.querySelector(".stage-box"), said = player.querySelector(".said");
+    const play = player.querySelector("[data-go=play]");
+    let at = 0, timer = 0;
+
+    function show(to) {
+      at = Math.max(0, Math.min(frames.length - 1, to));
+      frames.forEach(function (frame, index) { frame.classList.toggle("on", index === at); });
+      rows.forEach(function (row, index) { row.classList.toggle("on", index === at); });
+      player.querySelector(".at").textContent = at + " / " + (frames.length - 1);
+      const cells = rows[at].querySelectorAll("td");
+      said.replaceChildren();
+      if (cells[0].textContent.trim()) said.append(copy(cells[0]), ": ");
+      said.append(copy(cells[1]));
+    }
+    function copy(cell) {
+      const part = document.createElement("span");
+      cell.childNodes.forEach(function (node) { part.append(node.cloneNode(true)); });
+      return part;
+    }
+    function stop() {
+      clearInterval(timer);
+      timer = 0;
+      play.setAttribute("aria-pressed", "false");
+    }
+    function go(where) {
+      if (where === "play" && !timer) {
+        if (at === frames.length - 1) show(0);
+        play.setAttribute("aria-pressed", "true");
+        timer = setInterval(function () {
+          show(at + 1);
+          if (at === frames.length - 1) stop();
+        }, PACE);
+        return;
+      }
+      stop();
+      if (where === "first") show(0);
+      if (where === "back") show(at - 1);
+      if (where === "next") show(at + 1);
+      if (where === "last") show(frames.length - 1);
+    }
+    player.addEventListener("click", function (event) {
+      const button = event.target.closest("[data-go]");
+      if (button) go(button.dataset.go);
+    });
+    box.addEventListener("keydown", function (event) {
+      const where = { ArrowRight: "next", ArrowLeft: "back", Home: "first", End: "last", " ": "play" }[event.key];
+      if (!where || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      go(where);
+    });
+    play.hidden = still.matches; // who wants no motion steps by hand
+    show(0);
+  });
+})();
