@@ -24,6 +24,7 @@ from pygments import highlight as pygments_highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 from search import one_search
+from weight import site_weights
 
 from readerkit.app.library import Library, open_library
 from readerkit.site import build as site_build
@@ -73,6 +74,7 @@ def main() -> None:
     nothing_changed()
     one_note()
     one_search()
+    site_weights()
 
 
 def measure(jobs: dict[str, Callable[[], object]]) -> dict[str, list[float]]:

@@ -103,6 +103,19 @@ def to_root(page: str) -> str:
     return "../" * page.count("/")
 
 
+def to_page(page: str, here: str) -> str:
+    """Return what leads from a page to another, no longer than it must be.
+
+    >>> to_page("read/minis/mini_impls/ddp.py.html#L7", "read/minis/demos/loss.py.html")
+    '../mini_impls/ddp.py.html#L7'
+    """
+    folders, parts = here.split("/")[:-1], page.split("/")
+    same = 0
+    while same < min(len(folders), len(parts) - 1) and folders[same] == parts[same]:
+        same += 1
+    return "../" * (len(folders) - same) + "/".join(parts[same:])
+
+
 @lru_cache(1 << 16)
 def href(page: str) -> str:
     """Return a page's path as it stands in a link: quoted, except for its fragment."""

@@ -40,12 +40,10 @@
     const first = Number(match[1]), last = Number(match[2] || match[1]);
     return first <= last ? [first, last] : [last, first];
   }
-  function lineOf(number) {
-    const link = document.getElementById("L" + number);
-    return link ? link.parentElement : null;
-  }
+  function lineOf(number) { return document.getElementById("L" + number); }
+  function lineAt(element) { return element && element.closest(".lines > div"); }
   function showRange(scroll) {
-    document.querySelectorAll(".l.on").forEach(function (line) { line.classList.remove("on"); });
+    document.querySelectorAll(".lines > .on").forEach(function (line) { line.classList.remove("on"); });
     const chosen = range(location.hash);
     if (!chosen || !code) return;
     const first = lineOf(chosen[0]);
@@ -64,15 +62,16 @@
   }
   function numberOf(node) {
     const element = node && (node.nodeType === 1 ? node : node.parentElement);
-    const line = element && element.closest(".l");
-    return line && code.contains(line) ? Number(line.firstElementChild.textContent) : 0;
+    const line = lineAt(element);
+    return line ? Number(line.id.slice(1)) : 0;
   }
   if (code) {
     code.addEventListener("click", function (event) {
-      const link = event.target.closest('a[id^="L"]');
-      if (!link) return;
-      event.preventDefault();
-      const number = Number(link.textContent), chosen = range(location.hash);
+      // The numbers are the style sheet's: a click on one is a click before its line's text.
+      const line = lineAt(event.target), number = numberOf(event.target);
+      if (!line || line !== event.target) return;
+      if (event.clientX > line.getBoundingClientRect().left + parseFloat(getComputedStyle(line).paddingLeft)) return;
+      const chosen = range(location.hash);
       choose(event.shiftKey && chosen ? chosen[0] : number, number);
     });
     document.addEventListener("mouseup", function () {
@@ -107,7 +106,7 @@
   let under = "";
   function markUnder(event) {
     // From the lines to their notes: the brackets on a line say which.
-    const line = event.target.closest(".l");
+    const line = lineAt(event.target);
     const edges = line ? Array.from(line.querySelectorAll(".edge")) : [];
     const now = edges.map(function (edge) { return edge.dataset.of; }).join(" ");
     if (now === under) return;

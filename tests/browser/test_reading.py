@@ -25,7 +25,7 @@ def box(page, selector):
 
 
 def test_note_stands_beside_its_first_line(layers):
-    line, note = box(layers, ".l:has(#L1274)"), box(layers, "#tp-row-forward")
+    line, note = box(layers, "#L1274"), box(layers, "#tp-row-forward")
     assert note["x"] >= line["x"] + line["width"]
     assert abs(note["y"] - line["y"]) < 4
 
@@ -44,9 +44,9 @@ def test_on_a_phone_a_note_folds_in_under_its_span(site, open_page, has_scripts)
     )
     # The second begins in the last line of the first.
     for name, last in [("sp-regather-input", 531), ("tp-dgrad-overlap", 548)]:
-        line, note = box(page, f".l:has(#L{last})"), box(page, f"#{name}")
+        line, note = box(page, f"#L{last}"), box(page, f"#{name}")
         assert note["y"] >= line["y"] + line["height"]
-        assert note["y"] < box(page, f".l:has(#L{last + 1})")["y"]
+        assert note["y"] < box(page, f"#L{last + 1}")["y"]
 
 
 @pytest.mark.slow
@@ -63,7 +63,7 @@ def test_every_note_of_the_book_stands_near_its_lines(site, open_page):
         below = page.evaluate(
             """Array.from(document.querySelectorAll(".code .note"), (note) => [note.id,
             note.getBoundingClientRect().top - document.querySelector(
-            `.l:has(#L${note.dataset.first})`).getBoundingClientRect().top])"""
+            `#L${note.dataset.first}`).getBoundingClientRect().top])"""
         )
         count += len(below)
         far += [each for each in below if not -4 < each[1] < 200]
@@ -120,7 +120,7 @@ def test_each_note_has_a_bracket_that_its_neighbour_has_not(layers):
 
 
 def test_lines_and_their_note_mark_each_other(layers):
-    layers.locator(".l:has(#L1280)").hover()
+    layers.locator("#L1280").hover()
     expect(layers.locator("#tp-row-forward.active")).to_have_count(1)
     layers.locator("#tp-row-bias-once").hover()
     expect(layers.locator("#tp-row-bias-once.active")).to_have_count(1)
@@ -155,13 +155,13 @@ def test_a_late_word_of_the_new_address_leaves_the_keyboard_where_it_is(
 
 def test_lines_in_the_address_are_marked(site, open_page):
     page = open_page(f"file://{site}/{LAYERS}#L10-L12")
-    expect(page.locator(".l.on")).to_have_count(3)
+    expect(page.locator(".lines > .on")).to_have_count(3)
 
 
 @pytest.mark.parametrize("lines", ["L1274", "L1274-L1274", "L1274-L1280"])
 def test_lines_in_the_address_are_in_view(site, open_page, lines):
     page = open_page(f"file://{site}/{LAYERS}#{lines}")
-    expect(page.locator(".l.on").first).to_be_in_viewport()
+    expect(page.locator(".lines > .on").first).to_be_in_viewport()
     page.goto(f"file://{site}/{LAYERS}#L10")
     expect(page.locator("#L10")).to_be_in_viewport()
     page.goto(f"file://{site}/{LAYERS}#{lines}")
@@ -178,15 +178,16 @@ def test_the_footer_waits_for_the_last_note(layers):
 
 
 def test_choosing_lines_changes_the_address(layers):
-    layers.locator("#L20").click()
+    number = {"x": 20, "y": 8}  # before the text of a line
+    layers.locator("#L20").click(position=number)
     layers.wait_for_url("**#L20")
-    layers.locator("#L24").click(modifiers=["Shift"])
+    layers.locator("#L24").click(position=number, modifiers=["Shift"])
     layers.wait_for_url("**#L20-L24")
-    expect(layers.locator(".l.on")).to_have_count(5)
+    expect(layers.locator(".lines > .on")).to_have_count(5)
 
 
 def test_selecting_text_over_lines_changes_the_address(layers):
-    first, last = box(layers, ".l:has(#L16)"), box(layers, ".l:has(#L19)")
+    first, last = box(layers, "#L16"), box(layers, "#L19")
     layers.mouse.move(first["x"] + 80, first["y"] + 8)
     layers.mouse.down()
     layers.mouse.move(last["x"] + 120, last["y"] + 8, steps=5)
@@ -195,10 +196,10 @@ def test_selecting_text_over_lines_changes_the_address(layers):
 
 
 def test_a_name_leads_to_its_definition_and_back_to_its_uses(layers):
-    line = layers.locator(".l:has(#L1274)")
+    line = layers.locator("#L1274")
     line.get_by_role("link", name="_forward_impl").click()
     layers.wait_for_url("**#L1239")
-    layers.locator(".l:has(#L1239) a.f").click()
+    layers.locator("#L1239 a.f").click()
     layers.wait_for_url("**/layers.py.uses.html#RowParallelLinear._forward_impl")
     uses = layers.locator("section.uses", has_text="RowParallelLinear._forward_impl")
     uses.get_by_role("link", name="1274").click()
@@ -206,7 +207,7 @@ def test_a_name_leads_to_its_definition_and_back_to_its_uses(layers):
 
 
 def test_megatron_leads_into_pytorch(layers):
-    layers.locator('.l a[href*="distributed_c10d.py.html#"]').first.click()
+    layers.locator('.lines > div > a[href*="distributed_c10d.py.html#"]').first.click()
     layers.wait_for_url("**/read/pytorch/torch/distributed/distributed_c10d.py.html#*")
 
 

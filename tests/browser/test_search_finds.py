@@ -46,7 +46,7 @@ def is_meant(target, address, name):
 def line_at(address):
     """The line of code that an address leads to."""
     file, _, line = address.removeprefix("file://").partition("#L")
-    shown = re.search(rf'id="L{line}"[^\n]*', Path(file).read_text())
+    shown = re.search(rf"<div id=L{line}\b[^\n]*", Path(file).read_text())
     return unescape(re.sub("<[^>]+>", "", shown[0])) if shown else ""
 
 

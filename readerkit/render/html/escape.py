@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from html import escape as escape_quotes
 
 from markupsafe import Markup, escape
 
@@ -15,6 +16,7 @@ _CODE = re.compile(r"`([^`]+)`")
 _PLAIN = re.compile(rb"[\t\n\x20-\x7e]*")
 # A form feed at the start of a line is a page break of old editors: shown like others.
 _UNSEEN = re.compile(r"[^\t\n\x20-\x7e]")
+_BARE = re.compile(r"[^\s\"'=<>`&]+")
 # Bytes that plain text does not hold stand for what has to be escaped: pieces keep
 # their places, and one pass over the whole makes it safe.
 _KEPT = bytes.maketrans(b"&<>", b"\x0e\x0f\x10")
@@ -57,6 +59,15 @@ def _spelt_out(match: re.Match[str]) -> str:
         return letter
     # Without quotes: in an attribute it is odd to read, and does not end it.
     return f"<span class=hid>U+{ord(letter):04X}</span>"
+
+
+def attribute(value: str) -> str:
+    """Return the value of an attribute as it stands in a tag, in quotes where it must.
+
+    >>> attribute("a.html#b"), attribute("a=b")
+    ('a.html#b', '"a=b"')
+    """
+    return value if _BARE.fullmatch(value) else f'"{escape_quotes(value)}"'
 
 
 @lru_cache(1 << 14)

@@ -12,17 +12,18 @@ from readerkit.xref.links import File, Target
 
 def linked(model: SiteModel, file: File, address: str, lines: bytes) -> bytes:
     """Return lines of a file with their names linked, for the page at an address."""
-    root, here = addresses.to_root(address), addresses.href(address)
+    here = addresses.href(address)
     links = model.links[file]
     defined = model.sheets[file].names.defined
-    uses = root + addresses.href(addresses.uses_page(*file))
+    uses = addresses.to_page(addresses.href(addresses.uses_page(*file)), here)
 
     def use(chain: str, owner: str) -> Iterator[tuple[int, str]]:
         found = links.get((chain, owner))
         for part, targets in found.parts if found else ():
             if where := targets_address(targets):
-                inside = where.removeprefix(here + "#")
-                yield part, f"#{inside}" if inside != where else root + where
+                page, _, inside = where.partition("#")
+                is_here = page == here and inside
+                yield part, f"#{inside}" if is_here else addresses.to_page(where, here)
 
     def definition(name: str) -> str | None:
         is_used = any(

@@ -12,8 +12,8 @@ def bracketed(lines: Sequence[bytes], notes: Iterable[NoteView]) -> list[bytes]:
     marked = list(lines)
     for note, lane in in_lanes(notes):
         for number in range(note.first, min(note.last, len(lines)) + 1):
-            mark = b"</a>" + _edge(note, lane, number)
-            marked[number - 1] = marked[number - 1].replace(b"</a>", mark, 1)
+            line, edge = marked[number - 1], _edge(note, lane, number)
+            marked[number - 1] = line.replace(b">", b">" + edge, 1)
     return marked
 
 

@@ -49,12 +49,11 @@ def section(pages, path, name):
 
 def test_a_name_with_candidates_leads_to_the_list_of_them(pages):
     html = pages["read/sample/lib/here.py.html"]
-    uses = "../../../read/sample/lib/here.py.uses.html"
-    lines = dict(re.findall(r'id="L(\d+)"[^>]*>\d+</a>(.*)</div>', html))
-    assert f'<a href="{uses}#close">close</a>()' in lines["7"]
-    assert f'<a href="{uses}#rest">rest</a>(' in lines["7"]
-    assert f'(<a href="{uses}#HAVE">HAVE</a>)' in lines["10"]
-    assert f'<a href="{uses}#HAVE">HAVE</a> = ' in lines["8"]
+    lines = dict(re.findall(r"<div id=L(\d+)[^>]*>(.*)</div>", html))
+    assert "<a href=here.py.uses.html#close>close</a>()" in lines["7"]
+    assert "<a href=here.py.uses.html#rest>rest</a>(" in lines["7"]
+    assert "(<a href=here.py.uses.html#HAVE>HAVE</a>)" in lines["10"]
+    assert "<a href=here.py.uses.html#HAVE>HAVE</a> = " in lines["8"]
 
 
 def test_every_candidate_is_listed(pages):
