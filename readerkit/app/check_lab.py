@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from readerkit.app.folders import open_ledger
-from readerkit.app.library import Library, open_library
+from readerkit.app.library import Library
 from readerkit.budget import BudgetGuard
 from readerkit.content.book import MINIS
 from readerkit.content.strict_yaml import parse_yaml
@@ -27,13 +27,12 @@ def file_name(chosen: Lab, *, on_gpus: bool) -> str:
     return name.replace(".json", "-nccl.json") if on_gpus else name
 
 
-def check_lab(chosen: Lab, folder: Path, book: Path | None) -> list[ChecklistItem]:
+def check_lab(chosen: Lab, folder: Path, library: Library) -> list[ChecklistItem]:
     """Return the checklist of a lab, each line with its evidence, verified now.
 
     Raises:
         ContentError: a hand-in that cannot be read.
     """
-    library = open_library(book)
     if chosen.id == "03":
         return _check_readings(library)
     if chosen.id == "00":

@@ -9,6 +9,7 @@ from typing import Any
 
 from readerkit.app.check_lab import check_lab
 from readerkit.app.folders import open_ledger
+from readerkit.app.library import Library
 from readerkit.app.quiz_banks import QuizBanks, open_history
 from readerkit.budget.ledger_export import as_json_lines, as_markdown
 from readerkit.errors import ReaderkitError
@@ -24,12 +25,12 @@ from readerkit.wording.next_command import typed
 SPEND_RECORDS = ("35-cloud-budget.md", "35-cloud-budget/spend.jsonl")
 
 
-def find_progress(folder: Path, book: Path | None, diagram: ChecklistItem) -> Findings:
+def find_progress(folder: Path, library: Library, diagram: ChecklistItem) -> Findings:
     """Return everything that the definition of done is held against, seen now."""
     labs: dict[str, list[ChecklistItem]] = {}
     for name, lab in LABS.items():
         try:
-            labs[name] = check_lab(lab, folder, book)
+            labs[name] = check_lab(lab, folder, library)
         except ReaderkitError as error:  # one that cannot be read is one not met
             first = str(error).splitlines()[0]
             labs[name] = [ChecklistItem.of("a hand-in that can be read", False, first)]
@@ -40,7 +41,7 @@ def find_progress(folder: Path, book: Path | None, diagram: ChecklistItem) -> Fi
         for path in [folder / lab.handed_in.replace(".json", "-nccl.json")]
         if path.is_file()
     }
-    bank = QuizBanks.at(book).bank(PHASE)
+    bank = QuizBanks(library.root).bank(PHASE)
     if lacking := [o for o in OBJECTIVES.values() if o not in bank.objectives]:
         raise ReaderkitError(
             f"quizzes/{PHASE}/bank.yaml: got no objective {', '.join(lacking)}, "

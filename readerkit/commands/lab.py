@@ -90,8 +90,9 @@ def lab(
         measure(chosen, folder, options)
     elif action == "check":
         from readerkit.app.check_lab import check_lab
+        from readerkit.app.library import open_library
 
-        items = check_lab(chosen, folder, book)
+        items = check_lab(chosen, folder, open_library(book))
         _show(chosen, items, as_json=as_json)
         if any(item.state == "not met" for item in items):
             raise click.exceptions.Exit(1)
@@ -190,10 +191,11 @@ def _show_steps(path: Path, guesses: Sequence[float | None]) -> None:
 def _demand_attempt(chosen: Lab, folder: Path, book: Path | None) -> None:
     """Raise where nothing of this lab was done; what was done need not be right."""
     from readerkit.app.check_lab import check_lab
+    from readerkit.app.library import open_library
     from readerkit.labs.reading import TOPIC
 
     try:
-        items = check_lab(chosen, folder, book)
+        items = check_lab(chosen, folder, open_library(book))
     except ContentError as error:
         raise ReaderkitError(
             f"the solution of lab {chosen.id} shows after an attempt that can be read:"

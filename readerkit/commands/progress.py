@@ -19,6 +19,7 @@ from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
+    from readerkit.app.library import Library
     from readerkit.labs.checklist_item import ChecklistItem
     from readerkit.labs.progress import Line
 
@@ -82,7 +83,10 @@ def _lines(
     from readerkit.labs import progress as asked
 
     if phase == PHASE:
-        found = findings.find_progress(folder, book, _diagram(book))
+        from readerkit.app.library import open_library
+
+        library = open_library(book)
+        found = findings.find_progress(folder, library, _diagram(library))
         title = f"Phase {PHASE}, distributed training"
         return lambda waived: asked.get_lines(found, waived), title
     from readerkit.app.quiz_banks import QuizBanks
@@ -96,15 +100,13 @@ def _lines(
     )
 
 
-def _diagram(book: Path | None) -> ChecklistItem:
+def _diagram(library: Library) -> ChecklistItem:
     """Return whether each claim of the block's diagram holds in the pinned source."""
-    from readerkit.app.library import open_library
     from readerkit.app.pages import read_writing
     from readerkit.labs.checklist_item import ChecklistItem
     from readerkit.site.build import BuildCache, open_sources
 
     what = "the tensor-parallel block's diagram, checked against the source"
-    library = open_library(book)
     try:
         sources = open_sources(library, BuildCache())
         diagrams = read_writing(library, sources).diagrams
