@@ -23,6 +23,7 @@ from pycco.main import generate_documentation
 from pygments import highlight as pygments_highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
+from instrument import one_change
 from search import one_search
 from weight import site_weights
 
@@ -74,6 +75,7 @@ def main() -> None:
     nothing_changed()
     one_note()
     one_search()
+    one_change()
     site_weights()
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from readerkit.app.catalog import find_cluster, find_gpu, find_model
 from readerkit.app.catalog_list import list_catalog, list_prices
+from readerkit.app.interface_words import read_words
 from readerkit.app.page_more import more
+from readerkit.app.page_script import known_names
 from readerkit.app.page_worked import (
     RESERVE,
     as_flags,
@@ -124,6 +126,8 @@ def work_out() -> Examples:
         own_rows=OWN_ROWS,
         compared=compared_runs(),
         against_command=f"{written('estimate', 'plan')} --against all",
+        known=known_names(),
+        names_in_spanish=read_words().estimates,
     )
 
 

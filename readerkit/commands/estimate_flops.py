@@ -9,7 +9,6 @@ import click
 from readerkit.commands.estimate_options import (
     MODEL_NAMES,
     brief_option,
-    fit_sequence,
     model_options,
     need_shape,
     options,
@@ -58,6 +57,7 @@ def flops(as_json: bool, brief: bool, **given: Any) -> None:
     """
     from readerkit.estimate.checks import check_amount
     from readerkit.estimate.flops_estimate import estimate_flops
+    from readerkit.estimate.shape import fit_sequence
 
     shape = need_shape(given)
     given["sequence"] = fit_sequence(shape, given["sequence"], 2048)

@@ -10,7 +10,6 @@ from click.core import ParameterSource
 from readerkit.commands.estimate_options import (
     MODEL_NAMES,
     brief_option,
-    fit_sequence,
     gpu_options,
     layout_options,
     model_options,
@@ -160,6 +159,7 @@ def _inference(given: dict[str, Any], **room: Any) -> list[Estimate]:
     """Return a model's parameters, and what one GPU holds of it in inference."""
     from readerkit.estimate.inference import estimate_inference
     from readerkit.estimate.parameters import estimate_parameters
+    from readerkit.estimate.shape import fit_sequence
     from readerkit.estimate.states import weight_bytes
 
     shape = need_shape(given)

@@ -218,27 +218,6 @@ sync_option = click.option(
 )
 
 
-def fit_sequence(
-    shape: Shape, sequence: int | None, default: int, name: str = "sequence"
-) -> int:
-    """Return the tokens of a sequence: by default no more than a position table has.
-
-    Raises:
-        EstimateError: more than the table has rows.
-    """
-    rows = shape.positions - shape.unused_positions
-    if sequence is None:
-        return min(default, rows) if shape.positions else default
-    if shape.positions and sequence > rows:
-        unused = f", less {shape.unused_positions} that no token has"
-        raise EstimateError(
-            f"{name}: got {sequence}, expected at most {rows} (rows of the model's "
-            f"position table{unused if shape.unused_positions else ''}; --positions "
-            "changes them)"
-        )
-    return sequence
-
-
 def take_layouts(given: dict[str, Any], shape: Shape | None = None) -> list[Layout]:
     """Take the layout's options out of ``given``: one layout for each ZeRO stage."""
     from readerkit.estimate.layout import Layout
@@ -247,6 +226,8 @@ def take_layouts(given: dict[str, Any], shape: Shape | None = None) -> list[Layo
     stages = given.pop("zero")
     values = {name: given.pop(name) for name in LAYOUT}
     if shape is not None:
+        from readerkit.estimate.shape import fit_sequence
+
         values["sequence"] = fit_sequence(shape, values["sequence"], 4096)
     for name in (
         "sequence_parallel",

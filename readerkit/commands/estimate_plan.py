@@ -14,7 +14,6 @@ from readerkit.commands.cluster_options import (
     take_cluster,
 )
 from readerkit.commands.estimate_options import (
-    fit_sequence,
     flash_option,
     layout_options,
     model_options,
@@ -114,6 +113,7 @@ def plan(as_json: bool, **given: Any) -> None:
         raise click.UsageError("--gpus: how many? Or --against RUN, which says it")
     from readerkit.estimate.plan import plan as make_plan
     from readerkit.estimate.plan_cuts import PlanRequest
+    from readerkit.estimate.shape import fit_sequence
 
     if given["days"] is not None and given["tokens"] is None:
         raise click.UsageError("--days needs --tokens: of how much training?")

@@ -310,3 +310,24 @@ def padded_vocab(*, vocab: int, multiple: int = 1, tensor_parallel: int = 1) -> 
     if step == 1:
         return vocab
     return ceil_divide(vocab, step) * step
+
+
+def fit_sequence(
+    shape: Shape, sequence: int | None, default: int, name: str = "sequence"
+) -> int:
+    """Return the tokens of a sequence: by default no more than a position table has.
+
+    Raises:
+        EstimateError: more than the table has rows.
+    """
+    rows = shape.positions - shape.unused_positions
+    if sequence is None:
+        return min(default, rows) if shape.positions else default
+    if shape.positions and sequence > rows:
+        unused = f", less {shape.unused_positions} that no token has"
+        raise EstimateError(
+            f"{name}: got {sequence}, expected at most {rows} (rows of the model's "
+            f"position table{unused if shape.unused_positions else ''}; --positions "
+            "changes them)"
+        )
+    return sequence

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from readerkit.anchors import Span
+from readerkit.app import page_script
 from readerkit.app.ground import open_ground
 from readerkit.app.interface_words import read_words
 from readerkit.app.library import Library
@@ -146,6 +147,8 @@ def make_site(
     for path in inputs.below("theme"):
         if path.name not in SERVED_ONLY:
             files[f"theme/{path.name}"] = path.read_bytes
+    if writing.examples:
+        files[page_script.FILE] = page_script.estimates_script
     if writing.phases:
         files[quiz_rules.FILE] = partial(_quiz_rules, inputs, model.words)
     for path in inputs.records():

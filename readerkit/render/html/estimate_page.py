@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from readerkit.estimate.instrument import Shipped
 from readerkit.estimate.item import Estimate, Item
 from readerkit.estimate.memory_estimates import HELD
 from readerkit.estimate.pipeline import PlannedStep
@@ -17,6 +18,7 @@ from readerkit.estimate.runs import Compared, tally
 from readerkit.render.catalog_table import HEADS, listed_cells, price_cells
 from readerkit.render.estimate_table import number_texts, plain_number
 from readerkit.render.html.charts import Cell, MemoryStack, gantt, stack_chart
+from readerkit.render.html.instrument_view import controls
 from readerkit.render.html.site_model import Context
 from readerkit.render.plan_table import HEAD, assumed, layout_cells
 from readerkit.render.runs_table import HEAD as RUNS_HEAD
@@ -128,6 +130,10 @@ class Examples:
     compared: tuple[Compared, ...]
     """Published runs beside what is predicted for them."""
     against_command: str
+    known: Shipped
+    """What can be asked for by name, where the page itself computes."""
+    names_in_spanish: Mapping[str, str] = field(default_factory=dict)
+    """Of numbers and symbols."""
 
 
 # --- how it is shown --------------------------------------------------------------
@@ -182,7 +188,12 @@ def estimate_page(examples: Examples) -> Context:
         "against": [_against_case(examples)],
     }
     sections = [(name, *SECTIONS[name], each) for name, each in cases.items()]
-    return {"title": "Estimates", "sections": sections, "value_of": number_texts}
+    return {
+        "title": "Estimates",
+        "sections": sections,
+        "value_of": number_texts,
+        "controls": controls(examples.known, examples.names_in_spanish),
+    }
 
 
 def _memory_case(number: int, group: EstimateGroup) -> Case:

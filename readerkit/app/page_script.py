@@ -1,0 +1,76 @@
+"""The script of the estimates' page: translated once, kept by what it is made of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from readerkit.app.catalog import rows
+from readerkit.app.folders import PACKAGE, cache_folder
+from readerkit.app.interface_words import read_words
+from readerkit.app.kept import keep, read_kept
+from readerkit.estimate.instrument import Shipped
+from readerkit.render.script.translate import data, translate
+
+FILE = "theme/estimates.js"
+ENTRIES = {
+    "answers": ("readerkit.estimate.instrument", "answers"),
+    "drawn": ("readerkit.estimate.instrument", "drawn"),
+    "Dials": ("readerkit.estimate.instrument", "Dials"),
+    "Shipped": ("readerkit.estimate.instrument", "Shipped"),
+    "numberTexts": ("readerkit.render.estimate_table", "number_texts"),
+    "plain": ("readerkit.render.estimate_table", "plain_number"),
+}
+"""What the page calls, by the name that it has there."""
+
+METHODS = ("value", "formula", "substitution", "symbols", "said", "to_plain")
+"""What the page asks of an estimate and of its items."""
+
+
+def estimates_script() -> bytes:
+    """Return what the page of estimates computes with, and what it knows by name."""
+    made_of = hashlib.sha256()
+    for folder in ("render/script", "estimate", "model", "wording"):
+        for path in sorted((PACKAGE / folder).glob("*.py")):
+            made_of.update(path.read_bytes())
+    for name in ("errors.py", "render/estimate_table.py"):
+        made_of.update((PACKAGE / name).read_bytes())
+    for name in ("schedules.py", "timeline.py"):
+        made_of.update((PACKAGE.parent / "mini_impls" / name).read_bytes())
+    known = data("known", known_names()._asdict())
+    path = cache_folder() / "scripts" / f"{made_of.hexdigest()}.js"
+    text = read_kept(path)
+    if text is None:
+        text = translate(ENTRIES, _source, METHODS).encode()
+        keep(path, text)
+    return text + (known + _spanish(text.decode())).encode()
+
+
+def known_names() -> Shipped:
+    """Return the models, GPUs and clusters that ship, as the page is given them."""
+    models = {n: dict(row.entry["shape"]) for n, row in rows("models").items()}
+    others = (
+        {name: _without_source(row.entry) for name, row in rows(table).items()}
+        for table in ("gpus", "clusters")
+    )
+    return Shipped(models, *others)
+
+
+def _without_source(entry: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name != "dated"}
+
+
+@cache
+def _source(module: str) -> str:
+    path = Path(*module.split(".")).with_suffix(".py")
+    return (PACKAGE.parent / path).read_text("utf-8")
+
+
+def _spanish(script: str) -> str:
+    """Return the Spanish of what the script says: names, units and phrases."""
+    words = read_words()
+    said = {p: es for p, es in words.all.items() if json.dumps(p) in script}
+    return data("spanish", {**said, **words.estimates})

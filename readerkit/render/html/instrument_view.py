@@ -1,0 +1,80 @@
+"""The controls of the estimates' page: what can be set, and what each is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from readerkit.estimate.activations import RECOMPUTE
+from readerkit.estimate.instrument import Dials, Shipped
+from readerkit.estimate.pipeline import SOURCES
+from readerkit.estimate.sizes import LAYOUT
+from readerkit.estimate.states import PRECISIONS, STAGES
+from readerkit.render.html.escape import shown
+from readerkit.render.html.words import Text, both
+
+START = Dials(dp=8, microbatches=8)
+"""What the page asks before anybody set anything."""
+NUMBERS = (
+    *("dp", "tp", "pp", "cp", "ep", "micro_batch", "microbatches"),
+    *("virtual_stages", "sequence"),
+)
+
+QUESTIONS = {
+    "memory": "What one GPU holds",
+    "bubble": "The bubble of a pipeline",
+    "comm": "What a step sends",
+    "step": "The time of a step",
+}
+"""Each command, and what it is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A control with a list: its field, what it is called, and its words."""
+
+    name: str
+    called: str
+    options: tuple[tuple[str, str], ...]
+    """Each word, and what belongs to it besides: of a cluster its GPU."""
+    value: str
+
+
+def controls(known: Shipped, names_in_spanish: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the controls of a setting, as the page begins."""
+
+    def means(name: str) -> Markup:
+        text = LAYOUT[name].means
+        spanish = names_in_spanish.get(text)
+        return both(Text(shown(text), shown(spanish) if spanish else None))
+
+    clusters = [(name, str(each["gpu"])) for name, each in known.clusters.items()]
+    return {
+        "choices": (
+            _choice("model", "model", known.models),
+            _choice("gpu", "GPU", known.gpus),
+            Listed("cluster", "cluster", (*clusters, ("", "")), START.cluster),
+            _choice("zero", "ZeRO stage", map(str, STAGES)),
+            _choice("recompute", "recompute", RECOMPUTE),
+            _choice("schedule", "schedule", SOURCES),
+            _choice("precision", "bytes per parameter", PRECISIONS),
+        ),
+        "numbers": [(name, means(name), _value(name)) for name in NUMBERS],
+        "questions": QUESTIONS.items(),
+        "flags": (
+            ("sequence_parallel", "sequence parallel"),
+            ("flash", "flash attention"),
+        ),
+    }
+
+
+def _value(name: str) -> str:
+    value = getattr(START, name)
+    return "" if value is None else str(value)
+
+
+def _choice(name: str, called: str, options: Any) -> Listed:
+    return Listed(name, called, tuple((each, "") for each in options), _value(name))
