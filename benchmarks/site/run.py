@@ -18,12 +18,12 @@ from pathlib import Path
 
 import tree_sitter
 import tree_sitter_python
+from instrument import one_change
 from one_note import one_note
 from pycco.main import generate_documentation
 from pygments import highlight as pygments_highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
-from instrument import one_change
 from search import one_search
 from weight import site_weights
 
