@@ -16,7 +16,7 @@ from readerkit.upstreams.store import BlobStore
 from readerkit.upstreams.upstream import Upstream
 
 FETCHED = ("blobs", "served", "git")
-MADE = ("parsed", "diagrams")
+MADE = ("parsed", "diagrams", "scripts")
 """What is made anew, without a word, where it is missing."""
 
 
