@@ -34,7 +34,5 @@ def answer(m, size):
         return type(error).__name__
 
 
-print("m8_groups_of_4 =", json.dumps(answer(8, 4)))
-print("m10_groups_of_4 =", json.dumps(answer(10, 4)))
-print("m10_groups_of_5 =", json.dumps(answer(10, 5)))
-print("m10_groups_of_6 =", json.dumps(answer(10, 6)))
+for m, size in (8, 4), (10, 4), (10, 5), (10, 6), (10, 3), (10, 8), (10, 12):
+    print(f"m{m}_groups_of_{size} =", json.dumps(answer(m, size)))
