@@ -251,9 +251,10 @@ def _check(
 ) -> None:
     """Hold a book, or one upstream of it; whatever is wrong is told at once."""
     from readerkit.app.check_claims import print_unproved
-    from readerkit.app.check_locks import Report, check, print_report
+    from readerkit.app.check_locks import Report, check
     from readerkit.app.library import open_library
     from readerkit.system.output import printing
+    from readerkit.terminal.lock_report import print_report
 
     report = Report()
     try:
