@@ -15,9 +15,11 @@ from readerkit.commands.estimate import estimate
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import most_loaded
 from readerkit.estimate.shape import Shape
+from readerkit.estimate.sizes import LAYOUT
 from readerkit.estimate.states import precision
 from readerkit.estimate.timeline import timeline
 from readerkit.render.estimate_table import ONE_OF
+from readerkit.render.html.instrument_view import NUMBERS
 from tests.helpers import run, run_on_terminal, write_files
 from tests.readerkit.test_cli import README, imported
 
@@ -124,7 +126,7 @@ AS_IT_IS = re.compile(
 def test_what_estimates_print_has_its_spanish_and_nothing_else_has(capsys):
     words = read_words().estimates
     said = {text for one in MOMENTS for text in (one.name, one.what)}
-    said |= {*ONE_OF.values()}
+    said |= {*ONE_OF.values(), *(LAYOUT[name].means for name in NUMBERS)}
     for line in EXAMPLES + MORE:
         plain = json.loads(run(capsys, *line.split()[1:], "--json").out)
         for one in plain.get("estimates", []):
