@@ -5,7 +5,7 @@ function states its rounds and what this rank sends; `cost` gives both for all o
 
 Follows:
 - facebookincubator/gloo: gloo/allreduce_halving_doubling.h
-- facebookincubator/gloo: gloo/broadcast.cc
+- facebookincubator/gloo: gloo/broadcast.cc (and, upwards, gloo/reduce.cc)
 
 Leaves out:
 - binary blocks for ranks beyond a power of two: those fold into a partner instead
@@ -108,7 +108,38 @@ def tree_broadcast(tensor: Tensor, src: int, group: dist.ProcessGroup) -> None:
         distance *= 2
 
 
-# --- 3. what each costs ---
+# --- 3. all-reduce up a tree, and down again ---
+#
+#   W = 4     up      2 to 0, 3 to 1 | 1 to 0
+#             down    0 to 1 | 0 to 2, 1 to 3
+
+
+def tree_all_reduce(
+    tensor: Tensor, group: dist.ProcessGroup, op: dist.ReduceOp.RedOpType = ReduceOp.SUM
+) -> None:
+    """All-reduce in 2 ceil(log2 W) rounds; rank 0 sends N in half of them.
+
+    The sums go up the way on which the broadcast comes down. A message is the whole
+    tensor, so few rounds are bought with bytes: for small tensors.
+    """
+    _check(op, tensor.dtype)
+    rank, world_size = group.rank(), group.size()
+    distance = 1 << ((world_size - 1).bit_length() - 1) if world_size > 1 else 0
+    while distance:
+        peer = rank ^ distance
+        if rank < distance < world_size - rank:
+            received = torch.empty_like(tensor)  # (N)
+            wait(exchange(None, peer, received, peer, group))
+            accumulate(tensor, received, op)
+        elif distance <= rank < 2 * distance:
+            wait(exchange(tensor, peer, None, peer, group))
+        distance //= 2
+    if op == ReduceOp.AVG and rank == 0:
+        tensor /= world_size
+    tree_broadcast(tensor, 0, group)
+
+
+# --- 4. what each costs ---
 
 
 def cost(
@@ -136,6 +167,10 @@ def cost(
             vrank, rounds = (rank - src) % w, (w - 1).bit_length()
             ways = [1 << i for i in range(rounds) if vrank < 1 << i < w - vrank]
             return rounds, len(ways) * numel
+        case "tree_all_reduce":
+            rounds = (w - 1).bit_length()
+            ways = [1 << i for i in range(rounds) if rank < 1 << i < w - rank]
+            return 2 * rounds, (len(ways) + (rank > 0)) * numel
         case "halving_doubling_all_reduce":
             power, folded = 1 << (w.bit_length() - 1), 2 * (w & (w - 1) > 0)
             if rank >= power:

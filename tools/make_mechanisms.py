@@ -14,7 +14,12 @@ import msgspec
 import torch
 
 from mini_impls import launch
-from mini_impls.demos import play_collectives
+from mini_impls.demos import (
+    play_attention,
+    play_collectives,
+    play_layers,
+    play_training,
+)
 from readerkit.evidence.played import FORMAT, Mechanisms, PlayedRun
 from readerkit.model import stored
 from readerkit.model.freshness import digest
@@ -24,6 +29,9 @@ FILE = ROOT / "annotations" / "mechanisms.json"
 WORLD_SIZE = 4
 RUNS: dict[str, tuple[Any, Any, str]] = {
     **play_collectives.RUNS,
+    **play_training.RUNS,
+    **play_layers.RUNS,
+    **play_attention.RUNS,
 }
 
 

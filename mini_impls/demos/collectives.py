@@ -112,6 +112,10 @@ ALGORITHMS: dict[str, tuple[Collective, Collective]] = {
         in_place(collectives_log.halving_doubling_all_reduce),
         backend_all_reduce,
     ),
+    "tree_all_reduce": (
+        in_place(collectives_log.tree_all_reduce),
+        backend_all_reduce,
+    ),
     "ring_reduce_scatter": (ring_reduce_scatter, backend_reduce_scatter),
     "pipelined_ring_reduce_scatter": (
         pipelined_ring_reduce_scatter,

@@ -66,6 +66,7 @@ def join(
     per_rank: Sequence[Sequence[Noted]], slots: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     """Return a run as it is stored: the steps of all ranks, what each changed."""
+    # Where some ranks sit a round out, the longest list has all of them.
     order = list(dict.fromkeys(e.at for e in max(per_rank, key=len)))
     steps, known = [], dict[str, str]()
     for at in order:
@@ -141,6 +142,7 @@ def watched(
     notebook: Notebook,
     place_of: Callable[[Tensor], tuple[str, tuple[int, ...]]],
     moving: set[int] | None = None,
+    begun: Callable[[tuple[int, ...]], None] | None = None,
 ) -> Iterator[None]:
     """Note each collective, and each wait for one; `place_of` names what it works on.
 
@@ -157,6 +159,8 @@ def watched(
                 "bytes": max(t.nbytes for t in tensors),
             }
             notebook.begin(does, **said)
+            if begun is not None:
+                begun(slots)
             work = call(*args, **options)
             if not options.get("async_op"):
                 return work

@@ -6,16 +6,25 @@
 
   document.querySelectorAll(".player").forEach(function (player) {
     const frames = Array.from(player.querySelectorAll(".frame"));
+    // Schedules go on along time: what has begun stays.
+    const ticks = Number(player.dataset.ticks || 0), end = ticks || frames.length - 1;
+    const when = player.querySelector(".when");
     const rows = Array.from(player.querySelectorAll(".steps tbody tr"));
     const box = player.querySelector(".stage-box"), said = player.querySelector(".said");
     const play = player.querySelector("[data-go=play]");
     let at = 0, timer = 0;
 
     function show(to) {
-      at = Math.max(0, Math.min(frames.length - 1, to));
-      frames.forEach(function (frame, index) { frame.classList.toggle("on", index === at); });
+      at = Math.max(0, Math.min(end, to));
+      frames.forEach(function (frame, index) {
+        frame.classList.toggle("on", ticks ? Number(frame.dataset.at) < at : index === at);
+      });
+      player.querySelector(".at").textContent = at + " / " + end;
+      if (ticks) {
+        said.replaceChildren(when, String(at));
+        return;
+      }
       rows.forEach(function (row, index) { row.classList.toggle("on", index === at); });
-      player.querySelector(".at").textContent = at + " / " + (frames.length - 1);
       const cells = rows[at].querySelectorAll("td");
       said.replaceChildren();
       if (cells[0].textContent.trim()) said.append(copy(cells[0]), ": ");
@@ -33,19 +42,19 @@
     }
     function go(where) {
       if (where === "play" && !timer) {
-        if (at === frames.length - 1) show(0);
+        if (at === end) show(0);
         play.setAttribute("aria-pressed", "true");
         timer = setInterval(function () {
           show(at + 1);
-          if (at === frames.length - 1) stop();
-        }, PACE);
+          if (at === end) stop();
+        }, ticks ? PACE / 3 : PACE);
         return;
       }
       stop();
       if (where === "first") show(0);
       if (where === "back") show(at - 1);
       if (where === "next") show(at + 1);
-      if (where === "last") show(frames.length - 1);
+      if (where === "last") show(end);
     }
     player.addEventListener("click", function (event) {
       const button = event.target.closest("[data-go]");
@@ -58,6 +67,6 @@
       go(where);
     });
     play.hidden = still.matches; // who wants no motion steps by hand
-    show(0);
+    show(ticks ? end : 0); // schedules are read whole first
   });
 })();

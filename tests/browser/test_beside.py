@@ -275,7 +275,7 @@ def test_all_is_there_without_javascript(site, open_page):
 
 def test_the_page_of_schedules_draws_them_and_leads_to_their_records(site, open_page):
     page = open_page(f"file://{site}/beside/pipeline-schedules.html")
-    expect(page.locator(".drawn svg.chart")).to_have_count(4)
+    expect(page.locator(".schedules svg.gantt")).to_have_count(5)
     guests = page.locator(".guest")
     expect(guests).to_have_count(7)
     expect(guests.locator("svg.chart")).to_have_count(7)

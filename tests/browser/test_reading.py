@@ -438,15 +438,15 @@ def test_search_and_theme_speak_the_chosen_language(layers):
 
 def test_a_chapter_shows_one_language_at_a_time_and_each_drawing_once(site, open_page):
     page = open_page(f"file://{site}/chapters/why-distributed.html")
-    drawings = page.locator("svg.chart").count()
-    assert drawings == 3
+    drawings = page.locator("svg.stage").count()
+    assert drawings == 6
     expect(page.get_by_text("Reason one: it does not fit")).to_be_visible()
     expect(page.get_by_text("Razón uno: no cabe")).to_be_hidden()
     page.locator("#lang-es + label").click()
     expect(page.get_by_text("Reason one: it does not fit")).to_be_hidden()
     expect(page.get_by_text("Razón uno: no cabe")).to_be_visible()
-    assert page.locator("svg.chart:visible").count() == drawings
-    expect(page.get_by_text("burbuja: 37.50% del ideal")).to_have_count(2)
+    assert page.locator("svg.stage:visible").count() == drawings
+    expect(page.get_by_text("un rank espera 18 unidades")).to_have_count(2)
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -8,7 +8,12 @@ from mini_impls import collectives as c
 from mini_impls import collectives_log as log
 from mini_impls.traffic import CollectiveCounter
 
-ALL_REDUCES = ["naive_all_reduce", "ring_all_reduce", "halving_doubling_all_reduce"]
+ALL_REDUCES = [
+    "naive_all_reduce",
+    "ring_all_reduce",
+    "halving_doubling_all_reduce",
+    "tree_all_reduce",
+]
 REDUCE_SCATTERS = ["ring_reduce_scatter", "pipelined_ring_reduce_scatter"]
 HALVES = ["reduce_scatter", "all_gather"]
 DTYPES = [
@@ -87,7 +92,9 @@ def test_all_reduce_is_the_sum_at_the_stated_cost(pool, numel):
             want_rounds, elements = log.cost(name, numel, rank, w)
             assert sent_bytes == 4 * elements
             if numel >= w:  # a round in which nobody has an element is no round
-                assert rounds == want_rounds
+                # up and down a tree some ranks sit a round out
+                most = max(rank[name][0] for rank in per_rank)
+                assert (most if "tree" in name else rounds) == want_rounds
             # fp32 rounds each of the W-1 sums; values are of the order of one
             assert apart < w * 4e-7
             assert torch.equal(tensor, per_rank[0][name][3]), "ranks must not drift"

@@ -20,11 +20,16 @@ from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.file_page import proofs_of, rights_of, view
 from readerkit.render.html.markdown import FormulaError, line, prose, title
-from readerkit.render.html.mechanism_list import MECHANISMS, mechanism_player
+from readerkit.render.html.mechanism_list import (
+    MECHANISMS,
+    SCHEDULES,
+    mechanism_player,
+)
 from readerkit.render.html.notes import NoteView, text
 from readerkit.render.html.player import Player
 from readerkit.render.html.proved import Passage, Proved, marked, passages
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
+from readerkit.render.html.schedule_play import SchedulePlayer
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.words import Text, Words
 from readerkit.wording.numbers import format_bytes, format_number
@@ -60,7 +65,7 @@ class Piece:
     lines: Excerpt | None = None
     chart: Chart | None = None
     drawing: Drawing | None = None
-    player: Player | None = None
+    player: Player | SchedulePlayer | None = None
     sums: tuple[WorkedSum, ...] = ()
 
 
@@ -231,7 +236,8 @@ class _ChapterWriter:
             _check_known(part, self.diagrams)
             return Piece(drawing=drawing(self.diagrams[name]))
         if part.kind == "mechanism":
-            _check_known(part, self.model.played)
+            if name != SCHEDULES:
+                _check_known(part, self.model.played)
             return Piece(player=mechanism_player(self.model, name))
         if part.kind == "schedule":
             return Piece(chart=_schedule(self.model.words, part))

@@ -13,6 +13,7 @@ from readerkit.render.html.chapter import chapter_title
 from readerkit.render.html.file_page import view
 from readerkit.render.html.mechanism_list import (
     MECHANISMS,
+    SCHEDULES,
     Mechanism,
     mechanism_player,
 )
@@ -28,17 +29,23 @@ def page_of(name: str) -> str:
 
 def lines(model: SiteModel) -> list[tuple[str, Mechanism]]:
     """Return address and words of each mechanism that this book has a run of."""
-    return [(page_of(n), each) for n, each in MECHANISMS.items() if n in model.played]
+    return [(page_of(name), MECHANISMS[name]) for name in names(model)]
+
+
+def names(model: SiteModel) -> list[str]:
+    """Return the mechanisms that this book can play, in order."""
+    known = {*model.played, SCHEDULES} if model.played else set()
+    return [name for name in MECHANISMS if name in known]
 
 
 def mechanism_page(
     model: SiteModel, name: str, scripts: Sequence[Script], around: tuple[str, str]
 ) -> Context:
     """Return the page of a mechanism; ``around`` are those before and after it."""
-    played, about = model.played[name], MECHANISMS[name]
+    played, about = model.played.get(name), MECHANISMS[name]
     sections = [*_sections(model, about)]
     notes = dict.fromkeys(n for *_, notes in sections for n in notes)
-    totals = sent_bytes(played.run)
+    totals = sent_bytes(played.run) if played else []
     return {
         "title": about.title,
         "about": about,
@@ -50,12 +57,14 @@ def mechanism_page(
         "mirrors": [(page, title) for page, title, _ in sections],
         "notes": [view(model, note) for note in notes],
         "chapters": [*_chapters(scripts, name)],
-        "questions": [
-            each
-            for note in notes
-            for topic in model.asked.get(note, ())
-            for each in topic.questions
-        ],
+        "questions": list(
+            dict.fromkeys(
+                each
+                for note in notes
+                for topic in model.asked.get(note, ())
+                for each in topic.questions
+            )
+        ),
         "previous": around[0],
         "next": around[1],
     }
@@ -79,7 +88,8 @@ def _sections(
     wanted = {(f"mini_impls/{stem}.py", symbol) for stem, symbol in about.minis}
     for mirror in model.book.mirrors.values():
         for index, section in enumerate(mirror.sections):
-            if any((a.file, a.symbol) in wanted for a in section.mini):
+            tops = {(a.file, (a.symbol or "").split(".")[0]) for a in section.mini}
+            if tops & wanted:
                 page = f"{addresses.mirror_page(mirror.id)}#s{index + 1}"
                 yield page, section.title, section.upstream
 

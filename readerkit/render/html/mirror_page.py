@@ -7,7 +7,6 @@ from functools import partial
 
 from markupsafe import Markup
 
-from mini_impls.schedules import SCHEDULES
 from readerkit.anchors import Span
 from readerkit.content.book import MINIS
 from readerkit.content.claims import Claimed
@@ -21,12 +20,10 @@ from readerkit.render.html.markdown import line, prose
 from readerkit.render.html.notes import Seen, card
 from readerkit.render.html.proved import marked, only_marks, passages
 from readerkit.render.html.record_view import bars, record_view
-from readerkit.render.html.schedule_chart import Chart, schedule_chart
+from readerkit.render.html.schedule_play import schedule_player
 from readerkit.render.html.site_model import Context, SiteModel
-from readerkit.render.html.words import Words
 
 SCHEDULE_FILE = "mini_impls/schedules.py"
-DRAWN_RANKS, DRAWN_MICROBATCHES = 4, 8
 
 
 def mirror_page(model: SiteModel, mirror: Mirror) -> Context:
@@ -52,18 +49,15 @@ def mirror_page(model: SiteModel, mirror: Mirror) -> Context:
             _section(model, mirror, index, section, address)
             for index, section in enumerate(mirror.sections)
         ],
-        "charts": list(_schedules(model.words, mirror)),
+        "schedules": (
+            schedule_player(model.words, "schedules")
+            if main_mini(mirror) == SCHEDULE_FILE
+            else None
+        ),
         "strips": [record_view(model, model.evidence[name], mirror) for name in own],
         "guests": [_guest(model, name, ran) for name, ran in guests.items()],
         "rights": rights_of(model, upstreams),
     }
-
-
-def _schedules(words: Words, mirror: Mirror) -> Iterator[Chart]:
-    """Yield every schedule that the minis know, for the same work, where it is read."""
-    for name in SCHEDULES if main_mini(mirror) == SCHEDULE_FILE else ():
-        chunks = 2 if name == "interleaved" else 1
-        yield schedule_chart(words, name, DRAWN_RANKS, DRAWN_MICROBATCHES, chunks)
 
 
 def _records(

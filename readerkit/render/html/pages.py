@@ -20,8 +20,7 @@ from readerkit.render.html.environment import Templates
 from readerkit.render.html.estimate_page import Examples, estimate_page, headings
 from readerkit.render.html.file_page import FilePage, code_html, file_page
 from readerkit.render.html.lab_page import LabScript, lab_lines, lab_page
-from readerkit.render.html.mechanism_list import MECHANISMS
-from readerkit.render.html.mechanisms import lines, mechanism_page
+from readerkit.render.html.mechanisms import lines, mechanism_page, names
 from readerkit.render.html.mirror_page import mirror_index, mirror_page
 from readerkit.render.html.quiz import QuizPage
 from readerkit.render.html.quiz_page import BankView, TopicQuestions
@@ -195,9 +194,8 @@ def _mechanism_pages(
     found: dict[str, tuple[str, Callable[[], Any]]] = {
         addresses.MECHANISMS: ("mechanisms.html", lambda: index)
     }
-    names = [name for name in MECHANISMS if name in model.played]
     around = [(page, each.title) for page, each in shown]
-    for name, (page, near) in zip(names, _in_turn(around), strict=True):
+    for name, (page, near) in zip(names(model), _in_turn(around), strict=True):
         told = partial(mechanism_page, model, name, writing.scripts, near)
         found[page] = ("mechanism.html", told)
     return found

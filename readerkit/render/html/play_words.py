@@ -55,6 +55,11 @@ def _sent(step: PlayedStep, say: Say) -> str:
     sizes = {message.bytes for message in step.sent}
     senders = {message.source for message in step.sent}
     least, most = min(sizes), max(sizes)
+    if step.does == "all_to_all":
+        one = say("all-to-all of {what}: {messages} messages, {bytes} at most")
+        return one.format(
+            what=step.of, messages=len(step.sent), bytes=format_bytes(most)
+        )
     if len(step.sent) == 1:
         message = step.sent[0]
         one = say("rank {source} sends {bytes} to rank {target}")

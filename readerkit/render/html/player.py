@@ -159,9 +159,11 @@ class _Stage:
         for slot in frame.step.slots:
             paths[f"call {frame.step.does}"] += self._bracket(slot)
         kind = "frame on" if index == count - 1 else "frame"
+        # Edges lie over all that they part.
+        in_order = sorted(paths.items(), key=lambda each: each[0] == "edge")
         inner = Markup("").join(
             Markup('<path class="{}" d="{}"/>').format(kind, path)
-            for kind, path in paths.items()
+            for kind, path in in_order
         )
         opening = Markup('<g class="{}">').format(kind)
         return opening + inner + Markup("").join(names) + Markup("</g>")
