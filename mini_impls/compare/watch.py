@@ -15,12 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from mini_impls.compare import shims
+from mini_impls.compare.callbacks import watched_too
 from mini_impls.compare.known import find
 from mini_impls.compare.lines import LineTrace
 from mini_impls.compare.memory import LiveMemory, held_bytes
@@ -195,17 +197,21 @@ class _Watcher:
         # Autograd would run the backward of a GPU on a thread of its own, unseen.
         here = torch.autograd.set_multithreading_enabled(False)
         with here, trace.watching(side.watched()):
-            return self.watched_step(name, batch, trace.set_phase)
+            return self.watched_step(name, batch, trace.set_phase, trace)
 
     def watched_step(
-        self, name: SideName, batch: Batch, set_phase: SetPhase
+        self,
+        name: SideName,
+        batch: Batch,
+        set_phase: SetPhase,
+        *outer: AbstractContextManager[Any],
     ) -> float | None:
-        """Take a step with every line and every tensor noted."""
+        """Take a step with every line and every tensor noted, inside `outer`."""
         side, memory = self.side(name), self.memory[name]
         is_last = len(self.lines[name]) == WATCHED_STEPS - 1
         memory.start(side.held(), measures=is_last)  # type: ignore[arg-type]
-        self.lines[name].append(LineTrace(self.places))
-        with memory, self.lines[name][-1]:
+        self.lines[name].append(lines := LineTrace(self.places))
+        with watched_too(*outer, memory, lines), memory, lines:
             return side.step(batch, set_phase)
 
     def distance(self, what: str) -> Distance:

@@ -13,10 +13,12 @@ ALIASES = {
     "dp": "ddp",
     "fsdp1": "fsdp_flat",
     "fsdp2": "fsdp",
+    "powersgd": "compression",
 }
 """What people call a mini, spelt as ``wording.meant_name`` compares names."""
 SAYS = {
     "collectives": "all-reduce, all-gather, reduce-scatter ... made of sends",
+    "compression": "gradients sent smaller: float16, 8 bits, top-k, PowerSGD",
     "ddp": "DDP: whole copies, gradients averaged in buckets",
     "fsdp": "FSDP2 (fully_shard): each parameter sharded, ZeRO-3",
     "fsdp_flat": "FSDP1: flat parameters sharded, ZeRO-3",

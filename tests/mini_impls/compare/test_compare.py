@@ -315,7 +315,7 @@ def test_a_known_mini_has_a_default_upstream():
 @pytest.mark.parametrize(
     ("mini", "upstream", "said"),
     [
-        ("nothing", None, "expected one of collectives, ddp"),
+        ("nothing", None, "expected one of collectives, compression, ddp"),
         ("ddp", "fsdp1", "torch, megatron"),
     ],
 )

@@ -1,0 +1,269 @@
+"""Compressed gradients: what each way sends, loses, keeps back and gives in the end."""
+
+import contextlib
+import io
+from argparse import Namespace
+
+import pytest
+import torch
+from ranks import RankFailure
+from torch import nn
+
+from mini_impls.compression import (
+    CompressedDataParallel,
+    GradBucket,
+    PowerSGD,
+    TopK,
+    all_gather_uint8,
+    all_reduce,
+    all_reduce_as,
+    dequantize,
+    orthogonalize,
+    quantize,
+)
+from mini_impls.demos import compression as demo
+from mini_impls.traffic import CollectiveCounter
+
+SHAPES = [(12, 20), (20,), (16, 12), (8, 3, 8), (), (2, 2)]
+WAYS = {
+    "float32": lambda: all_reduce,
+    "float16": lambda: all_reduce_as(torch.float16),
+    "bfloat16": lambda: all_reduce_as(torch.bfloat16),
+    "uint8": lambda: all_gather_uint8,
+    "top-k": lambda: TopK(0.1),
+    "PowerSGD": lambda: PowerSGD(2, start_iter=0),
+}
+
+
+def some_params(shapes=SHAPES):
+    return [nn.Parameter(torch.zeros(shape)) for shape in shapes]
+
+
+def gradient(rank, step, numel, scale=1.0):
+    random = torch.Generator().manual_seed(1000 * rank + step)
+    return scale * torch.randn(numel, generator=random)
+
+
+def compress_steps(rank, way, steps=1, constant=False):
+    """Return of each step what went in on this rank, what came out, what was sent."""
+    compress, bucket = WAYS[way](), GradBucket(some_params())
+    seen = []
+    for step in range(steps):
+        local = gradient(rank.rank, 0 if constant else step, bucket.buffer.numel())
+        bucket.buffer.copy_(local)
+        with CollectiveCounter() as sent:
+            compress(bucket, rank.group)
+        seen.append((local, bucket.buffer.clone(), sum(sent.payload_bytes().values())))
+    error = getattr(compress, "error", None)
+    return seen, torch.zeros(()) if error is None else error
+
+
+def of_step(results, step, part):
+    return [seen[step][part] for seen, _ in results]
+
+
+def mean(tensors):
+    return torch.stack(list(tensors)).mean(0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_ranks_are_left_with_the_same(pool, way):
+    results = pool.run(compress_steps, way, 2)
+    for step in range(2):
+        first, *others = of_step(results, step, 1)
+        assert all(torch.equal(first, other) for other in others)
+        assert torch.isfinite(first).all()
+
+
+@pytest.mark.parametrize(
+    ("way", "relative"), [("float32", 1e-6), ("float16", 2e-3), ("bfloat16", 2e-2)]
+)
+def test_fewer_bits_round_the_mean(pool, way, relative):
+    results = pool.run(compress_steps, way)
+    exact, got = mean(of_step(results, 0, 0)), of_step(results, 0, 1)[0]
+    size = mean(local.abs() for local in of_step(results, 0, 0))
+    assert ((got - exact).abs() <= relative * size + 1e-7).all()
+    assert torch.equal(got, exact) == (way == "float32" and len(results) == 2)
+
+
+def test_eight_bits_are_at_most_half_a_step_off(pool):
+    results = pool.run(compress_steps, "uint8")
+    locals_, got = of_step(results, 0, 0), of_step(results, 0, 1)[0]
+    half_steps = [float(x.max() - x.min()) / 255 / 2 for x in locals_]
+    off = (got - mean(locals_)).abs().max()
+    assert 0 < off <= max(half_steps) * 1.01
+
+
+@pytest.mark.parametrize("offset", [-5.0, -0.3, 0.0, 0.3, 5.0])
+def test_integers_stand_for_zero_and_for_both_ends(offset):
+    numbers = torch.linspace(-1, 1, 77) + offset
+    numbers[5] = 0.0
+    codes, scale_and_zero = quantize(numbers)
+    back = dequantize(codes, scale_and_zero)
+    assert codes.dtype == torch.uint8 and back[5] == 0.0
+    assert (back - numbers).abs().max() <= float(scale_and_zero[0]) * 0.501
+
+
+def test_nothing_but_zeros_stays_zeros():
+    codes, scale_and_zero = quantize(torch.zeros(4))
+    assert dequantize(codes, scale_and_zero).tolist() == [0.0] * 4
+
+
+def test_bytes_are_those_of_the_formula(pool):
+    numel = GradBucket(some_params()).buffer.numel()
+    ranks = len(pool.run(compress_steps, "float32"))
+    k = int(0.1 * numel)
+    rows_and_columns = (12 + 20) + (16 + 12) + (8 + 24)
+    whole = 20 + 1 + 4
+    due = {
+        "float32": 4 * numel,
+        "float16": 2 * numel,
+        "bfloat16": 2 * numel,
+        "uint8": ranks * (numel + 8),
+        "top-k": ranks * k * (8 + 4),
+        "PowerSGD": 4 * (whole + 2 * rows_and_columns),
+    }
+    for way, expected in due.items():
+        assert set(of_step(pool.run(compress_steps, way), 0, 2)) == {expected}, way
+
+
+@pytest.mark.parametrize("way", ["top-k", "PowerSGD"])
+def test_what_a_step_keeps_back_comes_later(pool2, way):
+    """All that came out, and what is still kept back, is all that went in."""
+    steps = 5
+    results = pool2.run(compress_steps, way, steps)
+    went_in = sum(mean(of_step(results, step, 0)) for step in range(steps))
+    came_out = sum(of_step(results, step, 1)[0] for step in range(steps))
+    kept = mean(error for _, error in results)
+    assert kept.abs().max() > 0.1
+    torch.testing.assert_close(came_out + kept, went_in, atol=1e-4, rtol=1e-4)
+
+
+def test_top_k_sends_the_largest(pool2):
+    results = pool2.run(compress_steps, "top-k")
+    numel = results[0][0][0][0].numel()
+    expected = torch.zeros(numel)
+    for local in of_step(results, 0, 0):
+        largest = local.abs().argsort(descending=True)[: int(0.1 * numel)]
+        expected[largest] += local[largest] / 2
+    torch.testing.assert_close(of_step(results, 0, 1)[0], expected)
+
+
+def test_power_iteration_comes_nearer_step_by_step(pool2):
+    """Of a gradient that stays, the mean of what came out nears the gradient."""
+    results = pool2.run(compress_steps, "PowerSGD", 40, True)
+    exact = mean(of_step(results, 0, 0))
+    means = [
+        mean(of_step(results, step, 1)[0] for step in range(n)) for n in (1, 10, 40)
+    ]
+    off = [float((came_out - exact).norm() / exact.norm()) for came_out in means]
+    assert off[0] > 2 * off[1] > 4 * off[2]
+
+
+def low_rank(rank, of):
+    compress, bucket = PowerSGD(2, start_iter=0), GradBucket(some_params([(30, 20)]))
+    random = torch.Generator().manual_seed(7)
+    left = torch.randn(30, of, generator=random)
+    right = torch.randn(of, 20, generator=random)
+    bucket.buffer.copy_(((1 + rank.rank) * left @ right).flatten())
+    expected = bucket.buffer.clone() * 1.5 / (1 + rank.rank)
+    compress(bucket, rank.group)
+    return float((bucket.buffer - expected).abs().max())
+
+
+@pytest.mark.parametrize("of", [0, 1, 2])
+def test_a_matrix_of_low_rank_is_sent_as_it_is(pool2, of):
+    assert max(pool2.run(low_rank, of)) < 1e-4
+
+
+def test_columns_become_orthonormal_and_zeros_stay():
+    matrix = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
+    matrix[:, 2] = 0.0
+    orthogonalize(matrix)
+    expected = torch.eye(4)
+    expected[2, 2] = 0.0
+    torch.testing.assert_close(matrix.T @ matrix, expected, atol=1e-5, rtol=0)
+
+
+def first_steps(rank):
+    compress, bucket = PowerSGD(1, start_iter=2), GradBucket(some_params())
+    sent = []
+    for step in range(4):
+        bucket.buffer.copy_(gradient(rank.rank, step, bucket.buffer.numel()))
+        with CollectiveCounter() as counter:
+            compress(bucket, rank.group)
+        sent.append(sum(counter.payload_bytes().values()))
+    return sent
+
+
+def test_power_sgd_sends_the_first_steps_whole(pool2):
+    numel = GradBucket(some_params()).buffer.numel()
+    sent = pool2.run(first_steps)[0]
+    assert sent[:2] == [4 * numel] * 2 and sent[2] == sent[3] < 2 * numel
+
+
+class Switched(nn.Module):
+    """Two layers, of which the second can be left out."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(3)
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.frozen = nn.Parameter(torch.ones(4), requires_grad=False)
+
+    def forward(self, x, both=True):
+        x = self.first(x) * self.frozen
+        return self.second(x) if both else x
+
+
+def wrapped(rank, unused_second=False):
+    module = Switched()
+    with torch.no_grad():
+        for param in module.parameters():
+            param += rank.rank  # rank 0's will be kept
+    model = CompressedDataParallel(module, rank.group, all_reduce)
+    for step in range(2):
+        model.zero_grad()
+        x = torch.full((3, 4), float(1 + rank.rank + step))
+        model(x, both=not (unused_second and step)).square().mean().backward()
+    return {name: param.grad for name, param in module.named_parameters()}
+
+
+def test_each_grad_is_the_mean_over_ranks_that_start_equal(pool2):
+    results = pool2.run(wrapped)
+    alone = []
+    for rank in range(2):
+        module = Switched()
+        module(torch.full((3, 4), float(2 + rank))).square().mean().backward()
+        alone.append(module)
+    for name, got in results[0].items():
+        grads = [dict(module.named_parameters())[name].grad for module in alone]
+        if name == "frozen":
+            assert got is None
+            continue
+        torch.testing.assert_close(got, mean(grads))
+        assert torch.equal(got, results[1][name])
+
+
+def test_a_parameter_without_gradient_is_told(pool2):
+    with pytest.raises(RankFailure, match="2 parameters had no gradient this time"):
+        pool2.run(wrapped, True)
+
+
+def test_no_column_is_refused():
+    with pytest.raises(ValueError, match="at least 1 column, not 0"):
+        PowerSGD(0)
+
+
+def run_demo(rank, steps):
+    args = Namespace(steps=steps, share=0.05, columns=2.0)
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        demo.demo(rank, args)
+    return out.getvalue()
+
+
+def test_the_demo_shows_bytes_and_distance_of_each_way(pool2):
+    shown = pool2.run(run_demo, 4)[0]
+    for way in ("float32", "float16", "uint8", "top 5%", "PowerSGD of rank 2"):
+        part = shown.split(f"--- {way}\n")[1].split("---")[0]
+        assert part.count("one process") == 5 and "bytes" in part
