@@ -20,6 +20,7 @@ from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitErr
 from readerkit.evidence.record import Record
 from readerkit.model.freshness import MadeFrom, changes, digest, tell
 from readerkit.model.git_names import NO_BLOB
+from readerkit.quiz.kinds.locate import Locate
 from readerkit.quiz.kinds.numeric import AskedNumber
 from readerkit.quiz.kinds.predict import AskedWords, Predict
 from readerkit.quiz.lock import (
@@ -30,7 +31,7 @@ from readerkit.quiz.lock import (
     Work,
     differences,
 )
-from readerkit.quiz.observed_keys import answer_record
+from readerkit.quiz.observed_keys import answer_record, chosen_events
 from readerkit.system.children import end_with_parent, python
 from readerkit.system.status import Status
 from readerkit.wording.next_command import typed
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from readerkit.app.quiz_banks import QuizBanks
     from readerkit.content.book import Sources
     from readerkit.model.anchor import Anchor
+    from readerkit.model.statement import Statement
     from readerkit.quiz.bank import Bank
     from readerkit.quiz.kinds import Question
     from readerkit.quiz.lint import Known
@@ -164,9 +166,12 @@ def resolve_keys(
     What a faulty mini shows takes seconds to see: it is run only with ``run``, and only
     where a part of what it was made from is not what it was for ``locked``.
     """
+    from readerkit.anchors.statements import statements
+
     sources: dict[str, Sources] = {}
     places: dict[str, ResolvedPlace] = {}
     facts: dict[str, LockedFact] = {}
+    shown: dict[str, tuple[Statement, ...]] = {}
     works = _works(bank, library)
     faults = []
 
@@ -202,10 +207,19 @@ def resolve_keys(
             fact = _fact(question, resolved, library.root, locked, run=run)
             if fact:
                 facts[question.id] = fact
+            if isinstance(question, Locate):
+                within = places[f"{question.id}/within"]
+                read = sources.get(within.upstream)
+                if read is None or read.is_absent:
+                    shown[question.id] = locked.statements.get(question.id, ())
+                else:
+                    around = (within.first, within.last)
+                    found = statements(read.file(within.path), *around)
+                    shown[question.id] = tuple(found)
         except ReaderkitError as error:
             faults.append(question.fault(str(error)))
     status.clear()
-    return QuizLock(places, facts, works), faults
+    return QuizLock(places, facts, works, shown), faults
 
 
 def _works(bank: Bank, library: Library) -> dict[str, Work]:
@@ -231,6 +245,9 @@ def _fact(
         data = read_at_most(root / name, root)
         record = Record.parse(data.decode("utf-8", "replace"), name)
         value: Fact = answer_record(query, record)
+        sites = () if query.give == "held" else _sites(query, record)
+        parts = {name: digest(read_at_most(root / name, root)) for name in names}
+        return LockedFact(value, parts, record.command, sites)
     else:  # computed for each variant; the lock keeps the first one, to be diffed
         first = bank.variant(question.id, 0)
         assert isinstance(first, AskedNumber | AskedWords)
@@ -239,6 +256,19 @@ def _fact(
         names = ["mini_impls/schedules.py", "mini_impls/timeline.py"]
     parts = {name: digest(read_at_most(root / name, root)) for name in names}
     return LockedFact(value, parts)
+
+
+def _sites(query: ObservationQuery, record: Record) -> tuple[ResolvedPlace | None, ...]:
+    """Return the lines that the calls of a record came from."""
+    found = list[ResolvedPlace | None]()
+    for site in (event.site for event in chosen_events(query, record)):
+        if site is None:
+            found.append(None)
+            continue
+        blob = record.blobs.get(site.upstream, {}).get(site.path, NO_BLOB)
+        where = (site.upstream, site.path, site.line, site.line)
+        found.append(ResolvedPlace(*where, blob))
+    return tuple(found)
 
 
 def _symptom(

@@ -25,6 +25,7 @@ from readerkit.model.git_names import (
     parse_path,
     parse_upstream,
 )
+from readerkit.model.statement import Statement
 from readerkit.model.stored import HEX_ID, Stored
 from readerkit.wording.next_command import typed
 
@@ -74,11 +75,15 @@ class Work(Stored, frozen=True):
     url: Annotated[str, Meta(pattern="^https://")]
 
 
-class LockedFact(Stored, frozen=True):
+class LockedFact(Stored, frozen=True, omit_defaults=True):
     """What a record, a schedule or a fault said, and what said it."""
 
     value: Fact
     made_from: MadeFrom
+    command: str = ""
+    """What makes the record anew that says it."""
+    sites: tuple[ResolvedPlace | None, ...] = ()
+    """The lines that each call of the record came from; None where it was no line."""
 
 
 class QuizLock(Stored, frozen=True):
@@ -90,6 +95,8 @@ class QuizLock(Stored, frozen=True):
     """By question."""
     works: Mapping[str, Work] = {}
     """By the key of the reference."""
+    statements: Mapping[str, tuple[Statement, ...]] = {}
+    """By question: those among the lines that it shows, in their order."""
     format: int = 0
     """Of the file; 0 where it was not read from one."""
 
@@ -103,7 +110,7 @@ class QuizLock(Stored, frozen=True):
         with suppress(MsgspecError, RecursionError):
             lock = json.decode(text, type=cls)
             if lock.format == FORMAT:
-                return cls(lock.places, lock.facts, lock.works)
+                return replace(lock, format=0)
         expected = f"what {typed('quiz', 'lint', '--update-lock')} writes: run it"
         return stored.parse(
             text, cls, file, what="lock", expected=expected, version=FORMAT
@@ -111,8 +118,8 @@ class QuizLock(Stored, frozen=True):
 
     def to_text(self) -> str:
         """Return JSON, sorted, a key on a line: made to be diffed."""
-        tables = ("places", self.places), ("facts", self.facts), ("works", self.works)
-        in_order = {name: dict(sorted(table.items())) for name, table in tables}
+        names = ("places", "facts", "works", "statements")
+        in_order = {name: dict(sorted(getattr(self, name).items())) for name in names}
         return stored.write(replace(self, **in_order, format=FORMAT), width=1)
 
 
@@ -145,6 +152,10 @@ def _said(lock: QuizLock) -> MadeFrom:
         **{slot: _said_of(place) for slot, place in sorted(lock.places.items())},
         **{key: digest(repr(work)) for key, work in sorted(lock.works.items())},
         **{name: str(fact.value) for name, fact in sorted(lock.facts.items())},
+        **{
+            f"{name}: statements": digest(repr(rows))
+            for name, rows in sorted(lock.statements.items())
+        },
     }
 
 

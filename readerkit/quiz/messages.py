@@ -273,6 +273,8 @@ class MarkedAnswer(AnswerRow, frozen=True, kw_only=True):
 
     prompt: str
     right: bool
+    remarks: tuple[Remark, ...]
+    """What refutes it, where it is wrong."""
     solution: str
     explanation: str
     links: tuple[CitedLines, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, to_builtins
@@ -12,10 +13,10 @@ from readerkit.errors import ReaderkitError
 from readerkit.model.base import Formula, Id, Model, Name
 from readerkit.model.expression import Number
 from readerkit.quiz.lock import Fact
+from readerkit.quiz.schedule_reasons import RankRow
 from readerkit.quiz.variant import Scene
 
 if TYPE_CHECKING:
-    from mini_impls.schedules import Step
     from readerkit.evidence.record import Event, Record
 
 _OF_RECORDS = ("calls", "bytes", "ops", "held")
@@ -124,20 +125,31 @@ def answer_record(query: ObservationQuery, record: Record) -> Fact:
         if len(held) != 1:
             raise ReaderkitError(f"{query.record}: {len(held)} such entries, not one")
         return held[0]
-    ranks = [each for each in record.events if each.rank == number]
-    if not ranks:
-        raise ReaderkitError(f"{query.record} has no rank {number}")
-    [of_rank] = ranks
-    events = of_rank.mini if side == "mini" else of_rank.upstream
-    chosen = [event for event in events if _fits(event, query)][query.skip or 0 :]
-    chosen = chosen[: query.take] if query.take else chosen
-    if not chosen:
-        raise ReaderkitError(f"{query.record}: no event fits")
+    chosen = chosen_events(query, record)
     if query.give == "calls":
         return len(chosen)
     if query.give == "bytes":
         return sum(event.payload_bytes for event in chosen)
     return tuple(event.op for event in chosen)
+
+
+def chosen_events(query: ObservationQuery, record: Record) -> list[Event]:
+    """Return the events of a record that a query asks about, in their order.
+
+    Raises:
+        ReaderkitError: a rank that it does not have, or no event.
+    """
+    number = int(query.rank or 0)
+    ranks = [each for each in record.events if each.rank == number]
+    if not ranks:
+        raise ReaderkitError(f"{query.record} has no rank {number}")
+    [of_rank] = ranks
+    events = of_rank.mini if query.side == "mini" else of_rank.upstream
+    chosen = [event for event in events if _fits(event, query)][query.skip or 0 :]
+    chosen = chosen[: query.take] if query.take else chosen
+    if not chosen:
+        raise ReaderkitError(f"{query.record}: no event fits")
+    return chosen
 
 
 def _fits(event: Event, query: ObservationQuery) -> bool:
@@ -149,15 +161,15 @@ def _fits(event: Event, query: ObservationQuery) -> bool:
     return all(want in (None, have) for want, have in asked)
 
 
-def answer_schedule(query: ObservationQuery, scene: Scene) -> Fact:
-    """Return the fact that a schedule of the minis gives for the variant's sizes.
+def schedule_row(query: ObservationQuery, scene: Scene) -> RankRow:
+    """Return the whole row of a rank for the variant's sizes.
 
     Raises:
         ReaderkitError: sizes that the schedule does not take.
     """
     # A quiz may have no such question.
     from mini_impls.schedules import get_orders
-    from mini_impls.timeline import draw, get_bubble, get_peak_in_flight, get_timeline
+    from mini_impls.timeline import draw, get_timeline
 
     ranks, microbatches, chunks, rank = map(scene.whole, query.sizes())
     try:
@@ -166,25 +178,30 @@ def answer_schedule(query: ObservationQuery, scene: Scene) -> Fact:
         raise ReaderkitError(str(error)) from None
     if not 0 <= rank < ranks:
         raise ReaderkitError(f"rank {rank}: expected 0 to {ranks - 1}")
-    order = orders[rank]
-    number: Number
+    timeline = get_timeline(orders)
+    drawn = draw(timeline, ranks).splitlines()[rank].partition("|")[2].split()
+    row = RankRow(orders[rank], rank, ranks, chunks, drawn, timeline, in_time=True)
+    if query.give == "timeline":
+        return row
+    return replace(row, cells=[*map(row.name, row.order)], in_time=False)
+
+
+def answer_schedule(query: ObservationQuery, scene: Scene) -> Fact:
+    """Return the fact that a schedule of the minis gives for the variant's sizes.
+
+    Raises:
+        ReaderkitError: sizes that the schedule does not take.
+    """
+    from mini_impls.timeline import get_bubble, get_peak_in_flight
+
+    row = schedule_row(query, scene)
     if query.give in ("bubble_ideal", "bubble_total"):
-        ideal, total = get_bubble(get_timeline(orders), ranks)
-        number = float(ideal if query.give == "bubble_ideal" else total)
+        ideal, total = get_bubble(row.timeline, row.ranks)
+        number: Number = float(ideal if query.give == "bubble_ideal" else total)
         return number * 100
     if query.give == "lead":
-        return [step.kind for step in order].index("B")
+        return [step.kind for step in row.order].index("B")
     if query.give == "in_flight":
-        return get_peak_in_flight(order)
-    if query.give == "timeline":
-        drawn = draw(get_timeline(orders), ranks).splitlines()[rank]
-        cells = drawn.partition("|")[2].split()
-    else:
-        cells = [_cell(step, ranks, chunks) for step in order]
+        return get_peak_in_flight(row.order)
     skip = query.skip or 0
-    return tuple(cells[skip : skip + query.take if query.take else len(cells)])
-
-
-def _cell(step: Step, ranks: int, chunks: int) -> str:
-    letter = chr(ord("a") + step.stage // ranks) if chunks > 1 else ""
-    return f"{step.kind}{step.microbatch_id}{letter}"
+    return tuple(row.cells[skip : skip + query.take if query.take else len(row.cells)])

@@ -122,7 +122,11 @@ class PageKey:
         if isinstance(variant, AskedFill):
             said = variant.mistakes.items()
             mistakes = {word: self._index(Remark(text)) for word, text in said}
-            return {"accept": sorted(variant.accept), "mistakes": mistakes}
+            return {
+                "accept": sorted(variant.accept),
+                "mistakes": mistakes,
+                "ends": self._all(variant.ends),
+            }
         if isinstance(variant, AskedSketch):
             return self._grid(variant)
         if isinstance(variant, AskedShort):
@@ -131,6 +135,9 @@ class PageKey:
 
     def _outcome(self, grade: Grade) -> list[Any]:
         return [round(grade.credit, 6), [self._index(each) for each in grade.remarks]]
+
+    def _all(self, remarks: Iterable[Remark]) -> list[int]:
+        return [self._index(each) for each in remarks]
 
     def _index(self, remark: Remark) -> int:
         if remark not in self.remarks:
@@ -165,7 +172,16 @@ class PageKey:
                 runs.append([line, line, *outcome])
             runs[-1][1] = line
         said = {"wide": TOO_WIDE, "below": FURTHER_DOWN, "above": FURTHER_UP}
-        return {"lines": runs, **{at: self._index(each) for at, each in said.items()}}
+        own = [
+            [each.first, self._index(variant.told_of(each))]
+            for each in variant.statements
+        ]
+        return {
+            "lines": runs,
+            **{at: self._index(each) for at, each in said.items()},
+            "own": own,
+            "ends": self._all(variant.in_the_end("")),
+        }
 
     def _pairs(self, variant: AskedMatch) -> Table:
         """Return credit by how many are right, and what each wrong pair is told."""
@@ -193,7 +209,8 @@ class PageKey:
             offered = variant.words or ("f99", "b99")
             other = next(w for w in offered if w != key[at])
             grade = variant.grade(" ".join([*key[:at], other, *key[at + 1 :]]))
-            told = [each for each in grade.remarks if each not in by_name]
+            last = variant.none if variant.reasons else None
+            told = [e for e in grade.remarks if e not in by_name and e != last]
             prefixes.append(self._outcome(Grade(grade.credit, tuple(told))))
         refuted = [[words, self._index(each)] for words, each in variant.refuted]
         return {
@@ -201,6 +218,12 @@ class PageKey:
             "words": variant.words,
             "prefixes": prefixes,
             "refuted": refuted,
+            "reasons": [
+                {word: self._index(why) for word, why in row.items()}
+                for row in variant.reasons
+            ],
+            "none": self._all([variant.none] if variant.none else []),
+            "each_end": [self._all(row) for row in variant.ends],
         }
 
     def _number(self, variant: AskedNumber) -> Table:
@@ -218,6 +241,7 @@ class PageKey:
             "before": known((*variant.mistakes, *variant.twin())),
             "near": self._index(variant.near),
             "after": known(variant.eighths()),
+            "ends": self._all(variant.ends),
         }
 
     def _grid(self, variant: AskedSketch) -> Table:
@@ -234,7 +258,7 @@ class PageKey:
                 alone[at][column] = given[at][column] = other
                 [remark] = variant.grade(_typed(alone)).remarks
                 assert isinstance(remark.text, Told)
-                blank = {**remark.text.values, "cell": "{cell}"}
+                blank = {**remark.text.values, "cell": "{cell}", "why": "{why}"}
                 said.append(Told(remark.text.phrase, **blank))
                 credit.insert(0, round(variant.grade(_typed(given)).credit, 6))
         return {
@@ -245,6 +269,10 @@ class PageKey:
             "titles": [title for title, _ in variant.columns],
             "credit": credit,
             "said": said,
+            "layout": list(variant.layout.items()),
+            "axes": variant.axes,
+            "reckoned": [[self._all([e] if e else []) for e in r] for r in variant.how],
+            "whys": [self._all([each] if each else []) for each in variant.whys],
         }
 
 

@@ -53,7 +53,14 @@ from readerkit.quiz.report import (
     unanswered,
 )
 from readerkit.quiz.scoring import retry_points
-from readerkit.quiz.variant import WHOLE, AnswerError, Grade, Variant
+from readerkit.quiz.variant import (
+    WHOLE,
+    AnswerError,
+    Grade,
+    Variant,
+    all_said,
+    ended,
+)
 
 Clock = Callable[[], datetime]
 
@@ -370,7 +377,7 @@ class Session:
             right=grade.is_right,
             credit=round(grade.credit, 4),
             points=round(retry_points(credits, costs), 4),
-            remarks=grade.remarks,
+            remarks=grade.remarks + (ended(variant, text, grade) if done else ()),
             tries_left=0 if done else self._tries(position) - len(credits),
         )
         return DoneResult(**asdict(result), **asdict(variant.told)) if done else result
@@ -467,6 +474,7 @@ class Session:
                 **asdict(answer),
                 prompt=variant.prompt.prompt,
                 right=answer.credit >= WHOLE,
+                remarks=all_said(variant, answer.answer),
                 **asdict(variant.told),
             )
 

@@ -73,6 +73,14 @@ class Variant:
         """
         raise NotImplementedError
 
+    def in_the_end(self, answer: str) -> tuple[Remark, ...]:
+        """Return what else refutes a wrong answer, and shows the key: after all tries.
+
+        Raises:
+            AnswerError: an answer that cannot be read as one.
+        """
+        return ()
+
     def step(self) -> str:
         """Return one step towards the answer, of its own kind; nothing by default."""
         return ""
@@ -119,6 +127,20 @@ class Variant:
             AnswerError: none was asked for.
         """
         raise AnswerError(Told("got a text to look at, expected an answer"))
+
+
+def ended(variant: Variant, text: str, grade: Grade) -> tuple[Remark, ...]:
+    """Return what else is said to the last answer, where it is wrong."""
+    return variant.in_the_end(text) if text and not grade.is_right else ()
+
+
+def all_said(variant: Variant, text: str) -> tuple[Remark, ...]:
+    """Return all that refutes an answer to a question that is over."""
+    try:
+        grade = variant.grade(text)
+    except AnswerError:  # skipped, or read otherwise when it was given
+        return ()
+    return (*grade.remarks, *ended(variant, text, grade))
 
 
 class Draw:

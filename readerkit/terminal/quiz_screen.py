@@ -35,6 +35,7 @@ from readerkit.quiz.messages import (
     PredictPrompt,
     Prompt,
     QuestionLeftOut,
+    Remark,
     Score,
     Share,
     SketchPrompt,
@@ -182,12 +183,15 @@ class QuizScreen:
             parts = [Told("Wrong" if result.done else "Not yet")]
             parts += [share] if result.credit else []
             self.tell(f"{', '.join(map(self.said, parts))}.", fg="red")
-        for remark in result.remarks:
+        self._show_remarks(result.remarks)
+        if isinstance(result, DoneResult):
+            self._explain(result.id, result, with_key=not result.right)
+
+    def _show_remarks(self, remarks: tuple[Remark, ...]) -> None:
+        for remark in remarks:
             self.tell(remark.text, indent=2)
             if remark.place:
                 self._show_place(remark.place)
-        if isinstance(result, DoneResult):
-            self._explain(result.id, result, with_key=not result.right)
 
     def _explain(self, question: str, told: Solved, *, with_key: bool = True) -> None:
         label = f"{self.said(Told('Answer'))}  "
@@ -313,6 +317,7 @@ class QuizScreen:
         if not answer.right:
             self.tell(answer.prompt)
             self.tell(f"{self.said(Told('Yours')):8}{answer.answer or '-'}")
+            self._show_remarks(answer.remarks)
             self._explain(answer.question, answer)
 
 

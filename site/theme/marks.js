@@ -195,8 +195,11 @@
     const met = runs.filter(function (run) { return run[0] <= last && first <= run[1]; });
     const right = met.filter(function (run) { return run[2] === 1; });
     if (right.length && right.length < met.length) return outcome([0, [key.wide]]);
-    // Lines of two remarks, or of none alone: what is said of a place by itself.
-    if (met.length > 1) return outcome([0, [first < runs.find(function (run) { return run[2] === 1; })[0] ? key.below : key.above]]);
+    // Lines of two remarks, or of none alone: what the first of them does.
+    if (met.length > 1) {
+      const does = key.own.filter(function (each) { return each[0] <= first; }).slice(-1).map(function (each) { return each[1]; });
+      return outcome([0, [...does, first < runs.find(function (run) { return run[2] === 1; })[0] ? key.below : key.above]]);
+    }
     return outcome(met[0].slice(2));
   }
   function markOrder(key, answer) {
@@ -235,7 +238,9 @@
       const begin = each[0].slice(0, wrong + 1).map(cell);
       return begin.length === wrong + 1 && begin.every(function (word, at) { return word === given[at]; });
     });
-    return { credit: found.credit, remarks: refuted ? [...found.remarks, refuted[1]] : found.remarks };
+    const reason = key.reasons.length ? own(key.reasons[wrong], given[wrong]) : undefined;
+    const why = reason === undefined ? key.none : [reason];
+    return { credit: found.credit, remarks: [...found.remarks, ...why, ...(refuted ? [refuted[1]] : [])], ends: key.each_end[wrong] };
   }
 
   // --- grids ---
@@ -285,10 +290,37 @@
       return found[0];
     },
   };
+  /** What is wrong with groups along an axis, told from the ranks in them. */
+  function wrongGroups(groups, layout, axis) {
+    const every = groups.flat(), count = layout.reduce(function (all, each) { return all * each[1]; }, 1);
+    const beyond = every.find(function (rank) { return rank >= count; });
+    if (beyond !== undefined) return tell("there is no rank {rank}: the last is {last}", { rank: beyond, last: count - 1 });
+    for (let rank = 0; rank < count; rank++) {
+      const times = every.filter(function (each) { return each === rank; }).length;
+      if (times !== 1) return tell("rank {rank} stands in {count} of these groups, and belongs to one", { rank: rank, count: times });
+    }
+    function place(rank) {
+      return layout.map(function (each) { const at = rank % each[1]; rank = Math.floor(rank / each[1]); return at; });
+    }
+    for (const group of groups) {
+      const first = place(group[0]);
+      for (const other of group.slice(1)) {
+        const there = place(other);
+        const at = layout.findIndex(function (each, n) { return each[0] !== axis && first[n] !== there[n]; });
+        if (at >= 0) {
+          return tell("ranks {one} and {other} differ in {name}, {here} and {there}; ranks of a {axis} group differ in {axis} alone",
+            { one: group[0], other: other, name: layout[at][0], here: first[at], there: there[at], axis: axis });
+        }
+      }
+    }
+    const wanted = layout.find(function (each) { return each[0] === axis; })[1];
+    const size = Math.min(...groups.map(function (group) { return group.length; }));
+    return tell("a group of {size} ranks is too small: {axis} is {wanted}, so that many ranks differ in {axis} alone", { size: size, axis: axis, wanted: wanted });
+  }
   function markGrid(key, answer) {
     const lines = answer.split(/[\n;]/).map(function (line) { return line.trim(); }).filter(Boolean);
     if (lines.length !== key.rows.length) throw new Refusal(tell("got {got} rows, expected {count}: {form}", { got: lines.length, count: key.rows.length, form: key.how }));
-    const remarks = [];
+    const remarks = [], how = [], whys = [];
     key.rows.forEach(function (row, at) {
       const cells = splitRow(lines[at], key.columns.length);
       if (cells.length !== key.columns.length) throw new Refusal(tell("row '{row}': got {got} cells, expected {count} with a blank between them: {form}", { row: key.labels[at], got: cells.length, count: key.columns.length, form: key.how }));
@@ -302,10 +334,14 @@
         }
         if (JSON.stringify(given) === JSON.stringify(read(row[column], key.words))) return;
         const told = key.said[at * key.columns.length + column];
-        remarks.push(told.map(function (phrase) { return phrase.replace("{cell}", text); }));
+        const why = key.columns[column] === "groups" ? wrongGroups(given, key.layout, key.axes[at][column]) : ["", ""];
+        remarks.push(told.map(function (phrase, language) { return phrase.replace("{cell}", text).replace("{why}", why[language]); }));
+        how.push(...key.reckoned[at][column]);
+        if (!whys.includes(at)) whys.push(at);
       });
     });
-    return { credit: key.credit[key.credit.length - 1 - remarks.length], remarks: remarks };
+    const rows = whys.flatMap(function (at) { return key.whys[at]; });
+    return { credit: key.credit[key.credit.length - 1 - remarks.length], remarks: remarks, ends: [...how, ...rows] };
   }
 
   // --- texts of one's own ---
@@ -365,7 +401,9 @@
     }
     const by = [["orders", markOrder], ["lines", markLine], ["parts", markPairs], ["cells", markWords],
       ["tolerance", markNumber], ["accept", markGap], ["points", markText], ["rows", markGrid]];
-    return by.find(function (each) { return key[each[0]]; })[1](key, answer);
+    const found = by.find(function (each) { return key[each[0]]; })[1](key, answer);
+    // What shows the key is said once no other try is left.
+    return { ...found, ends: found.credit < 1 ? found.ends || key.ends || [] : [] };
   }
   window.readerkit.quiz = { mark: mark, look: look, Refusal: Refusal, groups: readers.groups, tell: tell };
 })();

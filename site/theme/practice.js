@@ -121,8 +121,9 @@
   function remark(section, each) {
     return Array.isArray(each) ? inBoth(each) : section.parentNode.querySelectorAll("template.remark")[each].content.cloneNode(true);
   }
-  function tell(section, tries, remarks) {
+  function tell(section, tries, result) {
     const last = tries[tries.length - 1], done = isDone(tries, keyOf(section).tries);
+    const remarks = done && last.answer ? [...result.remarks, ...result.ends || []] : result.remarks;
     const verdict = !last.answer ? phrase("skipped") : isRight(last.credit) ? phrase("right", shown(points(tries))) : phrase(done ? "wrong" : "not-yet");
     if (last.answer && last.credit > 0 && !isRight(last.credit)) verdict.append(phrase("part", Math.round(last.credit * 100) + "%"));
     const parts = [verdict, ...remarks.map(function (each) { return remark(section, each); })];
@@ -176,7 +177,7 @@
   }
   function answered(section, answer) {
     const key = keyOf(section);
-    let result = { credit: 0, remarks: [] };
+    let result = { credit: 0, remarks: [], ends: [] };
     try {
       if (answer !== null && key.points && !section.querySelector("[name=mark]")) {
         askPoints(section, quiz.look(key, answer));
@@ -188,7 +189,7 @@
       say(section, [inBoth(refusal.told)], true);
       return;
     }
-    const box = tell(section, record(section, result.kept || answer || "", result.credit), result.remarks);
+    const box = tell(section, record(section, result.kept || answer || "", result.credit), result);
     if (box) box.focus();
   }
   function afresh(section) {
@@ -222,9 +223,9 @@
     section.parentNode.querySelectorAll(".question").forEach(function (other) { other.hidden = other !== section; });
     showHints(section, hintsAt(rows, session.id, session.questions.indexOf(row.question)).length);
     if (!last) return;
-    let remarks = [];
-    try { if (last.answer) remarks = quiz.mark(key, last.answer).remarks; } catch (changed) { /* another bank's */ }
-    tell(section, tries, remarks);
+    let result = { remarks: [] };
+    try { if (last.answer) result = quiz.mark(key, last.answer); } catch (changed) { /* another bank's */ }
+    tell(section, tries, result);
   }
 
   document.querySelectorAll(".question[data-key]").forEach(function (section) {

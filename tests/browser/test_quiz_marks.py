@@ -11,7 +11,7 @@ from readerkit.app.interface_words import read_words
 from readerkit.app.page_questions import SEEDS, read_banks
 from readerkit.model.language import said
 from readerkit.quiz.page_key import Asked, PageKey
-from readerkit.quiz.variant import AnswerError, format_number
+from readerkit.quiz.variant import AnswerError, ended, format_number
 from readerkit.render.html.quiz_rules import quiz_rules
 from readerkit.render.html.words import Words
 from tests.readerkit.quiz.sample import sample_bank
@@ -20,9 +20,9 @@ THEME = shipped_book() / "site" / "theme"
 MARK = """rows => rows.map(([key, answer]) => {
   try {
     const given = window.readerkit.quiz.mark(key, answer);
-    return [given.credit, given.remarks];
+    return [given.credit, given.remarks, given.ends || []];
   } catch (refusal) {
-    return refusal.told ? ["refused", refusal.told] : ["bug", String(refusal)];
+    return refusal.told ? ["refused", refusal.told, []] : ["bug", String(refusal), []];
   }
 })"""
 NUMBERS = """\
@@ -162,8 +162,10 @@ def marked(variant, answer, say):
     try:
         grade = variant.grade(answer)
     except AnswerError as error:
-        return ["refused", told(error.args[0], say)]
-    return [round(grade.credit, 6), [told(each.text, say) for each in grade.remarks]]
+        return ["refused", told(error.args[0], say), []]
+    ends = ended(variant, answer, grade)
+    said_at_all = [[told(e.text, say) for e in each] for each in (grade.remarks, ends)]
+    return [round(grade.credit, 6), *said_at_all]
 
 
 def test_a_page_marks_every_answer_as_the_quiz_does(open_page):
@@ -184,19 +186,22 @@ def test_a_page_marks_every_answer_as_the_quiz_does(open_page):
         given = list(dict.fromkeys(answers(asked, table)))
         count += len(given)
         found = page.evaluate(MARK, [[table, each] for each in given])
-        for answer, [credit, remarks] in zip(given, found, strict=True):
+        for answer, [credit, *said_of_it] in zip(given, found, strict=True):
             if credit not in ("refused", "bug"):
                 credit = round(credit, 6)
-                remarks = [
-                    told(key.remarks[each].text, words.in_spanish)
-                    if isinstance(each, int)
-                    else each
-                    for each in remarks
+                said_of_it = [
+                    [
+                        told(key.remarks[each].text, words.in_spanish)
+                        if isinstance(each, int)
+                        else each
+                        for each in remarks
+                    ]
+                    for remarks in said_of_it
                 ]
             expected = marked(asked.variant, answer, words.in_spanish)
-            if [credit, remarks] != expected:
+            if [credit, *said_of_it] != expected:
                 faults.append(
-                    (asked.question.id, asked.seed, answer, expected, remarks)
+                    (asked.question.id, asked.seed, answer, expected, said_of_it)
                 )
     first = {fault[0]: fault for fault in faults}.values()
     assert not faults, f"{len(faults)} of {count} differ: " + "\n".join(map(str, first))

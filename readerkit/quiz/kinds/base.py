@@ -63,7 +63,7 @@ class Refutation(Claimed, frozen=True, kw_only=True):
 
     def remark(self, scene: Scene, slot: str, label: str = "") -> Remark:
         """Return what is said to who gave that answer."""
-        why = made_of([scene.text(self.why)], lambda said: label + next(said))
+        why = made_of([label, scene.text(self.why)], "".join)
         if any(claim.experiment for claim in self.claims):
             command = typed("prove", scene.written.id)
             why = Told("{why} To see it run: {command}", why=why, command=command)

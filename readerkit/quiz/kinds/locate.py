@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import astuple
 
 from readerkit.model.language import Told
+from readerkit.model.statement import Statement
+from readerkit.quiz.deeds import part_of, the_lines, told_deed
 from readerkit.quiz.kinds.base import PlaceRef, Question, Refutation, not_read
 from readerkit.quiz.messages import CitedLines, LocatePrompt, Remark, SearchedLines
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
@@ -19,9 +21,11 @@ _LINES = re.compile(
 )
 PATTERNS = {"lines": _LINES}
 """By which an answer is read, on a page too."""
-TOO_WIDE = Remark(Told("That range is too wide."))
-FURTHER_DOWN = Remark(Told("It is further down."))
-FURTHER_UP = Remark(Told("It is further up."))
+TOO_WIDE = Remark(
+    Told("That range is too wide: it holds lines that do something else.")
+)
+FURTHER_DOWN = Remark(Told("What is asked for is further down."))
+FURTHER_UP = Remark(Told("What is asked for is further up."))
 
 
 MIN_LINES_LEFT = 3
@@ -74,6 +78,7 @@ class Locate(Question, frozen=True, tag="locate"):
             typed_key=str(key.first),
             key=key,
             within=around,
+            statements=scene.lock.statements.get(self.id, ()),
             refuted=[
                 (scene.place(slot), each.remark(scene, slot))
                 for slot, each in self.refutations().items()
@@ -89,6 +94,8 @@ class AskedLine(Variant):
     within: CitedLines
     refuted: list[tuple[CitedLines, Remark]]
     """Wrong lines, and what is said to who takes one of them."""
+    statements: Sequence[Statement]
+    """All that stand among the lines shown; none where the lock has none."""
 
     def step(self) -> str:
         """Return fewer lines that the key is among; none where they would be it."""
@@ -120,8 +127,30 @@ class AskedLine(Variant):
             raise not_read(answer, self.prompt.how)
         if first <= self.key.last and self.key.first <= last:
             return Grade(0, (TOO_WIDE,))
-        is_above = first < self.key.first
         for lines, remark in self.refuted:
             if lines.first <= first <= last <= lines.last:
                 return Grade(0, (remark,))
-        return Grade(0, (FURTHER_DOWN if is_above else FURTHER_UP,))
+        where = FURTHER_DOWN if first < self.key.first else FURTHER_UP
+        own = (self.told_of(each) for each in self.statements if each.first <= first)
+        return Grade(0, (*[*own][-1:], where))
+
+    def told_of(self, statement: Statement) -> Remark:
+        """Return what is said to who takes a statement that nobody foresaw."""
+        place = part_of(self.within, statement.first, statement.last)
+        lines = the_lines(statement.first, statement.last)
+        deed = told_deed(statement)
+        return Remark(Told("{lines}: {deed}.", lines=lines, deed=deed), place)
+
+    def in_the_end(self, answer: str) -> tuple[Remark, ...]:
+        """Return the lines that were asked for, and what they do."""
+        key = self.key
+        lines = the_lines(key.first, key.last)
+        does = [
+            told_deed(each)
+            for each in self.statements
+            if each.first <= key.last and key.first <= each.last
+        ]
+        told = Told("{lines}: what is asked for.", lines=lines)
+        if len(does) == 1:
+            told = Told("{lines}, asked for: {deed}.", lines=lines, deed=does[0])
+        return (Remark(told, key),)

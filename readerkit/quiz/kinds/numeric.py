@@ -237,6 +237,8 @@ class AskedNumber(Variant):
     unit: str
     tolerance: AnswerTolerance
     mistakes: tuple[tuple[float, Remark], ...]
+    ends: tuple[Remark, ...] = ()
+    """What else refutes any other number: it shows the key."""
 
     @property
     def form(self) -> str:
@@ -276,6 +278,10 @@ class AskedNumber(Variant):
             shown = f"{format_number(value)} {self.unit}".strip()
             read = [Remark(Told("Read as {value}.", value=shown))]
         return Grade(0, (*read, *self._said_to(value)))
+
+    def in_the_end(self, answer: str) -> tuple[Remark, ...]:
+        """Return what shows the number that was observed."""
+        return self.ends
 
     def _said_to(self, value: float) -> Iterator[Remark]:
         """Yield the first thing that is known of a wrong number."""

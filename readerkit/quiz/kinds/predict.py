@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
@@ -21,8 +21,9 @@ from readerkit.quiz.kinds.numeric import (
     Significant,
     ask_number,
 )
-from readerkit.quiz.lock import Fact, held
+from readerkit.quiz.lock import Fact
 from readerkit.quiz.messages import PredictPrompt, Remark, ScheduleSizes
+from readerkit.quiz.observed_facts import observed
 from readerkit.quiz.observed_keys import ObservationQuery, answer_schedule
 from readerkit.quiz.scoring import share_above_constant
 from readerkit.quiz.units import find_unit
@@ -104,10 +105,8 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
 
     def ask(self, scene: Scene, draw: Draw) -> AskedNumber | AskedWords:
         """Return a number or words to predict."""
-        if self.source.schedule is not None:
-            key = answer_schedule(self.source, scene)
-        else:
-            key = held(scene.lock.facts, self.id).value
+        seen = observed(self.source, self.id, scene)
+        key = seen.key
         told = [
             (each.answer(scene), each.remark(scene, f"mistake/{at}"))
             for at, each in enumerate(self.mistakes, 1)
@@ -121,13 +120,16 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
                 for value, remark in told
                 if not isinstance(value, tuple)
             )
-            return ask_number(PredictPrompt, scene, key, unit, tolerance, wrong)
+            asked = ask_number(PredictPrompt, scene, key, unit, tolerance, wrong)
+            return replace(asked, ends=seen.of_number())
         strip: tuple[str, ...] | UnsetType = UNSET
+        ends = seen.of_each()
         if self.gap is not None:
             if len(key) < self.gap:
                 raise ReaderkitError(f"gap: got {self.gap} of {len(key)} calls")
             at = self.gap - 1
             key, strip = (key[at],), (*key[:at], "", *key[self.gap :])
+            ends = ends[at : self.gap]
         form = "F0a B0a . F1b" if self.source.chunks else "F0 B0 . F1"
         cells = Told("{count} cells in order: {form}", count=len(key), form=form)
         how, count = cells, None
@@ -158,6 +160,9 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
             refuted=[
                 (words, remark) for words, remark in told if isinstance(words, tuple)
             ],
+            reasons=seen.reasons(),
+            none=seen.none(),
+            ends=ends,
         )
 
 
@@ -169,6 +174,12 @@ class AskedWords(Variant):
     words: tuple[str, ...]
     refuted: list[tuple[tuple[str, ...], Remark]]
     """Wrong words, and what is said to who gives them."""
+    reasons: Sequence[Mapping[str, Remark]]
+    """At each place, what is said to each word that is wrong there; or nothing."""
+    none: Remark | None
+    """What is said to any other word."""
+    ends: Sequence[tuple[Remark, ...]]
+    """At each place, what else refutes who goes wrong there: it shows the key."""
 
     @property
     def is_computed(self) -> bool:
@@ -189,6 +200,33 @@ class AskedWords(Variant):
 
         Of words that are offered, what one of them for all earns is taken off.
         """
+        given = self._read(answer)
+        right = self._wrong(given)
+        if right is None:
+            return Grade(1)
+        said = next(
+            (r for words, r in self.refuted if self._agree(words, given, right)), None
+        )
+        first = Told("Number {number} is the first that is wrong.", number=right + 1)
+        remarks = [Remark(first)] if len(self.key) > 1 else []
+        if self.reasons:
+            why = self.reasons[right].get(given[right], self.none)
+            remarks += [why] if why else []
+        constant = next(
+            i for i, word in enumerate([*self.key, ""]) if word != self.key[0]
+        )
+        if not self.words or constant == len(self.key):
+            constant = 0
+        credit = share_above_constant(right, len(self.key), constant)
+        return Grade(credit, (*remarks, *([said] if said else [])))
+
+    def in_the_end(self, answer: str) -> tuple[Remark, ...]:
+        """Return what shows the first word that is wrong as it was recorded."""
+        wrong = self._wrong(self._read(answer))
+        return self.ends[wrong] if self.ends and wrong is not None else ()
+
+    def _read(self, answer: str) -> list[str]:
+        """Return the words of an answer as they are compared."""
         cells = re.split(r"[\s,;|→>\[\]'\"]+", answer.strip())
         given = [_cell(word) for word in cells if word]
         if len(given) != len(self.key):
@@ -204,22 +242,12 @@ class AskedWords(Variant):
         for word in given:
             if word not in known if known else not _STEP.fullmatch(word):
                 raise not_read(word, form)
+        return given
+
+    def _wrong(self, given: list[str]) -> int | None:
+        """Return where the first wrong word stands; None where none is."""
         pairs = enumerate(zip(given, self.key, strict=True))
-        right = next((i for i, (word, key) in pairs if word != _cell(key)), None)
-        if right is None:
-            return Grade(1)
-        said = next(
-            (r for words, r in self.refuted if self._agree(words, given, right)), None
-        )
-        first = Told("Number {number} is the first that is wrong.", number=right + 1)
-        remarks = [Remark(first)] if len(self.key) > 1 else []
-        constant = next(
-            i for i, word in enumerate([*self.key, ""]) if word != self.key[0]
-        )
-        if not self.words or constant == len(self.key):
-            constant = 0
-        credit = share_above_constant(right, len(self.key), constant)
-        return Grade(credit, (*remarks, *([said] if said else [])))
+        return next((i for i, (word, key) in pairs if word != _cell(key)), None)
 
     def _agree(self, words: tuple[str, ...], given: list[str], wrong: int) -> bool:
         """Tell whether a mistake begins as an answer does, up to what is wrong."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Annotated
@@ -14,11 +14,13 @@ from msgspec import to_builtins
 from readerkit.content.claims import Claimed
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import SOME, Formula, Model, Name, Text, at_least
+from readerkit.model.expression import parse_expression
+from readerkit.model.formula_text import render
 from readerkit.model.language import Told, made_of
-from readerkit.quiz.kinds.base import Question
+from readerkit.quiz.kinds.base import Question, Refutation
 from readerkit.quiz.kinds.grid_cells import read_cell, split_row
 from readerkit.quiz.messages import Remark, SketchPrompt
-from readerkit.quiz.rank_groups import rank_groups
+from readerkit.quiz.rank_groups import rank_groups, wrong_groups
 from readerkit.quiz.scoring import share_above_constant
 from readerkit.quiz.variant import (
     AnswerError,
@@ -58,17 +60,18 @@ class GridKey(Model, frozen=True):
         return [str(formula) for formula in (*(self.shape or ()), *number)]
 
 
-class SketchRow(Claimed, frozen=True):
-    """A row of the grid."""
+class SketchRow(Refutation, frozen=True):
+    """A row of the grid; one of words says why no others stand there."""
 
     label: Text
     cells: tuple[GridKey, ...]
 
     @property
     def texts(self) -> Mapping[str, str]:
-        """What it says in words, as it would be typed."""
+        """What it says in words, as it would be typed, and why."""
         words = [cell.word for cell in self.cells if cell.word is not None]
-        return {"row": f"{self.label}: {', '.join(words)}"} if words else {}
+        row = {"row": f"{self.label}: {', '.join(words)}"} if words else {}
+        return {**row, **super().texts} if self.why else row
 
 
 class Sketch(Question, frozen=True, tag="sketch"):
@@ -108,17 +111,23 @@ class Sketch(Question, frozen=True, tag="sketch"):
         """Yield the question and its rows."""
         yield from (self, *self.rows)
 
+    def refutations(self) -> Mapping[str, Refutation]:
+        """Return the rows of words: why no other word stands there."""
+        rows = enumerate(self.rows, 1)
+        return {f"row/{at}": row for at, row in rows if row.why or row.texts}
+
     def unborne(self) -> Iterator[str]:
         """Yield each row of whose words no claim says all."""
         for row in self.rows:
-            for text in row.texts.values():
+            if text := row.texts.get("row"):
                 cut = (text[1:], text[:-1])
                 if not self.is_borne_out(text, by=row, beyond=cut):
                     yield text
 
     def own_texts(self) -> list[str]:
-        """Return the labels of rows and columns."""
-        return [*self.columns, *(row.label for row in self.rows)]
+        """Return the labels of rows and columns, and the reasons."""
+        labels = [*self.columns, *(row.label for row in self.rows)]
+        return [*labels, *(row.why for row in self.rows)]
 
     def ask(self, scene: Scene, draw: Draw) -> AskedSketch:
         """Return the grid with every key computed."""
@@ -156,7 +165,41 @@ class Sketch(Question, frozen=True, tag="sketch"):
             columns=list(zip(titles, kinds, strict=True)),
             rows=rows,
             words=self.words,
+            layout=sizes,
+            axes=[[cell.groups or "" for cell in row.cells] for row in self.rows],
+            how=[list(self._how(row, scene, titles)) for row in self.rows],
+            whys=[
+                row.remark(scene, f"row/{at}", _before(scene.text(row.label)))
+                if row.why
+                else None
+                for at, row in enumerate(self.rows, 1)
+            ],
         )
+
+    def _how(
+        self, row: SketchRow, scene: Scene, titles: Sequence[str]
+    ) -> Iterator[Remark | None]:
+        """Yield how each cell of a row is computed; None where it is not."""
+        for column, cell in zip(titles, row.cells, strict=True):
+            if cell.shape is None and cell.number is None:
+                yield None
+                continue
+            trees = [*map(parse_expression, cell.formulas())]
+            written, filled = (
+                ", ".join(render(tree, names) for tree in trees)
+                for names in (None, scene.values)
+            )
+            form = "[{}]".format if cell.shape is not None else str
+            steps = [form(written), form(filled), _key(cell, scene, {})]
+            how = " = ".join(dict.fromkeys(steps))
+            label = scene.text(row.label)
+            told = Told("{row}, {column}: {how}.", row=label, column=column, how=how)
+            yield Remark(told)
+
+
+def _before(label: str) -> str:
+    """Return a label as it stands before what is said of its row."""
+    return made_of([label], lambda said: f"{next(said)}: ")
 
 
 def _key(cell: GridKey, scene: Scene, sizes: Mapping[str, int]) -> str:
@@ -181,6 +224,14 @@ class AskedSketch(Variant):
 
     words: tuple[str, ...]
     """Those that a cell may be."""
+    layout: Mapping[str, int]
+    """Sizes of the parallel axes, the fastest first."""
+    axes: list[list[str]]
+    """Along which the groups of each cell are; empty for another one."""
+    how: list[list[Remark | None]]
+    """How each cell is computed."""
+    whys: list[Remark | None]
+    """Why each row is as it is."""
 
     def completed(self, answer: str, before: str, *, is_exam: bool = False) -> str:
         """Return an answer with the rows that it does not name as they were before."""
@@ -200,14 +251,7 @@ class AskedSketch(Variant):
         Raises:
             AnswerError: other rows or cells than were asked, or one that says nothing.
         """
-        wrong = [
-            Remark(Told("{row}, {column}: not {cell}.", row=row, column=at, cell=cell))
-            for line, (row, key) in zip(self._in_order(answer), self.rows, strict=True)
-            for (at, kind), cell, right in zip(
-                self.columns, self._cells(line, row), key, strict=True
-            )
-            if self._read(cell, kind, row, at) != read_cell(right, kind, self.words)
-        ]
+        wrong = [self._told(*each) for each in self._wrong(answer)]
         total = len(self.rows) * len(self.columns)
         keys = [key for _, cells in self.rows for key in cells]
         constant = max(Counter(keys).values()) if self.words else 0
@@ -215,6 +259,33 @@ class AskedSketch(Variant):
             constant = 0
         credit = share_above_constant(total - len(wrong), total, constant)
         return Grade(credit, tuple(wrong))
+
+    def in_the_end(self, answer: str) -> tuple[Remark, ...]:
+        """Return how each wrong cell is to be had, and why a row is as it is."""
+        wrong = [(row, column) for row, column, _ in self._wrong(answer)]
+        found = [self.how[row][column] for row, column in wrong]
+        found += [self.whys[row] for row in dict.fromkeys(row for row, _ in wrong)]
+        return tuple(filter(None, found))
+
+    def _wrong(self, answer: str) -> Iterator[tuple[int, int, str]]:
+        """Yield row, column and cell of what is wrong."""
+        for at, line in enumerate(self._in_order(answer)):
+            row, key = self.rows[at]
+            cells = zip(self.columns, self._cells(line, row), key, strict=True)
+            for index, ((column, kind), cell, right) in enumerate(cells):
+                given = self._read(cell, kind, row, column)
+                if given != read_cell(right, kind, self.words):
+                    yield at, index, cell
+
+    def _told(self, at: int, index: int, cell: str) -> Remark:
+        row, (column, kind) = self.rows[at][0], self.columns[index]
+        named = {"row": row, "column": column, "cell": cell}
+        if kind != "groups":
+            return Remark(Told("{row}, {column}: not {cell}.", **named))
+        groups = read_cell(cell, kind, ())
+        assert isinstance(groups, list)
+        why = wrong_groups(groups, self.layout, self.axes[at][index])
+        return Remark(Told("{row}, {column}: not {cell}: {why}.", **named, why=why))
 
     @property
     def _labels(self) -> list[str]:

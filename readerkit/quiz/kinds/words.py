@@ -9,7 +9,7 @@ from typing import Annotated
 
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import SOME, Model, Text
-from readerkit.model.language import Told, in_each
+from readerkit.model.language import Told, in_each, made_of
 from readerkit.quiz.kinds.base import Question, squeezed
 from readerkit.quiz.messages import FillPrompt, Remark
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
@@ -61,9 +61,15 @@ class Fill(Question, frozen=True, tag="fill"):
     def ask(self, scene: Scene, draw: Draw) -> AskedFill:
         """Return the gap with its numbers filled in."""
         accept = tuple(map(scene.text, self.accept))
+        told = scene.solved(accept[0])
+        whole = made_of(
+            [scene.text(self.prompt), accept[0]],
+            lambda said: next(said).replace(_GAP, next(said)),
+        )
         return AskedFill(
             prompt=FillPrompt(*scene.head(Told("a word or a name"))),
-            told=scene.solved(accept[0]),
+            told=told,
+            ends=tuple(Remark(whole, place) for place in told.links[:1]),
             typed_key=accept[0],
             accept=frozenset(_name(word) for text in accept for word in in_each(text)),
             mistakes={
@@ -81,6 +87,8 @@ class AskedFill(Variant):
     accept: frozenset[str]
     mistakes: Mapping[str, str]
     """What to say to each."""
+    ends: tuple[Remark, ...]
+    """What else refutes any other word: the sentence whole, and its lines."""
 
     def grade(self, answer: str) -> Grade:
         """Return all or nothing; case, hyphens, blanks and `()` do not count."""
@@ -95,6 +103,10 @@ class AskedFill(Variant):
             (self.mistakes[name] for name in names if name in self.mistakes), ""
         )
         return Grade(0, (Remark(says),) if says else ())
+
+    def in_the_end(self, answer: str) -> tuple[Remark, ...]:
+        """Return the sentence with its gap filled, and the lines that bear it out."""
+        return self.ends
 
 
 _CODE = re.compile(r"(?:with\s+)?(.*?)(?:\(.*\))?(?:\s+as\s+\w+)?\s*[:.]*")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from readerkit.content.read import read_document
+from readerkit.model.statement import Statement
 from readerkit.quiz.bank import BANK as BANK_KIND
 from readerkit.quiz.bank import Bank, parse_bank
 from readerkit.quiz.kinds import QUESTIONS as QUESTION_KIND
@@ -141,8 +142,10 @@ QUESTIONS = """\
   words: [column, row]
   rows:
     - {label: up, cells: [{word: column}, {shape: [4 * h / t, h]}],
+       why: Its outputs are cut., note: close,
        claims: [{says: "up: column", PROVED}]}
     - {label: down, cells: [{word: row}, {shape: [h, 4 * h / t]}],
+       why: Its inputs are cut., note: close,
        claims: [{says: "down: row", PROVED}]}
   explanation: In pairs.
   notes: [close]
@@ -175,6 +178,16 @@ LOCK = QuizLock(
     },
     {},
     {"paper": Work("A paper", "A. Author", 2020, "https://example.org/paper")},
+    {
+        "line": (
+            Statement(10, 10, "defines", "f"),
+            Statement(11, 11, "calls", by="h"),
+            Statement(12, 13, "calls", by="g"),
+            Statement(14, 14, "comment"),
+            Statement(15, 16, "assigns", "x", "k"),
+            Statement(17, 20, "returns"),
+        )
+    },
 )
 
 

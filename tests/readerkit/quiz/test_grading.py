@@ -8,6 +8,7 @@ import re
 import pytest
 
 from readerkit.quiz.messages import encode
+from readerkit.quiz.rank_groups import wrong_groups
 from readerkit.quiz.variant import AnswerError
 from tests.readerkit.quiz.sample import QUESTIONS, asked, sample_bank
 
@@ -274,7 +275,70 @@ def test_prediction_earns_up_to_the_first_that_is_wrong():
     grade = asked("row").grade("F0 F1 F2")
     assert grade.credit == pytest.approx(2 / 3)
     assert "Number 3" in grade.remarks[0].text
-    assert "another schedule" in grade.remarks[1].text
+    assert "hold the activations of 3 forwards" in grade.remarks[1].text
+    assert "another schedule" in grade.remarks[2].text
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("F0 F0 B0", "has run already, in place 1"),
+        ("F0 F2 B0", "F1 comes before it"),
+        ("F0 F1 B1", "B0 comes before it"),
+        ("F0 B1 F1", "needs F1, which has not run"),
+        ("F0 B0 F1", "2 forwards before its first backward; 1 have run"),
+        ("F0 . F1", "an order of steps, in which nobody waits"),
+        ("F0 W9 F1", "no such step"),
+    ],
+)
+def test_step_that_nobody_foresaw_has_its_reason(answer, why):
+    assert why in asked("row").grade(answer).remarks[1].text
+
+
+@pytest.mark.parametrize(
+    ("answer", "said", "lines"),
+    [
+        ("14", "Line 14: a comment, which runs nothing.", (14, 14)),
+        ("16", "Lines 15 to 16: keeps what `k` returns as `x`.", (15, 16)),
+        ("14-17", "Line 14: a comment, which runs nothing.", (14, 14)),
+        ("10", "Line 10: opens the definition of `f`", (10, 10)),
+    ],
+)
+def test_line_that_nobody_foresaw_is_told_what_it_does(answer, said, lines):
+    variant = asked("line")
+    remark, where = variant.grade(answer).remarks
+    assert remark.text.startswith(said)
+    assert (remark.place.first, remark.place.last) == lines
+    assert "What is asked for is further" in where.text
+    [end] = variant.in_the_end(answer)
+    assert end.text == "Lines 12 to 13, asked for: calls `g`."
+    assert (end.place.first, end.place.last) == (12, 13)
+
+
+def test_wrong_cell_is_reckoned_and_its_row_has_a_reason_in_the_end():
+    variant = asked("grid")
+    ends = variant.in_the_end("up: column 8x8; down: column 8x16")
+    assert [remark.text for remark in ends] == [
+        "up, shape: [4 h / t, h] = [4 × 8 / 2, 8] = 16x8.",
+        "up: Its outputs are cut.",
+        "down: Its inputs are cut.",
+    ]
+    assert ends[-1].place.note == "close"
+
+
+@pytest.mark.parametrize(
+    ("groups", "why"),
+    [
+        ("0,1|2,3|4,5|6,7", "ranks 0 and 1 differ in tp, 0 and 1"),
+        ("0,2|1,3|4,6|5,8", "there is no rank 8"),
+        ("0,2|1,3|4,6|5", "rank 7 stands in 0 of these groups"),
+        ("0,2|1,3|4,6|5,5", "rank 5 stands in 2 of these groups"),
+        ("0,2|1,3|4|6|5,7", "a group of 1 ranks is too small: dp is 2"),
+    ],
+)
+def test_wrong_groups_are_told_from_their_ranks(groups, why):
+    given = [[int(rank) for rank in group.split(",")] for group in groups.split("|")]
+    assert why in wrong_groups(given, {"tp": 2, "dp": 2, "pp": 2}, "dp")
 
 
 @pytest.mark.parametrize(

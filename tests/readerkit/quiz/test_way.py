@@ -30,9 +30,9 @@ def graded(name: str, answer: str) -> Grade:
         ("several", "a", 15),
         ("steps", "1 2 4 3", 15),
         ("line", "11", 14),
-        ("grid", "column 1x2; row 2x1", 17),
+        ("grid", "column 1x2; row 2x1", 18),
         ("pick", "a", 17),
-        ("row", "F0 F1 F2", 17),
+        ("row", "F0 F1 F2", 19),
     ],
 )
 def test_way_from_its_text_to_its_grade_is_short(name, answer, most):

@@ -1,0 +1,38 @@
+"""What a statement of a file does, in a word: for who takes it for another one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from readerkit.model.stored import Stored
+
+Deed = Literal[
+    "comment",
+    "docstring",
+    "blank",
+    "defines",
+    "condition",
+    "loop",
+    "context",
+    "branch",
+    "assigns",
+    "changes",
+    "calls",
+    "returns",
+    "raises",
+    "asserts",
+    "imports",
+    "other",
+]
+
+
+class Statement(Stored, frozen=True, array_like=True):
+    """A statement without those within it: of a compound one its head."""
+
+    first: int
+    last: int
+    does: Deed
+    name: str = ""
+    """What is defined, or given a value."""
+    by: str = ""
+    """What is called for it."""
