@@ -186,13 +186,18 @@ class Library:
 
 
 def open_library(
-    book: Path | None = None, *, whole: bool = False, quiet: bool = False
+    book: Path | None = None,
+    *,
+    whole: bool = False,
+    quiet: bool = False,
+    as_if: tuple[Path, bytes] | None = None,
 ) -> Library:
     """Return the library around a book, checked as a whole.
 
     The book is the folder given, or the one that ships with the package. What of the
     reader's overlay has faults, or is on an upstream that this book lacks, is left out
     and said, unless ``quiet``; with ``whole`` its faults are errors, as the book's own.
+    ``as_if`` is one file as it is yet to be: held to the book before it is written.
 
     Raises:
         ContentError: every fault of every file, as far as it can be known.
@@ -212,8 +217,10 @@ def open_library(
     cache = cache_folder()
     store = BlobStore(cache)
     memo = Memo(cache, root)
-    shared = [*_files(root)]
-    own, foreign = for_this_book([*_overlay(mine)], shared, memo.read)
+    shared, overlay = [*_files(root)], [*_overlay(mine)]
+    if as_if:
+        _put(*as_if, (shared, root), (overlay, mine))
+    own, foreign = for_this_book(overlay, shared, memo.read)
     try:
         parsed, left_out = read_with_overlay(shared, own, memo.read, whole=whole)
     except ContentError:
@@ -257,6 +264,20 @@ def _files(root: Path) -> Iterator[BookFile]:
         below = path.relative_to(root).as_posix()
         data, problem = _read_file(path, root)
         yield BookFile(below, data, problem=problem)
+
+
+def _put(
+    path: Path,
+    data: bytes,
+    shared: tuple[list[BookFile], Path],
+    overlay: tuple[list[BookFile], Path],
+) -> None:
+    """Put a file among those of the book, or of the overlay, whose folder it is in."""
+    mine = path.is_relative_to(overlay[1])
+    files, root = overlay if mine else shared
+    below = path.relative_to(root).as_posix()
+    new = BookFile(below, data, shown=str(path) if mine else "", mine=mine)
+    files[:] = [*(file for file in files if file.path != below), new]
 
 
 def _overlay(mine: Path) -> Iterator[BookFile]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 import textwrap
+from collections.abc import Mapping
 from itertools import chain, count
 from pathlib import Path
+from typing import Any
 
 from readerkit.anchors import Span
 from readerkit.app.check_locks import lock_as_read
@@ -44,16 +46,18 @@ def free_id(library: Library, target: Path) -> str:
 
 
 def find_lines(
-    path: str, first: int, last: int, library: Library
+    path: str, first: int, last: int, library: Library, only: Upstream | None = None
 ) -> tuple[Upstream, Span]:
     """Return the upstream and the lines that a path, or its end, and numbers name.
+
+    With ``only`` it is looked for in that upstream.
 
     Raises:
         ReaderkitError: no such file, or several.
     """
     files = [
         (upstream, known)
-        for upstream in library.book.upstreams.values()
+        for upstream in ([only] if only else library.book.upstreams.values())
         for known in (
             library.sources(upstream).paths
             if upstream.folder
@@ -88,13 +92,8 @@ def make_form(
     Texts, citation and concepts are empty, and refused while they are: what a note
     rests on is never somebody else's source.
     """
-    import yaml
-
-    from readerkit.anchors.propose import propose
-
     source = library.sources(upstream).file(span.path)
-    anchor = propose(span, source).to_yaml()
-    at = yaml.safe_dump(anchor, sort_keys=False, width=MAX_YAML_WIDTH)
+    at = _yaml(_proposed(library, upstream, span))
     rows = [f"- id: {note_id}", "  at:", textwrap.indent(at.rstrip(), "    ")]
     rows += [f"  kind: {kind}", "  title:"]
     rows += [f"  {name}: >-\n    " for name in _FIELDS.get(kind, ("text",))]
@@ -114,6 +113,47 @@ def make_form(
     return entry, "".join(f"# {row}\n" for row in head) + f"\n{entry}"
 
 
+def filled_entry(
+    note_id: str,
+    kind: str,
+    library: Library,
+    upstream: Upstream,
+    span: Span,
+    typed: Mapping[str, str],
+) -> str:
+    """Return a new entry with its anchor and what was typed into a form of its fields.
+
+    What was left empty is as empty as in :func:`make_form`, and refused like there.
+    """
+    entry: dict[str, Any] = {
+        "id": note_id,
+        "at": _proposed(library, upstream, span),
+        "kind": kind,
+        "title": typed.get("title") or None,
+        **{name: typed.get(name, "") for name in _FIELDS.get(kind, ("text",))},
+    }
+    if kind == "citation":
+        cited = {name: typed.get(name) or None for name in ("key", "section")}
+        entry["references"] = [cited]
+    entry["concepts"] = typed.get("concepts", "").replace(",", " ").split()
+    return _yaml([entry])
+
+
+def _proposed(library: Library, upstream: Upstream, span: Span) -> dict[str, Any]:
+    from readerkit.anchors.propose import propose
+
+    return propose(span, library.sources(upstream).file(span.path)).to_yaml()
+
+
+def _yaml(value: Any) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump(
+        value, sort_keys=False, width=MAX_YAML_WIDTH, allow_unicode=True
+    )
+    return text
+
+
 def _said_nearby(library: Library, upstream: Upstream, path: str) -> list[str]:
     """Return the references and concepts of other notes on the file, to choose from."""
     near = library.book.notes_on(upstream.name)
@@ -126,6 +166,11 @@ def _said_nearby(library: Library, upstream: Upstream, path: str) -> list[str]:
         for verb, words in rows.items()
         if words
     ]
+
+
+def note_file(root: Path, upstream: Upstream, topic: str) -> Path:
+    """Return the file of a book, or of an overlay, that a note on a topic goes to."""
+    return root / "annotations" / upstream.name / f"{topic}.yaml"
 
 
 def text_before(target: Path) -> str:
@@ -143,6 +188,9 @@ def add_note(
 ) -> tuple[Library, Sources, list[Note]]:
     """Write the entry and its lock; return what the book is then, and the new notes.
 
+    It is held to the book before it is written: whatever ends this, nothing faulty
+    and nothing half stays.
+
     Raises:
         ReaderkitError: the book does not hold with it; nothing is changed then.
     """
@@ -150,13 +198,14 @@ def add_note(
     # The book as it is now: another process may have written while the editor was open.
     known = set(open_library(book, whole=whole, quiet=True).book.annotations)
     before = target.read_bytes() if target.is_file() else None
-    write_atomically(target, (text_before(target) + text).encode(), private=whole)
+    data = (text_before(target) + text).encode()
+    fresh = open_library(book, whole=whole, quiet=True, as_if=(target, data))
+    new = set(fresh.book.annotations) - known
+    added = [fresh.book.annotations[name] for name in sorted(new)]
+    sources = fresh.sources(upstream)
+    notes = resolve_notes(fresh.book, sources, added)
+    write_atomically(target, data, private=whole)
     try:
-        fresh = open_library(book, whole=whole, quiet=True)
-        new = set(fresh.book.annotations) - known
-        added = [fresh.book.annotations[name] for name in sorted(new)]
-        sources = fresh.sources(upstream)
-        notes = resolve_notes(fresh.book, sources, added)
         lock_as_read(fresh, added)  # whoever writes a note reads its lines
     except BaseException:
         _restore(target, before)

@@ -183,6 +183,7 @@ def _find(place: str, library: Library) -> tuple[Upstream, Span]:
 
 def _target(library: Library, upstream: Upstream, topic: str, into: str | None) -> Path:
     from readerkit.app.folders import is_checkout
+    from readerkit.app.new_note import note_file
     from readerkit.errors import ReaderkitError
 
     if not re.fullmatch(r"[a-z][a-z0-9_-]*", topic):
@@ -195,7 +196,7 @@ def _target(library: Library, upstream: Upstream, topic: str, into: str | None) 
             f"{library.root} is the copy inside the installed package: use --into mine"
         )
     root = library.root if writable and into != "mine" else library.mine
-    return root / "annotations" / upstream.name / f"{topic}.yaml"
+    return note_file(root, upstream, topic)
 
 
 def _in_draft(error: ReaderkitError, target: Path, entry: DraftEntry) -> str:

@@ -51,7 +51,7 @@ from readerkit.upstreams.store import blob_id
 from readerkit.xref.links import File, Link, Target
 from readerkit.xref.names import Names
 
-SERVED_ONLY = {"live.js", "quiz.js"}
+SERVED_ONLY = {"live.js", "quiz.js", "write.js"}
 """Scripts that ask a server, which a file has not."""
 FEW_BYTES = 500_000
 """Below it, starting other processes costs more than they bring."""

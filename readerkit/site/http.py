@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 
 import h11
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HOST = "127.0.0.1"
 MAX_BODY_BYTES = 1_000_000
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+PACKED_FROM_BYTES = 1_000
+"""Below it a packed answer is hardly smaller."""
+_PACKED = ("text/", "application/json", "application/javascript", "image/svg")
+_QUICK = 4
+"""Of nine levels: two more take twice as long and save a twentieth."""
 
 
 def names_of(port: int) -> frozenset[str]:
@@ -45,6 +58,28 @@ class OwnNameOnly:
         # With a whole address in its first line a request names its host there.
         is_path = request.scope["path"].startswith("/")
         return is_path and len(hosts) == 1 and hosts[0] in self._names
+
+
+def answer(request: Request, data: bytes, kind: str, status: int = 200) -> Response:
+    """Return an answer of these bytes, packed where that helps and is understood."""
+    headers = HEADERS
+    if kind.startswith(_PACKED):
+        headers = {**HEADERS, "Vary": "Accept-Encoding"}
+        if len(data) >= PACKED_FROM_BYTES and takes_gzip(request):
+            data = gzip.compress(data, _QUICK, mtime=0)
+            headers["Content-Encoding"] = "gzip"
+    return Response(data, status, media_type=kind, headers=headers)
+
+
+def takes_gzip(request: Request) -> bool:
+    """Tell whether who asks can unpack gzip, which ``q=0`` denies."""
+    wanted = {}
+    for listed in request.headers.getlist("accept-encoding"):
+        for coding in listed.lower().split(","):
+            name, *options = (part.strip() for part in coding.split(";"))
+            weights = [each[2:] for each in options if each.startswith("q=")]
+            wanted[name] = not weights or weights[0].strip("0.") != ""
+    return wanted.get("gzip", wanted.get("x-gzip", wanted.get("*", False)))
 
 
 async def own_body(request: Request) -> bytes:

@@ -11,9 +11,7 @@ import re
 import signal
 import socket
 import time
-import traceback
 from collections.abc import AsyncIterator, Iterator
-from html import escape
 from pathlib import Path
 from urllib.parse import parse_qs, unquote
 
@@ -37,41 +35,29 @@ from readerkit.errors import ReaderkitError
 from readerkit.model import addresses
 from readerkit.model.freshness import digest_all
 from readerkit.site.build import SERVED_ONLY, BuildCache, Files, make_site
+from readerkit.site.fault import fault_page, said_of
 from readerkit.site.http import (
+    HEADERS,
     HOST,
     OwnNameOnly,
     Protocol,
+    answer,
     names_of,
     own_body,
 )
 from readerkit.site.inputs import Inputs
 from readerkit.site.quiz_forms import Form, QuizDesk
 from readerkit.site.read_notes import ReadNotes
+from readerkit.site.write_note import answer_note, choices, script_of
 from readerkit.system.private_files import make_folder
 from readerkit.system.status import Status
+from readerkit.xref.links import File
 
 TRIES = 5
 """Builds for one change, where somebody writes faster than the site is made."""
 _LIVE = '<script src="/-/live.js" data-build="{build}" data-looks="{looks}"></script>\n'
 _QUIZ = b'<script src="/-/quiz.js"></script>\n'
 _HTML = "text/html"
-_FAULT = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{path} · readerkit</title>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
-script-src 'self'; style-src 'self'; connect-src 'self'">
-<link rel="stylesheet" href="{root}theme/site.css"></head>
-<body><main id="content"><h1>{title}</h1>
-<pre class="warning" role="alert">{said}</pre>
-<p><a href="{root}index.html">The first page of the site</a></p></main>
-</body></html>
-"""
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
 
 
 class Server:
@@ -84,6 +70,8 @@ class Server:
         self.files: Files = {}
         self.marks: dict[str, list[int]] = {}
         """Of the files that they were made of."""
+        self.sources: dict[str, File] = {}
+        """By the address of its page, each source file."""
         self.live = b""
         """What makes a page follow: it names the build that the page is of."""
         self.state = ""
@@ -119,6 +107,9 @@ class Server:
         for page in set(self.listeners.values()) & files.keys():
             files[page]()  # is asked for next: what is wrong in it is told there
         self.files, self.marks = files, marks
+        assert self.build_cache.model is not None  # it was just made
+        sheets = self.build_cache.model.sheets
+        self.sources = {addresses.source_page(*file): file for file in sheets}
         build, looks = str(time.time_ns()), digest_all(self.inputs.looks())
         self.live = _LIVE.format(build=build, looks=looks).encode()
         self.state = json.dumps({"build": build, "fault": library.left_out})
@@ -128,7 +119,7 @@ class Server:
         try:
             self.build()
         except Exception as error:  # a server outlives its own faults, too
-            said = _said(error)
+            said = said_of(error)
             warn(said)
             self.state = json.dumps({**json.loads(self.state), "fault": said})
 
@@ -161,20 +152,27 @@ class Server:
         make = self.files.get(path)
         if make is None:
             title, said = "There is no such page", f"no page {path!r} in this site"
-            data, status, kind = _fault(path, title, said), 404, _HTML
+            data, status, kind = fault_page(path, title, said), 404, _HTML
         else:
             try:
                 data = await asyncio.to_thread(make)
             except Exception as error:
-                said = _said(error)
+                said = said_of(error)
                 warn(said)
-                data = _fault(path, "This page cannot be made", said)
+                data = fault_page(path, "This page cannot be made", said)
                 status, kind = 500, _HTML
         if kind == _HTML:
             head, mark, tail = data.rpartition(b"</body>")
-            scripts = self.live + _QUIZ if path.startswith("quiz/") else self.live
-            data = head + scripts + mark + tail if mark else data
-        return Response(data, status, media_type=kind, headers=_HEADERS)
+            data = head + self._scripts(path) + mark + tail if mark else data
+        return await asyncio.to_thread(answer, request, data, kind, status)
+
+    def _scripts(self, path: str) -> bytes:
+        """Return what a page has only while it is served."""
+        if path.startswith("quiz/"):
+            return self.live + _QUIZ
+        file = self.sources.get(path)
+        known = self.build_cache.sources[file[0]][0] if file else {}
+        return self.live + script_of(file, known) if file else self.live
 
     async def script(self, request: Request) -> Response:
         """Answer with a script that works on a served page alone."""
@@ -182,14 +180,14 @@ class Server:
         if name not in SERVED_ONLY:
             raise HTTPException(404, f"no script {name!r}")
         data = (self.inputs.site / "theme" / name).read_bytes()
-        return Response(data, media_type="text/javascript", headers=_HEADERS)
+        return answer(request, data, "text/javascript")
 
     async def changes(self, request: Request) -> Response:
         """Answer with the state now and after each change, while the page is open."""
         return StreamingResponse(
             self._events(_address(unquote(request.query_params.get("page", ""))[1:])),
             media_type="text/event-stream",
-            headers=_HEADERS,
+            headers=HEADERS,
         )
 
     async def _events(self, page: str) -> AsyncIterator[str]:
@@ -206,7 +204,7 @@ class Server:
 
     async def what_was_read(self, _: Request) -> Response:
         """Answer with the ids that this reader has read, in whichever browser."""
-        return JSONResponse(self.read_notes.ids(), headers=_HEADERS)
+        return JSONResponse(self.read_notes.ids(), headers=HEADERS)
 
     async def remember(self, request: Request) -> Response:
         """Add ids to what was read; only this site's own pages may ask for it."""
@@ -215,7 +213,21 @@ class Server:
             merged = self.read_notes.add(body)
         except ValueError as error:
             raise HTTPException(400, str(error)) from None
-        return JSONResponse(merged, headers=_HEADERS)
+        return JSONResponse(merged, headers=HEADERS)
+
+    async def note_form(self, request: Request) -> Response:
+        """Answer with the form that a note is typed into."""
+        html = await asyncio.to_thread(self._note_html)
+        return answer(request, html.encode(), _HTML)
+
+    def _note_html(self) -> str:
+        templates, model = self.build_cache.templates, self.build_cache.model
+        assert templates is not None and model is not None  # built before it is served
+        return templates.render("write.html", "", choices(model.book))
+
+    async def write_note(self, request: Request) -> Response:
+        """Write a note into the reader's own book; only this site's pages may ask."""
+        return await answer_note(await own_body(request), self.book)
 
     async def quiz_turn(self, request: Request) -> Response:
         """Answer a form of the quiz with what its page shows next."""
@@ -228,7 +240,7 @@ class Server:
         if not re.fullmatch("[0-9]{1,3}", phase):
             raise HTTPException(404, f"no quiz {phase!r}")
         html = await asyncio.to_thread(self._quiz_html, int(phase), form)
-        return HTMLResponse(html, headers=_HEADERS)
+        return HTMLResponse(html, headers=HEADERS)
 
     def _quiz_html(self, phase: int, form: Form) -> str:
         templates, model = self.build_cache.templates, self.build_cache.model
@@ -240,21 +252,6 @@ class Server:
 def _address(path: str) -> str:
     """Return the page that a path of the server leads to."""
     return f"{path}index.html" if path == "" or path.endswith("/") else path
-
-
-def _fault(path: str, title: str, said: str) -> bytes:
-    """Return a page that tells why there is no other, and follows its mending."""
-    root = addresses.to_root(path)
-    texts = {"root": root, "path": path, "title": title, "said": said}
-    return _FAULT.format_map({k: escape(text) for k, text in texts.items()}).encode()
-
-
-def _said(error: Exception) -> str:
-    """Return an error's message; of one that nobody foresaw, its name."""
-    if isinstance(error, ReaderkitError):
-        return str(error)
-    traceback.print_exception(error)
-    return f"{type(error).__name__}: {error}: a bug of readerkit; the terminal has more"
 
 
 def application(server: Server, port: int) -> Starlette:
@@ -269,6 +266,8 @@ def application(server: Server, port: int) -> Starlette:
     return Starlette(
         routes=[
             Route("/-/changes", server.changes),
+            Route("/-/note", server.note_form, methods=["GET"]),
+            Route("/-/note", server.write_note, methods=["POST"]),
             Route("/-/quiz/{phase}", server.quiz_turn, methods=["POST"]),
             Route("/-/read", server.what_was_read, methods=["GET"]),
             Route("/-/read", server.remember, methods=["POST"]),

@@ -50,7 +50,10 @@
         return after;
       });
     });
-    shown.catch(function () { location.reload(); });
+    shown.catch(function () {
+      // A note that is on its way to the server arrives first.
+      Promise.resolve(window.readerkit && window.readerkit.pending).then(function () { location.reload(); });
+    });
   }
   function tell(fault) {
     let box = document.getElementById("fault");
@@ -59,6 +62,7 @@
       box.id = "fault";
       box.className = "warning";
       box.setAttribute("role", "alert");
+      box.tabIndex = 0; // it may be long, and scrolls
       document.body.prepend(box);
     }
     box.textContent = fault;

@@ -44,6 +44,7 @@
   function lineAt(element) { return element && element.closest(".lines > div"); }
   function showRange(scroll) {
     document.querySelectorAll(".lines > .on").forEach(function (line) { line.classList.remove("on"); });
+    document.dispatchEvent(new Event("readerkit:lines"));
     const chosen = range(location.hash);
     if (!chosen || !code) return;
     const first = lineOf(chosen[0]);
