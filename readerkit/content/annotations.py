@@ -14,7 +14,13 @@ from msgspec.structs import replace
 from readerkit.content.claims import Claimed
 from readerkit.content.kind import Entry, Kind
 from readerkit.content.translations import english_stamp
-from readerkit.content.vocabulary import AnnotationKind, Layer, Pressure, Start
+from readerkit.content.vocabulary import (
+    AnnotationKind,
+    EstimateName,
+    Layer,
+    Pressure,
+    Start,
+)
 from readerkit.model.anchor import Anchor
 from readerkit.model.base import (
     ONCE,
@@ -136,6 +142,8 @@ class Concept(Claimed, frozen=True):
     requires: Annotated[tuple[ConceptId, ...], ONCE] = ()
     recurs: Annotated[tuple[ConceptId, ...], ONCE] = ()
     references: tuple[Citation, ...] = ()
+    estimates: Annotated[tuple[EstimateName, ...], SOME, ONCE] = ()
+    """Sections of the page of estimates that compute what it is about."""
 
     @property
     def stamp(self) -> str:

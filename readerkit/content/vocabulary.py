@@ -21,6 +21,18 @@ Layer = Literal[
     "model",
     "job",
 ]
+EstimateName = Literal[
+    "memory",
+    "tools",
+    "traffic",
+    "bubble",
+    "ring",
+    "runs",
+    "more",
+    "plan",
+    "catalog",
+    "against",
+]
 Phase = Literal["setup", "forward", "backward", "optimizer", "checkpoint"]
 Operation = Literal[
     "all_reduce",

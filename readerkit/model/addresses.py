@@ -34,6 +34,11 @@ def uses_page(upstream: str, path: str) -> str:
     return f"read/{upstream}/{_fitting(path)}.uses.html"
 
 
+def peek_file(upstream: str, path: str) -> str:
+    """Return the script that holds what a file's definitions look like."""
+    return f"read/{upstream}/{_fitting(path)}.peek.js"
+
+
 def lines_page(upstream: str, path: str, first: int, last: int) -> str:
     """Return where lines of a source file stand.
 

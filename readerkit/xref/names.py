@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from readerkit.xref.scopes import DEFINITION, IMPORT, Import, Scope, ScopeReader
 
@@ -20,6 +20,7 @@ _CHAIN = re.compile(rb"(%b)(?>(?:\.%b)*)" % (_NAME, _NAME))
 """A name, and the attributes behind it."""
 _JOINED = re.compile(rb"\b_*+[A-Za-z][A-Za-z0-9]*+(?:_\w++|(?<=[a-z])[A-Z]\w*+)")
 """A name whose words are joined, by a line or by a capital."""
+_DEFINING = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 OFTEN = 6
 SELF = ("self", "cls")
 LOCAL = "@"
@@ -37,6 +38,17 @@ class Use(NamedTuple):
     owner: str = ""
     """The class that ``self`` is of; else what binds the name, where that is not the
     module: a function with a definition of its own, or (``@...``) with an import."""
+
+
+class Extent(NamedTuple):
+    """A class or a function: where it is."""
+
+    first: int
+    head: int
+    """The last line of its signature."""
+    last: int
+    name: str
+    """In full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +72,10 @@ class Names:
     words: dict[str, int] = field(default_factory=dict)
     """Names of several words that the code says often, comments and strings too, and
     the line of the first; one in capitals, as of the environment, may be said once."""
+    outline: list[Extent] = field(default_factory=list)
+    """Its classes and functions, in order."""
+    import_lines: set[int] = field(default_factory=set)
+    """Lines on which something is imported."""
     kinds: dict[tuple[int, int], str] = field(default_factory=dict)
     """What only the grammar tells of a stretch: ``docstring``; that ``match`` is a
     ``keyword``."""
@@ -97,6 +113,7 @@ def _names(data: bytes, tree: ast.Module) -> Names:
     for start, scope, each in read.imports:
         where = f"{LOCAL}{scope.start}" if scope.holds(each.alias) else ""
         names.imports.append(replace(each, scope=where))
+        names.import_lines.add(read.line(start))
         owner, written = _owner(each.alias, scope), _CHAIN.match(data, start)
         if written and owner is not None:
             place = (*written.span(), read.line(start))
@@ -105,6 +122,8 @@ def _names(data: bytes, tree: ast.Module) -> Names:
     heads.update(each.alias for each in names.imports)
     heads.update(SELF)
     for scope in read.scopes:
+        if isinstance(scope.node, _DEFINING):
+            names.outline.append(_extent(scope.node, scope.name))
         if isinstance(scope.node, ast.ClassDef):
             names.bases.setdefault(scope.name, []).extend(_bases(data, read, scope))
             for member in _fields(scope.node):
@@ -115,6 +134,11 @@ def _names(data: bytes, tree: ast.Module) -> Names:
                 names.uses.extend(_uses(data, read, name, scope.uses[name], owner))
     names.uses.sort()
     return names
+
+
+def _extent(node: Any, name: str) -> Extent:
+    head = max(node.body[0].lineno - 1, node.lineno)
+    return Extent(node.lineno, head, node.end_lineno, name)
 
 
 def _words(data: bytes) -> dict[str, int]:

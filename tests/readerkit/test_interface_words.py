@@ -35,6 +35,7 @@ from readerkit.evidence.purposes import SENT
 from readerkit.quiz import units
 from readerkit.render import note_view
 from readerkit.render.html import (
+    akin,
     estimate_page,
     mechanism_list,
     notes,
@@ -42,6 +43,7 @@ from readerkit.render.html import (
     prediction,
     record_view,
     timeline,
+    uses_page,
 )
 from tests.helpers import ROOT
 
@@ -62,6 +64,8 @@ TABLES = {
     ),
     "evidence/purposes.py": (*SENT, *get_args(Category)),
     "evidence/conclusion.py": conclusion._KINDS.values(),
+    "render/html/akin.py": akin.KINDS.values(),
+    "render/html/uses_page.py": uses_page.KINDS.values(),
     "render/html/estimate_page.py": sum(estimate_page.SECTIONS.values(), ()),
     "render/html/timeline.py": (timeline.IN_CPP, timeline.BY_HARNESS, timeline.STALE),
     "render/html/mechanism_list.py": (

@@ -80,25 +80,19 @@ class Written:
 
 
 def chapter_page(
-    model: SiteModel,
-    script: Script,
-    diagrams: Mapping[str, Diagram],
-    around: tuple[str, str],
+    model: SiteModel, script: Script, diagrams: Mapping[str, Diagram]
 ) -> Context:
-    """Return the page of a chapter; ``around`` are the addresses before and after it.
+    """Return the page of a chapter.
 
     Raises:
         ContentError: something that a fence names and nothing is called.
     """
     told = chapter_text(model, script, diagrams, addresses.chapter_page(script.name))
-    previous, following = around
     return {
         "title": told.title,
         "name": script.name,
         "text": told,
         "rights": rights_of(model, upstreams_in(told)),
-        "previous": previous,
-        "next": following,
     }
 
 

@@ -21,6 +21,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model import addresses
+from readerkit.render.html.brief import brief, opening
 from readerkit.render.html.escape import shown, worded
 from readerkit.render.html.words import Words, both
 from readerkit.render.terminal_safe import visible
@@ -74,6 +75,8 @@ class Templates:
         )
         self._environment.filters.update(
             both=both,
+            brief=brief,
+            opening=opening,
             counted=words.counted,
             plain=visible,
             told=words.told,

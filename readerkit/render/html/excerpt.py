@@ -97,6 +97,12 @@ def plain_lines(model: SiteModel, file: File, span: Span, *, limit: int) -> Mark
     return Markup("\n".join([*rows, "…"] if last < span.last else rows))
 
 
+def line_text(model: SiteModel, file: File, number: int) -> Markup:
+    """Return one line without its colours and its links."""
+    line = _TAG.sub(b"", unlinked(model.sheets[file].drawn.lines[number - 1]))
+    return Markup(line.decode("utf-8", "replace"))
+
+
 def _dedented(lines: list[bytes]) -> list[bytes]:
     """Return lines without the indentation that all of them share."""
     indents = [len(line) - len(line.lstrip(b" ")) for line in lines if line.strip()]

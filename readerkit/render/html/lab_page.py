@@ -36,12 +36,9 @@ def lab_lines(labs: Sequence[LabScript]) -> list[tuple[str, Text]]:
 
 
 def lab_page(
-    model: SiteModel,
-    lab: LabScript,
-    diagrams: Mapping[str, Diagram],
-    around: tuple[str, str],
+    model: SiteModel, lab: LabScript, diagrams: Mapping[str, Diagram]
 ) -> Context:
-    """Return the page of a lab; ``around`` are the addresses before and after it.
+    """Return the page of a lab.
 
     Raises:
         ContentError: something that a fence names and nothing is called.
@@ -51,7 +48,6 @@ def lab_page(
     problem, *solution = (
         chapter_text(model, each, diagrams, address) for each in scripts
     )
-    previous, following = around
     return {
         "title": problem.title,
         "problem": problem,
@@ -59,6 +55,4 @@ def lab_page(
         "task": lab.task,
         "task_command": written("lab", lab.problem.name, "--task"),
         "rights": rights_of(model, upstreams_in(problem, *solution)),
-        "previous": previous,
-        "next": following,
     }

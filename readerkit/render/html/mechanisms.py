@@ -38,10 +38,8 @@ def names(model: SiteModel) -> list[str]:
     return [name for name in MECHANISMS if name in known]
 
 
-def mechanism_page(
-    model: SiteModel, name: str, scripts: Sequence[Script], around: tuple[str, str]
-) -> Context:
-    """Return the page of a mechanism; ``around`` are those before and after it."""
+def mechanism_page(model: SiteModel, name: str, scripts: Sequence[Script]) -> Context:
+    """Return the page of a mechanism."""
     played, about = model.played.get(name), MECHANISMS[name]
     sections = [*_sections(model, about)]
     notes = dict.fromkeys(n for *_, notes in sections for n in notes)
@@ -65,8 +63,6 @@ def mechanism_page(
                 for each in topic.questions
             )
         ),
-        "previous": around[0],
-        "next": around[1],
     }
 
 

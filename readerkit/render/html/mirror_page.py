@@ -11,6 +11,7 @@ from readerkit.anchors import Span
 from readerkit.content.book import MINIS
 from readerkit.content.claims import Claimed
 from readerkit.content.mirrors import Mirror, MirrorSection
+from readerkit.content.reading_order import mirrors_in_turn
 from readerkit.evidence.relevance import main_mini, related, seen_there
 from readerkit.model import addresses
 from readerkit.render.html.conclusion_view import conclusion_view
@@ -36,6 +37,7 @@ def mirror_page(model: SiteModel, mirror: Mirror) -> Context:
     )
     own, guests = _records(model, mirror)
     main = next(iter(upstreams))  # its records come first
+    rights = rights_of(model, upstreams)
     proofs = proofs_of(model, mirror.id, (mirror,))
     own.sort(key=lambda name: main not in model.evidence[name].record.pins)
     idea = marked(mirror.idea, mirror.idea, proofs, mirror, mirror.id)
@@ -56,7 +58,8 @@ def mirror_page(model: SiteModel, mirror: Mirror) -> Context:
         ),
         "strips": [record_view(model, model.evidence[name], mirror) for name in own],
         "guests": [_guest(model, name, ran) for name, ran in guests.items()],
-        "rights": rights_of(model, upstreams),
+        "rights": rights,
+        "upstreams": {each.upstream.name: each.url for each in rights},
     }
 
 
@@ -181,8 +184,9 @@ def mirror_index(model: SiteModel) -> Context:
 
 
 def mirror_lines(model: SiteModel) -> list[Context]:
-    """Return a line for each mirror."""
-    return [_line(model, mirror) for mirror in model.book.mirrors.values()]
+    """Return a line for each mirror, in the order in which they are taught."""
+    in_turn = mirrors_in_turn(model.book.mirrors.values(), model.book.concepts)
+    return [_line(model, mirror) for mirror in in_turn]
 
 
 def _line(model: SiteModel, mirror: Mirror) -> Context:

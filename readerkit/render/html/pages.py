@@ -22,6 +22,7 @@ from readerkit.render.html.file_page import FilePage, code_html, file_page
 from readerkit.render.html.lab_page import LabScript, lab_lines, lab_page
 from readerkit.render.html.mechanisms import lines, mechanism_page, names
 from readerkit.render.html.mirror_page import mirror_index, mirror_page
+from readerkit.render.html.outline import outline, peek_script
 from readerkit.render.html.quiz import QuizPage
 from readerkit.render.html.quiz_page import BankView, TopicQuestions
 from readerkit.render.html.site_model import Context, SiteModel
@@ -35,6 +36,7 @@ from readerkit.render.html.study import (
 )
 from readerkit.render.html.tree_page import tree_page, trees, upstreams_shown
 from readerkit.render.html.uses_page import uses_page
+from readerkit.render.html.way import Way, make_way
 from readerkit.xref.links import File
 
 MOST_IN_BAR = 3
@@ -96,6 +98,7 @@ class Page:
 
 def pages(model: SiteModel, templates: Templates, writing: Writing) -> Iterator[Page]:
     """Yield every page of the site, none of them rendered yet."""
+    way = make_way(model, writing)
     site = Site(
         tuple(menu(model, writing)),
         model.words.in_spanish("Not translated yet: the English text."),
@@ -107,7 +110,9 @@ def pages(model: SiteModel, templates: Templates, writing: Writing) -> Iterator[
         address: str, made_of: Any, template: str, values: Callable[[], Any]
     ) -> Page:
         def render() -> bytes:
-            text = templates.render(template, address, values(), site=site)
+            place = way.places.get(address)
+            at = {"site": site, "way": way, "place": place}
+            text = templates.render(template, address, values(), **at)
             return text.encode("utf-8", "replace")
 
         return Page(address, (templates.digest, site, made_of), render)
@@ -118,11 +123,14 @@ def pages(model: SiteModel, templates: Templates, writing: Writing) -> Iterator[
         yield page(address, content, template, values)
     used = {(target.upstream, target.path) for target in model.uses}
     for file in model.sheets:
-        yield _source_page(model, templates, site, file)
+        yield _source_page(model, templates, site, way, file)
         if file in used:
             address = addresses.uses_page(*file)
             uses = partial(uses_page, model, file)
             yield page(address, model.links_id, "uses.html", uses)
+            noted = model.content_id if model.notes_in(file) else ""
+            look = partial(peek_script, model, file)
+            yield Page(addresses.peek_file(*file), (model.links_id, noted), look)
 
 
 def _written_pages(
@@ -159,8 +167,8 @@ def _written_pages(
     if chapters:
         index = {"title": "Chapters", "chapters": chapters}
         found[addresses.CHAPTERS] = ("chapters.html", lambda: index)
-    for script, (page, around) in zip(writing.scripts, _in_turn(chapters), strict=True):
-        chapter = partial(chapter_page, model, script, writing.diagrams, around)
+    for script, (page, _) in zip(writing.scripts, chapters, strict=True):
+        chapter = partial(chapter_page, model, script, writing.diagrams)
         found[page] = ("chapter.html", chapter)
     if work_out := writing.examples:
         found[addresses.ESTIMATES] = (
@@ -170,8 +178,8 @@ def _written_pages(
     if labs:
         lab_index = {"title": "Labs", "labs": labs}
         found[addresses.LABS] = ("labs.html", lambda: lab_index)
-    for lab, (page, around) in zip(writing.labs, _in_turn(labs), strict=True):
-        told = partial(lab_page, model, lab, writing.diagrams, around)
+    for lab, (page, _) in zip(writing.labs, labs, strict=True):
+        told = partial(lab_page, model, lab, writing.diagrams)
         found[page] = ("lab.html", told)
     found |= _mechanism_pages(model, writing)
     for mirror in model.book.mirrors.values():
@@ -194,9 +202,8 @@ def _mechanism_pages(
     found: dict[str, tuple[str, Callable[[], Any]]] = {
         addresses.MECHANISMS: ("mechanisms.html", lambda: index)
     }
-    around = [(page, each.title) for page, each in shown]
-    for name, (page, near) in zip(names(model), _in_turn(around), strict=True):
-        told = partial(mechanism_page, model, name, writing.scripts, near)
+    for name, (page, _) in zip(names(model), shown, strict=True):
+        told = partial(mechanism_page, model, name, writing.scripts)
         found[page] = ("mechanism.html", told)
     return found
 
@@ -231,15 +238,6 @@ def _topic_page(writing: Writing, quiz: QuizPage, topic: TopicQuestions) -> Cont
     return replace(quiz, address=topic.page).questions(topic, asked)
 
 
-def _in_turn(
-    lines: Sequence[tuple[str, object]],
-) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield each address, with the one before and the one after it."""
-    row = ["", *(page for page, _ in lines), ""]
-    for before, page, after in zip(row, row[1:], row[2:], strict=False):
-        yield page, (before, after)
-
-
 def menu(model: SiteModel, writing: Writing) -> Iterator[MenuItem]:
     """Yield the entries of the bar at the top."""
     yield MenuItem("Start", addresses.START)
@@ -270,20 +268,28 @@ def tree_items(model: SiteModel) -> Iterator[MenuItem]:
 
 
 def _source_page(
-    model: SiteModel, templates: Templates, site: Site, file: File
+    model: SiteModel, templates: Templates, site: Site, way: Way, file: File
 ) -> Page:
+    place = way.places.get(addresses.source_page(*file))
+
     def render() -> bytes:
         values = file_page(model, file)
         body = code_with_notes(model, templates, site, file, values)
         text = templates.render(
-            "file.html", values.address, values, site=site, body=Markup(_CUT)
+            "file.html",
+            values.address,
+            values,
+            site=site,
+            place=place,
+            outline=outline(model, file),
+            body=Markup(_CUT),
         )
         head, _, tail = text.encode("utf-8", "replace").partition(_CUT.encode())
         return head + body + tail
 
     around = model.content_id if model.notes_in(file) else ""
     ran = model.ran.get(file)
-    made_of = (templates.digest, site, model.links_id, around, ran)
+    made_of = (templates.digest, site, model.links_id, around, ran, place)
     return Page(addresses.source_page(*file), made_of, render)
 
 

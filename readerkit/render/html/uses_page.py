@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
@@ -10,12 +11,16 @@ from itertools import groupby
 from markupsafe import Markup
 
 from readerkit.model import addresses
-from readerkit.render.html.file_page import crumbs
+from readerkit.model.git_names import TreePath
+from readerkit.render.html.excerpt import line_text
+from readerkit.render.html.file_page import crumbs, rights_of
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.xref.links import File, Target
 
 UsedIn = tuple[str, Markup]
 """A file, and a link to each of its lines, made here because there are many."""
+KINDS = {"calls": "Calls", "other": "Other uses", "imports": "Imports"}
+"""Lines that use a name, in the order in which they tell most of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,8 @@ class Definition:
     """A link to each line that defines it."""
     others: tuple[UsedIn, ...]
     """Where else a use of it may be defined: syntax alone cannot tell."""
-    files: tuple[UsedIn, ...]
+    uses: tuple[tuple[str, int, tuple[UsedIn, ...]], ...]
+    """Calls, other uses, imports: how many lines, and those of each file."""
     count: int
     """Lines that use it."""
 
@@ -36,12 +42,19 @@ class Definition:
 def uses_page(model: SiteModel, file: File) -> Context:
     """Return the page of uses of a file's definitions."""
     upstream, path = model.book.upstreams[file[0]], file[1]
+    shown = {
+        place.upstream
+        for name, lines in model.sheets[file].names.defined.items()
+        for line in lines
+        for place in model.uses.get(Target(*file, line, name), ())
+    }
     return {
         "title": f"Uses of {path.rpartition('/')[2]}",
         "path": path,
         "crumbs": crumbs(upstream, path),
         "source": addresses.source_page(*file),
         "definitions": list(_definitions(model, file)),
+        "rights": rights_of(model, sorted(shown)),
     }
 
 
@@ -62,9 +75,38 @@ def _definitions(model: SiteModel, file: File) -> Iterator[Definition]:
                 len(lines) == 1,
                 _links(source, lines),
                 tuple(_files(others, root, model)),
-                tuple(_files(places, root, model)),
+                tuple(_uses(places, name, root, model)),
                 len(places),
             )
+
+
+def _uses(
+    places: set[Target], name: str, root: str, model: SiteModel
+) -> Iterator[tuple[str, int, tuple[UsedIn, ...]]]:
+    """Yield the lines that call a name, then others, then those that import it."""
+    called = re.compile(rf"\b{re.escape(name.rpartition('.')[2])}\s*\(")
+    groups: dict[str, dict[Target, Markup]] = {kind: {} for kind in KINDS}
+    for place in places:
+        file = (place.upstream, TreePath(place.path))
+        text = line_text(model, file, place.line)
+        is_import = place.line in model.sheets[file].names.import_lines
+        kind = "imports" if is_import else "calls" if called.search(text) else "other"
+        groups[kind][place] = text
+    for kind, texts in groups.items():
+        if texts:
+            yield KINDS[kind], len(texts), tuple(_lines(texts, root))
+
+
+def _lines(texts: Mapping[Target, Markup], root: str) -> Iterator[UsedIn]:
+    ordered = sorted(texts, key=lambda place: (place.upstream, place.path, place.line))
+    for (upstream, path), group in groupby(ordered, lambda p: (p.upstream, p.path)):
+        page = escape(root + addresses.href(addresses.source_page(upstream, path)))
+        rows = (
+            f'<li><a href="{page}#L{each.line}">{each.line}</a> '
+            f"<code>{texts[each].strip()}</code>"
+            for each in group
+        )
+        yield path, Markup("\n".join(rows))
 
 
 def _files(places: set[Target], root: str, model: SiteModel) -> Iterator[UsedIn]:

@@ -20,6 +20,11 @@ FILES = {
     ),
 }
 
+USES = (
+    "Calls 1 lib/here.py 7 rest(close()) "
+    "Imports 1 lib/here.py 2 from lib.there import close"
+)
+
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
@@ -59,18 +64,31 @@ def test_a_name_with_candidates_leads_to_the_list_of_them(pages):
 def test_every_candidate_is_listed(pages):
     assert section(pages, "here.py", "HAVE") == (
         "HAVE Several definitions; syntax alone cannot tell which is meant; "
-        "lines 8, 9. Lines that use it: 1 lib/here.py: 10"
+        "lines 8, 9. Lines that use it: 1 Other uses 1 lib/here.py 10 print(HAVE)"
     )
     may = "Some of these uses may mean another definition; syntax alone cannot tell:"
     assert section(pages, "here.py", "close") == (
-        f"close Defined at line 5. {may} lib/there.py: 1 "
-        "Lines that use it: 2 lib/here.py: 2, 7"
+        f"close Defined at line 5. {may} lib/there.py: 1 Lines that use it: 2 {USES}"
     )
     assert section(pages, "there.py", "close") == (
-        f"close Defined at line 1. {may} lib/here.py: 5 "
-        "Lines that use it: 2 lib/here.py: 2, 7"
+        f"close Defined at line 1. {may} lib/here.py: 5 Lines that use it: 2 {USES}"
     )
     assert section(pages, "here.py", "rest") == (
         f"rest Defined at line 6. {may} gone: imported, and not defined here "
-        "Lines that use it: 2 lib/here.py: 3, 7"
+        "Lines that use it: 2 Calls 1 lib/here.py 7 rest(close()) "
+        "Imports 1 lib/here.py 3 from gone import rest"
     )
+
+
+def test_whose_the_lines_are_is_said(pages):
+    foot = pages["read/sample/lib/there.py.uses.html"].partition("<footer")[2]
+    assert "© Nobody" in foot and "MIT" in foot
+
+
+def test_what_a_definition_looks_like_is_at_hand(pages):
+    script = pages["read/sample/lib/there.py.peek.js"]
+    assert script == (
+        'readerkitPeek("read/sample/lib/there.py.html",{"1":["def close(): ..."]});\n'
+    )
+    looks = pages["read/sample/lib/here.py.peek.js"]
+    assert '"8":["HAVE = 1"],"9":["HAVE = 2"]' in looks

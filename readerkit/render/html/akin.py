@@ -1,0 +1,110 @@
+"""Pages about the same: what few others are about counts most."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log, sqrt
+
+from readerkit.model import addresses
+from readerkit.render.html.notes import concept_title
+from readerkit.render.html.site_model import SiteModel
+from readerkit.render.html.words import Text
+
+KINDS = {
+    "chapter": "Chapters",
+    "mirror": "Side by side",
+    "mechanism": "Mechanisms",
+    "mini": "Minis",
+    "code": "Code",
+    "estimate": "Estimates",
+    "lab": "Labs",
+    "topic": "Questions",
+    "concept": "Concepts",
+}
+"""What pages are about the same, and what stands before each kind of them."""
+MOST = 3
+"""Pages of one kind that are named as akin."""
+LEAST, SHARE = 0.12, 0.6
+"""How near they must be: at all, and beside the nearest."""
+
+About = Mapping[str, float]
+"""Concepts, and how much a page is about each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """A page, or a section of one, that something is read on."""
+
+    page: str
+    title: Text
+    kind: str = ""
+    about: About = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
+    """Pages that it names, or that name it, whatever they are about."""
+
+
+Akin = tuple[tuple[str, tuple[Readable, ...]], ...]
+"""What stands before each group of pages, and the pages."""
+
+
+class Kinship:
+    """What pages have in common: the concepts that few others are about."""
+
+    def __init__(self, stops: Sequence[Readable]) -> None:
+        self._stops = stops
+        told = Counter(name for stop in stops for name in stop.about)
+        self._rare = {name: log(1 + len(stops) / n) for name, n in told.items()}
+        self._size = {
+            stop.page: sqrt(sum(self._of(stop, name) ** 2 for name in stop.about)) or 1
+            for stop in stops
+        }
+
+    def of(self, stop: Readable, model: SiteModel) -> Akin:
+        """Return the pages that are akin to one, kind by kind."""
+        if not stop.kind:
+            return ()
+        found = [
+            (label, those)
+            for kind, label in KINDS.items()
+            if kind != stop.kind and (those := tuple(self._nearest(stop, kind)))
+        ]
+        if stop.kind in ("estimate", "topic", "lab", "chapter"):
+            names = sorted(stop.about, key=lambda name: -self._of(stop, name))
+            cards = tuple(
+                Readable(
+                    f"{addresses.CONCEPTS}#{name}", concept_title(name, model.book)
+                )
+                for name in names[: 2 * MOST]
+            )
+            found += [(KINDS["concept"], cards)] if cards else []
+        return tuple(found)
+
+    def of_concept(self, name: str) -> Iterator[tuple[str, tuple[Readable, ...]]]:
+        """Yield the pages that are about a concept."""
+        for kind in ("chapter", "mini", "estimate", "lab", "topic"):
+            about = [s for s in self._stops if s.kind == kind and name in s.about]
+            about.sort(key=lambda stop: -self._of(stop, name) / self._size[stop.page])
+            if about:
+                yield KINDS[kind], tuple(about[:MOST])
+
+    def _nearest(self, stop: Readable, kind: str) -> Iterator[Readable]:
+        those = [each for each in self._stops if each.kind == kind]
+        named = [e for e in those if e.page in stop.named or stop.page in e.named]
+        if named or kind == "code":
+            yield from named[: 2 * MOST]
+            return
+        near = [(self._nearness(stop, each), each) for each in those]
+        near.sort(key=lambda each: -each[0])
+        for value, each in near[:MOST]:
+            if value > max(LEAST, SHARE * near[0][0]):
+                yield each
+
+    def _nearness(self, one: Readable, other: Readable) -> float:
+        common = one.about.keys() & other.about.keys()
+        product = sum(self._of(one, name) * self._of(other, name) for name in common)
+        return product / self._size[one.page] / self._size[other.page]
+
+    def _of(self, stop: Readable, name: str) -> float:
+        return stop.about[name] * self._rare[name]
