@@ -6,7 +6,6 @@ import codecs
 import errno
 import io
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -19,6 +18,7 @@ from readerkit import __version__
 from readerkit.errors import ReaderkitError
 from readerkit.render.fold import fold
 from readerkit.system import prompt
+from readerkit.system.screen import screen_columns
 from readerkit.terminal.group import LateGroup
 
 # A command's module, and what --help says of it.
@@ -129,7 +129,7 @@ def _run(arguments: Sequence[str] | None) -> int:
                 standalone_mode=False,
                 color=color,
                 # Click's own help is 50 columns wide at the least.
-                terminal_width=max(min(shutil.get_terminal_size().columns, 80) - 2, 20),
+                terminal_width=max(min(screen_columns(), 80) - 2, 20),
             )
             or 0
         )
@@ -152,7 +152,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         code = error.exit_code
     except ReaderkitError as error:
         _complain(str(error))
-        code = 1
+        code = error.exit_code
     except Exception as error:
         # Where a shell asks for names, a traceback would land in the line being typed.
         code = 0 if "_READERKIT_COMPLETE" in os.environ else _unexpected(error)
@@ -219,6 +219,6 @@ def _complain(message: str) -> None:
 
 def _say(text: str) -> None:
     """Write to stderr; words are not broken on a terminal that is narrow."""
-    if sys.stderr.isatty() and (columns := shutil.get_terminal_size().columns) < 80:
+    if sys.stderr.isatty() and (columns := screen_columns()) < 80:
         text = fold(text, columns)
     click.echo(text, err=True)

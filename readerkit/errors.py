@@ -24,7 +24,9 @@ MAX_GOT = 300
 
 
 class ReaderkitError(Exception):
-    """Printed as one message; the command exits with 1."""
+    """Printed as one message; the command exits with 1, where no class says else."""
+
+    exit_code = 1
 
 
 class ContentFault(NamedTuple):
@@ -69,7 +71,13 @@ class ContentError(ReaderkitError):
 
 
 class EstimateError(ReaderkitError):
-    """A size, a rate or a layout that does not fit; names what it got and expected."""
+    """A size, a rate or a layout that does not fit; names what it got and expected.
+
+    A wrong question, so that the command exits as it does for wrong usage: an answer
+    that is no (it does not fit) is 1.
+    """
+
+    exit_code = 2
 
 
 class BudgetError(ReaderkitError):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
+# A cold command does without pathlib.
+# ruff: noqa: PTH118, PTH120, PTH123
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from readerkit.app.folders import cache_folder
-from readerkit.app.kept import keep, kept_file, parsed_by, read_kept
+from readerkit.app.kept import digest, keep, kept_place, parsed_by, read_kept
+from readerkit.app.own_places import own_place
 from readerkit.errors import ContentError, EstimateError, ReaderkitError
 from readerkit.wording.meant_name import choose
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from readerkit.app.own_rows import OwnRows
     from readerkit.budget.money import Price
     from readerkit.content.catalog import ModelEntry
@@ -24,7 +27,8 @@ if TYPE_CHECKING:
     from readerkit.estimate.runs import Run
     from readerkit.estimate.shape import Shape
 
-CATALOG = Path(__file__).resolve().parent.parent / "catalog"
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+CATALOG = os.path.join(_PACKAGE, "catalog")
 
 
 class Row(NamedTuple):
@@ -73,10 +77,12 @@ TABLES = {
 
 def shipped(name: str) -> Path:
     """Return where a file of the catalog is, which ships in the package."""
-    return CATALOG / name
+    from pathlib import Path
+
+    return Path(CATALOG, name)
 
 
-def read_catalog(path: Path, kind: str) -> dict[str, Any]:
+def read_catalog(path: str | Path, kind: str) -> dict[str, Any]:
     """Return the plain value of a catalog file that fits its model.
 
     One that was read before comes from the cache, without YAML and its model.
@@ -86,19 +92,22 @@ def read_catalog(path: Path, kind: str) -> dict[str, Any]:
         ReaderkitError: a file that cannot be read.
     """
     try:
-        data = path.read_bytes()
+        with open(path, "rb") as file:
+            data = file.read()
     except OSError as error:
         raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None
-    place = kept_file(cache_folder(), path, f".{kind.lower()}")
-    key = hashlib.sha256(f"{parsed_by()} {path}\0".encode() + data).hexdigest()
+    cache_folder = own_place("READERKIT_CACHE", "user_cache_path")
+    place = kept_place(cache_folder, str(path), f".{kind.lower()}")
+    key = digest(f"{parsed_by()} {path}\0".encode() + data)
     known, _, value = (read_kept(place) or b"").partition(b" ")
     if known.decode() != key:
-        value = _parse(data, path, kind)
-        keep(place, f"{key} ".encode() + value)
+        value = _parse(data, str(path), kind)
+        if cache_folder:
+            keep(place, f"{key} ".encode() + value)
     return json.loads(value)  # type: ignore[no-any-return]
 
 
-def _parse(data: bytes, path: Path, kind: str) -> bytes:
+def _parse(data: bytes, path: str, kind: str) -> bytes:
     """Return a catalog file as JSON, held against its model."""
     from msgspec import json as fast_json
 
@@ -106,7 +115,7 @@ def _parse(data: bytes, path: Path, kind: str) -> bytes:
     from readerkit.content.read import read_document
 
     model = getattr(catalog, kind)
-    document = read_document(data, str(path), model)
+    document = read_document(data, path, model)
     if not document.entries and not document.faults:
         document.faults.append(document.fault((), "the file is empty"))
     if kind == "MODELS":
@@ -147,10 +156,10 @@ def rows(table: str, own: OwnRows | None = None) -> Rows:
 @cache
 def _read_shipped(file: str, kind: str) -> dict[str, Any]:
     """Return a file of the catalog, which no run sees change: a page asks 40 times."""
-    return read_catalog(shipped(file), kind)
+    return read_catalog(os.path.join(CATALOG, file), kind)
 
 
-def _own(table: str, path: Path) -> Rows:
+def _own(table: str, path: str | Path) -> Rows:
     """Return the rows of a user's file, whose sources say that it is theirs."""
     _, kind, _, of = TABLES[table]
     return {
@@ -167,14 +176,17 @@ def find(table: str, name: str, own: OwnRows | None = None) -> tuple[str, Row]:
     """
     called = TABLES[table].called
     if name.endswith((".yaml", ".yml")):
-        own_file = _own(table, Path(name))
+        own_file = _own(table, name)
         if len(own_file) != 1:
             raise EstimateError(
                 f"{name}: got {len(own_file)} {called}s, expected the one to work with"
             )
         return next(iter(own_file.items()))
     known = rows(table, own)
-    meant = choose(called, name, known)
+    try:
+        meant = choose(called, name, known)
+    except ReaderkitError as error:
+        raise EstimateError(str(error)) from None
     if own and known[meant].own:
         own.taken[f"{called} {meant}"] = known[meant].own
     return meant, known[meant]
@@ -226,7 +238,7 @@ def find_cluster(name: str, own: OwnRows | None = None) -> Cluster:
     meant, row = find("clusters", name, own)
     gpus = rows("gpus", own)
     if row.own:
-        gpus |= _own("gpus", Path(row.own))
+        gpus |= _own("gpus", row.own)
     gpu = gpus.get(row.entry["gpu"])
     if own and gpu and gpu.own:
         own.taken[f"GPU {row.entry['gpu']}"] = gpu.own
@@ -275,7 +287,7 @@ def _run(name: str, entry: dict[str, Any], own: OwnRows | None) -> Run:
         shape = Shape.parse(given[1] or find_model(str(given[0]), own))
         return Run.parse(name, entry, shape, find_cluster(entry["cluster"], own))
     except EstimateError as error:
-        raise EstimateError(f"run {name}: {error}") from None
+        raise ReaderkitError(f"run {name}: {error}") from None
 
 
 def _gpus(found: Rows) -> dict[str, Gpu]:
@@ -290,4 +302,4 @@ def _cluster(name: str, row: Row, gpus: Mapping[str, Gpu]) -> Cluster:
     try:
         return Cluster.parse(name, row.entry, gpus)
     except EstimateError as error:
-        raise EstimateError(f"{row.own}: cluster {name}: {error}") from None
+        raise ReaderkitError(f"{row.own}: cluster {name}: {error}") from None

@@ -6,11 +6,11 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from readerkit.app.own_places import own_place
 from readerkit.errors import ReaderkitError
 from readerkit.system.json_file import MAX_BYTES
 from readerkit.system.private_files import tighten
@@ -105,17 +105,8 @@ def read_at_most(path: Path, root: Path | None) -> bytes:
 
 
 def _own_folder(variable: str, kind: str) -> Path:
-    given = os.environ.get(variable)
-    # No HOME, and no entry in the user database: a relative path, or an error.
-    with contextlib.suppress(RuntimeError):
-        if given:
-            return Path(given).expanduser().absolute()
-        import platformdirs
-
-        find: Callable[[str], Path] = getattr(platformdirs, kind)
-        folder = find("readerkit")
-        if folder.is_absolute():
-            return folder
+    if place := own_place(variable, kind):
+        return Path(place)
     raise ReaderkitError(
         f"this user has no home folder: set {variable} to a folder for readerkit"
     )

@@ -1,39 +1,58 @@
-"""Files in the cache of what can be made again, each held against its own digest."""
+"""Files in the cache of what can be made again, each held against its own digest.
 
+The digest tells what is torn or of other code, nothing else: it is the one that Python
+holds its own bytecode against. Without pathlib and hashlib, which take longer than all
+that a cold command reads here.
+"""
+
+# ruff: noqa: PTH118, PTH120, PTH123
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from functools import cache
-from pathlib import Path
+from importlib.util import source_hash
+from typing import TYPE_CHECKING
 
 from readerkit import __version__
-from readerkit.app.folders import PACKAGE
 from readerkit.errors import StoreError
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def read_kept(path: Path) -> bytes | None:
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+
+
+def read_kept(path: str | Path) -> bytes | None:
     """Return the bytes that ``keep`` wrote; None where missing or not whole."""
     try:
-        digest, _, body = path.read_bytes().partition(b"\n")
+        with open(path, "rb") as file:
+            found, _, body = file.read().partition(b"\n")
     except OSError:
         return None
-    return body if digest == _digest(body) else None
+    return body if found == digest(body).encode() else None
 
 
-def keep(path: Path, body: bytes) -> None:
+def keep(path: str | Path, body: bytes) -> None:
     """Keep what can be made again; without a writable cache nothing is kept."""
+    from pathlib import Path
+
     from readerkit.upstreams.store import write_atomically
 
     with contextlib.suppress(StoreError):
-        write_atomically(path, _digest(body) + b"\n" + body)
+        write_atomically(Path(path), digest(body).encode() + b"\n" + body)
 
 
 def kept_file(folder: Path, book: Path, ending: str) -> Path:
     """Return where the cache in a folder has something of a book or a file."""
-    name = hashlib.sha256(os.fsencode(book)).hexdigest()[:16]
-    return folder / "parsed" / f"{name}{ending}"
+    from pathlib import Path
+
+    return Path(kept_place(str(folder), str(book), ending))
+
+
+def kept_place(folder: str, file: str, ending: str) -> str:
+    """Return the same of paths that are text."""
+    return os.path.join(folder, "parsed", f"{digest(os.fsencode(file))}{ending}")
 
 
 def parsed_by() -> str:
@@ -44,13 +63,16 @@ def parsed_by() -> str:
 @cache
 def code_digest(*rooms: str) -> str:
     """Return a digest of the code of rooms, by the size and time of each file."""
-    digest = hashlib.sha256(__version__.encode())
+    files = []
     for room in rooms:
-        for path in sorted((PACKAGE / room).glob("*.py")):
-            about = path.stat()
-            digest.update(f"{path} {about.st_size} {about.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
+        with os.scandir(os.path.join(_PACKAGE, room)) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    about = entry.stat()
+                    files.append(f"{entry.path} {about.st_size} {about.st_mtime_ns}")
+    return digest("\n".join((__version__, *sorted(files))).encode())
 
 
-def _digest(body: bytes) -> bytes:
-    return hashlib.sha256(body).hexdigest().encode()
+def digest(body: bytes) -> str:
+    """Return the digest of bytes."""
+    return source_hash(body).hex()

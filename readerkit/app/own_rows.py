@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+# A cold command does without pathlib.
+# ruff: noqa: PTH113, PTH118
+import os
+from typing import TYPE_CHECKING
 
-from readerkit.app.folders import data_folder
+from readerkit.app.own_places import own_place
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FILES = ("models.yaml", "hardware.yaml", "prices.yaml", "runs.yaml")
 
@@ -12,7 +18,7 @@ FILES = ("models.yaml", "hardware.yaml", "prices.yaml", "runs.yaml")
 class OwnRows:
     """The files of catalogs in a folder of the user's own; theirs are the names."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: str | Path | None = None) -> None:
         """Take the folder; None: ``catalog`` among what is the reader's own."""
         self._folder = folder
         self.taken: dict[str, str] = {}
@@ -20,5 +26,22 @@ class OwnRows:
 
     def find(self, file: str) -> Path | None:
         """Return where the user has a file of that name, if anywhere."""
-        path = (self._folder or data_folder() / "catalog") / file
-        return path if path.is_file() else None
+        folder = self._folder or _own_catalog()
+        if not os.path.isfile(os.path.join(folder, file)):
+            return None
+        from pathlib import Path
+
+        from readerkit.app.folders import data_folder
+
+        if not self._folder:
+            data_folder()  # closes it to others
+        return Path(folder, file)
+
+
+def _own_catalog() -> str:
+    place = own_place("READERKIT_DATA", "user_data_path")
+    if not place:
+        from readerkit.app.folders import data_folder
+
+        data_folder()  # says what is missing
+    return os.path.join(place, "catalog")

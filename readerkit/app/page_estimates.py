@@ -22,7 +22,7 @@ from readerkit.app.page_worked import (
 from readerkit.app.published_runs import compared_runs
 from readerkit.estimate.bubble_estimate import estimate_bubble
 from readerkit.estimate.checkpoint import estimate_checkpoint
-from readerkit.estimate.collectives import estimate_collective
+from readerkit.estimate.collective_estimate import estimate_collective
 from readerkit.estimate.flops_estimate import estimate_flops
 from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.pipeline import CHUNKED, SOURCES, Pipeline

@@ -13,7 +13,8 @@ from readerkit.app.page_worked import (
     trained,
 )
 from readerkit.estimate.buckets import estimate_buckets
-from readerkit.estimate.collectives import OPERATIONS, estimate_collective
+from readerkit.estimate.collective_estimate import estimate_collective
+from readerkit.estimate.collectives import OPERATIONS
 from readerkit.estimate.flops_estimate import estimate_flops
 from readerkit.estimate.inference import estimate_inference
 from readerkit.estimate.item import Estimate

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.estimate_options import options, reserve_option
+from readerkit.commands.estimate_options import reserve_option
+from readerkit.commands.option_group import OptionGroup
 from readerkit.commands.quantity_options import memory_size, rate, real, word
 from readerkit.terminal.completing import names
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from readerkit.estimate.hardware import Cluster
     from readerkit.estimate.step_time import Assumptions
 
-cluster_options = options(
+cluster_options = OptionGroup(
     word(
         "cluster",
         "A cluster that ships (default dgx-h100), or FILE.yaml.",
@@ -41,7 +42,7 @@ cluster_options = options(
     reserve_option,
 )
 
-link_options = options(
+link_options = OptionGroup(
     rate("pcie-bandwidth", "Of offload: one GPU to its CPU, one way: 25GB/s."),
     rate("nvme-bandwidth", "Of offload: one GPU's share of NVMe: 3GB/s."),
 )

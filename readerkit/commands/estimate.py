@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gc
-from pathlib import Path
 
 import click
 
 from readerkit.app.own_rows import FILES, OwnRows
+from readerkit.commands.estimate_shown import language_option, spoken
 from readerkit.commands.options import json_option
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.folded import tell
@@ -33,7 +33,7 @@ _LATE = {
     ),
     "largest": ("estimate_layer", "The largest model whose states fit."),
     "layer": ("estimate_layer", "What one layer keeps for the backward, by part."),
-    "lint": ("estimate_plan", "Anti-patterns of a layout, each by number."),
+    "lint": ("estimate_lint", "Anti-patterns of a layout, each by number."),
     "memory": (
         "estimate_memory",
         "What one GPU holds, and which allocation fails first.",
@@ -51,12 +51,12 @@ _LATE = {
 )
 @click.option(
     "--catalog",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(exists=True, file_okay=False),
     help="Folder of your own models.yaml, hardware.yaml, prices.yaml, runs.yaml: "
     "their rows go before those that ship (default: catalog, in your own folder).",
 )
 @click.pass_context
-def estimate(context: click.Context, catalog: Path | None) -> None:
+def estimate(context: click.Context, catalog: str | None) -> None:
     """Arithmetic with names: each number says its formula, convention and source.
 
     \b
@@ -89,6 +89,7 @@ def estimate(context: click.Context, catalog: Path | None) -> None:
 
 @estimate.command("list", short_help="The models, GPUs and clusters that ship.")
 @click.option("--prices", is_flag=True, help="What hours of GPUs cost, and how old.")
+@language_option
 @json_option
 @click.pass_obj
 def list_known(own: OwnRows, as_json: bool, prices: bool) -> None:
@@ -98,6 +99,7 @@ def list_known(own: OwnRows, as_json: bool, prices: bool) -> None:
     Example:
         readerkit estimate list
         readerkit estimate list --prices
+        readerkit estimate list --lang es
     """
     if prices:
         _list_prices(own, as_json)
@@ -109,7 +111,7 @@ def list_known(own: OwnRows, as_json: bool, prices: bool) -> None:
     if as_json:
         print_json(known)
         return
-    tell("\n".join(catalog_table(known)).rstrip())
+    tell("\n".join(catalog_table(known, spoken()[0])).rstrip())
 
 
 def _list_prices(own: OwnRows, as_json: bool) -> None:
@@ -123,4 +125,4 @@ def _list_prices(own: OwnRows, as_json: bool) -> None:
     if as_json:
         print_json({"prices": prices})
         return
-    tell("\n".join(price_table(prices)))
+    tell("\n".join(price_table(prices, spoken()[0])))

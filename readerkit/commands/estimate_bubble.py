@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.estimate_options import (
-    brief_option,
-    options,
-    refuse_others,
-    show,
-)
+from readerkit.commands.estimate_options import refuse_others
+from readerkit.commands.estimate_shown import brief_option, show
+from readerkit.commands.option_group import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import COUNT, EstimateCommand, amount, word
+from readerkit.system.screen import screen_columns
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.folded import tell
 
@@ -30,7 +29,7 @@ _NOT_SPLIT = frozenset(
 @click.option("-p", "--stages", type=COUNT, required=True, help="Pipeline ranks.")
 @click.option("-m", "--microbatches", type=COUNT, required=True, help="In a step.")
 @click.option("-v", "--virtual-stages", type=COUNT, default=1, help="Chunks of a rank.")
-@options(
+@OptionGroup(
     word(
         "schedule",
         "gpipe, 1f1b (default), interleaved, zb-h1, zb-h2, zb-interleaved, zb-v or "
@@ -101,7 +100,14 @@ def bubble(
     for reason in left_out:
         tell(f"\nnot shown: {reason}")
     for name, text in drawn.items():
-        click.echo(f"\n{name}\n{text}")
+        click.echo(f"\n{name}\n{_fitting(text)}")
+
+
+def _fitting(grid: str) -> str:
+    """Return a grid as wide as the terminal; what is no terminal takes it whole."""
+    from readerkit.render.grid_blocks import in_blocks
+
+    return in_blocks(grid, screen_columns()) if sys.stdout.isatty() else grid
 
 
 def _comparable(sizes: dict[str, Any], chunks: int) -> tuple[list[Pipeline], list[str]]:

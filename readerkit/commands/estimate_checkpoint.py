@@ -7,17 +7,17 @@ from typing import Any
 import click
 
 from readerkit.commands.estimate_options import (
-    brief_option,
     model_options,
     need_shape,
-    options,
-    show,
     take_shape,
 )
+from readerkit.commands.estimate_shown import brief_option, show
+from readerkit.commands.option_group import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import (
     EstimateCommand,
     count,
+    parameter_count,
     rate,
     real,
     word,
@@ -25,8 +25,8 @@ from readerkit.commands.quantity_options import (
 
 
 @click.command(cls=EstimateCommand)
-@options(
-    count("params", "Of so many parameters, instead of a model."),
+@OptionGroup(
+    parameter_count("Of so many parameters, instead of a model."),
     word("precision", "Bytes per parameter (mixed-18).", "mixed-18"),
     rate("write-bandwidth", "What storage takes of the whole job: 100GB/s."),
     count("gpus", "Of the job."),

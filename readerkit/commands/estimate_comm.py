@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.estimate_options import (
-    MODEL_NAMES,
-    brief_option,
     layout_options,
     model_options,
-    option_names,
-    options,
     refuse_others,
-    show,
     sync_option,
     take_layouts,
     take_shape,
 )
+from readerkit.commands.estimate_shown import brief_option, show
+from readerkit.commands.option_group import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import (
     SIZE,
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
 @click.command(cls=EstimateCommand)
 @click.argument("operation", required=False)
 @click.argument("size", type=SIZE, required=False)
-@options(
+@OptionGroup(
     count("ranks", "Ranks of the collective."),
     rate("bandwidth", "Per GPU, per direction: 50GB/s, or 400Gb/s (bits)."),
     real("latency-us", "Of one step.", 0.0),
@@ -81,6 +78,11 @@ def comm(as_json: bool, brief: bool, **given: Any) -> None:
     hidden, compute, known = (
         given.pop(key) for key in ("overlap", "compute_ms", "comm_ms")
     )
+    from readerkit.estimate.checks import check_amount, check_fraction
+
+    check_fraction("overlap", hidden)
+    for name, value in (("comm-ms", known), ("latency-us", given["latency_us"])):
+        check_amount(name, value or 0, zero=True)
     estimates: list[Estimate] = []
     seconds = known / 1e3 if known is not None else None
     if given["operation"] is not None:
@@ -117,7 +119,7 @@ def _asked(given: dict[str, Any]) -> tuple[str, frozenset[str]]:
     """Return what is asked, and the options that it depends on."""
     beside = _BESIDE if given["compute_ms"] is not None else frozenset[str]()
     if given["operation"] is None:
-        step = MODEL_NAMES | option_names(layout_options, sync_option)
+        step = model_options.names | layout_options.names | sync_option.names
         return "a step's traffic", beside | step
     one = frozenset(("operation", "size", "ranks"))
     if given["compression"]:
@@ -129,7 +131,7 @@ def _asked(given: dict[str, Any]) -> tuple[str, frozenset[str]]:
 
 
 def _collective(given: dict[str, Any]) -> list[Estimate]:
-    from readerkit.estimate.collectives import (
+    from readerkit.estimate.collective_estimate import (
         estimate_collective,
         estimate_hierarchical,
     )
@@ -165,11 +167,19 @@ def _collective(given: dict[str, Any]) -> list[Estimate]:
 
 
 def _compression(given: dict[str, Any]) -> Estimate:
-    from readerkit.estimate.checks import check_choice
+    from readerkit.estimate.checks import (
+        check_amount,
+        check_choice,
+        check_count,
+        check_fraction,
+    )
     from readerkit.estimate.compression import BASELINES, estimate_compression
     from readerkit.estimate.quantity import divide
 
     baseline = check_choice("baseline", given["baseline"], BASELINES)
+    check_amount("top-k", check_fraction("top-k", given["top_k"]))
+    least = min(given["rows"], given["columns"])
+    check_count("rank", given["rank"], most=max(least, 1))
     matrix = {name: given[name] for name in ("ranks", "rows", "columns", "rank")}
     return estimate_compression(
         elements=divide(given["size"], BASELINES[baseline]),

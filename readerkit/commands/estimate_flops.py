@@ -7,23 +7,27 @@ from typing import Any
 import click
 
 from readerkit.commands.estimate_options import (
+<<<<<<< HEAD
     MODEL_NAMES,
     brief_option,
+=======
+    fit_sequence,
+>>>>>>> d7cac6c (Every wrong question to an estimate exits 2 without a number; plans, lints and lists speak Spanish; commands start faster)
     model_options,
     need_shape,
-    options,
     refuse_others,
-    show,
 )
+from readerkit.commands.estimate_shown import brief_option, show
+from readerkit.commands.option_group import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand, count, gpu, real, word
 
-ALONE = MODEL_NAMES | {"batch", "sequence", "recompute", "attention", "tokens"}
+_ALONE = frozenset(("batch", "sequence", "recompute", "attention", "tokens"))
 
 
 @click.command(cls=EstimateCommand)
 @model_options
-@options(
+@OptionGroup(
     count("batch", "Sequences in a step.", required=True),
     count("sequence", "Tokens in one (2048)."),
     word("recompute", "none (default), selective or full.", "none"),
@@ -73,7 +77,10 @@ def flops(as_json: bool, brief: bool, **given: Any) -> None:
         peak = check_amount("peak-tflops", teraflops) * 1e12
     rate = given.pop("tflops_per_gpu")
     given["flops_per_s_per_gpu"] = rate * 1e12 if rate is not None else None
+    from readerkit.estimate.checks import check_amount
+
     seconds = given.pop("step_s")
+    check_amount("step-s", 1 if seconds is None else seconds)
     timed = [seconds, *map(given.get, ("mfu", "tokens_per_s", "flops_per_s_per_gpu"))]
     known = sum(value is not None for value in timed)
     if known > 1:
@@ -85,7 +92,8 @@ def flops(as_json: bool, brief: bool, **given: Any) -> None:
             "a time or an MFU needs --gpus, and --gpu or --peak-tflops"
         )
     if not known:
-        refuse_others("a step without its time (--step-s, --mfu, a rate)", ALONE)
+        alone = model_options.names | _ALONE
+        refuse_others("a step without its time (--step-s, --mfu, a rate)", alone)
     if given["usd_per_gpu_hour"] is not None and given["tokens"] is None:
         raise click.UsageError("--usd-per-gpu-hour needs --tokens")
     if given["gpus"] is not None and given["gpus"] < 1:

@@ -7,18 +7,15 @@ from typing import Any
 import click
 
 from readerkit.commands.estimate_options import (
-    MODEL_NAMES,
-    brief_option,
     gpu_options,
     layout_options,
     model_options,
     need_shape,
-    option_names,
     refuse_others,
-    show,
     take_gpu_bytes,
     take_layouts,
 )
+from readerkit.commands.estimate_shown import brief_option, show
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand
 
@@ -44,7 +41,7 @@ def buckets(as_json: bool, brief: bool, **given: Any) -> None:
     """
     from readerkit.estimate.buckets import estimate_buckets
 
-    refuse_others("buckets", MODEL_NAMES | _AXES)
+    refuse_others("buckets", model_options.names | _AXES)
     shape, convention = need_shape(given), given.pop("precision")
     show(
         [
@@ -70,7 +67,7 @@ def layer(as_json: bool, brief: bool, **given: Any) -> None:
     """
     from readerkit.estimate.layer_estimate import estimate_layers
 
-    refuse_others("one layer", MODEL_NAMES | _AXES | _LAYER)
+    refuse_others("one layer", model_options.names | _AXES | _LAYER)
     shape, convention = need_shape(given), given.pop("precision")
     estimates = [
         each
@@ -95,7 +92,7 @@ def largest(as_json: bool, brief: bool, **given: Any) -> None:
     from readerkit.estimate.layer_estimate import estimate_largest
 
     states = _AXES - {"ep", "etp", "vocab_multiple"} | {"zero"}
-    refuse_others("the largest model", states | option_names(gpu_options))
+    refuse_others("the largest model", states | gpu_options.names)
     gpu_bytes = take_gpu_bytes(given)
     if gpu_bytes is None:
         raise click.UsageError("which GPU? --gpu NAME, or --gpu-memory")

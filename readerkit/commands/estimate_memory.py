@@ -8,23 +8,31 @@ import click
 from click.core import ParameterSource
 
 from readerkit.commands.estimate_options import (
+<<<<<<< HEAD
     MODEL_NAMES,
     brief_option,
+=======
+    fit_sequence,
+>>>>>>> d7cac6c (Every wrong question to an estimate exits 2 without a number; plans, lints and lists speak Spanish; commands start faster)
     gpu_options,
     layout_options,
     model_options,
     need_shape,
-    option_names,
-    options,
     refuse_others,
-    show,
-    spoken,
     take_gpu_bytes,
     take_layouts,
     take_shape,
 )
+from readerkit.commands.estimate_shown import brief_option, show, spoken
+from readerkit.commands.option_group import OptionGroup
 from readerkit.commands.options import json_option
-from readerkit.commands.quantity_options import EstimateCommand, count, real, word
+from readerkit.commands.quantity_options import (
+    EstimateCommand,
+    count,
+    parameter_count,
+    real,
+    word,
+)
 from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:
@@ -32,8 +40,8 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=EstimateCommand)
-@options(
-    count("params", "Only model states, of so many parameters."),
+@OptionGroup(
+    parameter_count("Only model states, of so many parameters."),
     click.option("--inference", is_flag=True, help="Weights and KV cache instead."),
     count("batch", "Sequences at once, in inference; dealt out over dp.", 1),
     count("context", "Tokens of each, in inference (default 4096)."),
@@ -99,7 +107,6 @@ def memory(as_json: bool, brief: bool, **given: Any) -> None:
     _exit_unless_it_fits(estimates)
 
 
-_GPU = option_names(gpu_options)
 _AXES = frozenset(("dp", "tp", "pp", "gpus"))
 _STATES = ("zero", "precision", "offload")
 _CACHE = frozenset(
@@ -117,16 +124,19 @@ def _asked(given: dict[str, Any]) -> tuple[str, frozenset[str]]:
         what = f"--convention {name}"
         if name == "deepspeed":
             nodes = {"gpus_per_node", "largest_layer", "params", "cp", "dp", "gpus"}
-            return what, MODEL_NAMES | nodes | {"convention", *_STATES}
-        return what, MODEL_NAMES | option_names(layout_options) | {"convention"}
+            return what, model_options.names | nodes | {"convention", *_STATES}
+        return what, model_options.names | layout_options.names | {"convention"}
     if given["params"] is not None:
-        states = _AXES | {"cp", "params", *_STATES}
-        return "the states of so many --params", states | _GPU | MODEL_NAMES
+        states = _AXES | {"cp", "params", *_STATES} | gpu_options.names
+        return (
+            "the states of so many --params",
+            states | gpu_options.names | model_options.names,
+        )
     if given["inference"]:
         groups = _AXES | {"inference", "cp", "ep", "etp", "vocab_multiple"}
         groups |= {"first_layers", "last_layers"}
-        return "--inference", groups | _CACHE | _GPU | MODEL_NAMES
-    return "training", option_names(layout_options) | _GPU | MODEL_NAMES
+        return "--inference", groups | _CACHE | gpu_options.names | model_options.names
+    return "training", layout_options.names | gpu_options.names | model_options.names
 
 
 def _training(
@@ -135,7 +145,7 @@ def _training(
     """Return the parameters, the memory in each layout, and the last one's moments."""
     from readerkit.estimate.memory import most_loaded
     from readerkit.estimate.memory_estimates import estimate_training
-    from readerkit.estimate.parameters import estimate_parameters
+    from readerkit.estimate.parameters_estimate import estimate_parameters
     from readerkit.estimate.states import precision
     from readerkit.estimate.timeline import timeline
 
@@ -158,8 +168,12 @@ def _training(
 def _inference(given: dict[str, Any], **room: Any) -> list[Estimate]:
     """Return a model's parameters, and what one GPU holds of it in inference."""
     from readerkit.estimate.inference import estimate_inference
+<<<<<<< HEAD
     from readerkit.estimate.parameters import estimate_parameters
     from readerkit.estimate.shape import fit_sequence
+=======
+    from readerkit.estimate.parameters_estimate import estimate_parameters
+>>>>>>> d7cac6c (Every wrong question to an estimate exits 2 without a number; plans, lints and lists speak Spanish; commands start faster)
     from readerkit.estimate.states import weight_bytes
 
     shape = need_shape(given)

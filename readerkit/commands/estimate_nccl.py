@@ -6,13 +6,14 @@ from typing import Any
 
 import click
 
-from readerkit.commands.estimate_options import brief_option, options, show
+from readerkit.commands.estimate_shown import brief_option, show
+from readerkit.commands.option_group import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand, count, word
 
 
 @click.command(cls=EstimateCommand)
-@options(
+@OptionGroup(
     count("ranks", "Of the collective.", required=True),
     count("nodes", "That they are on (1).", 1),
     word("operation", "all-reduce (default), all-gather or reduce-scatter."),

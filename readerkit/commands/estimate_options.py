@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
+from readerkit.commands.option_group import OptionGroup
 from readerkit.commands.quantity_options import (
     ZeroStages,
     count,
@@ -20,30 +21,14 @@ from readerkit.commands.quantity_options import (
 )
 from readerkit.errors import EstimateError
 from readerkit.estimate.sizes import LAYOUT, MODEL, Size
-from readerkit.model.language import LANGUAGES, Say, english
-from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
-from readerkit.terminal.folded import columns, tell
-from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
-    from readerkit.estimate.item import Estimate
     from readerkit.estimate.layout import Layout
     from readerkit.estimate.quantity import Number
     from readerkit.estimate.shape import Shape
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """Return one decorator for several, in the order in which they are listed."""
-
-    def add(command: Command) -> Command:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return add
 
 
 def size_options(sizes: Mapping[str, Size]) -> list[Callable[[Any], Any]]:
@@ -55,17 +40,6 @@ def size_options(sizes: Mapping[str, Size]) -> list[Callable[[Any], Any]]:
         for name, one in sizes.items()
         if name != "vocab_multiple"
     ]
-
-
-def option_names(*groups: Callable[[Any], Any]) -> frozenset[str]:
-    """Return the names by which a command gets what these options say."""
-
-    def bare() -> None:
-        """Take options, to be asked for their names."""
-
-    for group in groups:
-        group(bare)
-    return frozenset(each.name for each in bare.__click_params__)  # type: ignore[attr-defined]
 
 
 def refuse_others(question: str, used: frozenset[str]) -> None:
@@ -112,8 +86,8 @@ _FLAGS = {
         "A gate of shared experts.",
     ),
 }
-MODEL_HELP = f"A model that ships, or FILE.yaml; {typed('estimate', 'list')} shows all."
-model_options = options(
+MODEL_HELP = "A model that ships, or FILE.yaml; readerkit estimate list shows all."
+model_options = OptionGroup(
     word("model", MODEL_HELP, shell_complete=names("models")),
     *size_options(MODEL),
     count("norms-per-layer", "Norms in a layer (default 2)."),
@@ -124,8 +98,6 @@ model_options = options(
     click.option("--bias/--no-bias", default=None, help="All biases at once."),
     word("norm", "layernorm (with a bias) or rmsnorm (without)."),
 )
-
-MODEL_NAMES = option_names(model_options)
 
 
 def take_shape(given: dict[str, Any]) -> Shape | None:
@@ -175,7 +147,7 @@ flash_option = click.option(
 vocab_option = count(
     "vocab-multiple", "Pad the vocabulary to this times tp (Megatron: 128).", 1
 )
-layout_options = options(
+layout_options = OptionGroup(
     *size_options(LAYOUT),
     count("global-batch", "Instead of --microbatches."),
     count("gpus", "What dp × tp × pp × cp must come to."),
@@ -211,10 +183,12 @@ layout_options = options(
         "mixed-18",
     ),
 )
-sync_option = click.option(
-    "--no-sync/--sync",
-    default=True,
-    help="Gradients are summed once in a step (default), or after each microbatch.",
+sync_option = OptionGroup(
+    click.option(
+        "--no-sync/--sync",
+        default=True,
+        help="Gradients are summed once in a step (default), or after each microbatch.",
+    )
 )
 
 
@@ -265,7 +239,7 @@ def _left_for_dp(gpus: Number, values: dict[str, Any]) -> int | None:
     return int(gpus // used) if used > 0 and gpus >= used and gpus % used == 0 else None
 
 
-# --- a GPU, and what is printed -------------------------------------------------------
+# --- a GPU -------------------------------------------------------
 
 reserve_option = real(
     "reserve",
@@ -273,41 +247,11 @@ reserve_option = real(
     "an assumption).",
     0.1,
 )
-gpu_options = options(
+gpu_options = OptionGroup(
     gpu("A GPU that ships, such as h100-80gb, or FILE.yaml."),
     memory_size("gpu-memory", "Instead of --gpu: 80GB."),
     reserve_option,
 )
-
-
-def _remember(context: click.Context, _: click.Parameter, language: str) -> None:
-    context.meta[_LANGUAGE] = language
-
-
-_LANGUAGE = "readerkit.estimate.language"
-brief_option = options(
-    click.option(
-        "--brief", is_flag=True, help="Only the numbers, without formulas and sources."
-    ),
-    click.option(
-        "--lang",
-        type=click.Choice(LANGUAGES),
-        default=LANGUAGES[0],
-        expose_value=False,
-        callback=_remember,
-        help="Names, units and symbols in another language; JSON stays as it is.",
-    ),
-)
-
-
-def spoken() -> tuple[Say, Say]:
-    """Return what says phrases, and names of estimates, as it was asked for."""
-    language = click.get_current_context().meta[_LANGUAGE]
-    if language == LANGUAGES[0]:
-        return english, english
-    from readerkit.app.interface_words import say_in, say_of_estimates
-
-    return say_in(language), say_of_estimates(language)
 
 
 def take_gpu_bytes(given: dict[str, Any]) -> Number | None:
@@ -323,19 +267,3 @@ def take_gpu_bytes(given: dict[str, Any]) -> Number | None:
     from readerkit.app.catalog import find_gpu
 
     return find_gpu(name, click.get_current_context().obj).memory_bytes
-
-
-def show(
-    estimates: Sequence[Estimate], *, as_json: bool, brief: bool, **more: Any
-) -> None:
-    """Print estimates: for a program, or as a table of 80 columns."""
-    if as_json:
-        print_json({"estimates": [each.to_plain() for each in estimates], **more})
-        return
-    from readerkit.render.estimate_table import estimate_table
-
-    say, say_name = spoken()
-    tell(estimate_table(estimates, brief=brief, say=say_name, width=columns()))
-    if say is not english:
-        rest = say("Conventions, sources and notes are English.")
-        tell(click.style(f"\n{rest}", dim=True))

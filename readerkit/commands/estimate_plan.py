@@ -1,4 +1,4 @@
-"""``readerkit estimate plan`` and ``lint``: which layout, and what ails one."""
+"""``readerkit estimate plan``: which layout, and a published one beside it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,13 @@ from readerkit.commands.cluster_options import (
 )
 from readerkit.commands.estimate_options import (
     flash_option,
-    layout_options,
     model_options,
     need_shape,
-    option_names,
-    options,
     refuse_others,
-    sync_option,
-    take_layouts,
     vocab_option,
 )
+from readerkit.commands.estimate_shown import language_option, spoken, tell_rest
+from readerkit.commands.option_group import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import (
     COUNT,
@@ -35,25 +32,20 @@ from readerkit.commands.quantity_options import (
     real,
     word,
 )
+from readerkit.model.language import english
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
-from readerkit.terminal.folded import tell
+from readerkit.terminal.folded import columns, tell
 
 if TYPE_CHECKING:
-    from readerkit.estimate.lint import Finding
     from readerkit.estimate.plan import Plan, Ranked
     from readerkit.estimate.runs import Compared, CutPlace
     from readerkit.estimate.step_time import StepTime
 
 
-_AGAINST = frozenset({"against"}) | (
-    option_names(cluster_options, link_options) - {"cluster"}
-)
-
-
 @click.command(cls=EstimateCommand)
 @model_options
-@options(
+@OptionGroup(
     count("gpus", "How many."),
     count("global-batch", "Sequences of a step (1024).", 1024),
     count("sequence", "Tokens of one (4096)."),
@@ -91,6 +83,7 @@ _AGAINST = frozenset({"against"}) | (
 )
 @cluster_options
 @link_options
+@language_option
 @json_option
 def plan(as_json: bool, **given: Any) -> None:
     """Rank every way to cut a model over a cluster, and say why the others fell out.
@@ -102,11 +95,13 @@ def plan(as_json: bool, **given: Any) -> None:
         readerkit estimate plan --model llama-2-70b --gpus 64 --schedule all
         readerkit estimate plan --model gpt3-175b --gpus 16 \\
             --offload optimizer-cpu --pcie-bandwidth 25GB/s
+        readerkit estimate plan --model llama-2-70b --gpus 64 --lang es
         readerkit estimate plan --against llama-3.1-405b-16384
         readerkit estimate plan --against all --json
     """
     if given["against"] is not None:
-        refuse_others("a published run", _AGAINST)
+        allowed = {"against"} | cluster_options.names | link_options.names
+        refuse_others("a published run", frozenset(allowed - {"cluster"}))
         _compare(as_json, given)
         return
     if given["gpus"] is None:
@@ -141,7 +136,10 @@ def plan(as_json: bool, **given: Any) -> None:
     else:
         from readerkit.render.plan_table import plan_table
 
-        tell(plan_table(made))
+        say, _ = spoken()
+        tell(plan_table(made, say, columns()))
+        if say is not english:
+            tell_rest(say("What falls out and what is assumed are said in English."))
     if not made.ranked:
         raise click.exceptions.Exit(1)
 
@@ -185,7 +183,10 @@ def _compare(as_json: bool, given: dict[str, Any]) -> None:
             }
         )
     else:
-        tell(runs_table(compared, halves if whole else {}))
+        say, _ = spoken()
+        tell(runs_table(compared, halves if whole else {}, say))
+        if say is not english:
+            tell_rest(say("Only the heads of this table are translated."))
 
 
 def _plain_compared(each: Compared) -> dict[str, Any]:
@@ -244,54 +245,3 @@ def _plain_plan(made: Plan) -> dict[str, Any]:
         "ranked": [_plain_ranked(each) for each in made.ranked],
         "rejected": [asdict(each) for each in made.rejected],
     }
-
-
-@click.command(cls=EstimateCommand)
-@model_options
-@layout_options
-@sync_option
-@cluster_options
-@link_options
-@json_option
-def lint(as_json: bool, **given: Any) -> None:
-    """Check a layout for what is known to go wrong; exit 1 where something is found.
-
-    \b
-    Example:
-        readerkit estimate lint --model llama-2-70b --tp 8 --pp 16 --microbatches 4
-        readerkit estimate lint --model llama-2-7b --dp 128 --global-batch 64
-    """
-    from readerkit.estimate.link_time import check_nodes
-    from readerkit.estimate.lint import Setting, check_batch
-    from readerkit.estimate.lint import lint as find
-
-    check_links(given, given["offload"])
-    shape = need_shape(given)
-    cluster, assumptions = take_cluster(given)
-    convention = given.pop("precision")
-    findings: list[Finding] = []
-    batch, dp = given["global_batch"], given["dp"]
-    if batch is not None and dp is not None and 0 < batch < dp:
-        tiny = check_batch(global_batch=batch, dp=dp)
-        findings += [tiny] if tiny else []
-        given["global_batch"] = None  # weigh the rest with one sequence for each
-    for layout in take_layouts(given, shape):
-        check_nodes(cluster, layout)
-        setting = Setting(
-            shape=shape,
-            layout=layout,
-            cluster=cluster,
-            assumptions=assumptions,
-            convention=convention,
-            reserve=given["reserve"],
-            no_sync=given["no_sync"],
-        )
-        findings += find(setting)
-    if as_json:
-        print_json({"findings": [finding._asdict() for finding in findings]})
-    else:
-        from readerkit.render.plan_table import finding_table
-
-        tell(finding_table(findings))
-    if findings:
-        raise click.exceptions.Exit(1)

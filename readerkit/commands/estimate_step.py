@@ -13,14 +13,13 @@ from readerkit.commands.cluster_options import (
     take_cluster,
 )
 from readerkit.commands.estimate_options import (
-    brief_option,
     layout_options,
     model_options,
     need_shape,
-    show,
     sync_option,
     take_layouts,
 )
+from readerkit.commands.estimate_shown import brief_option, show
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from readerkit.wording import next_command as typed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BOOK_VARIABLE = "READERKIT_BOOK"
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -32,6 +34,8 @@ class _Folder(click.Path):
 
 def book_option(command: Command) -> Command:
     """Add ``--book DIR``, the folder of another book than the one that ships."""
+    from pathlib import Path
+
     return click.option(
         "--book",
         type=_Folder(exists=True, file_okay=False, path_type=Path),
@@ -43,6 +47,8 @@ def book_option(command: Command) -> Command:
 
 def folder_option(command: Command) -> Command:
     """Add ``--folder DIR``, where the hand-ins of labs are."""
+    from pathlib import Path
+
     return click.option(
         "--folder",
         type=click.Path(file_okay=False, path_type=Path),

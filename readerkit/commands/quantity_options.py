@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +12,14 @@ import click
 from readerkit.terminal.completing import names
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from readerkit.estimate.quantity import Number
 
-_NUMBER = re.compile(r"([+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z/]*)")
-_UNIT = re.compile(
-    r"([kKmMgGtTpPeE]?)([iI]?)(bits?|[bB]ytes?|[bB])((?:/s|ps|PS)?)", re.ASCII
-)
+_NUMBER = r"([+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z/]*)"
+_UNIT = r"(?a:([kKmMgGtTpPeE]?)([iI]?)(bits?|[bB]ytes?|[bB])((?:/s|ps|PS)?))"
+LEAST = 1000
+"""Of bytes and of parameters; fewer lack their unit."""
 _COUNTS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 
 
@@ -28,7 +29,9 @@ def _scale_of_bytes(unit: str, *, rate: bool) -> Fraction | str:
     ``b`` is a bit and ``B`` a byte; ``i`` makes a prefix binary. Who writes all in
     small letters has not said which of the two is meant.
     """
-    found = _UNIT.fullmatch(unit)
+    from fractions import Fraction
+
+    found = re.fullmatch(_UNIT, unit)
     if found is None:
         return "" if unit or rate else Fraction(1)
     prefix, binary, what, per = found.groups()
@@ -38,7 +41,8 @@ def _scale_of_bytes(unit: str, *, rate: bool) -> Fraction | str:
         " kmgtpe".find(prefix.lower() or " "),
         prefix.upper() + "i" * len(binary),
     )
-    if (prefix.islower() and what == "b") or per == "PS":
+    small = prefix.islower() and (what == "b" or (what == "B" and prefix != "k"))
+    if small or per == "PS":
         return f"{mark}B (bytes) or {mark}bit (bits, an eighth of it)"
     scale = Fraction((1024 if binary else 1000) ** power)
     return scale / 8 if what in ("b", "bit", "bits") else scale
@@ -47,11 +51,15 @@ def _scale_of_bytes(unit: str, *, rate: bool) -> Fraction | str:
 class QuantityType(click.ParamType):  # type: ignore[type-arg]
     """A number with a unit: a count (70B, 2T)."""
 
+    in_bytes = False
+
     def __init__(self, name: str, example: str) -> None:
         self.name, self.example = name, example
 
     def scale(self, unit: str) -> Fraction | str:
         """Return what a unit multiplies by; else why it does not, if that is known."""
+        from fractions import Fraction
+
         return Fraction(_COUNTS[unit.lower()]) if unit.lower() in _COUNTS else ""
 
     def convert(
@@ -60,8 +68,20 @@ class QuantityType(click.ParamType):  # type: ignore[type-arg]
         """Return the number in its base unit, whole where it is whole."""
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]
-        found = _NUMBER.fullmatch(value.strip())
+        if (
+            value.isascii()
+            and value.isdigit()
+            and len(value) < 18
+            and not self.in_bytes
+        ):
+            return int(value)
+        from fractions import Fraction  # no whole number needs it
+
+        found = re.fullmatch(_NUMBER, value.strip())
         scale = self.scale(found[2]) if found else ""
+        if found and found[2] and not self.in_bytes and "e" in found[1].lower():
+            once = f"{found[1]}, or a number with {found[2]}"
+            self.fail(f"got '{value}', expected one of both: {once}", param, ctx)
         if not found or isinstance(scale, str):
             self.fail(f"got '{value}', expected {scale or self.example}", param, ctx)
         if not math.isfinite(float(found[1]) * scale.numerator):
@@ -77,9 +97,41 @@ class QuantityType(click.ParamType):  # type: ignore[type-arg]
 class SizeType(QuantityType):
     """Bytes (10GB, 25MiB), or bits (10Gb); of a rate, in a second (50GB/s, 400Gbps)."""
 
+    in_bytes = True
+
     def scale(self, unit: str) -> Fraction | str:
         """Return the bytes of a unit."""
         return _scale_of_bytes(unit, rate=self.name == "rate")
+
+
+class WholeSizeType(SizeType):
+    """Bytes of a tensor: so few that a unit was forgotten are none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Number:
+        """Return the bytes."""
+        size = super().convert(value, param, ctx)
+        bare = isinstance(value, str) and value.strip()[-1:].isdigit()
+        if bare and 0 < size < LEAST:
+            self.fail(
+                f"got '{value}', expected a unit: {value}GB, {value}B", param, ctx
+            )
+        return size
+
+
+class ParametersType(QuantityType):
+    """Parameters: so few that B or M was forgotten are none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Number:
+        """Return how many."""
+        many = super().convert(value, param, ctx)
+        if isinstance(value, str) and 0 < many < LEAST:
+            meant = f"{LEAST:,} or more: {value}B is {value} × 10^9, {value}M × 10^6"
+            self.fail(f"got '{value}', expected {meant}", param, ctx)
+        return many
 
 
 class MemoryType(SizeType):
@@ -91,6 +143,8 @@ class MemoryType(SizeType):
             return "a unit: 80GB"
         if unit.endswith(("b", "bit", "bits")):
             return super().scale(unit) if unit.islower() else "bytes: 80GB"
+        if unit.lower() in ("b", "byte", "bytes"):
+            return "the memory of a GPU: 80GB"
         return super().scale(unit)
 
 
@@ -127,11 +181,14 @@ class EstimateCommand(click.Command):
             raise click.UsageError(message, ctx) from None
 
 
-SIZE = SizeType("size", "bytes, such as 10GB (10^9) or 25MiB (2^20), or bits: 10Gb")
+SIZE = WholeSizeType(
+    "size", "bytes, such as 10GB (10^9) or 25MiB (2^20), or bits: 10Gb"
+)
 RATE = SizeType("rate", "bytes a second, such as 50GB/s, or bits: 400Gb/s, 400Gbps")
 REAL = RealType()
 MEMORY = MemoryType("size", "bytes, such as 80GB (10^9) or 80GiB (2^30)")
 COUNT = QuantityType("count", "a number, such as 70B or 1.5e12")
+PARAMETERS = ParametersType("count", "a number, such as 70B or 1.5e12")
 AMOUNT = QuantityType("amount", "a number, such as 2 or 1.5")
 
 
@@ -193,6 +250,8 @@ count, amount, size, rate, real = (
     partial(option, kind) for kind in (COUNT, AMOUNT, SIZE, RATE, REAL)
 )
 """An option for a count, an amount, bytes, bytes a second, a decimal fraction."""
+parameter_count = partial(option, PARAMETERS, "params")
+"""The option for how many parameters, without a model."""
 word = partial(option, str, metavar="NAME")
 memory_size = partial(option, MEMORY)
 """An option for the bytes of a GPU."""

@@ -10,7 +10,6 @@ variances) are left out.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import NamedTuple
 
 from readerkit.estimate.closed_form import checked
@@ -58,6 +57,8 @@ def activation_bytes_per_layer(
     shard = t if sequence_parallel else 1
     if recompute == "full":
         return divide(2 * s * b * h, shard)
+    from fractions import Fraction  # a search asks nothing of this
+
     linear = Fraction(10, shard) + Fraction(24, t)
     square = Fraction(5 * a * s, h * t) if recompute == "none" else 0
     return divide(s * b * h * (linear + square))

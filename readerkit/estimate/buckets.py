@@ -34,7 +34,8 @@ def estimate_buckets(
     sheet.given("PyTorch's first bucket", 2**20)
     sheet.given("PyTorch's bucket", 25 * 2**20)
     sheet.given("dp", layout.dp, "data-parallel ranks")
-    full = "closed once it is full, so its last parameter makes it larger"
+    full = "closed once it is full: its last parameter makes it larger; the last bucket"
+    full += " has at most that"
     sheet.write(
         f"""
         Megatron's bucket [parameters] = max(40000000, 1000000 × dp) | {MEGATRON}

@@ -6,10 +6,10 @@ row of a worksheet (``item``). What has to choose between several is a function.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
-from inspect import signature
+from functools import cached_property, wraps
 from typing import Any, TypeVar, cast
 
 from readerkit.estimate.checks import (
@@ -21,7 +21,7 @@ from readerkit.estimate.checks import (
 from readerkit.estimate.quantity import Number, Quantity, express
 from readerkit.model.expression import evaluate, names_in, parse_expression
 
-_UNIT = re.compile(r"(?<!per)(_bytes_per)?_s$")
+_UNIT = r"(?<!per)(_bytes_per)?_s$"
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -31,7 +31,7 @@ def check_argument(name: str, value: Any, *, whole: bool, zero: bool = False) ->
     Raises:
         EstimateError: it may not.
     """
-    label = _UNIT.sub("", name)
+    label = re.sub(_UNIT, "", name)
     if name.endswith("_fraction"):
         return check_fraction(label, value)
     if whole:
@@ -53,9 +53,18 @@ class ClosedForm:
         self, text: str, *, whole: str = "", zero: str = "", **defaults: Number
     ) -> None:
         """Take an expression; which names are whole numbers, and which may be zero."""
-        self.tree = parse_expression(text)
-        self.whole, self.zero, self.defaults = whole.split(), zero.split(), defaults
-        self.names = names_in(self.tree)
+        self.text, self.defaults = text, defaults
+        self.whole, self.zero = whole.split(), zero.split()
+
+    @cached_property
+    def tree(self) -> ast.expr:
+        """The expression, parsed when it is first asked for."""
+        return parse_expression(self.text)
+
+    @cached_property
+    def names(self) -> set[str]:
+        """What it is made of."""
+        return names_in(self.tree)
 
     def __call__(self, **given: Any) -> Any:
         """Return the value for these arguments.
@@ -90,9 +99,9 @@ def checked(
 
     def add(function: Function) -> Function:
         types = {
-            name: parameter.annotation
-            for name, parameter in signature(function).parameters.items()
-            if parameter.annotation in ("int", "Number") and name not in choices
+            name: kind
+            for name, kind in function.__annotations__.items()
+            if kind in ("int", "Number") and name not in {*choices, "return"}
         }
         may_be_zero = zero.split()
 

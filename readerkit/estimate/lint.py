@@ -7,43 +7,22 @@ against a bound that its source gives.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
+from readerkit.estimate.findings import Finding, Setting
 from readerkit.estimate.layout import Layout, check_fit, misfits
-from readerkit.estimate.setup import Setup
+from readerkit.estimate.setup import microbatches
 from readerkit.estimate.step_time import StepTime
-from readerkit.estimate.step_traffic import dp_step_traffic
 from readerkit.estimate.timeline import first_failure
+from readerkit.model.language import Told
 from readerkit.wording.numbers import format_bytes, format_rate, format_seconds
 
 MAX_BUBBLE = 0.2
 """Of total time; a pipeline with four times as many microbatches as ranks has 16%."""
 MAX_COMMUNICATION = 0.2
 """Of total time."""
-
-
-class Finding(NamedTuple):
-    """One anti-pattern in a layout."""
-
-    code: str
-    what: str
-    number: str
-    """What condemns it."""
-    instead: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting(Setup):
-    """A layout and what it is to run on."""
-
-    layout: Layout
-
-    def sent(self, layout: Layout) -> float:
-        """Return the bytes that data parallelism sends with another layout."""
-        traffics = dp_step_traffic(self.shape, layout, self.kept, no_sync=self.no_sync)
-        return float(sum(traffic.sent_bytes for traffic in traffics))
 
 
 def lint(setting: Setting) -> list[Finding]:
@@ -82,9 +61,9 @@ def _memory(setting: Setting) -> Iterator[Finding]:
     )
     yield Finding(
         "does-not-fit",
-        "the most loaded GPU holds more than it has",
-        f"{format_bytes(held, 2)} at the peak; {failure}",
-        "more sharding (tp, pp, ZeRO), a smaller microbatch, or recompute",
+        Told("the most loaded GPU holds more than it has"),
+        Told("{held} at the peak; {why}", held=format_bytes(held, 2), why=failure),
+        Told("more sharding (tp, pp, ZeRO), a smaller microbatch, or recompute"),
     )
 
 
@@ -97,12 +76,18 @@ def _sync(setting: Setting) -> Iterator[Finding]:
     before, after = setting.time(layout), waiting.time(layout)
     yield Finding(
         "needless-sync",
-        f"--sync: gradients are summed after each of {layout.microbatches} "
-        "microbatches",
-        f"a step sends {format_bytes(now, 2)} for data parallelism, and "
-        f"{format_bytes(then, 2)} "
-        f"with no_sync, {1 - after.total / before.total:.1%} shorter",
-        "--no-sync: one sum, after the last microbatch",
+        Told(
+            "--sync: gradients are summed after each of {count} microbatches",
+            count=layout.microbatches,
+        ),
+        Told(
+            "a step sends {now} for data parallelism, and {then} with no_sync, "
+            "{share} shorter",
+            now=format_bytes(now, 2),
+            then=format_bytes(then, 2),
+            share=f"{1 - after.total / before.total:.1%}",
+        ),
+        Told("--no-sync: one sum, after the last microbatch"),
     )
 
 
@@ -111,7 +96,7 @@ def _tensor_parallel(setting: Setting, now: StepTime) -> Iterator[Finding]:
     if layout.tp <= per_node:
         return
     inside = layout._replace(tp=per_node, dp=layout.dp * layout.tp // per_node)
-    number = f"{now.exposed['tp'] / now.total:.0%} of the step"
+    number = Told("{share} of the step", share=f"{now.exposed['tp'] / now.total:.0%}")
     if not misfits(setting.shape, inside) and layout.tp % per_node == 0:
         then = setting.time(
             inside._replace(microbatches=_same_batch(layout, inside))
@@ -119,15 +104,28 @@ def _tensor_parallel(setting: Setting, now: StepTime) -> Iterator[Finding]:
             else inside
         )
         share = then.exposed["tp"] / then.total
-        number += f", against {share:.0%} with tp {per_node} inside a node"
+        number = Told(
+            "{now}, against {share} with tp {tp} inside a node",
+            now=number,
+            share=f"{share:.0%}",
+            tp=per_node,
+        )
     cluster = setting.cluster
     yield Finding(
         "tp-across-nodes",
-        f"tp {layout.tp} on nodes of {per_node} GPUs: every layer's collectives cross "
-        "the network",
-        f"{number} ({format_rate(cluster.inside_bytes_per_s)} a GPU inside, "
-        f"{format_rate(cluster.between_bytes_per_s)} between)",
-        f"tp {per_node} at most; the rest as pipeline or data parallel",
+        Told(
+            "tp {tp} on nodes of {size} GPUs: every layer's collectives cross the "
+            "network",
+            tp=layout.tp,
+            size=per_node,
+        ),
+        Told(
+            "{number} ({inside} a GPU inside, {between} between)",
+            number=number,
+            inside=format_rate(cluster.inside_bytes_per_s),
+            between=format_rate(cluster.between_bytes_per_s),
+        ),
+        Told("tp {tp} at most; the rest as pipeline or data parallel", tp=per_node),
     )
 
 
@@ -151,11 +149,21 @@ def _straddling(setting: Setting) -> Iterator[Finding]:
             )
             yield Finding(
                 "straddling-groups",
-                f"{axis} {size} does not divide a node of {per_node} GPUs",
-                f"{over} of {groups} groups have members in two nodes, and each waits "
-                f"for {format_rate(setting.cluster.between_bytes_per_s)} instead of "
-                f"{format_rate(setting.cluster.inside_bytes_per_s)}",
-                f"a divisor of {per_node}",
+                Told(
+                    "{axis} {size} does not divide a node of {node} GPUs",
+                    axis=axis,
+                    size=size,
+                    node=per_node,
+                ),
+                Told(
+                    "{over} of {groups} groups have members in two nodes, and each "
+                    "waits for {between} instead of {inside}",
+                    over=over,
+                    groups=groups,
+                    between=format_rate(setting.cluster.between_bytes_per_s),
+                    inside=format_rate(setting.cluster.inside_bytes_per_s),
+                ),
+                Told("a divisor of {node}", node=per_node),
             )
             return
 
@@ -169,11 +177,20 @@ def _batch(setting: Setting, now: StepTime) -> Iterator[Finding]:
         each = layout.micro_batch * layout.microbatches
         yield Finding(
             "tiny-batch-large-dp",
-            f"dp {layout.dp} with {each} sequences each: too little compute for the "
-            "sums of gradients",
-            f"{share:.0%} of the step is data parallel, with {layout.global_batch} "
-            f"sequences over {layout.dp} replicas",
-            "a larger global batch, or fewer replicas of more ranks",
+            Told(
+                "dp {dp} with {each} sequences each: too little compute for the sums "
+                "of gradients",
+                dp=layout.dp,
+                each=each,
+            ),
+            Told(
+                "{share} of the step is data parallel, with {batch} sequences over "
+                "{dp} replicas",
+                share=f"{share:.0%}",
+                batch=layout.global_batch,
+                dp=layout.dp,
+            ),
+            Told("a larger global batch, or fewer replicas of more ranks"),
         )
 
 
@@ -183,10 +200,17 @@ def check_batch(*, global_batch: int, dp: int) -> Finding | None:
         return None
     return Finding(
         "tiny-batch-large-dp",
-        f"a global batch of {global_batch} on dp {dp}",
-        f"{global_batch / dp:g} sequences for each replica: {dp - global_batch} of "
-        f"them ({1 - global_batch / dp:.0%}) have nothing to do",
-        f"a global batch of {dp} at least, or dp {global_batch}",
+        Told("a global batch of {batch} on dp {dp}", batch=global_batch, dp=dp),
+        Told(
+            "{each} sequences for each replica: {idle} of them ({share}) have nothing "
+            "to do",
+            each=f"{global_batch / dp:g}",
+            idle=dp - global_batch,
+            share=f"{1 - global_batch / dp:.0%}",
+        ),
+        Told(
+            "a global batch of {dp} at least, or dp {batch}", dp=dp, batch=global_batch
+        ),
     )
 
 
@@ -206,10 +230,22 @@ def _bubble(setting: Setting, now: StepTime) -> Iterator[Finding]:
     enough = max(p, ceil(round((p - 1) / (shorter * most), 9)))
     yield Finding(
         "few-microbatches",
-        f"pp {p} with {m} microbatches: the pipeline is filled and drained for little",
-        f"bubble {total:.1%} of total time, {ideal.value:.1%} of ideal: "
-        f"{ideal.formula} = {ideal.substitution}",
-        f"{enough} microbatches for {MAX_BUBBLE:.0%}, or more chunks, or fewer stages",
+        Told(
+            "pp {p} with {m}: the pipeline is filled and drained for little",
+            p=p,
+            m=microbatches(m),
+        ),
+        Told(
+            "bubble {total} of total time, {ideal} of ideal: {formula}",
+            total=f"{total:.1%}",
+            ideal=f"{ideal.value:.1%}",
+            formula=f"{ideal.formula} = {ideal.substitution}",
+        ),
+        Told(
+            "{count} microbatches for {share}, or more chunks, or fewer stages",
+            count=enough,
+            share=f"{MAX_BUBBLE:.0%}",
+        ),
     )
 
 
@@ -235,13 +271,22 @@ def _accumulation(setting: Setting, now: StepTime) -> Iterator[Finding]:
         return  # the same bytes in the same time: accumulation costs nothing here
     yield Finding(
         "needless-accumulation",
-        f"{k} microbatches of {layout.micro_batch} where "
-        f"{larger.microbatches} of {larger.micro_batch} fit",
-        f"{format_bytes(setting.held(larger), 2)} of "
-        f"{format_bytes(setting.usable_bytes, 2)} would be held; a step sends "
-        f"{format_bytes(setting.sent(layout), 2)} for data parallelism now, "
-        f"{format_bytes(setting.sent(larger), 2)} then, and is "
-        f"{format_seconds(saved, 1)} shorter",
+        Told(
+            "{k} microbatches of {size} where {fewer} of {larger} fit",
+            k=k,
+            size=layout.micro_batch,
+            fewer=larger.microbatches,
+            larger=larger.micro_batch,
+        ),
+        Told(
+            "{held} of {usable} would be held; a step sends {now} for data parallelism "
+            "now, {then} then, and is {saved} shorter",
+            held=format_bytes(setting.held(larger), 2),
+            usable=format_bytes(setting.usable_bytes, 2),
+            now=format_bytes(setting.sent(layout), 2),
+            then=format_bytes(setting.sent(larger), 2),
+            saved=format_seconds(saved, 1),
+        ),
         f"--micro-batch {larger.micro_batch}",
     )
 
@@ -258,10 +303,17 @@ def _zero(setting: Setting, now: StepTime) -> Iterator[Finding]:
             if saved > 0.01:
                 yield Finding(
                     "zero-with-accumulation",
-                    f"ZeRO {layout.zero} with {layout.microbatches} microbatches, "
-                    "where ZeRO 1 fits",
-                    f"the step would be {saved:.1%} shorter: stage {layout.zero} "
-                    "communicates for each microbatch, stage 1 once",
+                    Told(
+                        "ZeRO {stage} with {count} microbatches, where ZeRO 1 fits",
+                        stage=layout.zero,
+                        count=layout.microbatches,
+                    ),
+                    Told(
+                        "the step would be {saved} shorter: stage {stage} communicates "
+                        "for each microbatch, stage 1 once",
+                        saved=f"{saved:.1%}",
+                        stage=layout.zero,
+                    ),
                     "ZeRO 1",
                 )
 
@@ -276,10 +328,13 @@ def _recompute(setting: Setting, now: StepTime) -> Iterator[Finding]:
             saved = 1 - setting.time(lighter).total / now.total
             yield Finding(
                 "needless-recompute",
-                f"full recompute where {kind} fits",
-                f"{format_bytes(setting.held(lighter), 2)} of "
-                f"{format_bytes(setting.usable_bytes, 2)}, and the step {saved:.1%} "
-                "shorter",
+                Told("full recompute where {kind} fits", kind=kind),
+                Told(
+                    "{held} of {usable}, and the step {saved} shorter",
+                    held=format_bytes(setting.held(lighter), 2),
+                    usable=format_bytes(setting.usable_bytes, 2),
+                    saved=f"{saved:.1%}",
+                ),
                 f"--recompute {kind}",
             )
             return

@@ -7,7 +7,6 @@ that of the formula here, which a test holds for every size it tries.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from readerkit.errors import EstimateError
@@ -34,6 +33,8 @@ from readerkit.estimate.zero_bubble import idle as idle_of
 from readerkit.model.expression import plain
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from mini_impls.timeline import Timeline
 
 SOURCES = {
@@ -234,6 +235,8 @@ class Pipeline(NamedTuple):
         Of those that let each rank begin and end when it can, the idle time between.
         """
         if self.schedule in ORDERS:
+            from fractions import Fraction
+
             idle, busy = Fraction(self._ran_idle()), Fraction(self.busy)
             return idle / busy, idle / (busy + idle)
         from mini_impls.timeline import get_bubble
@@ -292,6 +295,8 @@ class Pipeline(NamedTuple):
             return self.simulate()[0] * m * sum(self._whole_times())
         chunks = 2 if self.schedule == "zb-v" else 1
         times = run(self.schedule, p, m, self._whole_times())
+        from fractions import Fraction
+
         return Fraction(idle_of(times, p), chunks)
 
     def _idle_of_run(self) -> Number:

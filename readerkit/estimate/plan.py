@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import ceil, inf
+from math import inf
 from typing import NamedTuple
 
 from readerkit.errors import EstimateError
@@ -20,14 +20,18 @@ from readerkit.estimate.checks import (
     check_training,
 )
 from readerkit.estimate.layout import Layout
-from readerkit.estimate.link_time import ranks_in_node
 from readerkit.estimate.memory import RankMemory
-from readerkit.estimate.parameters import parameter_count
-from readerkit.estimate.plan_cuts import SCHEDULES, PlanRequest
+from readerkit.estimate.plan_cuts import PlanRequest
+from readerkit.estimate.plan_reasons import (
+    memory_reason,
+    named_schedule,
+    reasons,
+    time_reason,
+)
 from readerkit.estimate.plan_search import Best, Search
 from readerkit.estimate.states import precision
-from readerkit.estimate.step_time import LINKS, StepTime
-from readerkit.wording.numbers import format_billions, format_bytes, format_rate
+from readerkit.estimate.step_time import StepTime
+from readerkit.wording.numbers import format_bytes
 
 _OFF = "optimizer-cpu"
 
@@ -89,8 +93,8 @@ def plan(question: PlanRequest, *, top: int = 5) -> Plan:
         rejected=tuple(_rejected(question, search, fitting[top:], ranked)),
         examined=search.examined,
         fitting=len(fitting),
-        memory_reason=_memory_reason(question),
-        time_reason=_time_reason(question, ranked),
+        memory_reason=memory_reason(question),
+        time_reason=time_reason(question, ranked[0].time if ranked else None),
     )
 
 
@@ -115,63 +119,8 @@ def _check(question: PlanRequest) -> None:
 def rank_layout(question: PlanRequest, layout: Layout) -> Ranked:
     """Return a layout with its memory, its time, and why it is as it is."""
     time = question.time(layout)
-    reasons = tuple(_reasons(question, layout, time))
-    return Ranked(layout, question.most_loaded(layout), time, reasons)
-
-
-def _reasons(question: PlanRequest, layout: Layout, time: StepTime) -> Iterator[str]:
-    cluster, shares = question.cluster, time.exposed
-    if layout.tp > 1:
-        share = shares["tp"] / time.total
-        if layout.tp <= cluster.gpus_per_node:
-            yield (
-                f"tp {layout.tp} stays inside the node: "
-                f"{format_rate(cluster.inside_bytes_per_s)} a GPU, {share:.1%} of the "
-                "step"
-            )
-        else:
-            yield f"tp {layout.tp} crosses nodes: {share:.1%} of the step"
-    if layout.pp > 1:
-        how = f", {layout.virtual_stages} chunks" * (layout.virtual_stages > 1)
-        how += _named_schedule(layout)
-        yield (
-            f"pp {layout.pp} over {layout.microbatches} microbatches{how}: bubble "
-            f"{time.bubble_share:.1%}; messages {shares['pp'] / time.total:.1%}"
-        )
-    if layout.cp > 1:
-        yield f"cp {layout.cp}: {shares['cp'] / time.total:.1%} of the step shows"
-    if layout.ep > 1:
-        yield f"ep {layout.ep}: {shares['ep'] / time.total:.1%} of the step"
-    if layout.folds_experts:
-        took = f"{shares.get('etp', 0) / time.total:.1%} of the step"
-        cut = f"over {layout.etp} ranks: {took}" * (layout.etp > 1)
-        cut = cut or "whole on a rank"
-        yield f"etp {layout.etp}: an expert is {cut}"
-    if layout.replicas > 1:
-        sharded = ("nothing", "the optimizer", "optimizer and gradients", "all states")
-        group = ranks_in_node(cluster, layout.replicas, layout.tp)
-        where = (
-            "inside a node"
-            if group == layout.replicas
-            else f"{group} of them in a node"
-        )
-        yield (
-            f"{layout.replicas} replicas, {where}, shard {sharded[layout.zero]}: "
-            f"{shares['dp'] / time.total:.1%} of the step shows"
-        )
-    if layout.recompute == "full":
-        yield "full recompute: a third more compute, because activations do not fit"
-    if layout.offload != "none":
-        share = sum(shares.get(link, 0) for link in LINKS) / time.total
-        yield (
-            f"{layout.offload}: {share:.1%} of the step shows, what the CPU computes "
-            "not counted"
-        )
-
-
-def _named_schedule(layout: Layout) -> str:
-    """Return the schedule of a layout, where a reader would take it for another."""
-    return "" if layout.schedule in SCHEDULES else f", {layout.schedule}"
+    why = tuple(reasons(question, layout, time))
+    return Ranked(layout, question.most_loaded(layout), time, why)
 
 
 def loss(recompute: str, time: StepTime) -> tuple[str, float]:
@@ -187,7 +136,7 @@ def loss(recompute: str, time: StepTime) -> tuple[str, float]:
 def name_layout(layout: Layout) -> str:
     """Return a layout in one line: its axes, and the ZeRO stage."""
     off = "" if layout.offload == "none" else f", {layout.offload}"
-    return f"{name_axes(layout)}{_named_schedule(layout)}, ZeRO {layout.zero}{off}"
+    return f"{name_axes(layout)}{named_schedule(layout)}, ZeRO {layout.zero}{off}"
 
 
 def name_axes(layout: Layout) -> str:
@@ -268,50 +217,3 @@ def _slower(
             f"at worst: {name_layout(slowest.fastest.layout(slowest.zero))}, "
             f"{times:.1f} times the best, {share:.0%} of its step is {cause}",
         )
-
-
-def _memory_reason(question: PlanRequest) -> str:
-    params = parameter_count(question.shape)
-    kept = question.kept
-    states = kept.total * params
-    usable = question.usable_bytes
-    text = (
-        f"{kept.total} B × {format_billions(params)} parameters = "
-        f"{format_bytes(states, 2)} of weights, gradients and optimizer; one GPU "
-        f"offers {format_bytes(usable, 2)}"
-    )
-    if states <= usable:
-        return f"fits one GPU, before activations: {text}"
-    return f"does not fit: {text}, so {ceil(states / usable)} GPUs at the least"
-
-
-def _time_reason(question: PlanRequest, ranked: tuple[Ranked, ...]) -> str:
-    if not ranked:
-        return "no time: nothing fits"
-    best = ranked[0].time
-    alone = best.total * question.gpus
-    if question.tokens is None:
-        return (
-            f"a step of {question.step_tokens:,} tokens takes {_few(best.total)} s on "
-            f"{question.gpus} GPUs, {_few(alone)} s on one of the same efficiency; "
-            "whether that is too slow depends on --tokens and --days"
-        )
-    steps = question.tokens / question.step_tokens
-    days, alone_days = (seconds * steps / 86_400 for seconds in (best.total, alone))
-    text = (
-        f"{question.tokens:.3g} tokens take {_few(alone_days)} days on one GPU of the "
-        f"same efficiency, {_few(days)} on {question.gpus}"
-    )
-    if question.deadline_days is None:
-        return text
-    deadline = question.deadline_days
-    if alone_days <= deadline:
-        return f"not too slow on one: {text}, and {deadline:g} are given"
-    enough = "" if days <= deadline else f": needs {ceil(alone_days / deadline)} GPUs"
-    verdict = "too slow on one" if days <= deadline else "too slow even so"
-    return f"{verdict}: {text}, and {deadline:g} are given{enough}"
-
-
-def _few(value: float) -> str:
-    """Return a time in three digits, or whole."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

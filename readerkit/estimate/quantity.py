@@ -17,10 +17,8 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial, total_ordering
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from readerkit.estimate.sizes import Size
 from readerkit.model.expression import (
@@ -34,6 +32,9 @@ from readerkit.model.expression import (
 from readerkit.model.formula_text import render
 from readerkit.model.language import Say
 
+if TYPE_CHECKING:
+    from fractions import Fraction
+
 Number = int | float
 """What is computed with; a quantity stands in for one."""
 
@@ -46,8 +47,7 @@ _ONE_LEVEL = {
 """Pairs of operators where x + (y - z) is (x + y) - z, exactly."""
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(NamedTuple):
     """What a name of a formula stands for."""
 
     value: Exact
@@ -56,13 +56,16 @@ class Input:
 
 
 @total_ordering
-@dataclass(frozen=True, slots=True, eq=False)
 class Quantity:
-    """An expression over named inputs, and its value."""
+    """An expression over named inputs, and its value; none of it is ever changed."""
 
-    exact: Exact
-    tree: ast.expr
-    inputs: Mapping[str, Input]
+    __slots__ = ("exact", "inputs", "tree")
+
+    def __init__(
+        self, exact: Exact, tree: ast.expr, inputs: Mapping[str, Input]
+    ) -> None:
+        """Take the value, the expression, and what its names stand for."""
+        self.exact, self.tree, self.inputs = exact, tree, inputs
 
     @classmethod
     def given(cls, name: str, value: Any, means: str = "") -> Any:
@@ -210,7 +213,9 @@ def divide(value: Number | Fraction, by: Number = 1) -> Number:
         whole, rest = divmod(value, by)
         return value / by if rest else whole
     quotient: Any = value / by
-    return plain(quotient) if isinstance(quotient, Fraction) else quotient
+    return (
+        cast("Number", quotient) if isinstance(quotient, Quantity) else plain(quotient)
+    )
 
 
 def ceil_divide(value: Number, by: Number) -> Number:

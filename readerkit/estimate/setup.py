@@ -10,6 +10,7 @@ from readerkit.estimate.memory import RankMemory, most_loaded
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import Precision, precision
 from readerkit.estimate.step_time import Assumptions, StepTime, step_time
+from readerkit.model.language import Told
 from readerkit.wording.numbers import format_flop_rate
 
 
@@ -60,3 +61,10 @@ class Setup:
     def held(self, layout: Layout) -> float:
         """Return the bytes of that GPU."""
         return float(self.most_loaded(layout).total)
+
+
+def microbatches(count: int) -> Told:
+    """Return so many of them, in words."""
+    if count == 1:
+        return Told("1 microbatch")
+    return Told("{count} microbatches", count=count)

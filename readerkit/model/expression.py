@@ -17,13 +17,16 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 from readerkit.errors import ReaderkitError
 
+if TYPE_CHECKING:
+    from fractions import Fraction
+
 Number = int | float
-Exact = int | float | Fraction
+Exact: TypeAlias = "int | float | Fraction"
 """A number as it is computed with: quotients of whole numbers are not rounded."""
 Functions = Mapping[str, Callable[..., object]]
 
@@ -50,6 +53,8 @@ def divide(left: Exact, right: Exact) -> Exact:
         return left / right
     if not right:
         raise ZeroDivisionError("division by zero")
+    from fractions import Fraction  # most commands have none
+
     return simple(Fraction(left) / right)
 
 
@@ -64,6 +69,8 @@ def power(base: Exact, exponent: Exact) -> Exact:
             f"exponent {exponent}: expected at most {MAX_EXPONENT} either way"
         )
     if isinstance(exponent, int) and not isinstance(base, float):
+        from fractions import Fraction
+
         return simple(Fraction(base) ** exponent)
     return float(base) ** float(exponent)  # type: ignore[no-any-return]
 
@@ -78,7 +85,7 @@ def log2ceil(number: Exact) -> int:
 
 def simple(value: Exact) -> Exact:
     """Return a whole fraction as a whole number."""
-    if isinstance(value, Fraction) and value.denominator == 1:
+    if not isinstance(value, (int, float)) and value.denominator == 1:
         return value.numerator
     return value
 
@@ -86,7 +93,7 @@ def simple(value: Exact) -> Exact:
 def plain(value: Exact) -> Number:
     """Return a number as others take it: whole, or a float."""
     value = simple(value)
-    return float(value) if isinstance(value, Fraction) else value
+    return value if isinstance(value, (int, float)) else float(value)
 
 
 BINARY: Mapping[type[ast.operator], Callable[[Exact, Exact], Exact]] = {
@@ -116,13 +123,22 @@ def finite(value: object) -> Exact:
     Raises:
         ExpressionError: anything else, infinity among it.
     """
-    if not isinstance(value, (int, float, Fraction)) or isinstance(value, bool):
+    if isinstance(value, bool) or not is_exact(value):
         raise ExpressionError(f"got {value!r}, expected a number")
     if not -MAX_MAGNITUDE < value < MAX_MAGNITUDE:  # an int of many digits is none
         raise ExpressionError(f"a value beyond {MAX_MAGNITUDE:.0e}")
-    if isinstance(value, Fraction) and value.denominator > MAX_MAGNITUDE:
-        return float(value)
-    return simple(value)
+    if isinstance(value, (int, float)):
+        return value
+    return float(value) if value.denominator > MAX_MAGNITUDE else simple(value)
+
+
+def is_exact(value: object) -> TypeGuard[Exact]:
+    """Return whether a value is a number, a quotient of whole ones among them."""
+    if isinstance(value, (int, float)):
+        return True
+    from fractions import Fraction  # most commands have none
+
+    return isinstance(value, Fraction)
 
 
 # --- 2. text to a tree ----------------------------------------------------------------
@@ -281,7 +297,7 @@ def _called(
         return finite(own(*values, **keywords))
     assert given is not None
     others = {
-        key: plain(value) if isinstance(value, Fraction) else value
+        key: plain(value) if is_exact(value) else value
         for key, value in keywords.items()
     }
     try:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from fractions import Fraction
 
-from readerkit.model.expression import Exact
+from readerkit.model.expression import Exact, is_exact
 
 _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(1, 6)
 _LEVELS: Mapping[type[ast.operator], tuple[int, str]] = {
@@ -36,9 +35,9 @@ def render(tree: ast.expr, names: Mapping[str, Exact] | None = None) -> str:
 
 def number_text(value: Exact) -> str:
     """Return a number with all of its digits."""
-    if isinstance(value, Fraction):
-        return f"{value.numerator} / {value.denominator}"
-    return repr(value)
+    if isinstance(value, (int, float)):
+        return repr(value)
+    return f"{value.numerator} / {value.denominator}"
 
 
 def _render(node: ast.expr, names: Mapping[str, Exact] | None) -> tuple[str, int]:
@@ -48,9 +47,10 @@ def _render(node: ast.expr, names: Mapping[str, Exact] | None) -> tuple[str, int
     if isinstance(node, (ast.Name, ast.Constant)):
         assert names is not None or isinstance(node, ast.Constant)
         value = node.value if isinstance(node, ast.Constant) else (names or {})[node.id]
-        assert isinstance(value, (int, float, Fraction))
+        assert is_exact(value)
         level = _SIGN if value < 0 else _ATOM
-        return number_text(value), _PRODUCT if isinstance(value, Fraction) else level
+        whole = isinstance(value, (int, float))
+        return number_text(value), level if whole else _PRODUCT
     if isinstance(node, ast.UnaryOp):
         text = _within(node.operand, names, _SIGN)
         return f"-{text}" if isinstance(node.op, ast.USub) else text, _SIGN

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from readerkit.model.language import Say, english
 from readerkit.wording.numbers import format_bytes, format_flop_rate, format_rate
 
 Plain = Mapping[str, Any]
@@ -62,27 +63,31 @@ def price_cells(prices: Sequence[Plain]) -> list[Cells]:
     ]
 
 
-def catalog_table(known: Mapping[str, Mapping[str, Plain]]) -> Iterator[str]:
+def catalog_table(
+    known: Mapping[str, Mapping[str, Plain]], say: Say = english
+) -> Iterator[str]:
     """Yield lines of 80 columns: each table under what its columns say."""
     for table, listed in known.items():
-        yield click.style(f"{table}: {', '.join(HEADS[table][1:])}", bold=True)
+        heads = ", ".join(map(say, HEADS[table][1:]))
+        yield click.style(f"{say(table)}: {heads}", bold=True)
         for name, *cells, source, dated in listed_cells(table, listed):
-            yield f"{name:<20}{', '.join(cells)}"
-            yield _source(f"{source}, {dated}" if dated != "-" else source)
+            said = ", ".join(say("all") if cell == "all" else cell for cell in cells)
+            yield f"{name:<20}{said}"
+            yield _source(f"{source}, {dated}" if dated != "-" else source, say)
         yield ""
 
 
-def price_table(prices: Sequence[Plain]) -> Iterator[str]:
+def price_table(prices: Sequence[Plain], say: Say = english) -> Iterator[str]:
     """Yield lines of 80 columns: each price with its age, and who says so."""
     for row in prices:
-        doubt = "; unconfirmed: one source" if row["unconfirmed"] else ""
+        doubt = "; " + say("unconfirmed: one source") if row["unconfirmed"] else ""
+        age = say("{count} days old").format(count=row["age_days"])
         what = f"{row['gpu']:<12}{row['vendor']}, {row['terms']}"
-        yield f"{what:<44}${row['usd_per_hour']:.2f} an hour"
-        yield f"    {row['dated']}, {row['age_days']} days old{doubt}"
-        yield _source(row["source"])
+        yield f"{what:<44}${row['usd_per_hour']:.2f} {say('an hour')}"
+        yield f"    {row['dated']}, {age}{doubt}"
+        yield _source(row["source"], say)
 
 
-def _source(text: str) -> str:
-    return click.style(
-        indent(fill(f"from {text}", 76, break_on_hyphens=False), "    "), dim=True
-    )
+def _source(text: str, say: Say) -> str:
+    told = say("from {source}").format(source=text)
+    return click.style(indent(fill(told, 76, break_on_hyphens=False), "    "), dim=True)

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from readerkit.estimate.states import precision
+from readerkit.model.language import Say, english, said
 from readerkit.wording.numbers import format_bytes, format_flop_rate
 
 if TYPE_CHECKING:
+    from readerkit.estimate.findings import Finding
     from readerkit.estimate.layout import Layout
-    from readerkit.estimate.lint import Finding
     from readerkit.estimate.plan import Plan, Ranked
 
-_WIDTH = 80
+WIDTH = 80
 HEAD = (
     *("", "dp", "tp", "pp", "cp", "ep", "ZeRO", "micro", "chunks"),
     *("memory", "comm", "bubble", "MFU", "step"),
@@ -25,30 +26,46 @@ HEAD = (
 _WIDTHS = (2, 4, 3, 3, 3, 3, 4, 8, 6, 8, 5, 6, 4, 8)
 
 
-def plan_table(plan: Plan) -> str:
-    """Return the two reasons, the layouts in order with why, and the others."""
+def plan_table(plan: Plan, say: Say = english, width: int = WIDTH) -> str:
+    """Return the two reasons, the layouts in order with why, and the others.
+
+    Narrower than a row, each layout is a block of its own.
+    """
     lines = [
-        click.style("why distribute", bold=True),
-        *_wrap(f"memory: {plan.memory_reason}"),
-        *_wrap(f"time: {plan.time_reason}"),
+        click.style(say("why distribute"), bold=True),
+        *_wrap(f"{say('memory')}: {said(plan.memory_reason, say)}", width),
+        *_wrap(f"{say('time')}: {said(plan.time_reason, say)}", width),
         "",
     ]
-    if plan.ranked:
-        lines.append(click.style(_row(HEAD), bold=True))
+    in_rows, heads = width >= WIDTH, [say(head) if head else "" for head in HEAD]
+    if plan.ranked and in_rows:
+        lines.append(click.style(_row(heads), bold=True))
     for cells, each in zip(layout_cells(plan), plan.ranked, strict=True):
-        lines.append(_row(cells))
+        lines += [_row(cells)] if in_rows else _block(heads, cells, width)
         lines += [
             click.style(row, dim=True)
             for reason in each.reasons
-            for row in _wrap(reason, "     ")
+            for row in _wrap(said(reason, say), width, "     " if in_rows else "  ")
         ]
     if not plan.ranked:
-        lines.append("no layout fits")
-    lines += ["", click.style("the others", bold=True)]
+        lines.append(say("no layout fits"))
+    lines += ["", click.style(say("the others"), bold=True)]
     for rejected in plan.rejected:
-        lines += _wrap(f"{rejected.count:>4} {rejected.why}; {rejected.example}")
-    lines += ["", *_wrap(assumed(plan))]
-    return "\n".join(lines)
+        why = f"{said(rejected.why, say)}; {said(rejected.example, say)}"
+        lines += _wrap(f"{rejected.count:>4} {why}", width)
+    return "\n".join([*lines, "", *_wrap(assumed(plan), width)])
+
+
+def _block(heads: Sequence[str], cells: Sequence[str], width: int) -> list[str]:
+    """Return a layout as a few lines, each cell after what it is."""
+    place, *rest = cells
+    pairs = zip(heads[1:], rest, strict=True)
+    text = ", ".join(f"{head} {cell}".replace(" ", NO_BREAK) for head, cell in pairs)
+    rows = _wrap(f"{place}. {text}", width)
+    return [click.style(row.replace(NO_BREAK, " "), bold=True) for row in rows]
+
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def assumed(plan: Plan) -> str:
@@ -59,7 +76,7 @@ def assumed(plan: Plan) -> str:
     source = "given" if assumed.kernel_efficiency else gpu.efficiency_source
     flash = "Flash attention" if question.flash else "Attention scores in memory"
     searched = "; ".join(
-        f"{name.replace('_', ' ')} {', '.join(map(_said, values))}"
+        f"{name.replace('_', ' ')} {', '.join(map(_plainly, values))}"
         for name, values in question.searched.items()
     )
     return (
@@ -78,7 +95,7 @@ def assumed(plan: Plan) -> str:
     )
 
 
-def _said(value: object) -> str:
+def _plainly(value: object) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
@@ -112,20 +129,23 @@ def _chunks(layout: Layout) -> str:
     return str(layout.virtual_stages) if layout.pp > 1 else "-"
 
 
-def finding_table(findings: Sequence[Finding]) -> str:
+def finding_table(
+    findings: Sequence[Finding], say: Say = english, width: int = WIDTH
+) -> str:
     """Return each finding with its number and what to do instead."""
     if not findings:
-        return "nothing found"
+        return say("nothing found")
     blocks = []
     for finding in findings:
-        rows = _wrap(f"{finding.code}: {finding.what}")
-        rows += _wrap(finding.number, "    ")
-        rows += _wrap(f"instead: {finding.instead}", "    ")
+        rows = _wrap(f"{finding.code}: {said(finding.what, say)}", width)
+        rows += _wrap(said(finding.number, say), width, "    ")
+        instead = f"{say('instead')}: {said(finding.instead, say)}"
+        rows += _wrap(instead, width, "    ")
         blocks.append("\n".join([click.style(rows[0], bold=True), *rows[1:]]))
     return "\n".join(blocks)
 
 
-def _wrap(text: str, indent: str = "") -> list[str]:
+def _wrap(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(
-        text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  "
+        text, width, initial_indent=indent, subsequent_indent=indent + "  "
     )

@@ -9,15 +9,20 @@ import click
 
 from readerkit.estimate.plan import name_layout
 from readerkit.estimate.runs import FAR, FIRST, NEAR, Compared, CutPlace, HalfTally
+from readerkit.model.language import Say, english
 
 _WIDTH = 80
 HEAD = ("run", "half", "GPUs", "measured", "predicted", "off", "rank", "of all")
 _WIDTHS = (27, 5, 5, 9, 9, 7, 6, 6)
 
 
-def runs_table(compared: Sequence[Compared], halves: Mapping[str, HalfTally]) -> str:
+def runs_table(
+    compared: Sequence[Compared],
+    halves: Mapping[str, HalfTally],
+    say: Say = english,
+) -> str:
     """Return a row for each run, for one alone its layouts too, and each half's sum."""
-    lines = [click.style(_row(HEAD), bold=True)]
+    lines = [click.style(_row([*map(say, HEAD)]), bold=True)]
     lines += [_row(run_cells(each)) for each in compared]
     if len(compared) == 1:
         lines += _alone(compared[0])

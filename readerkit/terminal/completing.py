@@ -8,10 +8,13 @@ just nothing to complete: an error would land in the middle of a line that is ty
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 Named = Iterable[tuple[str, str]]
@@ -40,5 +43,5 @@ def names(what: str) -> Complete:
 
 
 def _book(context: click.Context) -> Path | None:
-    book = context.params.get("book")
-    return book if isinstance(book, Path) else None
+    book: Path | None = context.params.get("book")
+    return book

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 
 import click
+
+from readerkit.system.screen import screen_columns
 
 
 def columns(most: int = 80) -> int:
     """Return how wide text may be: what the terminal has, elsewhere ``most``."""
     if not sys.stdout.isatty():
         return most
-    return min(most, max(20, shutil.get_terminal_size().columns))
+    return min(most, max(20, screen_columns()))
 
 
 def tell(text: str) -> None:
@@ -20,5 +21,5 @@ def tell(text: str) -> None:
     from readerkit.render.fold import fold
 
     if sys.stdout.isatty():
-        text = fold(text, shutil.get_terminal_size().columns)
+        text = fold(text, screen_columns())
     click.echo(text)

@@ -6,7 +6,6 @@ without ``--folder`` from one's hand-ins to where there are none.
 
 from __future__ import annotations
 
-import shlex
 from contextvars import ContextVar
 
 SHIPPED = (
@@ -44,6 +43,8 @@ def written(*words: str) -> str:
     >>> written("annotate", "megatron")
     'readerkit annotate megatron'
     """
+    import shlex
+
     return shlex.join(["readerkit", *words])
 
 

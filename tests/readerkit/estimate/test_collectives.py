@@ -3,14 +3,16 @@
 import pytest
 
 from readerkit.errors import EstimateError
+from readerkit.estimate.collective_estimate import (
+    estimate_collective,
+    estimate_hierarchical,
+)
 from readerkit.estimate.collectives import (
     OPERATIONS,
     bus_bandwidth,
     bus_factor,
     collective_bytes,
     collective_seconds,
-    estimate_collective,
-    estimate_hierarchical,
     hierarchical_bytes,
     ring_steps,
     tree_ring_crossover_bytes,

@@ -8,8 +8,9 @@ from math import inf
 import pytest
 
 from readerkit.errors import EstimateError
+from readerkit.estimate.findings import Setting
 from readerkit.estimate.layout import Layout, misfits
-from readerkit.estimate.lint import Setting, check_batch, lint
+from readerkit.estimate.lint import check_batch, lint
 from readerkit.estimate.pipeline import SOURCES
 from readerkit.estimate.plan import plan
 from readerkit.estimate.plan_cuts import PlanRequest, cut_of

@@ -8,10 +8,10 @@ from readerkit.estimate.memory import layers_of_rank
 from readerkit.estimate.parameters import (
     active_parameter_count,
     attention_parameters,
-    estimate_parameters,
     narayanan_parameters,
     parameter_count,
 )
+from readerkit.estimate.parameters_estimate import estimate_parameters
 from readerkit.estimate.shape import Shape, padded_vocab
 from tests.readerkit.estimate.catalog import MODELS, shape
 
