@@ -7,8 +7,8 @@ import gc
 import click
 
 from readerkit.app.own_rows import FILES, OwnRows
-from readerkit.commands.estimate_shown import language_option, spoken
 from readerkit.commands.options import json_option
+from readerkit.commands.shown_options import language_option, spoken
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.folded import tell
 from readerkit.terminal.group import LateGroup

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.estimate_options import refuse_others
-from readerkit.commands.estimate_shown import brief_option, show
-from readerkit.commands.option_group import OptionGroup
+from readerkit.commands.grouped_options import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import COUNT, EstimateCommand, amount, word
+from readerkit.commands.shown_options import brief_option, show
 from readerkit.system.screen import screen_columns
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.folded import tell

@@ -11,8 +11,7 @@ from readerkit.commands.estimate_options import (
     need_shape,
     take_shape,
 )
-from readerkit.commands.estimate_shown import brief_option, show
-from readerkit.commands.option_group import OptionGroup
+from readerkit.commands.grouped_options import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import (
     EstimateCommand,
@@ -22,6 +21,7 @@ from readerkit.commands.quantity_options import (
     real,
     word,
 )
+from readerkit.commands.shown_options import brief_option, show
 
 
 @click.command(cls=EstimateCommand)

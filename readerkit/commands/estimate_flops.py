@@ -17,10 +17,10 @@ from readerkit.commands.estimate_options import (
     need_shape,
     refuse_others,
 )
-from readerkit.commands.estimate_shown import brief_option, show
-from readerkit.commands.option_group import OptionGroup
+from readerkit.commands.grouped_options import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand, count, gpu, real, word
+from readerkit.commands.shown_options import brief_option, show
 
 _ALONE = frozenset(("batch", "sequence", "recompute", "attention", "tokens"))
 

@@ -15,9 +15,9 @@ from readerkit.commands.estimate_options import (
     take_gpu_bytes,
     take_layouts,
 )
-from readerkit.commands.estimate_shown import brief_option, show
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand
+from readerkit.commands.shown_options import brief_option, show
 
 _AXES = frozenset(
     ("dp", "tp", "pp", "cp", "ep", "etp", "gpus", "vocab_multiple", "precision")

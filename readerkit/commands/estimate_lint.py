@@ -19,9 +19,9 @@ from readerkit.commands.estimate_options import (
     sync_option,
     take_layouts,
 )
-from readerkit.commands.estimate_shown import language_option, spoken
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand
+from readerkit.commands.shown_options import language_option, spoken
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.folded import columns, tell
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from readerkit.commands.option_group import OptionGroup
+from readerkit.commands.grouped_options import OptionGroup
 from readerkit.commands.quantity_options import (
     ZeroStages,
     count,

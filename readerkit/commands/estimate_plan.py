@@ -20,8 +20,7 @@ from readerkit.commands.estimate_options import (
     refuse_others,
     vocab_option,
 )
-from readerkit.commands.estimate_shown import language_option, spoken, tell_rest
-from readerkit.commands.option_group import OptionGroup
+from readerkit.commands.grouped_options import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import (
     COUNT,
@@ -32,6 +31,7 @@ from readerkit.commands.quantity_options import (
     real,
     word,
 )
+from readerkit.commands.shown_options import language_option, spoken, tell_rest
 from readerkit.model.language import english
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names

@@ -19,9 +19,9 @@ from readerkit.commands.estimate_options import (
     sync_option,
     take_layouts,
 )
-from readerkit.commands.estimate_shown import brief_option, show
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand
+from readerkit.commands.shown_options import brief_option, show
 
 
 @click.command(cls=EstimateCommand)

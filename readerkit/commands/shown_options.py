@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.option_group import OptionGroup
+from readerkit.commands.grouped_options import OptionGroup
 from readerkit.model.language import LANGUAGES, Say, english
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.folded import columns, tell
