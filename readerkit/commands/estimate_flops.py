@@ -7,12 +7,6 @@ from typing import Any
 import click
 
 from readerkit.commands.estimate_options import (
-<<<<<<< HEAD
-    MODEL_NAMES,
-    brief_option,
-=======
-    fit_sequence,
->>>>>>> d7cac6c (Every wrong question to an estimate exits 2 without a number; plans, lints and lists speak Spanish; commands start faster)
     model_options,
     need_shape,
     refuse_others,

@@ -8,12 +8,6 @@ import click
 from click.core import ParameterSource
 
 from readerkit.commands.estimate_options import (
-<<<<<<< HEAD
-    MODEL_NAMES,
-    brief_option,
-=======
-    fit_sequence,
->>>>>>> d7cac6c (Every wrong question to an estimate exits 2 without a number; plans, lints and lists speak Spanish; commands start faster)
     gpu_options,
     layout_options,
     model_options,
@@ -168,12 +162,8 @@ def _training(
 def _inference(given: dict[str, Any], **room: Any) -> list[Estimate]:
     """Return a model's parameters, and what one GPU holds of it in inference."""
     from readerkit.estimate.inference import estimate_inference
-<<<<<<< HEAD
-    from readerkit.estimate.parameters import estimate_parameters
-    from readerkit.estimate.shape import fit_sequence
-=======
     from readerkit.estimate.parameters_estimate import estimate_parameters
->>>>>>> d7cac6c (Every wrong question to an estimate exits 2 without a number; plans, lints and lists speak Spanish; commands start faster)
+    from readerkit.estimate.shape import fit_sequence
     from readerkit.estimate.states import weight_bytes
 
     shape = need_shape(given)

@@ -17,7 +17,7 @@ from readerkit.estimate.item import Estimate
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.link_time import check_nodes
 from readerkit.estimate.memory_estimates import HELD, estimate_training
-from readerkit.estimate.parameters import estimate_parameters
+from readerkit.estimate.parameters_estimate import estimate_parameters
 from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.setup import Setup
 from readerkit.estimate.shape import Shape, fit_sequence
