@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import click
 
 from readerkit import __version__
-from readerkit.errors import ReaderkitError
+from readerkit.errors import EstimateError, ReaderkitError
 from readerkit.render.fold import fold
 from readerkit.system import prompt
 from readerkit.system.screen import screen_columns
@@ -152,7 +152,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         code = error.exit_code
     except ReaderkitError as error:
         _complain(str(error))
-        code = error.exit_code
+        code = 2 if isinstance(error, EstimateError) else 1
     except Exception as error:
         # Where a shell asks for names, a traceback would land in the line being typed.
         code = 0 if "_READERKIT_COMPLETE" in os.environ else _unexpected(error)

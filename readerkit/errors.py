@@ -24,9 +24,7 @@ MAX_GOT = 300
 
 
 class ReaderkitError(Exception):
-    """Printed as one message; the command exits with 1, where no class says else."""
-
-    exit_code = 1
+    """Printed as one message; the command exits with 1, of an estimate with 2."""
 
 
 class ContentFault(NamedTuple):
@@ -76,8 +74,6 @@ class EstimateError(ReaderkitError):
     A wrong question, so that the command exits as it does for wrong usage: an answer
     that is no (it does not fit) is 1.
     """
-
-    exit_code = 2
 
 
 class BudgetError(ReaderkitError):

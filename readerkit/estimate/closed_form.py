@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, wraps
+from inspect import signature
 from typing import Any, TypeVar, cast
 
 from readerkit.estimate.checks import (
@@ -99,9 +100,9 @@ def checked(
 
     def add(function: Function) -> Function:
         types = {
-            name: kind
-            for name, kind in function.__annotations__.items()
-            if kind in ("int", "Number") and name not in {*choices, "return"}
+            name: parameter.annotation
+            for name, parameter in signature(function).parameters.items()
+            if parameter.annotation in ("int", "Number") and name not in choices
         }
         may_be_zero = zero.split()
 

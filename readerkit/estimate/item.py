@@ -144,7 +144,7 @@ class Estimate:
         }
 
 
-_ROW = (
+_ROW = re.compile(
     r"(?P<name>[^[]+) \[(?P<unit>.+?)\] = (?P<expression>.+?)"
     r" \| (?P<source>.+?) \| (?P<convention>.+)"
 )
@@ -187,7 +187,7 @@ class Worksheet:
             ValueError: a line that is no row, or whose unit is none.
         """
         for line in re.sub(r"\n {4,}", " ", dedent(rows).strip()).splitlines():
-            row = re.fullmatch(_ROW, line)
+            row = _ROW.fullmatch(line)
             if row is None or row["unit"] not in get_args(Unit):
                 raise ValueError(
                     f"no row of a worksheet: got {line!r}, expected "

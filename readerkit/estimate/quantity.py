@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial, total_ordering
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -56,16 +57,13 @@ class Input(NamedTuple):
 
 
 @total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
 class Quantity:
-    """An expression over named inputs, and its value; none of it is ever changed."""
+    """An expression over named inputs, and its value."""
 
-    __slots__ = ("exact", "inputs", "tree")
-
-    def __init__(
-        self, exact: Exact, tree: ast.expr, inputs: Mapping[str, Input]
-    ) -> None:
-        """Take the value, the expression, and what its names stand for."""
-        self.exact, self.tree, self.inputs = exact, tree, inputs
+    exact: Exact
+    tree: ast.expr
+    inputs: Mapping[str, Input]
 
     @classmethod
     def given(cls, name: str, value: Any, means: str = "") -> Any:

@@ -95,7 +95,7 @@ def compare(page, capsys, settings) -> tuple[int, int]:
             if answer["refusal"]:
                 refused += 1
                 assert result.err.strip().endswith(answer["refusal"]), setting
-                assert (result.code, result.out) == (1, "")
+                assert (result.code, result.out) == (2, "")
                 continue
             answered += 1
             printed = json.loads(result.out)["estimates"]
