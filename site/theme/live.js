@@ -18,7 +18,7 @@
     });
     return { build: build, texts: texts, rest: page.documentElement.innerHTML };
   }
-  const reached = "a[href], button, input, summary, [tabindex]";
+  const reached = "a[href], button:not(.link), input, summary, [tabindex]";
   function change(part, text) {
     const at = Array.from(part.querySelectorAll(reached)).indexOf(document.activeElement);
     const open = Array.from(part.querySelectorAll("details"), function (each) { return each.open; });
