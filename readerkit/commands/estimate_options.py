@@ -22,6 +22,7 @@ from readerkit.commands.quantity_options import (
 from readerkit.errors import EstimateError
 from readerkit.estimate.sizes import LAYOUT, MODEL, Size
 from readerkit.terminal.completing import names
+from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
     from readerkit.estimate.layout import Layout
@@ -86,7 +87,7 @@ _FLAGS = {
         "A gate of shared experts.",
     ),
 }
-MODEL_HELP = "A model that ships, or FILE.yaml; readerkit estimate list shows all."
+MODEL_HELP = f"A model that ships, or FILE.yaml; {typed('estimate', 'list')} shows all."
 model_options = OptionGroup(
     word("model", MODEL_HELP, shell_complete=names("models")),
     *size_options(MODEL),

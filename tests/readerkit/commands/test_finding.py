@@ -49,7 +49,7 @@ def test_a_name_may_be_as_short_as_it_is_its_own(arguments, shown, real_cache, c
         (["zzz"], 2, "No such command 'zzz': expected annotate, "),
         (["annotate", "tp-row"], 1, "begins 2 of them: tp-row-bias-once, tp-row-for"),
         (["run", "fsdq"], 1, "did you mean fsdp"),
-        (["estimate", "memory", "--model", "llama"], 1, "which model? 'llama' begins"),
+        (["estimate", "memory", "--model", "llama"], 2, "which model? 'llama' begins"),
         (["quiz", "35", "--topic", "pipe-line"], 1, "did you mean pipeline?"),
         (["path", "failur-e"], 1, "did you mean failure?"),
         (["fetch", "megatorn"], 1, "did you mean megatron?"),
