@@ -129,13 +129,18 @@ TOLERANCE = Tolerance(
     "gloo's ring starts each chunk of a tensor at another rank, and the two buckets "
     "hold their gradients in two orders: sums of more than two ranks round apart",
 )
+OF_ROUNDED_SUMS = Tolerance(
+    1e-2,
+    "each partial sum is rounded to float16, so another order of more than two ranks "
+    "changes last bits, and AdamW divides small sums by their size",
+)
 OF_TWO_RANKS = Tolerance(0.0, "two ranks: a + b = b + a, each rounded in one way")
 COMPARISONS = (
     Comparison(
         mini="compression",
         upstream="torch_fp16",
         build=build_fp16,
-        tolerance=TOLERANCE,
+        tolerance=OF_ROUNDED_SUMS,
         of_two_ranks=OF_TWO_RANKS,
         one_process_tolerance=Tolerance(
             1e-2, "one process rounds no gradient to 2 bytes"
