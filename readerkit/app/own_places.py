@@ -1,4 +1,7 @@
-"""Where a user's own folders are, as text: a cold command does without pathlib."""
+"""Where a user's own folders are, as text.
+
+Where a variable names one, a cold command gets by without pathlib and platformdirs.
+"""
 
 from __future__ import annotations
 
