@@ -10,7 +10,7 @@ RUN := $(BIN)/python -m readerkit
 QUIETLY := -m pip install -qq --disable-pip-version-check
 PIP := $(BIN)/python $(QUIETLY)
 
-.PHONY: read test slow proofs fetched bench sky
+.PHONY: read test slow proofs fetched bench sky vnu
 .DELETE_ON_ERROR:
 
 read: .venv/.toolkit
@@ -63,6 +63,14 @@ sky: .venv/.test .venv-sky/bin/sky
 	@echo "== Installing SkyPilot into .venv-sky (about 560 MB)"
 	@$(PYTHON) -m venv .venv-sky
 	@.venv-sky/bin/python $(QUIETLY) "skypilot[runpod]>=0.11,<0.15"
+
+# The Nu checker of HTML is 32 MB and wants Java: no part of test, which takes it if there.
+vnu: fetched node_modules/vnu-jar
+	@$(BIN)/python -m pytest tests/browser/test_valid.py
+
+node_modules/vnu-jar:
+	@echo "== Fetching the Nu checker into node_modules (about 32 MB)"
+	@npm install --silent --no-save --no-package-lock --prefix . vnu-jar
 
 # pycco brings a package called tests, which must not stand before ours.
 bench: export PYTHONPATH = .

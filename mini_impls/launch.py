@@ -15,6 +15,7 @@ Leaves out:
 import argparse
 import contextlib
 import faulthandler
+import importlib
 import logging
 import os
 import signal
@@ -22,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -41,6 +42,8 @@ from mini_impls import failures
 from mini_impls.failures import RankFailedError
 from mini_impls.limits import Options, check_timeout
 from mini_impls.machine import INSIST, check_room
+from mini_impls.recorder import Recorder, gather
+from mini_impls.run_trace import check_target, table, write
 from mini_impls.supervise import TYPED, die_with_parent, ending_once, wait
 from readerkit.system.output import printing
 from readerkit.system.status import Status, take_over
@@ -70,6 +73,7 @@ class Rank:
     device: torch.device
     group: dist.ProcessGroup
     status: Status = field(default_factory=Status)
+    recorder: Recorder = field(default_factory=Recorder)
 
     def show(self, doing: str, done: int = 0, of: int = 0) -> None:
         """Say how far the work is, from rank 0, on a terminal alone."""
@@ -157,7 +161,9 @@ def _rank_main(
     args: tuple[Any, ...],
 ) -> Any:
     die_with_parent(parent_pid)
-    # The launcher ends stuck ranks with SIGTERM; each then leaves where it stood.
+    # The launcher ends stuck ranks with SIGTERM; each then leaves where it stood. Its
+    # own answer to that signal, which a fork inherits, is not theirs.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     stack = (run_dir / f"{rank}.stack").open("w")
     faulthandler.register(signal.SIGTERM, stack, all_threads=False, chain=True)
     store = dist.FileStore(str(run_dir / "store"), world_size)
@@ -184,6 +190,15 @@ def _rank_main(
 # --- 3. the launcher ---
 
 
+def can_fork(backend: str) -> bool:
+    """Tell whether ranks may share what this process has imported already.
+
+    Then torch is imported once, not once a rank. A process that has used CUDA cannot be
+    forked, and macOS promises nothing for the threads of its libraries.
+    """
+    return backend == "gloo" and sys.platform == "linux"
+
+
 def run(
     fn: Callable[..., Any],
     args: tuple[Any, ...] = (),
@@ -204,6 +219,9 @@ def run(
         logging.getLogger(name).setLevel(logging.CRITICAL)  # `failures` says it once
     env = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
     common = (world_size, backend, timeout_s)
+    if can_fork(backend):
+        # Optimizers import it at their first use: two seconds, if every rank does it.
+        importlib.import_module("torch._dynamo")
     os.environ["TORCHELASTIC_SIGNALS_TO_HANDLE"] = ""  # see `ending_once`
     with (
         tempfile.TemporaryDirectory(prefix="mini-impls-") as name,
@@ -223,6 +241,7 @@ def run(
                 args={r: (r, *common, *rest) for r in range(world_size)},
                 envs={r: env for r in range(world_size)},
                 logs_specs=DefaultLogsSpecs(log_dir=str(run_dir / "logs")),
+                start_method="fork" if can_fork(backend) else "spawn",
             )
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, TYPED)
@@ -277,6 +296,9 @@ def add_run_options(parser: Options, steps: int) -> None:
     parser.add_argument(
         "--timeout", type=float, default=60.0, help="seconds a collective may take"
     )
+    parser.add_argument(
+        "--trace", type=Path, metavar="FILE", help="write one trace of all ranks"
+    )
     parser.add_argument(INSIST, action="store_true", help="start them all the same")
 
 
@@ -292,6 +314,23 @@ def ranks_of(wanted: int | None) -> int:
     if wanted not in (None, launched):
         raise ValueError(f"--world {wanted} under torchrun with {launched}")
     return launched
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A demonstration that is recorded, as long as it takes steps."""
+
+    demo: Callable[[Rank, argparse.Namespace], None]
+    path: Path
+
+    def __call__(self, rank: Rank, args: argparse.Namespace) -> None:
+        """Run it; write the trace of all ranks, and say where the time went."""
+        with Recorder(is_on=True) as recorder:
+            self.demo(replace(rank, recorder=recorder), args)
+        traces = gather(recorder.take(rank.rank), rank.group)
+        if traces is not None:
+            write(self.path, traces)
+            rank.say(f"\n{table(traces)}\ntrace of all ranks: {self.path}")
 
 
 def main(
@@ -323,11 +362,15 @@ def main(
         check_timeout(args.timeout)
         if check is not None:
             check(args)
+        work: Callable[[Rank, argparse.Namespace], None] = demo
+        if args.trace is not None:
+            check_target(args.trace)
+            work = Recording(demo, args.trace)
         if not under_torchrun:
             check_devices(args.backend, args.world)
             check_room(args.world, insist=args.oversubscribe)
             run(
-                demo,
+                work,
                 (args,),
                 world_size=args.world,
                 backend=args.backend,
@@ -338,5 +381,5 @@ def main(
         return complain(f"{parser.prog}: {error}")
     except SignalException as error:
         return 128 + error.sigval
-    join(demo, (args,), backend=args.backend, timeout_s=args.timeout)
+    join(work, (args,), backend=args.backend, timeout_s=args.timeout)
     return 0

@@ -1,22 +1,25 @@
 """Ring attention: every rank holds a part of the sequence, keys and values go round.
 
-Each rank keeps its queries. In W rounds it meets the keys and values of every rank, and
-merges what each brings by the statistics of the softmax, so that no rank ever holds the
-scores of the whole sequence. With a causal mask the sequence is cut into 2W chunks, of
-which rank r takes r and 2W-1-r: an early and a late one, so that all work alike.
+The second file of `context_parallel.py`. Each rank keeps its queries. In W rounds it
+meets the keys and values of every rank, and merges what each brings by the statistics
+of the softmax, so that no rank ever holds the scores of the whole sequence. Each rank
+has an early and a late chunk of 2W, so that under a causal mask all work alike.
 
     round 0      own keys and values | sent on to the right meanwhile
     round i      those of rank r-i   | sent on
-    backward     the same way round, and the gradients of keys and values go with them
+    backward     the same way round; gradients of keys and values follow a hop behind
 
 Follows:
 - Ring Attention (arXiv 2310.01889), section 3
-- NVIDIA/Megatron-LM: megatron/core/transformer (context parallelism, in 2W chunks)
+- pytorch/pytorch: torch/distributed/tensor/experimental/_context_parallel/_attention.py
+  (`_templated_ring_attention`)
+- NVIDIA/TransformerEngine: transformer_engine/pytorch/attention/dot_product_attention/
+  context_parallel.py (by sends and receives, as here)
 
 Leaves out:
 - dropout, masks other than the causal one, sequences packed into one
 - fused kernels: a block's scores are written out here, as plain attention has them
-- overlap below a round: what travels is waited for when the next round needs it
+- sums in fp32 where the inputs are narrower
 """
 
 import math
@@ -27,49 +30,12 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.autograd import Function
 
-# Letters: B sequences, H heads, T tokens, C = T / 2W tokens of a chunk, E of a head.
+from mini_impls.context_parallel import chunks_of
 
+# Letters: B sequences, G query groups, R query heads of a group (its key and value are
+# 1 head each), T tokens, C = T / 2W of a chunk, H width of a head, W world_size.
 
-# --- 1. plain: the whole sequence in one place ---
-
-
-def attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Return causal attention of (B, H, T, E) tensors of the whole sequence."""
-    scores = query @ key.mT / math.sqrt(query.size(-1))  # (B, H, T, T)
-    positions = torch.arange(query.size(-2), device=query.device)
-    hidden = positions > positions[:, None]  # (T, T)
-    weights = scores.masked_fill(hidden, -math.inf).softmax(-1)
-    return weights @ value
-
-
-# --- 2. who has which tokens ---
-
-
-def chunks_of(rank: int, world_size: int) -> tuple[int, int]:
-    """Return the two chunks of 2W that a rank has: an early one and a late one.
-
-    Chunk c meets the chunks 0 to c, c + 1 of them: both together 2W + 1, on each rank.
-    """
-    return rank, 2 * world_size - 1 - rank
-
-
-def shard(whole: Tensor, rank: int, world_size: int) -> Tensor:
-    """Return a rank's tokens (B, H, T/W, E) of (B, H, T, E)."""
-    if whole.size(-2) % (2 * world_size):
-        raise ValueError(
-            f"{whole.size(-2)} tokens are not divisible into {2 * world_size} chunks"
-        )
-    chunks = whole.chunk(2 * world_size, dim=-2)  # (B, H, C, E) each
-    return torch.cat([chunks[c] for c in chunks_of(rank, world_size)], dim=-2)
-
-
-def unshard(shards: list[Tensor]) -> Tensor:
-    """Return (B, H, T, E) of all ranks' tokens (B, H, T/W, E)."""
-    chunks: dict[int, Tensor] = {}
-    for rank, mine in enumerate(shards):
-        both = mine.chunk(2, dim=-2)  # (B, H, C, E) each
-        chunks |= dict(zip(chunks_of(rank, len(shards)), both, strict=True))
-    return torch.cat([chunks[c] for c in sorted(chunks)], dim=-2)
+# --- 1. who meets whom ---
 
 
 def pairs(rank: int, source: int, world_size: int) -> list[tuple[int, int, bool]]:
@@ -87,17 +53,14 @@ def pairs(rank: int, source: int, world_size: int) -> list[tuple[int, int, bool]
     ]
 
 
-# --- 3. one block, and how two are merged ---
+# --- 2. one block, and how two are merged ---
 
 
 def _scores(query: Tensor, key: Tensor, is_diagonal: bool) -> Tensor:
-    """Return the scores (B, H, C, C) of a chunk of queries and one of keys."""
+    """Return the scores (B, G, R, C, C) of a chunk of queries and one of keys."""
     scores = query @ key.mT / math.sqrt(query.size(-1))
     if is_diagonal:
-        count = scores.size(-1)
-        hidden = torch.ones(count, count, dtype=torch.bool, device=scores.device).triu(
-            1
-        )
+        hidden = torch.ones_like(scores, dtype=torch.bool).triu(1)
         scores = scores.masked_fill(hidden, -math.inf)
     return scores
 
@@ -105,7 +68,7 @@ def _scores(query: Tensor, key: Tensor, is_diagonal: bool) -> Tensor:
 def merge(
     output: Tensor, logsumexp: Tensor, other: Tensor, other_logsumexp: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return the attention over both sets of keys, and its logsumexp (B, H, C, 1).
+    """Return the attention over both sets of keys, and its logsumexp (B, G, R, C, 1).
 
     Each output was divided by the sum of its own exponents; their shares of the sum of
     both are what they weigh.
@@ -115,18 +78,19 @@ def merge(
     return mine * output + theirs * other, total
 
 
-# --- 4. the ring ---
+# --- 3. the ring ---
 
 
 def _pass_on(tensor: Tensor, group: dist.ProcessGroup) -> tuple[Tensor, list[Any]]:
     """Start to send to the right and to receive from the left."""
     rank, world_size = group.rank(), group.size()
+    if world_size == 1:
+        return tensor, []
+    right, left = (rank + 1) % world_size, (rank - 1) % world_size
     received = torch.empty_like(tensor)
     ops = [
-        dist.P2POp(dist.isend, tensor, group=group, group_peer=(rank + 1) % world_size),
-        dist.P2POp(
-            dist.irecv, received, group=group, group_peer=(rank - 1) % world_size
-        ),
+        dist.P2POp(dist.isend, tensor, group=group, group_peer=right),
+        dist.P2POp(dist.irecv, received, group=group, group_peer=left),
     ]
     return received, dist.batch_isend_irecv(ops)
 
@@ -143,67 +107,74 @@ class RingAttention(Function):
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, group: dist.ProcessGroup
     ) -> Tensor:
-        """Map (B, H, T/W, E) each to (B, H, T/W, E)."""
+        """Map (B, G, R, T/W, H) and twice (B, G, 1, T/W, H) to (B, G, R, T/W, H)."""
         rank, world_size = group.rank(), group.size()
-        queries = query.chunk(2, dim=-2)  # (B, H, C, E) each
+        queries = query.chunk(2, dim=-2)  # (B, G, R, C, H) each
         outputs = [torch.zeros_like(q) for q in queries]
         logsumexps = [torch.full_like(q[..., :1], -math.inf) for q in queries]
-        pair = torch.stack([key, value])  # (2, B, H, T/W, E)
+        pair = torch.stack([key, value])  # (2, B, G, 1, T/W, H)
         for hop in range(world_size):
             if hop < world_size - 1:
                 following, works = _pass_on(pair, group)
             keys, values = (each.chunk(2, dim=-2) for each in pair)
             for i, j, is_diagonal in pairs(rank, (rank - hop) % world_size, world_size):
-                scores = _scores(queries[i], keys[j], is_diagonal)  # (B, H, C, C)
-                logsumexp = scores.logsumexp(-1, keepdim=True)  # (B, H, C, 1)
-                output = (scores - logsumexp).exp() @ values[j]  # (B, H, C, E)
+                scores = _scores(queries[i], keys[j], is_diagonal)  # (B, G, R, C, C)
+                logsumexp = scores.logsumexp(-1, keepdim=True)  # (B, G, R, C, 1)
+                output = (scores - logsumexp).exp() @ values[j]  # (B, G, R, C, H)
                 outputs[i], logsumexps[i] = merge(
                     outputs[i], logsumexps[i], output, logsumexp
                 )
             if hop < world_size - 1:
                 _wait(works)
                 pair = following
-        output = torch.cat(outputs, dim=-2)  # (B, H, T/W, E)
+        output = torch.cat(outputs, dim=-2)  # (B, G, R, T/W, H)
         ctx.save_for_backward(query, key, value, output, torch.cat(logsumexps, dim=-2))
         ctx.group = group
         return output
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        """Send keys and values round again, and their gradients with them."""
+        """Send keys and values round again; what they are owed follows a hop behind."""
         query, key, value, output, logsumexp = ctx.saved_tensors
         group = ctx.group
         rank, world_size = group.rank(), group.size()
         # The sum over keys of weight times its gradient: the same for every block.
-        delta = (grad_output * output).sum(-1, keepdim=True)  # (B, H, T/W, 1)
+        delta = (grad_output * output).sum(-1, keepdim=True)  # (B, G, R, T/W, 1)
         saved = (query, grad_output, delta, logsumexp)
         queries = [*zip(*(each.chunk(2, dim=-2) for each in saved), strict=True)]
         grad_query = torch.zeros_like(query)
-        grad_queries = grad_query.chunk(2, dim=-2)
-        pair, grads = torch.stack([key, value]), query.new_zeros(2, *key.shape)
+        grad_queries = grad_query.chunk(2, dim=-2)  # (B, G, R, C, H) each, views
+        pair, owed = torch.stack([key, value]), list[Any]()  # (2, B, G, 1, T/W, H)
+        arrived = pair.new_zeros(())  # nothing yet
         for hop in range(world_size):
+            if hop < world_size - 1:
+                following, works = _pass_on(pair, group)  # (2, B, G, 1, T/W, H)
             keys, values = (each.chunk(2, dim=-2) for each in pair)
+            grads = torch.zeros_like(pair)
             grad_keys, grad_values = (each.chunk(2, dim=-2) for each in grads)
             for i, j, is_diagonal in pairs(rank, (rank - hop) % world_size, world_size):
                 q, grad, its_delta, its_logsumexp = queries[i]
                 weights = (_scores(q, keys[j], is_diagonal) - its_logsumexp).exp()
-                grad_values[j].add_(weights.mT @ grad)  # (B, H, C, E)
                 grad_scores = weights * (grad @ values[j].mT - its_delta)
-                grad_scores /= math.sqrt(q.size(-1))  # (B, H, C, C)
+                grad_scores /= math.sqrt(q.size(-1))  # (B, G, R, C, C)
                 grad_queries[i].add_(grad_scores @ keys[j])
-                grad_keys[j].add_(grad_scores.mT @ q)
-            # After W hops the gradients are back where their keys and values live.
-            if world_size > 1:
-                (pair, sent), (grads, others) = (
-                    _pass_on(each, group) for each in (pair, grads)
-                )
-                _wait([*sent, *others])
-        return grad_query, grads[0], grads[1], None
+                # The heads of a group share a key: (B, G, R, C, H) to (B, G, 1, C, H).
+                one = keys[j].shape
+                grad_keys[j].add_((grad_scores.mT @ q).sum_to_size(one))
+                grad_values[j].add_((weights.mT @ grad).sum_to_size(one))
+            _wait(owed)  # what ranks before this one owe the keys that are here now
+            grads += arrived
+            arrived, owed = _pass_on(grads, group)
+            if hop < world_size - 1:
+                _wait(works)
+                pair = following
+        _wait(owed)  # W hops: the gradients are back where their keys and values live
+        return grad_query, arrived[0], arrived[1], None
 
 
 def ring_attention(
     query: Tensor, key: Tensor, value: Tensor, group: dist.ProcessGroup
 ) -> Tensor:
-    """Return this rank's part of causal attention, (B, H, T/W, E), of its shards."""
+    """Return this rank's part of causal attention, (B, G, R, T/W, H), of its shards."""
     output: Tensor = RingAttention.apply(query, key, value, group)  # type: ignore[no-untyped-call]
     return output

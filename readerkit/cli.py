@@ -40,6 +40,7 @@ _COMMANDS = {
     "progress": ("progress", "The definition of done, each line with its evidence."),
     "prove": ("prove", "Run the experiment behind a sentence of ID."),
     "quiz": ("quiz", "Ask, mark and explain: quiz 35."),
+    "rebuild": ("rebuild", "One section of a mini, written anew and graded."),
     "review": ("review", "Mark notes as reviewed against the code as it is now."),
     "run": ("run", "One mini implementation, on processes of this machine."),
     "site": ("site", "Build the reading site, or serve it while you read and write."),

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing import SignalException
@@ -19,6 +20,8 @@ from mini_impls.launch import (
 )
 from mini_impls.limits import Options
 from mini_impls.machine import check_room
+from mini_impls.recorder import RankTrace
+from mini_impls.run_trace import check_target, table, write
 from readerkit.app.folders import is_own
 from readerkit.app.interface_words import say_in
 from readerkit.app.library import open_library
@@ -59,7 +62,15 @@ def main(argv: list[str] | None = None) -> int:
         comparison = find(args.mini, args.upstream)
         if not is_under_torchrun():
             check_room(ranks_of(args.world), insist=args.oversubscribe)
+        if args.trace is not None:
+            check_target(args.trace)
         library = open_library(args.book)
+        shown: list[str] = []
+
+        def show(traces: Sequence[RankTrace]) -> None:
+            write(args.trace, traces)
+            shown.append(f"{table(traces)}\ntrace of all ranks: {args.trace}")
+
         record = compare(
             library,
             comparison,
@@ -67,6 +78,7 @@ def main(argv: list[str] | None = None) -> int:
             backend=args.backend,
             steps=args.steps,
             timeout_s=args.timeout,
+            show_traces=show if args.trace is not None else None,
         )
         if record is None:
             return 0  # another rank of torchrun has it
@@ -78,7 +90,7 @@ def main(argv: list[str] | None = None) -> int:
             print(
                 record.to_text()
                 if args.json
-                else report(record, library.book, args.lang)
+                else "\n\n".join([report(record, library.book, args.lang), *shown])
             )
     except (ValueError, ReaderkitError, RankFailedError, OutputError) as error:
         return complain(f"{parser.prog}: {error}")

@@ -6,7 +6,7 @@ import shlex
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,8 @@ from mini_impls.compare.watch import (
     watch,
 )
 from mini_impls.limits import check_timeout
-from mini_impls.model import build_model, make_batch, train_one_process
+from mini_impls.model import make_batch, train_one_process
+from mini_impls.recorder import RankTrace
 from readerkit.app.library import Library
 from readerkit.content.vocabulary import SideName
 from readerkit.evidence.line_ranges import lines_to_text
@@ -57,10 +58,12 @@ def compare(
     backend: str,
     steps: int,
     timeout_s: float = 60.0,
+    show_traces: Callable[[Sequence[RankTrace]], None] | None = None,
 ) -> Record | None:
     """Run both sides in one launch and return the record.
 
     Under torchrun this process is one of the ranks, and only the first has a record.
+    `show_traces` gets what all ranks recorded in some steps more; nobody, no steps.
 
     Raises:
         ValueError: a world that does not fit the comparison or this machine, or a
@@ -77,7 +80,13 @@ def compare(
         if "megatron" in comparison.upstreams:
             directory = Path(name)
             files["megatron"] = upstream_files.write_megatron(library, directory)
-        args = (comparison.mini, comparison.upstream, steps, directory)
+        args = (
+            comparison.mini,
+            comparison.upstream,
+            steps,
+            directory,
+            show_traces is not None,
+        )
         results: list[RankResult] | None
         if launch.is_under_torchrun():
             launch.check_devices(backend, int(os.environ["LOCAL_WORLD_SIZE"]))
@@ -94,6 +103,8 @@ def compare(
             )
     if results is None:
         return None
+    if show_traces is not None:
+        show_traces([result.trace for result in results if result.trace is not None])
     return make_record(
         comparison.at(world_size),
         results,
@@ -190,8 +201,10 @@ def one_process_losses(
         chunks = comparison.microbatches
         if comparison.data_parallel:
             rows, chunks = rows * world_size, world_size
-        model = build_model(comparison.config)
+        alone = comparison.alone(comparison.config, chunks)
+        model = alone.model
         optimizer = torch.optim.AdamW(model.parameters(), comparison.learning_rate)
+        optimizer.register_step_pre_hook(lambda *args: alone.before_update())
         if comparison.max_norm is not None:
             clip = partial(_clip, comparison.max_norm)
             optimizer.register_step_pre_hook(clip)
@@ -325,9 +338,12 @@ def environment() -> dict[str, str]:
 
 def not_measured(comparison: Comparison) -> dict[str, str]:
     """Return what a record lacks, and why."""
-    if not comparison.writes_files:
+    if comparison.writes_files:
+        why = "a step writes files, which the kernel counts with what is sent"
+    elif comparison.uneven:
+        why = "what a rank sends to each of the others follows from the data"
+    else:
         return {}
-    why = "a step writes files, which the kernel counts with what is sent"
     return {"bytes on the wire": f"not measured: {why}"}
 
 

@@ -4,10 +4,12 @@ Nothing of Megatron is edited: torch is told to answer differently while Megatro
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from importlib import import_module
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch.overrides import TorchFunctionMode
 
 from readerkit.evidence.record import Shim
@@ -16,13 +18,15 @@ CPU = torch.device("cpu")
 
 
 @contextmanager
-def _replaced(name: str, function: Callable[..., Any]) -> Iterator[None]:
-    original = getattr(torch.cuda, name)
-    setattr(torch.cuda, name, function)
+def _replaced(
+    name: str, function: Callable[..., Any], of: Any = torch.cuda
+) -> Iterator[None]:
+    original = getattr(of, name)
+    setattr(of, name, function)
     try:
         yield
     finally:
-        setattr(torch.cuda, name, original)
+        setattr(of, name, original)
 
 
 class _CudaIsCpu(TorchFunctionMode):
@@ -36,6 +40,57 @@ class _CudaIsCpu(TorchFunctionMode):
         if "device" in kwargs and "cuda" in str(kwargs["device"]):
             kwargs["device"] = CPU
         return func(*args, **kwargs)
+
+
+class _Stream:
+    """The one stream of a CPU: what is asked of it has happened."""
+
+    def wait_stream(self, other: object) -> None:
+        """Return at once."""
+
+    def record_event(self) -> "_Stream":
+        """Return what may be waited for."""
+        return self
+
+    def synchronize(self) -> None:
+        """Return at once."""
+
+
+@contextmanager
+def _one_stream() -> Iterator[None]:
+    only = _Stream()
+    with (
+        _replaced("Stream", lambda *args, **kwargs: only),
+        _replaced("current_stream", lambda *args: only),
+        _replaced("stream", lambda stream: nullcontext()),
+    ):
+        yield
+
+
+@contextmanager
+def _listed_splits() -> Iterator[None]:
+    call = dist.all_to_all_single
+
+    def listed(*args: Any, **kwargs: Any) -> Any:
+        is_tensor = {k: isinstance(v, torch.Tensor) for k, v in kwargs.items()}
+        lists = {k: v.tolist() if is_tensor[k] else v for k, v in kwargs.items()}
+        return call(*args, **lists)
+
+    with _replaced("all_to_all_single", listed, dist):
+        yield
+
+
+@contextmanager
+def _no_general_gemm() -> Iterator[None]:
+    moe_utils: Any = import_module("megatron.core.transformer.moe.moe_utils")
+    moe_utils.__dict__.setdefault("te_general_gemm", None)
+    yield
+
+
+@contextmanager
+def _eager() -> Iterator[None]:
+    with torch.compiler.set_stance("force_eager"):
+        yield
 
 
 _SHIMS: dict[str, tuple[str, Callable[[], AbstractContextManager[Any]]]] = {
@@ -54,10 +109,31 @@ _SHIMS: dict[str, tuple[str, Callable[[], AbstractContextManager[Any]]]] = {
         "and counters by that name",
         _CudaIsCpu,
     ),
+    "one_stream": (
+        "torch.cuda has one stream, on which everything has happened: Megatron's "
+        "all-to-all dispatcher copies sizes to the host on a stream of its own",
+        _one_stream,
+    ),
+    "listed_splits": (
+        "all_to_all_single takes sizes in a tensor: Megatron makes numbers of them "
+        "while it copies them to the host, and on a CPU it copies nothing",
+        _listed_splits,
+    ),
+    "no_general_gemm": (
+        "moe_utils has te_general_gemm, None: Megatron's router asks for this name, "
+        "which that module has only where Transformer Engine can be imported",
+        _no_general_gemm,
+    ),
+    "eager": (
+        "what torch.compile was given runs as it is written: Megatron compiles the "
+        "count of a router's tokens",
+        _eager,
+    ),
 }
 
 
-ALL = tuple(_SHIMS)
+ALL = ("current_device", "synchronize", "cuda_is_cpu", "one_stream", "listed_splits")
+"""What an experiment on a CPU has: those that import nothing."""
 
 
 def describe(names: Iterable[str]) -> tuple[Shim, ...]:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from mini_impls.launch import Rank
 from mini_impls.model import (
+    GPT,
     Batch,
     GPTConfig,
     build_model,
@@ -93,6 +94,8 @@ class Schedule:
     name: str
     microbatches: int
     chunks: int
+    splits_backward: bool = False
+    """Whether the weights' gradients are steps of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,17 @@ class Sides:
     schedule: Schedule | None = None
     bars: Callable[[], tuple[TimelineBar, ...]] | None = None
     """What both sides of a pipeline did in their last step."""
+    of_traced_step: Callable[[int], Formulas] | None = None
+    """Returns the formulas of a step, by its number, where data decide what is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """The model that one process trains, on the same work."""
+
+    model: GPT
+    before_update: Callable[[], None] = lambda: None
+    """What a step does between backward and the optimizer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +153,12 @@ class Comparison:
     """What gradients are clipped to, where they are."""
     writes_files: bool = False
     """Whether a step writes files, which the kernel counts with what is sent."""
+    uneven: bool = False
+    """Whether ranks send each other more and less, or in groups of some of them."""
+    alone: Callable[[GPTConfig, int], Alone] = lambda config, microbatches: Alone(
+        build_model(config)
+    )
+    """Returns what one process trains, a batch in so many parts."""
     limits: tuple[Limit, ...] = ()
     """What else its verdict does not say."""
     check: Callable[[int], None] = lambda world_size: None
@@ -162,7 +182,7 @@ class Comparison:
 
     def sizes(self, world_size: int) -> dict[str, int]:
         """Return what bounds on differences may speak of."""
-        model = build_model(self.config)
+        model = self.alone(self.config, 1).model
         return {
             "world": world_size,
             "layers": self.config.num_layers,

@@ -28,14 +28,23 @@ class StepLog:
 
     @contextmanager
     def step(
-        self, kind: Literal["F", "B"], microbatch: int, stage: int
+        self, kind: Literal["F", "B", "W"], microbatch: int, stage: int
     ) -> Iterator[None]:
-        """Note one forward or backward."""
+        """Note one forward, or backward, or the weights' half of one."""
         self.set_phase("forward" if kind == "F" else "backward")
         start = time.perf_counter()
         yield
         end = time.perf_counter()
         bar = TimelineBar(self.rank, self.side, kind, microbatch, stage, start, end)
+        self.bars.append(bar)
+
+    def is_whole(self, microbatch: int, stage: int) -> None:
+        """Note that the backward that has just ended made the weights' half too.
+
+        It is a bar of no length, so that its order and its unit of cost are known.
+        """
+        end = self.bars[-1].end_s
+        bar = TimelineBar(self.rank, self.side, "W", microbatch, stage, end, end)
         self.bars.append(bar)
 
     def mark(self, forward: Tensor | None, backward: Tensor | None) -> None:

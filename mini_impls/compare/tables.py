@@ -13,6 +13,7 @@ from mini_impls.compare.watch import SIDES, RankResult, SideResult
 from mini_impls.compare.wire import INSIDE, gloo_bytes, ring_bytes
 from mini_impls.schedules import Step
 from mini_impls.timeline import get_bubble, get_timeline
+from mini_impls.zero_bubble_plan import Block, get_block_timeline, get_split_bubble
 from readerkit.content.mirrors import Difference
 from readerkit.content.vocabulary import Category, SideName
 from readerkit.evidence.record import (
@@ -20,6 +21,7 @@ from readerkit.evidence.record import (
     Peak,
     PipelineRecord,
     RankEvents,
+    TimelineBar,
     Times,
     Total,
     Wire,
@@ -187,18 +189,54 @@ def pipeline(results: Sequence[RankResult]) -> PipelineRecord | None:
                 for rank in range(world_size)
             )
         ]
-        bubbles[name] = float(get_bubble(get_timeline(orders), world_size)[0])
+        timeline = get_timeline(orders)
+        if schedule.splits_backward:
+            blocks = [_blocks(order, _whole(bars, name)) for order in orders]
+            timeline = get_block_timeline(blocks, {"F": 1, "B": 1, "W": 1})
+        bubbles[name] = float(get_bubble(timeline, world_size)[0])
+    formula = (world_size - 1) / (schedule.chunks * schedule.microbatches)
+    closed = formula, "(p - 1) / (v m)"
+    if schedule.splits_backward:
+        bubble, text = get_split_bubble(
+            schedule.name, world_size, schedule.microbatches
+        )
+        closed = float(bubble), text
     return PipelineRecord(
         schedule=schedule.name,
         stages=world_size * schedule.chunks,
         microbatches=schedule.microbatches,
         chunks=schedule.chunks,
         bubble=bubbles,
-        formula_bubble=(world_size - 1) / (schedule.chunks * schedule.microbatches),
-        formula="(p - 1) / (v m)",
+        formula_bubble=closed[0],
+        formula=closed[1],
         bars=tuple(
             replace(bar, start_s=bar.start_s - start, end_s=bar.end_s - start)
             for bar in bars
         ),
         illustrative=world_size > len(os.sched_getaffinity(0)),
     )
+
+
+def _whole(bars: Sequence[TimelineBar], side: SideName) -> set[Step]:
+    """Return the weights' halves that were made with their inputs' half."""
+    return {
+        Step(bar.kind, bar.microbatch, bar.stage)
+        for bar in bars
+        if (bar.side, bar.kind) == (side, "W") and bar.start_s == bar.end_s
+    }
+
+
+def _blocks(order: Sequence[Step], whole: set[Step]) -> list[Block]:
+    """Return the steps of a rank with both halves of a whole backward in one block.
+
+    A forward right before it is of that block too, as DualPipe has it.
+    """
+    blocks: list[Block] = []
+    for step in order:
+        block: Block = (step,)
+        if step in whole:
+            block = *blocks.pop(), step
+            if blocks and [each.kind for each in blocks[-1]] == ["F"]:
+                block = *blocks.pop(), *block
+        blocks.append(block)
+    return blocks

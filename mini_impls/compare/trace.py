@@ -6,7 +6,7 @@ and are seen there. A barrier is a call that carries nothing.
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -14,6 +14,7 @@ from typing import Any, cast
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch._library.custom_ops import OPDEFS
 from torch.distributed import _functional_collectives as funcol
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -117,6 +118,9 @@ class CollectiveTrace(TorchDispatchMode):
         if func.namespace == "_c10d_functional" and name == "wait_tensor":
             self._note_wait(self._futures.pop(_memory(args[0]), None))
         call = None
+        if (operator := OPDEFS.get(func._schema.name)) is not None:
+            with self:  # an operator written in Python: see what it does inside
+                return operator._init_fn(*args, **(kwargs or {}))
         if func.namespace in ("c10d", "_c10d_functional") and name in OPS:
             call = self._note_issue(OPS[name], func, args, kwargs or {})
         result = func(*args, **(kwargs or {}))
@@ -139,6 +143,8 @@ class CollectiveTrace(TorchDispatchMode):
         if func.namespace == "_c10d_functional" and op == "all_gather":
             payload *= size  # the output does not exist yet
         peer = next((named[n] for n in ("dst", "src", "root_rank") if n in named), None)
+        if op == "all_to_all":
+            peer = _only_destination(named.get("input_split_sizes") or ())
         call = _Call(
             phase=self._phase_of(tensors[0]),
             op=op,
@@ -249,6 +255,12 @@ def _tensors(value: Any) -> list[Tensor]:
     if isinstance(value, list | tuple):
         return [tensor for item in value for tensor in _tensors(item)]
     return []
+
+
+def _only_destination(sizes: Sequence[int]) -> int | None:
+    """Return to which rank an all-to-all sends all there is, where it is one rank."""
+    full = [rank for rank, size in enumerate(sizes) if size]
+    return full[0] if len(full) == 1 else None
 
 
 def _nbytes(tensors: list[Tensor]) -> int:

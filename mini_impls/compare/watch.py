@@ -38,8 +38,10 @@ from mini_impls.compare.sides import (
 )
 from mini_impls.compare.stacks import Stacks
 from mini_impls.compare.trace import CollectiveTrace
+from mini_impls.demos.expected import ring_bytes
 from mini_impls.launch import Rank
 from mini_impls.model import Batch, make_batch
+from mini_impls.recorder import MOST_STEPS, Expected, RankTrace, Recorder
 from readerkit.content.vocabulary import Phase, SideName
 from readerkit.evidence.record import Event, ExecutedLine, TimelineBar
 
@@ -94,10 +96,17 @@ class RankResult:
     schedule: Schedule | None
     bars: tuple[TimelineBar, ...]
     stacks: tuple[tuple[ExecutedLine, ...], ...]
+    trace: RankTrace | None
+    """Of steps after all others; None where nobody asked."""
 
 
 def watch(
-    rank: Rank, mini: str, upstream: str, steps: int, megatron: Path | None
+    rank: Rank,
+    mini: str,
+    upstream: str,
+    steps: int,
+    megatron: Path | None,
+    is_traced: bool = False,
 ) -> RankResult:
     """Run one comparison on this rank."""
     if megatron is not None:
@@ -111,7 +120,7 @@ def watch(
     comparison = find(mini, upstream).at(rank.world_size)
     places = Places(get_roots(megatron))
     watcher = _Watcher(rank, comparison, places)
-    return watcher.run(steps)
+    return watcher.run(steps, is_traced=is_traced)
 
 
 class _Watcher:
@@ -130,7 +139,7 @@ class _Watcher:
         torch.manual_seed(0)
         self.random = dict.fromkeys(SIDES, random_state(rank.device))
 
-    def run(self, steps: int) -> RankResult:
+    def run(self, steps: int, *, is_traced: bool) -> RankResult:
         distances = {"parameters at the start": self.distance("parameters")}
         for step in range(steps):
             self.rank.show("mini and upstream by turns, step", step, steps)
@@ -140,15 +149,62 @@ class _Watcher:
                 distances["gradients of the first step"] = self.distance("gradients")
         distances["gradients of the last step"] = self.distance("gradients")
         distances["parameters at the end"] = self.distance("parameters")
+        bars = self.sides.bars() if self.sides.bars else ()
+        of_mini, of_upstream = self.result("mini"), self.result("upstream")
         return RankResult(
-            self.result("mini"),
-            self.result("upstream"),
+            of_mini,
+            of_upstream,
             distances,
-            self.sides.formulas,
+            self.formulas(),
             self.sides.schedule,
-            self.sides.bars() if self.sides.bars else (),
+            bars,
             self.stacks.all(),
+            self.traced(steps) if is_traced else None,
         )
+
+    def traced(self, first: int) -> RankTrace:
+        """Take more steps of both sides with everything recorded, from this one on."""
+        with Recorder(is_on=True, sees_memory=False, parts=len(SIDES)) as recorder:
+            for name in SIDES:
+                recorder.begin(name)
+                recorder.expect(self.expected(name))
+            for step in range(first, first + MOST_STEPS):
+                for name in SIDES:
+                    batch = self.batch(step)
+                    dist.barrier(self.rank.group)
+                    recorder.begin(name)
+                    step_of_it = recorder.step(batch[0].numel())
+                    with self.shims(name), self.drawing(name), step_of_it:
+                        self.side(name).step(batch, ignore_phase)
+        return recorder.take(self.rank.rank)
+
+    def expected(self, name: SideName) -> Expected:
+        """Return what the formulas of a side come to, where one group sends alone.
+
+        In a world of two each group that sends anything is the whole world.
+        """
+        formulas = self.sides.formulas.payload[name]
+        payload = {op: each.bytes for op, each in formulas.items()}
+        if len(self.sides.groups) > 1 and self.rank.world_size > 2:
+            return Expected()
+        return Expected(sent_bytes=ring_bytes(payload, self.rank.world_size))
+
+    def batch(self, step: int) -> Batch:
+        """Return the tokens and labels of a step, on this rank's device."""
+        rows = self.comparison.rows_per_rank
+        if self.comparison.data_parallel:
+            rows *= self.rank.world_size
+        tokens, labels = make_batch(self.comparison.config, step=step, batch_size=rows)
+        return tokens.to(self.rank.device), labels.to(self.rank.device)
+
+    def is_on_wire_alone(self) -> bool:
+        """Tell whether what was written can be held against what was due."""
+        return not (self.comparison.writes_files or self.comparison.uneven)
+
+    def formulas(self) -> Formulas:
+        """Return what the traced step should have sent."""
+        known = self.sides.of_traced_step
+        return known(WARM_UP_STEPS) if known else self.sides.formulas
 
     def side(self, name: SideName) -> Side:
         return self.sides.mini if name == "mini" else self.sides.upstream
@@ -166,14 +222,8 @@ class _Watcher:
 
     def step(self, name: SideName, step: int) -> None:
         """Take one step and note its loss."""
-        rank, comparison = self.rank, self.comparison
-        rows = comparison.rows_per_rank
-        if comparison.data_parallel:
-            rows *= rank.world_size
-        tokens, labels = make_batch(comparison.config, step=step, batch_size=rows)
-        batch = tokens.to(rank.device), labels.to(rank.device)
-        side = self.side(name)
-        dist.barrier(rank.group)
+        batch, side = self.batch(step), self.side(name)
+        dist.barrier(self.rank.group)
         with self.shims(name), self.drawing(name):
             if step == WARM_UP_STEPS:
                 loss = self.traced_step(name, side, batch)
@@ -248,7 +298,7 @@ class _Watcher:
             peak_categories=memory.peak_categories,
             random=checksum(self.random[name]),
             times=tuple(self.times[name]),
-            wire_bytes=None if self.comparison.writes_files else self.wire.get(name),
+            wire_bytes=self.wire.get(name) if self.is_on_wire_alone() else None,
         )
 
 

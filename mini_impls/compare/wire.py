@@ -22,6 +22,8 @@ def ring_bytes(event: Event, rank: int, world_size: int) -> float:
     match event.op:
         case "all_reduce":
             return 2 * share * event.payload_bytes
+        case "all_to_all" if event.peer is not None:  # all of it goes to one rank
+            return 0.0 if event.peer == rank else float(event.payload_bytes)
         case "all_gather" | "reduce_scatter" | "all_to_all":
             return share * event.payload_bytes
         case "broadcast":  # down a chain: all but the last rank send it once

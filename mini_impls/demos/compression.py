@@ -32,7 +32,10 @@ def compressors(args: argparse.Namespace) -> dict[str, Compressor]:
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train the same model once for each way, beside one process."""
     reference = train_alone(rank, args.steps)
-    for name, compress in compressors(args).items():
+    ways = compressors(args)
+    rank.recorder.parts = len(ways)
+    for name, compress in ways.items():
+        rank.recorder.begin(name)
         rank.say(f"--- {name}")
         gpt = build_model(reference.model.config).to(rank.device)
         model = CompressedDataParallel(gpt, rank.group, compress)

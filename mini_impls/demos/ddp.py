@@ -8,6 +8,7 @@ import torch.distributed as dist
 
 from mini_impls import launch
 from mini_impls.ddp import DistributedDataParallel
+from mini_impls.demos.expected import data_parallel
 from mini_impls.demos.training import train_alone, train_beside
 from mini_impls.model import build_model
 
@@ -33,6 +34,7 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train beside the one-process run and show the buckets and what was sent."""
     reference = train_alone(rank, args.steps)
     config = reference.model.config
+    rank.recorder.expect(data_parallel(config, rank, stage=0))
     model = DistributedDataParallel(
         build_model(config, seed=rank.rank).to(rank.device),  # rank 0's will be kept
         rank.group,

@@ -2,6 +2,8 @@
 
 import math
 
+from mini_impls.expert_routing import ExpertsConfig, get_capacity
+from mini_impls.experts import ExpertGroups
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 
@@ -51,3 +53,72 @@ def get_pipeline_traffic(
     messages = num_microbatches * (2 * chunks - ends)
     payload_bytes = messages * 4 * math.prod(tensor_shape)
     return {"send": payload_bytes, "recv": payload_bytes}
+
+
+def get_context_parallel_traffic(
+    config: GPTConfig, num_tokens: int, world_size: int, way: str
+) -> dict[str, int]:
+    """Payload bytes of each operation in one step of one rank, in fp32.
+
+    `num_tokens` are those of all ranks; `way` is all-gather, ulysses or ring.
+    """
+    w, layers = world_size, config.num_layers
+    mine = 4 * num_tokens // w
+    query = mine * config.hidden_size
+    key = mine * config.num_query_groups * config.kv_channels
+    if w > 1 and way == "ulysses" and config.num_query_groups % w:
+        key = query  # each query head takes a copy of its key along
+    ways = {
+        # Keys and values, forward; their gradients, backward.
+        "all-gather": {"all_gather": 2 * w * key, "reduce_scatter": 2 * w * key},
+        # Query, key, value, output; each of them again backward.
+        "ulysses": {"all_to_all": 4 * (query + key)},
+        # Keys and values W - 1 hops forward and backward, their gradients W hops.
+        "ring": dict.fromkeys(("send", "recv"), (3 * w - 2) * 2 * key if w > 1 else 0),
+    }
+    return {op: layers * sent for op, sent in ways[way].items() if sent}
+
+
+def get_v_pipeline_traffic(
+    tensor_shape: tuple[int, int, int], num_microbatches: int, rank: Rank
+) -> dict[str, int]:
+    """Payload bytes of each operation in one step of one rank, in fp32."""
+    if rank.world_size == 1:
+        return {}
+    # Each microbatch passes twice each way. The first rank has no neighbour before it,
+    # and the last turns round by itself.
+    ends = (rank.rank == 0) + (rank.rank == rank.world_size - 1)
+    messages = num_microbatches * 2 * (2 - ends)
+    payload_bytes = messages * 4 * math.prod(tensor_shape)
+    return {"send": payload_bytes, "recv": payload_bytes}
+
+
+def get_expert_traffic(
+    config: ExpertsConfig, num_tokens: int, groups: ExpertGroups, dispatcher: str
+) -> dict[str, int]:
+    """Payload bytes of the operations whose sizes do not depend on the routing.
+
+    Of a rank in the layers of one step, in fp32: what finishes gradients is not in it.
+    """
+    ranks, layers = groups.etp_ep.size(), config.num_layers
+    if ranks == 1:
+        return {}
+    experts, hidden = config.num_moe_experts, config.hidden_size
+    if dispatcher == "allgather":
+        every = layers * ranks * num_tokens
+        # Choices of a byte, weights, tokens; backward, gradients of what came out.
+        gathered = every * (experts + 4 * experts + 2 * 4 * hidden)
+        return {
+            "all_gather": gathered,
+            "reduce_scatter": every * (4 * experts + 2 * 4 * hidden),
+        }
+    counts = layers * ranks * 8 * experts
+    found = {"all_gather": counts} if groups.etp.size() == 1 else {}
+    if config.experts_choose and groups.ep.size() > 1:
+        # Each expert takes as many: four times the tokens, twice their weights.
+        factor = config.moe_expert_capacity_factor
+        share = num_tokens * config.moe_router_topk
+        capacity = get_capacity(share, experts, 1.0 if factor is None else factor)
+        copies = layers * experts * min(capacity, num_tokens)
+        found["all_to_all"] = 4 * copies * (4 * hidden + 2)
+    return found

@@ -5,6 +5,7 @@ import argparse
 import torch
 
 from mini_impls import launch
+from mini_impls.demos.expected import data_parallel
 from mini_impls.demos.training import train_alone, train_beside
 from mini_impls.fsdp_options import fully_shard
 from mini_impls.model import build_model
@@ -14,6 +15,7 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train beside the one-process run; show the shards and what was sent."""
     reference = train_alone(rank, args.steps)
     config = reference.model.config
+    rank.recorder.expect(data_parallel(config, rank, stage=3))
     model = build_model(config).to(rank.device)
     names = ["", *(f"layers.{i}" for i in range(config.num_layers))]
     state = fully_shard(model, rank.group, modules=names)

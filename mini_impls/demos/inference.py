@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from mini_impls import launch, model
-from mini_impls.demos.training import ALONE, counted
+from mini_impls.demos.training import counted_alone
 from mini_impls.inference import (
     StaticInferenceContext,
     check_sizes,
@@ -66,7 +66,7 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     optimizer = torch.optim.AdamW(alone.parameters(), lr=3e-3)
     batches = [model.make_batch(config, step=i, batch_size=16) for i in range(40)]
     batches = [(t.to(rank.device), y.to(rank.device)) for t, y in batches]
-    losses = model.train_one_process(alone, optimizer, counted(rank, batches, ALONE))
+    losses = model.train_one_process(alone, optimizer, counted_alone(rank, batches))
     rank.say(f"one process trained {len(losses)} steps, loss {losses[-1]:.4f}")
 
     # Rank 0 writes, every rank reads and holds what arrived against the digests.

@@ -6,8 +6,9 @@ import torch
 from torch import nn
 
 from mini_impls import launch, model
+from mini_impls.demos.expected import staged
 from mini_impls.demos.formulas import get_pipeline_traffic
-from mini_impls.demos.training import ALONE, counted
+from mini_impls.demos.training import counted, counted_alone
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.pipeline import PipelineExecutor, train
@@ -28,7 +29,6 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
             config, step=step, batch_size=2 * args.microbatches
         )
         batches.append((tokens.to(rank.device), labels.to(rank.device)))
-    reference = model.build_model(config).to(rank.device)
     gpt = model.build_model(config).to(rank.device)
     stages = split_model(gpt, rank.rank, rank.world_size, args.chunks)
     tensor_shape = (2, config.max_sequence_length, config.hidden_size)
@@ -36,6 +36,15 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     overlap = args.schedule == "interleaved"
     executor = PipelineExecutor(stages, tensor_shape, rank.group, overlap=overlap)
 
+    rank.recorder.expect(
+        staged(
+            config,
+            rank,
+            schedule=args.schedule,
+            microbatches=args.microbatches,
+            chunks=args.chunks,
+        )
+    )
     rank.say(draw(get_timeline(orders), rank.world_size))
     names = [f"{stage}: {len(s.layers)} layers" for stage, s in stages.items()]
     params = nn.ModuleList(stages.values())
@@ -58,8 +67,9 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     told = counted(rank, batches[1:])
     losses += train(executor, plan, optimizer, told, args.microbatches)
 
+    reference = model.build_model(config).to(rank.device)
     optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-3)
-    told = counted(rank, batches, ALONE)
+    told = counted_alone(rank, batches)
     expected = model.train_one_process(
         reference, optimizer, told, chunks=args.microbatches
     )
@@ -80,7 +90,7 @@ def check(args: argparse.Namespace) -> None:
     """Raise ValueError where schedule, layers and ranks do not fit."""
     orders = get_orders(args.schedule, args.world, args.microbatches, args.chunks)
     if any(step.kind == "W" for order in orders for step in order):
-        raise ValueError(f"{args.schedule} splits the backward: it runs on paper only")
+        raise ValueError(f"{args.schedule} splits the backward: `zero_bubble` runs it")
     check_sizes(GPTConfig(num_layers=args.layers), args.world * args.chunks)
 
 

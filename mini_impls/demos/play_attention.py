@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from mini_impls import ring_attention
+from mini_impls.context_parallel import chunks_of, shard
 from mini_impls.demos.play import Notebook, Noted, join, replaced
 from mini_impls.launch import Rank
 
@@ -19,17 +20,17 @@ def forward(rank: Rank) -> list[Noted]:
     whole = [
         torch.randn(1, 1, 2 * w * CHUNK, FEATURES, generator=generator) for _ in "qkv"
     ]
-    query, key, value = (ring_attention.shard(each, me, w) for each in whole)
+    query, key, value = (shard(each, me, w) for each in whole)
     key = key.contiguous()
     key[..., 0] = me
-    mine = ring_attention.chunks_of(me, w)
+    mine = chunks_of(me, w)
     done = [[_need(chunk, k) for k in range(2 * w)] for chunk in mine]
     here = {"source": me}
     real_pass, real_pairs = ring_attention._pass_on, ring_attention.pairs
 
     def look() -> list[str]:
         keys = ["."] * (2 * w)
-        for chunk in ring_attention.chunks_of(here["source"], w):
+        for chunk in chunks_of(here["source"], w):
             keys[chunk] = str(here["source"])
         return [" ".join(keys), *(" ".join(row) for row in done)]
 
@@ -46,7 +47,7 @@ def forward(rank: Rank) -> list[Noted]:
         notebook.begin("compute", of="Q Kᵀ, softmax, V")
         here["source"] = source
         found = real_pairs(rank, source, world_size)
-        theirs = ring_attention.chunks_of(source, world_size)
+        theirs = chunks_of(source, world_size)
         for i, j, _ in found:
             done[i][theirs[j]] = str(source)
         return found

@@ -6,6 +6,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from mini_impls.demos.expected import sliced
 from mini_impls.launch import Rank
 from mini_impls.model import (
     GPT,
@@ -20,8 +21,6 @@ from mini_impls.model import (
 )
 from mini_impls.traffic import CollectiveCounter
 
-ALONE = "one process alone, step"
-
 
 def counted(
     rank: Rank, batches: Sequence[Batch], doing: str = "step"
@@ -29,6 +28,14 @@ def counted(
     """Yield the batches, and tell a person who waits how many are done."""
     for done, batch in enumerate(batches):
         rank.show(doing, done, len(batches))
+        with rank.recorder.step(batch[0].numel()):
+            yield batch
+
+
+def counted_alone(rank: Rank, batches: Sequence[Batch]) -> Iterator[Batch]:
+    """Yield the batches to the one process that all ranks are held against."""
+    for done, batch in enumerate(batches):
+        rank.show("one process alone, step", done, len(batches))
         yield batch
 
 
@@ -41,10 +48,11 @@ def train_alone(rank: Rank, steps: int, *, rows: int = 8) -> Reference:
     batches = [
         make_batch(config, step=i, batch_size=rows * world_size) for i in range(steps)
     ]
-    model = build_model(config)
-    optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
-    told = counted(rank, batches, ALONE)
-    losses = train_one_process(model, optimizer, told, chunks=world_size)
+    with rank.recorder.alone():
+        model = build_model(config)
+        optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
+        told = counted_alone(rank, batches)
+        losses = train_one_process(model, optimizer, told, chunks=world_size)
     return Reference(batches, losses, model)
 
 
@@ -55,7 +63,8 @@ def train_beside(
 
     Whatever the gradients need happens within backward: the step is one process's.
     """
-    for step, batch in enumerate(reference.batches):
+    batches = counted(rank, reference.batches)
+    for step, batch in enumerate(batches):
         tokens, labels = shard_batch(batch, rank=rank.rank, world_size=rank.world_size)
         sent = CollectiveCounter()
         with sent:
@@ -92,13 +101,14 @@ def train_slices(
     for step in range(steps):
         tokens, labels = make_batch(config, step=step, batch_size=8)
         batches.append((tokens.to(rank.device), labels.to(rank.device)))
-    gpt, alone = (build_model(config).to(rank.device) for _ in range(2))
+    gpt = build_model(config).to(rank.device)
     train = cut(gpt)
     show(gpt)
     optimizer = torch.optim.AdamW(gpt.parameters(), lr=1e-3)
+    formula = get_traffic(config, batches[0][0].numel(), rank.world_size)
+    rank.recorder.expect(sliced(config, rank, rows=8, payload=formula))
     with CollectiveCounter() as sent:
         losses = train(optimizer, batches[:1])
-    formula = get_traffic(config, batches[0][0].numel(), rank.world_size)
     for op, payload_bytes in sent.payload_bytes().items():
         rank.say(
             f"one step: {sent.counts()[op]} {op}, {payload_bytes:,} bytes "
@@ -107,8 +117,9 @@ def train_slices(
     losses += train(optimizer, counted(rank, batches[1:]))
     rank.say("loss: " + " ".join(f"{loss:.4f}" for loss in losses))
 
+    alone = build_model(config).to(rank.device)
     optimizer = torch.optim.AdamW(alone.parameters(), lr=1e-3)
-    expected = train_one_process(alone, optimizer, counted(rank, batches, ALONE))
+    expected = train_one_process(alone, optimizer, counted_alone(rank, batches))
     cut(alone)  # what one process made, in the same way
     pairs = zip(gpt.parameters(), alone.parameters(), strict=True)
     parameter = max((a - b).abs().max().item() for a, b in pairs)

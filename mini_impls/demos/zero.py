@@ -6,6 +6,7 @@ import torch
 import torch.distributed as dist
 
 from mini_impls import launch
+from mini_impls.demos.expected import data_parallel
 from mini_impls.demos.training import counted, train_alone
 from mini_impls.model import (
     GPTConfig,
@@ -37,7 +38,11 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train with every stage; show what is held, what was sent and that all agree."""
     reference = train_alone(rank, args.steps, rows=4)
     config = reference.model.config
-    for name in ("1 with all_reduce", "1 with reduce", "2", "3"):
+    stages = ("1 with all_reduce", "1 with reduce", "2", "3")
+    rank.recorder.parts = len(stages)
+    for name in stages:
+        rank.recorder.begin(f"stage {name}")
+        rank.recorder.expect(data_parallel(config, rank, stage=int(name[0]), rows=4))
         model = build_model(config).to(rank.device)
         names = {param: name for name, param in model.named_parameters()}
         adamw, params = torch.optim.AdamW, list(model.parameters())

@@ -30,6 +30,7 @@ MEASURES = frozenset(
         "apart from the sum",
         "bubble over ideal time",
         "first loss",
+        "distance of the gradient from one process's",
         "gradient over one process's",
         "gradients",
         "last loss",
@@ -171,11 +172,23 @@ def widens_the_bubble(right: Outcome, wrong: Outcome) -> bool:
     return wrong.most(name) > right.most(name)
 
 
+def ends_elsewhere(right: Outcome, wrong: Outcome) -> bool:
+    """Say whether what one process computes is no longer computed."""
+    name = "apart from one process"
+    return wrong.most(name) > 1e-4 > right.most(name)
+
+
 def clips_by_another_norm(right: Outcome, wrong: Outcome) -> bool:
     """Say whether a rank takes another norm than one process has."""
     names = [run.column("norm over one process's") for run in (right, wrong)]
     off = [any(abs(ratio - 1) > 1e-3 for ratio in column) for column in names]
     return off == [False, True]
+
+
+def leads_elsewhere(right: Outcome, wrong: Outcome) -> bool:
+    """Say whether a gradient is off, beside its size, that was right before."""
+    name = "distance of the gradient from one process's"
+    return wrong.most(name) > 1e-3 > right.most(name)
 
 
 def writes_another_text(right: Outcome, wrong: Outcome) -> bool:
@@ -232,6 +245,16 @@ SYMPTOMS: Mapping[str, Symptom] = {
         widens_the_bubble,
         "a larger bubble",
         ("bubble over ideal time",),
+    ),
+    "gradient": Symptom(
+        leads_elsewhere,
+        "a gradient more than 0.001 of its size from one process's",
+        ("distance of the gradient from one process's",),
+    ),
+    "apart": Symptom(
+        ends_elsewhere,
+        "values that end more than 0.0001 from those of one process",
+        ("apart from one process",),
     ),
     "norm": Symptom(
         clips_by_another_norm,

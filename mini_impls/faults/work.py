@@ -16,21 +16,29 @@ from torch import Tensor, nn
 
 from mini_impls import (
     collectives,
+    context_parallel,
+    context_parallel_model,
     ddp,
+    experts,
     fsdp_flat,
     fsdp_options,
     fsdp_state,
     inference,
     model,
     pipeline,
+    ring_attention,
     schedules,
     sequence_parallel_model,
     tensor_parallel,
     zero,
+    zero_bubble,
+    zero_bubble_plan,
 )
 from mini_impls.demos.fsdp_state import train_step
 from mini_impls.demos.inference import generate_alone
 from mini_impls.demos.zero import bytes_held
+from mini_impls.demos.zero_bubble import EVEN, get_num_stages, get_stages
+from mini_impls.expert_routing import ExpertsConfig
 from mini_impls.faults.overlap import Overlap
 from mini_impls.faults.symptoms import HELD, UNDER_WAY
 from mini_impls.launch import Rank
@@ -42,6 +50,7 @@ from mini_impls.timeline import (
     get_peak_in_flight,
     get_timeline,
 )
+from mini_impls.zero_bubble_backward import stage_backward_input, stage_backward_weight
 
 CONFIG = GPTConfig(hidden_size=32, ffn_hidden_size=64)
 STEPS = 8
@@ -355,6 +364,29 @@ def train_sequence_parallel(rank: Rank) -> dict[str, float]:
     }
 
 
+def train_context_parallel(
+    rank: Rank, attention: context_parallel_model.Attention
+) -> dict[str, float]:
+    """Train a model whose sequences are cut, in one way to attend."""
+    gpt, alone = build_model(CONFIG), build_model(CONFIG)
+    context_parallel_model.context_parallel(gpt, attention, rank.group)
+    optimizer = torch.optim.AdamW(gpt.parameters(), 3e-3)
+    batches = [model.make_batch(CONFIG, step=i, batch_size=4) for i in range(STEPS)]
+    losses = context_parallel_model.train(gpt, optimizer, batches[:1], rank.group)
+    compute_loss(alone(batches[0][0]), batches[0][1]).backward()
+    both = [all_grads(each)() for each in (gpt, alone)]
+    mine, want = map(norm, both)
+    apart = norm(a - b for a, b in zip(*both, strict=True))
+    losses += context_parallel_model.train(gpt, optimizer, batches[1:], rank.group)
+    return {
+        "first loss": losses[0],
+        "last loss": losses[-1],
+        "gradient over one process's": mine / want,
+        "distance of the gradient from one process's": apart / want,
+        "apart between ranks": apart_between_ranks(gpt.parameters(), rank.group),
+    }
+
+
 # --- 4. pipelines and messages ---
 
 
@@ -410,6 +442,59 @@ def run_zb_h1(rank: Rank) -> dict[str, float]:
         "microbatches in flight": float(in_flight),
         "bubble over ideal time": float(ideal),
     }
+
+
+def train_zb_v(rank: Rank) -> dict[str, float]:
+    """Train the stages of a model by ZB-V."""
+    p = rank.world_size
+    num_stages = get_num_stages("zb-v", p)
+    config = GPTConfig(num_layers=num_stages, hidden_size=32, ffn_hidden_size=64)
+    gpt, alone = build_model(config), build_model(config)
+    blocks = zero_bubble_plan.get_blocks("zb-v", p, MICROBATCHES)
+    plan = zero_bubble_plan.add_send_recv(blocks)[rank.rank]
+    stages = get_stages(gpt, "zb-v", rank)
+    shape = (1, config.max_sequence_length, config.hidden_size)
+    executor = zero_bubble.ZeroBubbleExecutor(stages, num_stages, shape, rank.group)
+    params = nn.ModuleList(stages.values())
+    optimizer = torch.optim.AdamW(params.parameters(), 3e-3)
+    batches = [
+        model.make_batch(config, step=i, batch_size=MICROBATCHES) for i in range(3)
+    ]
+    zero_bubble.train(executor, plan, optimizer, batches, MICROBATCHES)
+    one_process = torch.optim.AdamW(alone.parameters(), 3e-3)
+    model.train_one_process(alone, one_process, batches, chunks=MICROBATCHES)
+    full = dict(alone.named_parameters())
+    apart = max(
+        (param - full[name]).abs().max().item()
+        for stage in stages.values()
+        for name, param in stage.named_parameters()
+    )
+    ideal, _ = get_bubble(zero_bubble_plan.get_block_timeline(blocks, EVEN), p)
+    order = zero_bubble_plan.get_orders(blocks)[rank.rank]
+    return {
+        "microbatches in flight": float(get_peak_in_flight(order)),
+        "apart from one process": apart,
+        "bubble over ideal time": float(ideal),
+    }
+
+
+def split_where_a_weight_is_used_twice(rank: Rank) -> dict[str, float]:
+    """Make both halves of one backward, and a whole one beside it."""
+    torch.manual_seed(0)
+    layer = nn.Linear(6, 6)
+    weights, found = list(layer.parameters()), []
+    for whole in (True, False):
+        layer.zero_grad()
+        x = torch.ones(4, 6, requires_grad=True)
+        output = layer(torch.tanh(layer(x)))
+        grad = torch.ones_like(output)
+        if whole:
+            output.backward(grad)
+        else:
+            stage_backward_weight(stage_backward_input(output, grad, x, weights)[1])
+        found.append([w.grad for w in weights if w.grad is not None])
+    apart = max((a - b).abs().max().item() for a, b in zip(*found, strict=True))
+    return {"apart from one process": apart}
 
 
 # --- 5. what comes after training: a clipped step, a text ---
@@ -469,6 +554,46 @@ def generate_text(rank: Rank) -> dict[str, float]:
     }
 
 
+# --- 6. experts: each rank some of them, or slices, and tokens that travel ---
+
+
+def train_experts(rank: Rank) -> dict[str, float]:
+    """Train experts that two groups of ranks share, and all of them in one process."""
+    w = rank.world_size
+    config = ExpertsConfig(hidden_size=32, moe_ffn_hidden_size=64)
+    groups = experts.make_groups(rank.group, ep=2, etp=w // 2)
+    gpt, alone = (experts.build_moe_model(config) for _ in range(2))
+    experts.expert_parallel(gpt, groups, "alltoall")
+    optimizer = torch.optim.AdamW(gpt.parameters(), 3e-3)
+    alone_optimizer = torch.optim.AdamW(alone.parameters(), 3e-3)
+
+    def of_experts(model: nn.Module) -> list[Tensor]:
+        named = model.named_parameters()
+        return [p.grad for n, p in named if ".experts." in n and p.grad is not None]
+
+    losses, ratio = [], 0.0
+    for step in range(STEPS):
+        batch = model.make_batch(config, step=step, batch_size=4 * w)
+        model.train_one_process(alone, alone_optimizer, [batch], chunks=w)
+        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=w)
+        optimizer.zero_grad()
+        loss = compute_loss(gpt(tokens), labels)
+        loss.backward()
+        experts.finish_gradients(gpt, groups)
+        optimizer.step()
+        losses.append(mean_over_ranks(loss.item(), rank.group))
+        if step == 0:
+            mine = mean_over_ranks(norm(of_experts(gpt)) ** 2, rank.group) * w
+            ratio = math.sqrt(mine) / norm(of_experts(alone))
+    dense = [p for n, p in gpt.named_parameters() if ".experts." not in n]
+    return {
+        "first loss": losses[0],
+        "last loss": losses[-1],
+        "gradient over one process's": ratio,
+        "apart between ranks": apart_between_ranks(dense, rank.group),
+    }
+
+
 WORKS: Mapping[str, Callable[[Rank], dict[str, float]]] = {
     "ddp": lambda rank: train_data_parallel(rank, build_ddp),
     "ddp, a layer unused on rank 0": unused_on_rank_0,
@@ -478,12 +603,24 @@ WORKS: Mapping[str, Callable[[Rank], dict[str, float]]] = {
         rank, build_fsdp_bf16, learning_rate=1e-5
     ),
     "fsdp_flat": lambda rank: train_data_parallel(rank, build_fsdp_flat),
+    "experts": train_experts,
     "tensor_parallel": train_tensor_parallel,
     "tensor_parallel, one layer": column_backward,
     "sequence_parallel": train_sequence_parallel,
+    "context_parallel, all-gather": lambda rank: train_context_parallel(
+        rank, context_parallel.all_gather_attention
+    ),
+    "context_parallel, Ulysses": lambda rank: train_context_parallel(
+        rank, context_parallel.ulysses_attention
+    ),
+    "context_parallel, ring": lambda rank: train_context_parallel(
+        rank, ring_attention.ring_attention
+    ),
     "pipeline": train_pipeline,
     "collectives": ring_all_reduce,
     "schedules, zb-h1": run_zb_h1,
+    "zero_bubble": train_zb_v,
+    "zero_bubble, a weight used twice": split_where_a_weight_is_used_twice,
     "fsdp_state, clipped": train_clipped,
     "inference": generate_text,
 }

@@ -91,6 +91,18 @@ def faulty(book: Path | None, given: Given) -> Names:
             yield name, title
 
 
+def rebuilt(book: Path | None, given: Given) -> Names:
+    """Yield the minis with sections to rebuild; of a mini on the line, its sections."""
+    from readerkit.app.rebuilding import read_exercises
+
+    mini = given.get("mini")
+    for each in read_exercises():
+        if mini is None:
+            yield each.mini, SAYS.get(each.mini, "")
+        elif each.mini == ALIASES.get(mini, mini):
+            yield each.name, each.title
+
+
 def _faults() -> Iterator[tuple[str, str, str]]:
     """Yield mini, name and title of each fault."""
     from readerkit.content.strict_yaml import parse_yaml
@@ -191,7 +203,7 @@ def _open(book: Path | None) -> Any:
 
 _BY_NAME = (
     *(annotate, upstreams, notes, concepts, minis, compared, beside, faulty),
-    *(proved, phases, labs, paths),
+    *(proved, phases, labs, paths, rebuilt),
 )
 KINDS: dict[str, Find] = {
     **{find.__name__: find for find in _BY_NAME},

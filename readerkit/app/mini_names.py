@@ -14,12 +14,17 @@ ALIASES = {
     "fsdp1": "fsdp_flat",
     "fsdp2": "fsdp",
     "powersgd": "compression",
+    "cp": "context_parallel",
+    "zb": "zero_bubble",
+    "moe": "experts",
 }
 """What people call a mini, spelt as ``wording.meant_name`` compares names."""
 SAYS = {
     "collectives": "all-reduce, all-gather, reduce-scatter ... made of sends",
     "compression": "gradients sent smaller: float16, 8 bits, top-k, PowerSGD",
+    "context_parallel": "parts of each sequence: gathered keys, Ulysses, a ring",
     "ddp": "DDP: whole copies, gradients averaged in buckets",
+    "experts": "mixture of experts: routing, load, dispatch, groups",
     "fsdp": "FSDP2 (fully_shard): each parameter sharded, ZeRO-3",
     "fsdp_flat": "FSDP1: flat parameters sharded, ZeRO-3",
     "fsdp_state": "FSDP2's state: clipping, saving, loading what is sharded",
@@ -29,6 +34,7 @@ SAYS = {
     "sequence_parallel": "activations sharded between layers",
     "tensor_parallel": "weights cut by column and by row",
     "zero": "ZeRO-1, 2, 3: optimizer, gradients, parameters sharded",
+    "zero_bubble": "backward in two halves: ZB-H1, ZB-H2, ZB-V, DualPipe folded",
 }
 """What each mini is, in the words that people know it by."""
 

@@ -38,7 +38,7 @@ def estimates_script() -> bytes:
             made_of.update(path.read_bytes())
     for name in ("errors.py", "render/estimate_table.py"):
         made_of.update((PACKAGE / name).read_bytes())
-    for name in ("schedules.py", "timeline.py"):
+    for name in ("schedules.py", "timeline.py", "zero_bubble_orders.py"):
         made_of.update((PACKAGE.parent / "mini_impls" / name).read_bytes())
     known = data("known", known_names()._asdict())
     path = cache_folder() / "scripts" / f"{made_of.hexdigest()}.js"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         "--backend",
         "--steps",
         "--timeout",
+        "--trace",
         "--oversubscribe",
         "--json",
         "--save",
@@ -57,8 +58,9 @@ def compare(
     """Run MINI and its upstream from the same weights on the same data.
 
     OPTIONS: --upstream NAME, --world N, --steps N, --timeout SECONDS, --json,
-    --lang es for the verdict, and --save [DIR]; readerkit compare MINI --help lists
-    them. Exit 0 where every line agrees or is explained, in a trap too. Without MINI,
+    --lang es for the verdict, --save [DIR], and --trace FILE for a trace of all ranks
+    with both sides in it; readerkit compare MINI --help lists them. Exit 0 where every
+    line agrees or is explained, in a trap too. Without MINI,
     lists the comparisons there are.
 
     \b

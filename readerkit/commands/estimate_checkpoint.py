@@ -26,7 +26,7 @@ from readerkit.commands.shown_options import brief_option, show
 
 @click.command(cls=EstimateCommand)
 @OptionGroup(
-    parameter_count("Of so many parameters, instead of a model."),
+    parameter_count("Of so many parameters, instead of a model (1T or 1t: 10^12)."),
     word("precision", "Bytes per parameter (mixed-18).", "mixed-18"),
     rate("write-bandwidth", "What storage takes of the whole job: 100GB/s."),
     count("gpus", "Of the job."),

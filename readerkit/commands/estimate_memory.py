@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=EstimateCommand)
 @OptionGroup(
-    parameter_count("Only model states, of so many parameters."),
+    parameter_count("Only model states, of so many parameters (7B or 7b: 7 × 10^9)."),
     click.option("--inference", is_flag=True, help="Weights and KV cache instead."),
     count("batch", "Sequences at once, in inference; dealt out over dp.", 1),
     count("context", "Tokens of each, in inference (default 4096)."),
@@ -72,7 +72,7 @@ def memory(as_json: bool, brief: bool, **given: Any) -> None:
             --inference --page-tokens 64
         readerkit estimate memory --model llama-2-7b --recompute full \\
             --recompute-layers 16
-        readerkit estimate memory --model gpt-oss-20b --inference --weights mxfp4
+        readerkit estimate memory --model gpt-oss-20b --inference --expert-weights mxfp4
         readerkit estimate memory --params 1T --dp 512 --zero 3 --offload states-nvme
         readerkit estimate memory --model gpt2 --dp 8 --convention megatron-report
         readerkit estimate memory --model llama-2-70b --tp 8 --pp 4 --dp 2 \\

@@ -193,6 +193,10 @@ sync_option = OptionGroup(
 )
 
 
+_DEFAULTS_OF_OTHERS = ("etp", "recompute_layers", "first_layers", "last_layers")
+"""Sizes of a layout that follow from others where they are not given."""
+
+
 def take_layouts(given: dict[str, Any], shape: Shape | None = None) -> list[Layout]:
     """Take the layout's options out of ``given``: one layout for each ZeRO stage."""
     from readerkit.estimate.layout import Layout
@@ -200,6 +204,12 @@ def take_layouts(given: dict[str, Any], shape: Shape | None = None) -> list[Layo
     gpus, batch = given.pop("gpus"), given.pop("global_batch")
     stages = given.pop("zero")
     values = {name: given.pop(name) for name in LAYOUT}
+    for name in _DEFAULTS_OF_OTHERS:
+        if values[name] == 0:  # a layout's own word for one that was not given
+            option_name = f"--{name.replace('_', '-')}"
+            raise EstimateError(
+                f"{option_name}: got 0, expected at least 1, or no {option_name}"
+            )
     if shape is not None:
         from readerkit.estimate.shape import fit_sequence
 

@@ -45,6 +45,19 @@ def book_option(command: Command) -> Command:
     )(command)
 
 
+def begun_book_option(command: Command) -> Command:
+    """Add ``--book DIR``, a folder that is to be a book; it need not be there yet."""
+    from pathlib import Path
+
+    return click.option(
+        "--book",
+        type=_Folder(file_okay=False, path_type=Path),
+        envvar=BOOK_VARIABLE,
+        callback=_remember,
+        help="The folder that is to be a book; it is made if it is not there.",
+    )(command)
+
+
 def folder_option(command: Command) -> Command:
     """Add ``--folder DIR``, where the hand-ins of labs are."""
     from pathlib import Path

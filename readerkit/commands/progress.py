@@ -154,7 +154,8 @@ def _show(lines: list[Line], phase: int, title: str, *, as_json: bool) -> None:
             {"line": line.name, "group": line.group, **asdict(line.item)}
             for line in lines
         ]
-        print_json({"phase": phase, "lines": rows, **states})
+        sections = {"rebuilt": _rebuilt()} if phase == PHASE else {}
+        print_json({"phase": phase, "lines": rows, **states, **sections})
         return
     from readerkit.labs.progress import DONE, GROUPS
     from readerkit.render.checklist import print_checklist
@@ -183,3 +184,21 @@ def _show(lines: list[Line], phase: int, title: str, *, as_json: bool) -> None:
         names = [line.name for line in mine]
         items = (line.item for line in mine)
         print_checklist(items, console(), names, open_mark=("open", "dim"))
+    if phase == PHASE:
+        of = _rebuilt()
+        tell(
+            f"\nRebuilt: {of['solved']} of {of['sections']} sections of minis, "
+            f"{of['tried']} tried; {typed('rebuild')} lists them."
+        )
+
+
+def _rebuilt() -> dict[str, int]:
+    """Return how many sections of minis there are, were tried, and are written anew."""
+    from readerkit.app.rebuilding import read_exercises, read_state
+
+    states = [read_state(each) for each in read_exercises()]
+    return {
+        "sections": len(states),
+        "tried": sum(state.tries > 0 for state in states),
+        "solved": sum(state.solved for state in states),
+    }

@@ -188,7 +188,9 @@ RATE = SizeType("rate", "bytes a second, such as 50GB/s, or bits: 400Gb/s, 400Gb
 REAL = RealType()
 MEMORY = MemoryType("size", "bytes, such as 80GB (10^9) or 80GiB (2^30)")
 COUNT = QuantityType("count", "a number, such as 70B or 1.5e12")
-PARAMETERS = ParametersType("count", "a number, such as 70B or 1.5e12")
+PARAMETERS = ParametersType(
+    "count", "a number, such as 70B or 1.5e12; B and b are 10^9: it has no bytes"
+)
 AMOUNT = QuantityType("amount", "a number, such as 2 or 1.5")
 
 

@@ -13,7 +13,14 @@ from readerkit.wording.next_command import typed
 
 @click.command(
     cls=Forwarding,
-    forwards=("--world", "--backend", "--steps", "--timeout", "--oversubscribe"),
+    forwards=(
+        "--world",
+        "--backend",
+        "--steps",
+        "--timeout",
+        "--trace",
+        "--oversubscribe",
+    ),
     short_help="One mini implementation, on processes of this machine.",
     context_settings={"ignore_unknown_options": True},
     add_help_option=False,
@@ -26,11 +33,13 @@ def run(mini: str | None, options: tuple[str, ...], wants_help: bool) -> None:
     """Run MINI: who holds what, what is sent, the loss, and one process beside it.
 
     OPTIONS go to the mini: --world N, --backend gloo|nccl, --steps N, and its own;
-    readerkit run MINI --help lists them.
+    readerkit run MINI --help lists them. --trace FILE writes one trace of all ranks,
+    for Perfetto or Chrome, and says where the time of a step goes.
 
     \b
     Example:
         readerkit run ddp --world 2
+        readerkit run ddp --trace ddp.json
         readerkit run schedules --world 4 --microbatches 8
     """
     given = named(mini, wants_help)

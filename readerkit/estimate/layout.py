@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
+from mini_impls.zero_bubble_orders import ORDERS
 from readerkit.errors import EstimateError
 from readerkit.estimate.activations import MODULES, RECOMPUTE
 from readerkit.estimate.checks import MAX_COUNT, MAX_RANKS, check_choice, check_count
@@ -19,7 +20,7 @@ from readerkit.estimate.quantity import Number, divide, named_sizes
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.sizes import LAYOUT
 from readerkit.estimate.states import OFFLOAD, STAGES
-from readerkit.estimate.zero_bubble import ORDERS, check_sizes
+from readerkit.estimate.zero_bubble import check_sizes
 
 CP_KINDS = ("ring", "all-gather", "ulysses")
 """Blocks handed on, blocks gathered at once, or heads for tokens."""

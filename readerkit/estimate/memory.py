@@ -18,7 +18,7 @@ from readerkit.estimate.parameters import (
     head_parameters,
     layer_parameters,
 )
-from readerkit.estimate.pipeline import Pipeline
+from readerkit.estimate.pipeline import Flight, Pipeline
 from readerkit.estimate.quantity import Number, divide, named
 from readerkit.estimate.shape import NamedShape, Shape, cache_plain
 from readerkit.estimate.states import OFFLOAD, Precision
@@ -247,14 +247,17 @@ class ActivationPieces(NamedTuple):
         parts = (self.one_pass, self.embedding_mask, self.recomputed, self.logits)
         return ActivationPieces(self.rank, *(part * micro_batch for part in parts))
 
-    def peak(self, pipeline: Pipeline) -> Number:
+    def peak(self, pipeline: Pipeline, flight: Flight) -> Number:
         """Return all that activations take on the rank at its peak."""
-        return self.held(pipeline) + self.recomputed + self.logits
+        return self.held(pipeline, flight) + self.recomputed + self.logits
 
-    def held(self, pipeline: Pipeline) -> Number:
-        """Return the activation bytes that the rank holds at its peak."""
-        layers = self.one_pass * pipeline.chunks_in_flight(self.rank)
-        parts = pipeline.virtual_stages * pipeline.stages_of_rank
+    def held(self, pipeline: Pipeline, flight: Flight | None = None) -> Number:
+        """Return the activation bytes that the rank holds at its peak.
+
+        A search asks often, and knows what is in flight on the rank.
+        """
+        chunks, parts = flight or pipeline.flight(self.rank)
+        layers = self.one_pass * chunks
         if parts > 1:
             layers = divide(layers, parts)
         if not self.embedding_mask:

@@ -53,7 +53,7 @@ def estimate_nccl_latency(
     # A hop in a node waits for the network, where there is one: three posts of it.
     inside = max(hop, 3 * OVERHEAD_US[cpu]) if nodes > 1 else hop
     crossing = 0 if nodes == 1 else "2 × k" if operation == "all-reduce" else "k - 1"
-    sheet.given("hop", inside * 1e-6, "a ring's hop in a node")
+    sheet.given("hop", inside / 1e6, "a ring's hop in a node")
     custom = f"{SOURCE} | {link} in the node"
     sheet.write(
         f"""
@@ -64,8 +64,8 @@ def estimate_nccl_latency(
     )
     if operation != "all-reduce":
         return sheet.estimate()
-    sheet.given("tree hop", tree * 1e-6, "a tree's hop in a node")
-    sheet.given("chain hop", chain * 1e-6, "a chain's hop in a node")
+    sheet.given("tree hop", tree / 1e6, "a tree's hop in a node")
+    sheet.given("chain hop", chain / 1e6, "a chain's hop in a node")
     sheet.write(
         f"""
         tree [seconds] = 2 × ((n / k - 1) × tree hop + floor(log2(k)) × 28e-6)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from mini_impls.zero_bubble_orders import ORDERS
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import MAX_RANKS, check_amount, check_choice, check_count
 from readerkit.estimate.quantity import (
@@ -22,7 +23,6 @@ from readerkit.estimate.quantity import (
 )
 from readerkit.estimate.sizes import PIPELINE
 from readerkit.estimate.zero_bubble import (
-    ORDERS,
     check_sizes,
     held,
     lay_out,
@@ -77,6 +77,10 @@ class PlannedStep(NamedTuple):
     kind: Literal["F", "B", "W"]
     microbatch: int
     chunk: int
+
+
+Flight = tuple[Number, int]
+"""Chunks that a rank holds at its peak, and how many of them make a whole pass."""
 
 
 class Pipeline(NamedTuple):
@@ -206,6 +210,11 @@ class Pipeline(NamedTuple):
         if self.schedule == "dualpipe":
             return p + 1
         return minimum(m, 2 * p - 1 if self.schedule == "zb-h2" else p)
+
+    def flight(self, rank: int = 0) -> Flight:
+        """Return the same, and how many chunks a pass through the rank's layers has."""
+        parts = self.virtual_stages * self.stages_of_rank
+        return self.chunks_in_flight(rank), parts
 
     def in_flight(self, rank: int = 0) -> Number:
         """Return the microbatches whose activations a rank holds at its peak.

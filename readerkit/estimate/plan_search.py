@@ -9,7 +9,7 @@ a layer, traffic of a microbatch) is made once, by the functions that ``memory``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import lru_cache
 from math import inf
 from operator import add
 from typing import NamedTuple
@@ -31,6 +31,7 @@ from readerkit.estimate.memory import (
     telling_ranks,
 )
 from readerkit.estimate.offload import offload_traffic
+from readerkit.estimate.pipeline import Flight, Pipeline
 from readerkit.estimate.plan_cuts import (
     PlanRequest,
     PlanVariant,
@@ -60,18 +61,20 @@ MIN_CONTEXT = 4096
 """Tokens of a sequence on one rank below which context parallel is not tried."""
 
 
-@dataclass(slots=True)
 class Best:
     """The best variant of one layout so far, and the one that needs least memory."""
 
-    zero: int
-    seconds: float = inf
-    fastest: PlanVariant | None = None
-    """None: nothing fits yet."""
-    step: _Step | None = None
-    """Its times."""
-    least_bytes: float = inf
-    least: PlanVariant | None = None
+    __slots__ = ("fastest", "least", "least_bytes", "seconds", "step", "zero")
+
+    def __init__(self, zero: int) -> None:
+        self.zero = zero
+        self.seconds: float = inf
+        self.fastest: PlanVariant | None = None
+        """None: nothing fits yet."""
+        self.step: _Step | None = None
+        """Its times."""
+        self.least_bytes: float = inf
+        self.least: PlanVariant | None = None
 
     @property
     def layout(self) -> Layout | None:
@@ -83,6 +86,11 @@ class Best:
         """The variant that needs least memory."""
         assert self.least is not None
         return self.least.layout(self.zero)
+
+
+@lru_cache(maxsize=65_536)
+def _flights(pipeline: Pipeline, ranks: tuple[int, ...]) -> tuple[Flight, ...]:
+    return tuple(map(pipeline.flight, ranks))
 
 
 class _Seconds(NamedTuple):
@@ -187,7 +195,11 @@ class Search:
     ) -> None:
         """Weigh the variants whose layers are on the same ranks."""
         question, stages = self.question, self._stages(placed)
-        sizes = list(variants(question, placed, tried))
+        ranks = telling_ranks(question.shape, placed.pp)
+        sizes = [
+            (micro_batch, [(each, _flights(each, ranks)) for each in pipelines])
+            for micro_batch, pipelines in variants(question, placed, tried)
+        ]
         if not sizes:
             return
         held = self._states(placed, stages)
@@ -196,18 +208,21 @@ class Search:
         for recompute in question.recomputes:
             one = placed._replace(recompute=recompute)
             pieces, compute = self._pieces(one), self._microbatch(one)
+            # No step is shorter than its compute.
+            shortest = compute * (question.global_batch // placed.dp)
+            self.examined += len(stages) * sum(len(each) for _, each in sizes)
             growing: list[_Growing] = []
             for micro_batch, pipelines in sizes:
                 several = [piece.times(micro_batch) for piece in pieces]
                 shared: _Seconds | None = None
-                for pipeline in pipelines:
-                    work = [piece.peak(pipeline) for piece in several]
-                    # No step is shorter than its compute.
-                    least = compute * micro_batch * pipeline.microbatches
-                    self.examined += len(stages)
+                for pipeline, flights in pipelines:
+                    work = [
+                        piece.peak(pipeline, flight)
+                        for piece, flight in zip(several, flights, strict=True)
+                    ]
                     for at, each in enumerate(best):
                         needed = max(map(add, held[at], work))
-                        fits = needed <= self.usable and least < each.seconds
+                        fits = needed <= self.usable and shortest < each.seconds
                         if not fits and needed >= each.least_bytes:
                             continue
                         variant = PlanVariant(placed, micro_batch, recompute, pipeline)

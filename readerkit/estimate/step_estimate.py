@@ -12,7 +12,14 @@ from readerkit.estimate.flops import (
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout, check_fit
 from readerkit.estimate.setup import Setup
-from readerkit.estimate.step_time import attention_kind
+from readerkit.estimate.step_time import (
+    BLOCKING,
+    LINKS,
+    StepTime,
+    attention_kind,
+    idle_microbatches,
+    slowest_microbatch,
+)
 from readerkit.model.language import Told
 
 MODEL = "readerkit's model of a step (readerkit/estimate/step_time.py)"
@@ -38,7 +45,6 @@ def estimate_step(setup: Setup, layout: Layout) -> Estimate:
     batch = sheet.given("batch", layout.global_batch, "sequences of a step")
     tokens = sheet.given("s", layout.sequence, "tokens of a sequence")
     sheet.given("GPUs", layout.world_size, "of the layout")
-    sheet.given("peak", setup.cluster.gpu.flops_per_s, "FLOP/s of one GPU")
     sheet.write(
         f"""
         step time [seconds] = {" + ".join(parts)} | {MODEL} | nothing else is waited for
@@ -59,6 +65,8 @@ def estimate_step(setup: Setup, layout: Layout) -> Estimate:
         ),
     )
     _memory(sheet, setup, layout)
+    if more := _nodes(setup, layout):
+        sheet.notes.append(more)
     if layout.offload != "none":
         sheet.notes.append("what the CPU computes for the update comes on top")
     return sheet.estimate()
@@ -67,31 +75,95 @@ def estimate_step(setup: Setup, layout: Layout) -> Estimate:
 def _parts(sheet: Worksheet, setup: Setup, layout: Layout) -> list[str]:
     """Write down where the time goes, and return the names of what adds up to it."""
     time, assumed = setup.time(layout), setup.assumptions
-    gpu = setup.cluster.gpu
+    sheet.given("o_c", assumed.overlap, "share of traffic that compute hides at most")
+    sheet.given("m", layout.microbatches, "microbatches of a rank")
+    _compute(sheet, setup, layout)
+    for axis in time.alone:
+        _communication(sheet, setup, axis, time)
+    shown = [_part(axis) for axis, seconds in time.exposed.items() if seconds]
+    if time.bubble:
+        waits = [_part(axis) for axis in BLOCKING if time.exposed.get(axis)]
+        once = " + ".join(["compute", *waits])
+        sheet.given(
+            "I_m",
+            idle_microbatches(setup.shape, layout),
+            "microbatches that a rank could do while it waits (estimate bubble)",
+        )
+        sheet.write(
+            f"bubble [seconds] = I_m × ({once}) / m | {MODEL}"
+            f" | {layout.schedule}: idle time, as of estimate bubble"
+        )
+    parts = ["compute", *shown, *(["bubble"] if time.bubble else [])]
+    behind = [axis for axis in time.alone if axis not in BLOCKING]
+    if behind:
+        alone = " + ".join(f"T_{axis}" for axis in behind)
+        less = "".join(f" - {_part(axis)}" for axis in behind if time.exposed[axis])
+        sheet.write(
+            f"hidden communication [seconds] = {alone}{less} | {MODEL}"
+            f" | behind compute, in no sum; {_links(setup)}"
+        )
+    return parts
+
+
+def _compute(sheet: Worksheet, setup: Setup, layout: Layout) -> None:
+    """Write down the time of arithmetic and of activations, of all microbatches."""
+    assumed, gpu = setup.assumptions, setup.cluster.gpu
+    flops, moved = slowest_microbatch(
+        setup.shape, layout, element_bytes=setup.kept.activation
+    )
     efficiency = assumed.kernel_efficiency or gpu.kernel_efficiency
-    links = f"links at {assumed.link_efficiency:.0%} of their bandwidth"
-    parts = {
-        "compute": (
-            time.compute,
-            f"kernels at {efficiency:.0%} of the peak "
-            f"({'given' if assumed.kernel_efficiency else gpu.efficiency_source}), "
-            f"activations through memory {assumed.memory_passes:g} times",
-        ),
-        "bubble": (time.bubble, f"{layout.schedule}: idle time, as of estimate bubble"),
-    }
-    for axis, seconds in time.exposed.items():
-        offload = axis in ("PCIe", "NVMe")
-        hides = offload or axis in ("dp", "cp")
-        share = f", {assumed.overlap:.0%} behind compute" if hides else ", none hidden"
-        name = f"offload over {axis}" if offload else f"communication of {axis}"
-        speed = "the bandwidth given, one way after the other" if offload else links
-        parts[name] = seconds, f"what shows; {speed}{share}"
-    shown = {name: each for name, each in parts.items() if each[0]}
-    hidden = (time.hidden, f"behind compute, in no sum; {links}")
-    for name, (seconds, custom) in (shown | {"hidden communication": hidden}).items():
-        sheet.given(name, seconds)
-        sheet.write(f"{name} [seconds] = {name} | {MODEL} | {custom}")
-    return list(shown)
+    sheet.given("F_m", flops, "FLOPs of a microbatch on the slowest rank")
+    sheet.given("A_m", moved, "bytes of its activations")
+    sheet.given("e_k", efficiency, "share of the peak that kernels reach")
+    sheet.given("r_m", assumed.memory_passes, "times that activations cross the memory")
+    sheet.given("B_m", gpu.memory_bytes_per_s, "bytes a second of the GPU's memory")
+    sheet.given("peak", gpu.flops_per_s, "FLOP/s of one GPU")
+    source = "given" if assumed.kernel_efficiency else gpu.efficiency_source
+    sheet.write(
+        f"compute [seconds] = m × (F_m / (peak × e_k) + A_m × r_m / B_m) | {MODEL}"
+        f" | kernels at {efficiency:.0%} of the peak ({source}), activations through"
+        f" memory {assumed.memory_passes:g} times"
+    )
+
+
+def _part(axis: str) -> str:
+    """Return the name of what shows of the traffic of an axis."""
+    return f"offload over {axis}" if axis in LINKS else f"communication of {axis}"
+
+
+def _communication(sheet: Worksheet, setup: Setup, axis: str, time: StepTime) -> None:
+    """Write down what shows of the traffic of an axis, if anything does."""
+    offload = axis in LINKS
+    sheet.given(
+        f"T_{axis}", time.alone[axis], "seconds of all its traffic, none hidden"
+    )
+    if not time.exposed[axis]:
+        return
+    hides = axis not in BLOCKING
+    share = (
+        f"{setup.assumptions.overlap:.0%} behind compute" if hides else "none hidden"
+    )
+    speed = "the bandwidth given, one way after the other" if offload else _links(setup)
+    shows = f"max(T_{axis} × (1 - o_c), T_{axis} - compute)" if hides else f"T_{axis}"
+    sheet.write(
+        f"{_part(axis)} [seconds] = {shows} | {MODEL} | what shows; {speed}, {share}"
+    )
+
+
+def _links(setup: Setup) -> str:
+    """Return how much of its bandwidth a link is taken to give, in words."""
+    return f"links at {setup.assumptions.link_efficiency:.0%} of their bandwidth"
+
+
+def _nodes(setup: Setup, layout: Layout) -> str:
+    """Return how many nodes a job takes, and whether tensor parallelism leaves one."""
+    per_node, gpus = setup.cluster.gpus_per_node, layout.world_size
+    nodes = -(-gpus // per_node)
+    if nodes == 1:
+        return ""
+    across = -(-layout.tp // per_node)
+    beyond = f"; tp {layout.tp} spans {across} of them" if across > 1 else ""
+    return f"{gpus} GPUs are {nodes} nodes of {per_node}{beyond}"
 
 
 def _memory(sheet: Worksheet, setup: Setup, layout: Layout) -> None:

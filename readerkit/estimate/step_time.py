@@ -100,9 +100,15 @@ class StepTime(NamedTuple):
     bubble: float
     exposed: dict[str, float]
     """Communication that compute does not hide, by axis."""
-    hidden: float
+    alone: Mapping[str, float]
+    """The same, with what it hides."""
     total: float
     mfu: float
+
+    @property
+    def hidden(self) -> float:
+        """Communication behind compute."""
+        return sum(self.alone.values()) - sum(self.exposed.values())
 
     @property
     def communication_share(self) -> float:
@@ -178,6 +184,16 @@ def microbatch_memory_bytes(
     return most / layout.stages_of_rank
 
 
+def slowest_microbatch(
+    shape: Shape, layout: Layout, *, element_bytes: int = 2
+) -> tuple[float, float]:
+    """Return the FLOPs and the bytes of activations of a microbatch, at their most."""
+    ranks = telling_ranks(shape, layout.pp)
+    held = [(rank, layers_of_rank(shape, layout, rank)) for rank in ranks]
+    moved = microbatch_memory_bytes(shape, layout, held, element_bytes=element_bytes)
+    return microbatch_flops(shape, layout, held), moved
+
+
 def microbatch_seconds(
     shape: Shape,
     layout: Layout,
@@ -187,10 +203,7 @@ def microbatch_seconds(
     element_bytes: int = 2,
 ) -> float:
     """Return the time of one microbatch's forward and backward on the slowest rank."""
-    ranks = telling_ranks(shape, layout.pp)
-    held = [(rank, layers_of_rank(shape, layout, rank)) for rank in ranks]
-    flops = microbatch_flops(shape, layout, held)
-    moved = microbatch_memory_bytes(shape, layout, held, element_bytes=element_bytes)
+    flops, moved = slowest_microbatch(shape, layout, element_bytes=element_bytes)
     efficiency = assumptions.kernel_efficiency or cluster.gpu.kernel_efficiency
     return (
         flops / (cluster.gpu.flops_per_s * efficiency)
@@ -263,7 +276,7 @@ def spend(
         compute=compute,
         bubble=bubble,
         exposed=exposed,
-        hidden=sum(axes.values()) - sum(exposed.values()),
+        alone=axes,
         total=total,
         mfu=ideal_s / total,
     )

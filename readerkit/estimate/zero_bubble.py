@@ -1,8 +1,9 @@
 """Schedules that are run here: ZB-H2, interleaved ZB-H1, ZB-V and DualPipe.
 
-A rank's work is a list of blocks, one step each or, in DualPipe, a forward and a
-backward of the two directions at once. A block starts when its rank is free and what
-its steps need is there: times and bubble follow from the order alone.
+The orders are the mini's (``mini_impls.zero_bubble_orders``): a rank's work is a list
+of blocks, one step each or, in DualPipe, a forward and a backward of the two directions
+at once. A block starts when its rank is free and what its steps need is there: times
+and bubble follow from the order alone.
 
 Sources: Qi et al. 2401.10241, sections 2 and 6; DeepSeek-V3 2412.19437, section 3.2.1.
 """
@@ -10,51 +11,23 @@ Sources: Qi et al. 2401.10241, sections 2 and 6; DeepSeek-V3 2412.19437, section
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
+from mini_impls.zero_bubble_orders import ORDERS as ORDERS
+from mini_impls.zero_bubble_orders import Kind, RankStep
 from readerkit.errors import EstimateError
 from readerkit.estimate.quantity import Number, divide
 
 if TYPE_CHECKING:
     from mini_impls.schedules import Step
 
-Kind = Literal["F", "B", "W"]
-KINDS: tuple[Kind, ...] = ("F", "B", "W")
-
-
-class RankStep(NamedTuple):
-    """One step: ``F``, ``B`` (its input's half, or all of it with ``whole``), ``W``."""
-
-    kind: Kind
-    microbatch: int
-    chunk: int = 0
-    """Of ZB-V: the way down or the way back. Of DualPipe: the direction."""
-    whole: bool = False
-
-
-Block = tuple[RankStep, ...]
 Times = dict[tuple[int, RankStep], tuple[int, int]]
 """By rank and step, when it starts and ends."""
 
 
 # --- orders ---------------------------------------------------------------------------
-
-
-def zb_h2(rank: int, p: int, m: int) -> Iterator[Block]:
-    """Twice 1F1B's warm-up, and the weights' gradients 2 r microbatches later."""
-    ahead, late = 2 * (p - rank) - 1, 2 * rank
-    for i in range(ahead):
-        yield (RankStep("F", i),)
-    for i in range(m):
-        yield (RankStep("B", i),)
-        if i >= late:
-            yield (RankStep("W", i - late),)
-        if i + ahead < m:
-            yield (RankStep("F", i + ahead),)
-    for i in range(m - late, m):
-        yield (RankStep("W", i),)
 
 
 def zb_interleaved(rank: int, p: int, m: int, v: int) -> Iterator[Step]:
@@ -85,95 +58,6 @@ def zb_interleaved(rank: int, p: int, m: int, v: int) -> Iterator[Step]:
             yield step("W", i - rank)
     for i in range(max(0, total - rank), total):
         yield step("W", i)
-
-
-def zb_v(rank: int, p: int, m: int) -> Iterator[Block]:
-    """Two chunks a rank in the shape of a V: the last chunk is where the first is.
-
-    Chunk 1's backward of a microbatch follows its forward on rank 0 at once, so that
-    activations live no longer than in 1F1B.
-    """
-    done = dict.fromkeys(("F0", "F1", "B0", "B1", "W0", "W1"), 0)
-
-    def next_of(kind: Kind, chunk: int) -> Block:
-        i = done[f"{kind}{chunk}"]
-        done[f"{kind}{chunk}"] += 1
-        return (RankStep(kind, i, chunk),)
-
-    for _ in range(2 * (p - rank) - 1):
-        yield next_of("F", 0)
-    for _ in range(rank):
-        yield next_of("F", 1)
-        yield next_of("F", 0)
-    for _ in range(p - rank):
-        for kind in KINDS:
-            yield next_of(kind, 1)
-    while done["F1"] < m:
-        if done["F0"] < m:
-            yield next_of("F", 0)
-        yield next_of("B", 0)
-        yield next_of("W", 0)
-        for kind in KINDS:
-            yield next_of(kind, 1)
-    while done["B1"] < m:
-        yield next_of("B", 0)
-        yield next_of("B", 1)
-    while done["B0"] < m:
-        yield next_of("B", 0)
-        yield next_of("W", 0)
-    for chunk in (1, 0):
-        while done[f"W{chunk}"] < m:
-            yield next_of("W", chunk)
-
-
-def dualpipe(rank: int, p: int, m: int) -> Iterator[Block]:
-    """Half of the microbatches from each end; in the middle both overlap.
-
-    ``0`` below is the direction that begins nearer to this rank.
-    """
-    near = min(rank, p - 1 - rank)
-    flip, rest = int(rank >= p // 2), p // 2 - near - 1
-    counts = {(kind, way): 0 for kind in "FB" for way in (0, 1)}
-    put_off: deque[RankStep] = deque()
-
-    def take(kind: Kind, way: int, *, whole: bool = False) -> RankStep:
-        i = counts[kind, way]
-        counts[kind, way] += 1
-        step = RankStep(kind, i, way ^ flip, whole)
-        if kind == "B" and not whole:
-            put_off.append(RankStep("W", i, way ^ flip))
-        return step
-
-    for _ in range(2 * rest):
-        yield (take("F", 0),)
-    for _ in range(near + 1):
-        yield (take("F", 0),)
-        yield (take("F", 1),)
-    for _ in range(rest):
-        yield (take("B", 1),)
-        yield (put_off.popleft(),)
-        yield (take("F", 1),)
-    for i in range(m // 2 - p + near + 1):
-        pair = take("F", 0), take("B", 1, whole=True)
-        yield from ((each,) for each in pair) if i == 0 and rest == 0 else (pair,)
-        yield take("F", 1), take("B", 0, whole=True)
-    for _ in range(rest):
-        yield (take("B", 1, whole=True),)
-        yield take("F", 1), take("B", 0, whole=True)
-    for i in range(2 * (near + 1)):
-        yield (take("B", 1 - i % 2, whole=i <= near),)
-    for _ in range(rest):
-        yield (put_off.popleft(),)
-        yield (take("B", 0),)
-    while put_off:
-        yield (put_off.popleft(),)
-
-
-ORDERS: dict[str, Callable[[int, int, int], Iterator[Block]]] = {
-    "zb-h2": zb_h2,
-    "zb-v": zb_v,
-    "dualpipe": dualpipe,
-}
 
 
 def check_sizes(schedule: str, p: int, m: int) -> None:

@@ -225,11 +225,14 @@ class Lit(InFile, frozen=True):
 
 
 class TimelineBar(Stored, frozen=True):
-    """One forward or backward of one microbatch: a bar of a Gantt chart."""
+    """One forward or backward of one microbatch: a bar of a Gantt chart.
+
+    Of a backward in two halves, B makes the input's gradient and W the weights'.
+    """
 
     rank: int
     side: SideName
-    kind: Literal["F", "B"]
+    kind: Literal["F", "B", "W"]
     microbatch: int
     stage: int
     start_s: float

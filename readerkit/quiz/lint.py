@@ -162,6 +162,10 @@ def _options(question: Choice) -> Iterator[ContentFault]:
         expected = "several, not all" if several else "one"
         what = "options that are right"
         yield question.fault(what, str(right), expected)
+    for at, option in enumerate(options, 1):
+        if several and option.right and not option.is_told:
+            what = f"option/{at}: a right one that may be missed, without why"
+            yield question.fault(what, "", "why, and note, at or a claim that shows it")
 
 
 def _refutations(question: Question) -> Iterator[ContentFault]:

@@ -33,7 +33,7 @@ from readerkit.quiz.kinds.words import AskedFill
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.page_rules import TRIES
 from readerkit.quiz.report import FREE_TEXT
-from readerkit.quiz.variant import Grade, Variant
+from readerkit.quiz.variant import Grade, Variant, ended
 
 MOST_ANSWERS = 6_000
 """That a table holds: all orders of seven items."""
@@ -108,7 +108,11 @@ class PageKey:
             most = len(labels) if variant.several else 1
             sizes = range(least, most + 1)
             chosen = (each for n in sizes for each in combinations(labels, n))
-            return {"answers": self._outcomes(map(" ".join, chosen))}
+            answers = self._outcomes(map(" ".join, chosen))
+            for answer, outcome in answers.items():
+                if missed := self._all(ended(variant, answer, variant.grade(answer))):
+                    outcome.append(missed)
+            return {"answers": answers}
         if isinstance(variant, AskedOrder):
             return self._orders(variant)
         if isinstance(variant, AskedLine):
@@ -241,6 +245,7 @@ class PageKey:
             "before": known((*variant.mistakes, *variant.twin())),
             "near": self._index(variant.near),
             "after": known(variant.eighths()),
+            "counts": variant.counts,
             "ends": self._all(variant.ends),
         }
 

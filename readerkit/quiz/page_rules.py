@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from readerkit.quiz import found_words, units
+from readerkit.quiz import found_words, number_reasons, units
 from readerkit.quiz.history_schema import MIGRATIONS
 from readerkit.quiz.kinds import base, grid_cells, locate, predict, short, words
 from readerkit.quiz.scoring import RETRY_FACTORS
@@ -36,6 +36,8 @@ def reading_rules() -> dict[str, Any]:
         "units": units.UNITS,
         "aliases": units.ALIASES,
         "counts": units.COUNTS,
+        "factors": number_reasons.usual_factors(),
+        "close": number_reasons.CLOSE,
         "countable": sorted(units.MAY_BE_COUNTED),
         "raised": {chr(sign): chr(to) for sign, to in units.RAISED_DIGITS.items()},
         "patterns": {name: _for_scripts(each) for name, each in patterns.items()},

@@ -12,8 +12,8 @@ from readerkit.estimate.runs import FAR, FIRST, NEAR, Compared, CutPlace, HalfTa
 from readerkit.model.language import Say, english
 
 _WIDTH = 80
-HEAD = ("run", "half", "GPUs", "measured", "predicted", "off", "rank", "of all")
-_WIDTHS = (27, 5, 5, 9, 9, 7, 6, 6)
+HEAD = ("run", "part", "GPUs", "measured", "predicted", "off", "place", "of all")
+_WIDTHS = (26, 5, 5, 9, 9, 7, 6, 6)
 
 
 def runs_table(
@@ -44,7 +44,7 @@ def half_texts(halves: Mapping[str, HalfTally]) -> list[str]:
 
 
 READING = (
-    "Off is predicted over measured, less one. Rank is the place of the published cut "
+    "Off is predicted over measured, less one. Place is that of the published cut "
     "(tp, pp, cp, ep, dp) among those that fit, planned with the run's own ZeRO stage, "
     "recompute and sequence parallelism; of all: with all that a plan tries today; -: "
     "it does not fit by our count of memory. Constants were fitted to the half fit "

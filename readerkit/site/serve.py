@@ -11,7 +11,7 @@ import re
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, unquote
 
@@ -57,6 +57,9 @@ TRIES = 5
 """Builds for one change, where somebody writes faster than the site is made."""
 _LIVE = '<script src="/-/live.js" data-build="{build}" data-looks="{looks}"></script>\n'
 _QUIZ = b'<script src="/-/quiz.js"></script>\n'
+_QUIZ_PAGE = re.compile(r"quiz/([0-9]{1,3})\.html")
+_NO_TURN = b'"></div>\n<div class="self-check">'
+_TURN = b'">%s</div>\n<div class="self-check no-js">'
 _HTML = "text/html"
 
 
@@ -155,7 +158,7 @@ class Server:
             data, status, kind = fault_page(path, title, said), 404, _HTML
         else:
             try:
-                data = await asyncio.to_thread(make)
+                data = await asyncio.to_thread(self._made, path, make)
             except Exception as error:
                 said = said_of(error)
                 warn(said)
@@ -165,6 +168,17 @@ class Server:
             head, mark, tail = data.rpartition(b"</body>")
             data = head + self._scripts(path) + mark + tail if mark else data
         return await asyncio.to_thread(answer, request, data, kind, status)
+
+    def _made(self, path: str, make: Callable[[], bytes]) -> bytes:
+        """Return a file as it is served: the quiz begins on its page."""
+        data, phase = make(), _QUIZ_PAGE.fullmatch(path)
+        if phase:
+            turn = self._quiz_html(int(phase[1]), {"do": ["open"]}).encode()
+            if b"<form" in turn:
+                return data.replace(_NO_TURN, _TURN % turn, 1)
+            # What is wrong stands over what needs no server.
+            return data.replace(_NO_TURN, _NO_TURN.replace(b">", b">" + turn, 1), 1)
+        return data
 
     def _scripts(self, path: str) -> bytes:
         """Return what a page has only while it is served."""

@@ -39,6 +39,7 @@ WORDS = {
     "sp": "sequence_parallel",
     "pp": "pipeline",
     "dp": "data_parallel",
+    "cp": "context_parallel",
 }
 """Short for a topic, and for the concept of nearly the same name."""
 

@@ -20,10 +20,13 @@ The last line says how to go on: after -P, less takes an s for the short prompt.
 """
 
 
-def show_paged(text: str, *, pager: bool = True, language: str = "en") -> None:
+def show_paged(
+    text: str, *, pager: bool = True, language: str = "en", leave: bool = False
+) -> None:
     """Print, a screen at a time where a terminal cannot hold it all.
 
     ``PAGER`` names the pager, and ``PAGER=cat`` means none; ``LESS`` is the reader's.
+    With ``leave`` the pager leaves by itself once the end is on the screen.
     """
     text = text.rstrip("\n") + "\n"
     is_terminal = sys.stdout.isatty()
@@ -35,9 +38,12 @@ def show_paged(text: str, *, pager: bool = True, language: str = "en") -> None:
         prompt = say_in(language)("space: go on   q: leave")
         # less gives these a meaning of its own.
         plain = re.sub(r"([?:.%\\])", r"\\\1", prompt)
-        os.environ.setdefault("LESS", LESS.format(plain))
+        own = os.environ.get("LESS")
+        os.environ.setdefault("LESS", "E" * leave + LESS.format(plain))
         with lent_terminal():
             click.echo_via_pager(text, color=not is_plain)
+        if own is None:
+            del os.environ["LESS"]
     else:
         # Not by click, which writes UTF-8 where a terminal knows only ASCII.
         sys.stdout.write(text if is_terminal and not is_plain else click.unstyle(text))

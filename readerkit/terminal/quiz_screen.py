@@ -8,7 +8,8 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,10 @@ MAX_WIDTH = 88
 _COMMAND = re.compile(r"(?<=`)readerkit [^`]*(?=`)|\breaderkit(?: [^\s`]+)+$")
 MAX_SHOWN_LINES = 8
 """Of the code behind a mistake; the note has all of it."""
+LINES_AFTER = 2
+"""Of a screen, below a result: where one goes on."""
+_LINK = re.compile(r"\x1b\]8;;[^\x1b]*\x1b\\")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class QuizScreen:
@@ -66,6 +71,7 @@ class QuizScreen:
         self._questions = questions
         self._language = language
         self._say = say_in(language)
+        self._held: list[str] | None = None
 
     def said(self, text: str) -> str:
         """Return a text in the reader's language."""
@@ -93,7 +99,37 @@ class QuizScreen:
                 break_long_words=False,
                 break_on_hyphens=False,
             ).replace("\0", " ")
-        click.echo(click.style(shown, **style) if style else shown)
+        self._put(click.style(shown, **style) if style else shown)
+
+    def _put(self, text: str, *, nl: bool = True) -> None:
+        """Print, or keep what is shown together with what follows."""
+        if self._held is None:
+            click.echo(text, nl=nl)
+        else:
+            self._held.append(text + "\n" * nl)
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        """Show what is told meanwhile a screen at a time, where it is longer than one.
+
+        Else its beginning, whether the answer was right, would have scrolled away.
+        """
+        if self._held is not None or not sys.stdout.isatty():
+            yield
+            return
+        self._held = []
+        try:
+            yield
+        finally:
+            text, self._held = "".join(self._held), None
+            columns, height = shutil.get_terminal_size()
+            lines = _COLOUR.sub("", _LINK.sub("", text)).splitlines()
+            rows = sum(max(1, -(-len(line) // columns)) for line in lines)
+            if rows > height - LINES_AFTER:
+                # A pager's lines are folded, and addresses stand there in words too.
+                show_paged(_LINK.sub("", text), language=self._language, leave=True)
+            else:
+                click.echo(text, nl=False)
 
     def tell_left_out(self, left_out: QuestionLeftOut) -> None:
         """Say which question is not asked, and why."""
@@ -168,6 +204,10 @@ class QuizScreen:
 
     def show_result(self, result: TryResult, *, skipped: bool) -> None:
         """Show what an answer earned."""
+        with self._together():
+            self._show_earned(result, skipped)
+
+    def _show_earned(self, result: TryResult, skipped: bool) -> None:
         if result.right:
             points = Told("{points} points.", points=_points(result.points))
             one = Told("1 point.")
@@ -185,7 +225,7 @@ class QuizScreen:
             self.tell(f"{', '.join(map(self.said, parts))}.", fg="red")
         self._show_remarks(result.remarks)
         if isinstance(result, DoneResult):
-            self._explain(result.id, result, with_key=not result.right)
+            self._explain(result.id, result, result.remarks, with_key=not result.right)
 
     def _show_remarks(self, remarks: tuple[Remark, ...]) -> None:
         for remark in remarks:
@@ -193,13 +233,22 @@ class QuizScreen:
             if remark.place:
                 self._show_place(remark.place)
 
-    def _explain(self, question: str, told: Solved, *, with_key: bool = True) -> None:
+    def _explain(
+        self,
+        question: str,
+        told: Solved,
+        remarks: tuple[Remark, ...],
+        *,
+        with_key: bool = True,
+    ) -> None:
         label = f"{self.said(Told('Answer'))}  "
         for number, line in enumerate(told.solution.split("\n") if with_key else ()):
             self.tell(f"{' ' * len(label) if number else label}{line}", bold=True)
         self.tell(told.explanation)
+        shown = {remark.place for remark in remarks}  # with its lines, just above
         for place in told.links:
-            self._show_link(place)
+            if place not in shown:
+                self._show_link(place)
         for work in told.references:
             section = f", {work.section}" if work.section else ""
             words = f"{work.authors} {work.year}, {work.title}{section}"
@@ -220,7 +269,7 @@ class QuizScreen:
     def _show_link(self, place: CitedLines) -> None:
         address = self._lines.address(place)
         shown = click.style(f"→ {visible(str(place))}", fg="blue")
-        click.echo(f"  {linked(shown, address) if address else shown}")
+        self._put(f"  {linked(shown, address) if address else shown}")
         if place.note:
             command = typed("annotate", place.note)
             self.tell(command, fg="blue", indent=4, wrap=False)
@@ -228,7 +277,7 @@ class QuizScreen:
             self.tell(address, dim=True, indent=4, wrap=False)
 
     def _show_code(self, place: CitedLines) -> None:
-        click.echo(self._code(place), nl=False)
+        self._put(self._code(place), nl=False)
 
     def _code(self, place: CitedLines) -> str:
         """Return lines of code: coloured and folded on a terminal, plain in a pipe."""
@@ -318,7 +367,7 @@ class QuizScreen:
             self.tell(answer.prompt)
             self.tell(f"{self.said(Told('Yours')):8}{answer.answer or '-'}")
             self._show_remarks(answer.remarks)
-            self._explain(answer.question, answer)
+            self._explain(answer.question, answer, answer.remarks)
 
 
 def _verdict(outcome: Score, questions: str) -> Told:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 
 SHIPPED = (
-    *("break", "budget", "completion", "estimate", "lab", "run"),
+    *("break", "budget", "completion", "estimate", "lab", "rebuild", "run"),
     *("quiz delete", "quiz export", "quiz import", "quiz stats", "quiz undo"),
 )
 """Commands that work on what ships, or on what is the reader's: they take no book."""

@@ -10,11 +10,23 @@
     // An attribute holds one language at a time; the style sheet cannot choose it.
     search.placeholder = say("Search");
     search.setAttribute("aria-label", say("Search names, files, notes"));
+    document.querySelectorAll("[data-es]").forEach(change);
+  }
+  // Such an element has its Spanish with it, and gets its English back from there.
+  function change(element) {
+    var isTitle = element.localName === "title";
+    var now = isTitle ? element.textContent : element.getAttribute("aria-label");
+    if (!("en" in element.dataset)) element.dataset.en = now;
+    now = spanish.checked ? element.dataset.es : element.dataset.en;
+    if (isTitle) element.textContent = now;
+    else element.setAttribute("aria-label", now);
   }
   try {
     if (localStorage.getItem("readerkit.lang") === "es") spanish.checked = true;
   } catch (denied) { /* English */ }
   show();
+  // What came after this script.
+  if (spanish.checked) document.addEventListener("DOMContentLoaded", show);
   document.querySelector(".lang").addEventListener("change", function () {
     show();
     try {

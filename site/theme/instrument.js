@@ -58,7 +58,7 @@
   }
 
   // --- what is answered ---
-  function shown(item, parts, most) {
+  function shown(item, parts, most, english) {
     const row = make("details", "number"), head = make("summary");
     const texts = ours.numberTexts(item, say);
     head.append(make("span", "what", item.name), make("span", "n", texts[0]));
@@ -70,15 +70,18 @@
       head.append(bar);
     }
     row.addEventListener("toggle", function () {
-      if (row.open && row.childElementCount === 1) row.append(origin(item));
+      if (row.open && row.childElementCount === 1) row.append(origin(item, english));
     });
     return row;
   }
-  function origin(item) {
+  function origin(item, english) {
     const told = make("div", "origin");
     told.append(make("p", "", item.formula));
     if (item.substitution !== item.formula) told.append(make("p", "", "= " + item.substitution));
-    [item.convention, item.source].forEach(function (text) { if (text) told.append(make("p", "dim", text)); });
+    [item.convention, item.source].filter(Boolean).forEach(function (text) {
+      told.append(make("p", "dim", text));
+      if (english.has(text)) told.lastChild.lang = "en"; // in whichever language all else is
+    });
     return told;
   }
   function fill(box, answer) {
@@ -97,8 +100,10 @@
     const other = document.documentElement.lang === "es" ? estimate.said(say) : estimate;
     box.append(make("h4", "", other.title));
     const named = new Set(estimate.items.flatMap(function (item, at) { return parts.has(item.name) ? [other.items[at].name] : []; }));
-    other.items.forEach(function (item) { box.append(shown(item, named, most)); });
+    const english = new Set(estimate.items.flatMap(function (item) { return [item.convention, item.source]; }));
+    other.items.forEach(function (item) { box.append(shown(item, named, most, english)); });
     const notes = make("ul", "facts");
+    notes.lang = "en";
     estimate.notes.forEach(function (note) { notes.append(make("li", "", note)); });
     if (estimate.notes.length) box.append(notes);
   }

@@ -12,6 +12,8 @@
     const stamp = page.querySelector("script[data-build]");
     const build = stamp.dataset.build, texts = new Map();
     delete stamp.dataset.build;
+    const quiz = page.getElementById("quiz"); // goes its own way, turn by turn
+    if (quiz) quiz.replaceChildren();
     page.querySelectorAll(parts).forEach(function (part) {
       texts.set(part.id || part.className, part.innerHTML);
       part.replaceChildren();

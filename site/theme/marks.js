@@ -170,7 +170,16 @@
     const remarks = given.isComputed ? [tell("Read as {value}.", { value: (shownNumber(value) + " " + key.unit).trim() })] : [];
     const near = !significant && Math.abs(value - key.key) <= 5 * limit ? [[value, key.near]] : [];
     const known = [...key.before, ...near, ...key.after].find(function (each) { return accepts(value, each[0]); });
-    return { credit: 0, remarks: known ? [...remarks, known[1]] : remarks };
+    const isForeseen = [...key.before, ...key.after].some(function (each) { return accepts(value, each[0]); });
+    const ends = isForeseen ? key.ends : [...timesTheAnswer(key, value), ...key.ends];
+    return { credit: 0, remarks: known ? [...remarks, known[1]] : remarks, ends: ends };
+  }
+  function timesTheAnswer(key, value) {
+    if (!key.key || !value || value < 0 !== key.key < 0) return [];
+    const ratio = value / key.key;
+    const ofCounts = key.counts.flatMap(function (n) { return [[n / (n - 1), n + "/" + (n - 1)], [(n - 1) / n, n - 1 + "/" + n]]; });
+    const near = [...rules.factors, ...ofCounts].find(function (each) { return Math.abs(ratio / each[0] - 1) <= rules.close; });
+    return [tell("Yours is {factor} times the answer.", { factor: near ? near[1] : shownNumber(ratio) })];
   }
 
   // --- words, lines, orders, pairs ---
@@ -185,7 +194,7 @@
     const said = names.map(function (name) { return own(key.mistakes, name); });
     return { credit: 0, remarks: said.filter(function (each) { return each !== undefined; }).slice(0, 1) };
   }
-  function outcome(pair) { return { credit: pair[0], remarks: pair[1] }; }
+  function outcome(found) { return { credit: found[0], remarks: found[1], ends: found[2] }; }
   function markLine(key, answer) {
     const match = answer.length < 300 ? whole.lines.exec(answer) : null;
     if (!match) throw notRead(answer, key.how);

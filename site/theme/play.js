@@ -26,9 +26,15 @@
       }
       rows.forEach(function (row, index) { row.classList.toggle("on", index === at); });
       const cells = rows[at].querySelectorAll("td");
+      follow();
       said.replaceChildren();
       if (cells[0].textContent.trim()) said.append(copy(cells[0]), ": ");
       said.append(copy(cells[1]));
+    }
+    // Where a drawing is wider than its box, what changes is in view.
+    function follow() {
+      const x = Number(frames[at].dataset.x) * box.scrollWidth;
+      if (x < box.scrollLeft + 60 || x > box.scrollLeft + box.clientWidth - 40) box.scrollLeft = x - box.clientWidth / 2;
     }
     function copy(cell) {
       const part = document.createElement("span");

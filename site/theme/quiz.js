@@ -1,12 +1,10 @@
 // Only while the site is served: the quiz itself, turn by turn, instead of the self-check.
+// The first turn came with the page, so that nothing moves.
 "use strict";
 (function () {
   const box = document.getElementById("quiz");
   if (!box) return;
   const selfCheck = document.querySelector(".self-check");
-  box.hidden = false;
-  // A note leads to a question there.
-  selfCheck.hidden = !selfCheck.contains(document.getElementById(location.hash.slice(1)));
 
   const failed = document.createElement("p");
   failed.className = "warning";
@@ -31,7 +29,7 @@
   function tell(refused) {
     const said = document.getElementById(refused ? "quiz-refused" : "quiz-lost").content;
     failed.replaceChildren(said.cloneNode(true), refused);
-    if (!box.querySelector("form")) selfCheck.hidden = false; // it needs no server
+    if (!box.querySelector("form")) selfCheck.classList.remove("no-js"); // it needs no server
     box.append(failed);
   }
   function show(said) {
@@ -55,5 +53,4 @@
     event.preventDefault();
     send(new FormData(event.target, event.submitter), goOn);
   });
-  send({ do: "open" }, show); // nobody asked for it: the focus stays
 })();

@@ -277,8 +277,8 @@ def test_the_page_of_schedules_draws_them_and_leads_to_their_records(site, open_
     page = open_page(f"file://{site}/beside/pipeline-schedules.html")
     expect(page.locator(".schedules svg.gantt")).to_have_count(5)
     guests = page.locator(".guest")
-    expect(guests).to_have_count(7)
-    expect(guests.locator("svg.chart")).to_have_count(7)
+    expect(guests).to_have_count(8)
+    expect(guests.locator("svg.chart")).to_have_count(8)
     guests.get_by_role("link", name="pipeline_torch_gpipe").click()
     page.wait_for_url("**/beside/pipeline-executor.html#r-pipeline_torch_gpipe")
 

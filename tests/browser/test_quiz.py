@@ -184,13 +184,70 @@ def test_a_failure_keeps_the_form_and_is_told_once(book, served, browser, langua
     page.close()
 
 
-def test_without_a_first_answer_there_is_the_self_check(served, browser):
-    page = browser.new_page()
-    page.route("**/-/quiz/7", lambda route: route.abort())
-    page.goto(f"http://127.0.0.1:{served}/quiz/7.html")
-    expect(page.locator("#quiz [role=alert]")).to_contain_text(LOST)
+def test_without_scripts_there_is_the_self_check(served, open_page):
+    address = f"http://127.0.0.1:{served}/quiz/7.html"
+    page = open_page(address, java_script_enabled=False)
     expect(page.locator(".self-check")).to_be_visible()
-    page.close()
+    expect(page.locator("#quiz")).to_be_hidden()
+
+
+def test_where_no_quiz_can_begin_the_self_check_stays(served, open_page, server):
+    (server.data / "quiz.sqlite3").write_bytes(b"no history")
+    page = open_page(f"http://127.0.0.1:{served}/quiz/7.html")
+    expect(page.locator("#quiz [role=alert]")).to_be_visible()
+    expect(page.locator(".self-check")).to_be_visible()
+
+
+SHIFTS = """() => {
+    window.shifts = [];
+    const note = list => window.shifts.push(...list.map(each => [
+        each.value, ...each.sources.map(one => one.node ? one.node.nodeName : "")]));
+    window.watcher = new PerformanceObserver(list => note(list.getEntries()));
+    window.watcher.observe({ type: "layout-shift", buffered: true });
+    window.shiftsSoFar = () => { note(window.watcher.takeRecords()); return shifts; };
+}"""
+PAINTED = "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
+SLOW = {"offline": False, "latency": 150}
+SLOW |= {"downloadThroughput": 200_000, "uploadThroughput": 90_000}
+
+
+def shifts(page, address):
+    """Open a page over a slow line, and return what moved while it came."""
+    page.add_init_script(f"({SHIFTS})()")
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    session.send("Network.emulateNetworkConditions", SLOW)
+    page.goto(address)
+    for _ in range(2):
+        page.evaluate(PAINTED)
+    return page.evaluate("shiftsSoFar()")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_moves_while_the_served_quiz_comes(book, served, open_page, width):
+    address = f"http://127.0.0.1:{served}/quiz/7.html"
+    page = open_page(address, width=width, locale="en")
+    assert shifts(page, address) == []
+    expect(page.get_by_role("button", name="Begin")).to_be_visible()
+    begin_and_skip_to(page, book, "numeric")
+    page.get_by_role("button", name="Skip").click()
+    page.locator("#quiz .feedback").wait_for()
+    assert shifts(page, address) == []  # with a quiz to go on with
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_moves_while_a_quiz_comes_from_disk(site, open_page, width):
+    page = open_page("about:blank", width=width, locale="en")
+    topic = f"file://{site}/quiz/35/layout.html"
+    for address in (f"file://{site}/quiz/35.html", topic):
+        assert shifts(page, address) == []
+    page.get_by_role("button", name="Skip").first.click()
+    expect(page.locator(".question.done")).to_have_count(1)
+    for address in (f"file://{site}/quiz/35.html", topic):
+        assert shifts(page, address) == []
+        expect(page.locator("h1")).to_be_visible()
+    expect(page.locator(".question.done")).to_have_count(1)
 
 
 def test_the_focus_is_the_readers_until_an_answer_was_asked_for(

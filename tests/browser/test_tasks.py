@@ -147,6 +147,13 @@ def test_from_a_lab_to_its_mini_side_by_side_and_estimate(site, open_page):
     page.wait_for_url("**/labs/01.html")
 
 
+def test_the_lab_of_a_price_leads_to_prices_and_to_its_concept(site, open_page):
+    page = open_page(f"file://{site}/labs/00.html")
+    akin = page.get_by_role("complementary", name="About the same")
+    for address in ("estimates.html#catalog", "concepts.html#training-cost"):
+        assert akin.locator(f'a[href$="{address}"]').count() == 1, address
+
+
 def test_lines_are_shared_without_scrolling(layers):
     layers.keyboard.press("g")
     layers.keyboard.type("1289-1292")

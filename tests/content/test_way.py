@@ -34,6 +34,9 @@ def test_side_by_side_pages_come_as_they_are_taught(book):
         "sequence-parallel",
         "pipeline-schedules",
         "pipeline-executor",
+        "zero-bubble",
+        "experts",
+        "context-parallel",
     ]
 
 

@@ -18,6 +18,7 @@ from tests.helpers import ROOT
 STEPS = 3
 OPTIONS = {
     "collectives": {"numel": 100},
+    "context_parallel": {},
     "ddp": {"bucket_cap_mb": 0.1},
     "fsdp": {},
     "fsdp_flat": {},
@@ -74,8 +75,10 @@ def test_all_demos_are_run():
     files = {path.stem for path in (ROOT / "mini_impls/demos").glob("[!_]*.py")}
     labs = {"lab", "lab_ddp", "lab_fsdp", "lab_generation"}  # test_lab runs them
     elsewhere = {"pipeline", "inference", "schedules", "compression", *labs}
+    elsewhere |= {"zero_bubble", "experts"}
     recorders = {name for name in files if name.split("_")[0] == "play"}
-    assert files - {"formulas", "training", *recorders} == {*OPTIONS, *elsewhere}
+    shared = {"expected", "formulas", "training"}
+    assert files - {*shared, *recorders} == {*OPTIONS, *elsewhere}
 
 
 @pytest.mark.parametrize(

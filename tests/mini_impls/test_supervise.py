@@ -102,19 +102,19 @@ TOLD = """
 import os, signal
 from torch.distributed.elastic.multiprocessing import SignalException
 from mini_impls import launch
-class Telling:
-    pickled = 0
-    def __reduce__(self):
-        Telling.pickled += 1
-        if Telling.pickled == 2:  # the first rank is there, the second is not
-            print("told", flush=True)
-            os.kill(os.getpid(), signal.SIGTERM)
-        return Telling, ()
-def work(rank, telling):
+forks = 0
+def tell():
+    global forks
+    forks += 1
+    if forks == 2:  # the first rank is there, the second is not
+        print("told", flush=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+os.register_at_fork(before=tell)
+def work(rank):
     raise AssertionError("it was told to end before")
 if __name__ == "__main__":
     try:
-        launch.run(work, (Telling(),), world_size=2)
+        launch.run(work, world_size=2)
     except SignalException as error:
         raise SystemExit(128 + error.sigval)
 """
@@ -130,13 +130,14 @@ def test_a_launcher_that_is_told_to_end_between_two_ranks_ends_the_first(tmp_pat
 LATE = """
 import os, time
 from mini_impls import launch, limits, supervise
-if __name__ != "__main__":  # in a rank: the first one to come here is slow to start
+def be_late():  # the first rank that comes here is slow to start
     try:
         os.mkdir(os.environ["LATE"])
     except FileExistsError:
         pass
     else:
         time.sleep(4)
+os.register_at_fork(after_in_child=be_late)
 def demo(rank, args):
     rank.say_each("is there")
 if __name__ == "__main__":

@@ -84,6 +84,9 @@ TABLES = {
 }
 
 
+SAYS = ("say", "counted", "named")
+
+
 def in_templates() -> Iterator[tuple[str, str, bool]]:
     """Yield each text of a template with its place, and whether it is surely said."""
     for path in sorted(TEMPLATES.glob("*.html")):
@@ -91,7 +94,7 @@ def in_templates() -> Iterator[tuple[str, str, bool]]:
         said = {
             id(text)
             for node in tree.find_all((nodes.Filter, nodes.List))
-            if isinstance(node, nodes.List) or node.name in ("say", "counted")
+            if isinstance(node, nodes.List) or node.name in SAYS
             for text in node.find_all(nodes.Const)
         }
         for text in tree.find_all(nodes.Const):

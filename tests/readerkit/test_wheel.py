@@ -52,6 +52,8 @@ def elsewhere(tmp_path) -> Path:
 
 
 def run_installed(command: Path, folder: Path, *arguments: str):
+    # Some of these read the whole book, without bytecode: seconds of a processor, and
+    # minutes where many others share it.
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     return subprocess.run(
         [str(command), *arguments],
@@ -59,7 +61,7 @@ def run_installed(command: Path, folder: Path, *arguments: str):
         env=env,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

@@ -9,7 +9,14 @@ from typing import Annotated
 from readerkit.content.claims import Claimed
 from readerkit.model.base import Text, at_least
 from readerkit.model.language import Told, made_of
-from readerkit.quiz.kinds.base import Question, Refutation, letters, plain, read_labels
+from readerkit.quiz.kinds.base import (
+    PlaceRef,
+    Question,
+    Refutation,
+    letters,
+    plain,
+    read_labels,
+)
 from readerkit.quiz.messages import (
     Labelled,
     MultiplePrompt,
@@ -23,7 +30,8 @@ from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 class Option(Refutation, frozen=True):
     """One answer to choose; a wrong one says why, with the lines that refute it.
 
-    Claims are about what is so: the words of a right one, the reason of a wrong one.
+    Where several are right, each of them says why too, to whoever missed it. Claims
+    are about what is so: the words of a right one, and what either says as its reason.
     """
 
     text: Text
@@ -54,6 +62,20 @@ class Choice(Question, frozen=True):
         """Return the wrong options."""
         options = enumerate(self.options, 1)
         return {f"option/{at}": option for at, option in options if not option.right}
+
+    def told_why(self) -> Mapping[str, Option]:
+        """Return the options that say why, right or wrong, by slot."""
+        options = enumerate(self.options, 1)
+        return {f"option/{at}": option for at, option in options if option.why}
+
+    def own_places(self) -> dict[str, PlaceRef]:
+        """Return the lines that options name."""
+        told = self.told_why().items()
+        return {slot: each.at for slot, each in told if each.at}
+
+    def own_notes(self) -> list[str]:
+        """Return the annotations that options name."""
+        return [each.note for each in self.told_why().values() if each.note]
 
     def unborne(self) -> Iterator[str]:
         """Yield each right option of which no claim holds words."""
@@ -120,7 +142,8 @@ class ShownOption:
 
     text: str
     right: bool
-    refuted: Remark
+    told: Remark
+    """Why it is wrong; of a right one among several, why it is not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +155,7 @@ class AskedChoice(Variant):
 
     def step(self) -> str:
         """Return a wrong option, and why it is wrong; none where one would be left."""
-        wrong = [each.refuted for each in self.options.values() if not each.right]
+        wrong = [each.told for each in self.options.values() if not each.right]
         return Told("Not {why}", why=wrong[0].text) if len(wrong) > 1 else ""
 
     def shows_key(self, text: str) -> bool:
@@ -152,7 +175,7 @@ class AskedChoice(Variant):
         wrong = [label for label in chosen if not self.options[label].right]
         right = len(chosen) - len(wrong)
         total = sum(option.right for option in self.options.values())
-        remarks = [self.options[label].refuted for label in wrong]
+        remarks = [self.options[label].told for label in wrong]
         if self.several and right < total:
             told = Told(
                 "{missed} of {total} right ones are missing.",
@@ -163,3 +186,11 @@ class AskedChoice(Variant):
         others = len(self.options) - total
         credit = choice_credit(right, total, len(wrong), others)
         return Grade(credit, tuple(remarks))
+
+    def in_the_end(self, answer: str) -> tuple[Remark, ...]:
+        """Return why each option is right that was missed, where several are."""
+        if not self.several:
+            return ()
+        chosen = read_labels(answer, list(self.options))
+        missed = (o for at, o in self.options.items() if o.right and at not in chosen)
+        return tuple(option.told for option in missed)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from msgspec import Meta
 
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import Formula, Model, Name, Text
+from readerkit.model.expression import Number
 from readerkit.model.language import Told
 from readerkit.quiz.kinds.base import Parameter, Question, not_read
 from readerkit.quiz.messages import NumericPrompt, PredictPrompt, Remark
+from readerkit.quiz.number_reasons import (
+    counts_in,
+    shown_formula,
+    told_factor,
+)
+from readerkit.quiz.tolerance import AnswerTolerance
 from readerkit.quiz.units import (
     QuantityError,
     TypedQuantity,
@@ -35,78 +41,6 @@ from readerkit.quiz.variant import (
 )
 
 DEFAULT_RELATIVE = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerTolerance:
-    """How near an answer has to be."""
-
-    relative: float = 0.0
-    absolute: float = 0.0
-    significant: int = 0
-    """Digits; where given, the other two do not count."""
-
-    @classmethod
-    def of(
-        cls,
-        relative: float | None,
-        absolute: float | None,
-        significant: int | None,
-        *,
-        default: float,
-    ) -> AnswerTolerance:
-        """Return it as it was written; within a share where none of it was."""
-        if relative is absolute is significant is None:
-            return cls(default)
-        return cls(relative or 0.0, absolute or 0.0, significant or 0)
-
-    def accepts(self, number: float, key: float) -> bool:
-        """Tell whether a number x is near enough to the key a.
-
-        By significant digits: |x - a| < 0.51·10^-n with n = d - 1 - floor(log10|a|),
-        half a unit of the last digit, and a little for those who rounded at another
-        step. 15.8 is 15.789 to three digits; 15.7 is not. Else
-        |x - a| <= absolute + relative·|a|, as both add up.
-
-        Source: rounding to nearest, ISO 80000-1 annex B; the rule of numpy.isclose.
-        """
-        away, limit = abs(number - key), self.limit(key)
-        if self.significant:
-            return away < limit
-        # A hair more, so that a limit typed in decimal is not missed in binary.
-        return away <= limit * (1 + 1e-9) + 1e-12
-
-    def limit(self, key: float) -> float:
-        """Return how far from the key an answer may be."""
-        if self.significant:
-            leading = math.floor(math.log10(abs(key))) if key else 0
-            return 0.51 * 10.0 ** (leading + 1 - self.significant)
-        return self.absolute + self.relative * abs(key)
-
-    def is_near(self, number: float, key: float) -> bool:
-        """Tell whether a wrong number may be a right one, rounded too far."""
-        return not self.significant and abs(number - key) <= 5 * self.limit(key)
-
-    def told(self, unit: str) -> Told:
-        """Return it in words; per cent of a share are told from its points."""
-        if self.significant:
-            return Told("to {count} significant digits", count=self.significant)
-        is_share = unit == "%"
-        share = Told(
-            "within {share}% of the answer itself, not points"
-            if is_share
-            else "within {share}%",
-            share=format_number(100 * self.relative),
-        )
-        amount = Told(
-            "within {amount} percentage points" if is_share else "within {amount}",
-            amount=format_number(self.absolute),
-        )
-        if self.relative and self.absolute:
-            return Told("{one} or {other}", one=share, other=amount)
-        if self.relative:
-            return share
-        return amount if self.absolute else Told("exactly")
 
 
 class Misconception(Model, frozen=True):
@@ -175,10 +109,12 @@ class Numeric(Question, frozen=True, tag="numeric"):
         alone = self.parameters.get(str(self.answer.value))
         if alone and alone.own:
             return True  # measured, and looked up by the reader
-        if self.again is not None:
-            return asked.accepts(scene.number(self.again))
-        shown = map(scene.number, formulas_of(self.explanation))
-        return any(asked.accepts(value) for value in shown)
+        return any(asked.accepts(scene.number(each)) for each in self._beside())
+
+    def _beside(self) -> list[str]:
+        """Return the formulas that may give the key a second time."""
+        again = self.again
+        return formulas_of(self.explanation) if again is None else [str(again)]
 
     def own_texts(self) -> list[str]:
         """Return the remarks on mistakes."""
@@ -199,7 +135,8 @@ class Numeric(Question, frozen=True, tag="numeric"):
         )
         key = scene.number(self.answer.value)
         near = self.answer.tolerance
-        return ask_number(NumericPrompt, scene, key, self.unit, near, known)
+        asked = ask_number(NumericPrompt, scene, key, self.unit, near, known)
+        return replace(asked, formulas=(str(self.answer.value), *self._beside()))
 
 
 def ask_number(
@@ -226,6 +163,7 @@ def ask_number(
         unit=unit,
         tolerance=tolerance,
         mistakes=mistakes,
+        values=scene.values,
     )
 
 
@@ -237,8 +175,23 @@ class AskedNumber(Variant):
     unit: str
     tolerance: AnswerTolerance
     mistakes: tuple[tuple[float, Remark], ...]
-    ends: tuple[Remark, ...] = ()
-    """What else refutes any other number: it shows the key."""
+    values: Mapping[str, Number] = field(default_factory=dict)
+    """The numbers of the question."""
+    formulas: tuple[str, ...] = ()
+    """Those that may give the key."""
+    seen: tuple[Remark, ...] = ()
+    """What shows a key that was observed."""
+
+    @property
+    def ends(self) -> tuple[Remark, ...]:
+        """What else refutes any other number: it shows the key."""
+        told = (self.values, self.accepts, self.told.solution)
+        return self.seen or shown_formula(self.formulas, *told)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Numbers of the question that may be taken one too large or too small."""
+        return counts_in(self.values)
 
     @property
     def form(self) -> str:
@@ -258,16 +211,7 @@ class AskedNumber(Variant):
         Raises:
             AnswerError: no quantity, or one of another dimension.
         """
-        try:
-            given = parse_quantity(answer, expected=self.form, to=self.unit)
-        except UnitError as error:
-            if self.unit:
-                raise AnswerError(*error.args) from None
-            raise not_read(answer, self.form) from None
-        except QuantityError as error:
-            raise AnswerError(*error.args) from None
-        if given.unit and dimension(given.unit) != dimension(self.unit):
-            raise AnswerError(self._other_dimension(given))
+        given = self._read(answer)
         value = self._value(given)
         if self.accepts(value):
             return Grade(1)
@@ -280,8 +224,32 @@ class AskedNumber(Variant):
         return Grade(0, (*read, *self._said_to(value)))
 
     def in_the_end(self, answer: str) -> tuple[Remark, ...]:
-        """Return what shows the number that was observed."""
-        return self.ends
+        """Return how far off a number is that nobody foresaw, then the formula."""
+        given = self._read(answer)
+        value = self._value(given)
+        is_known = bool(given.unit) and self.accepts(given.number)
+        foreseen = (*self.mistakes, *self.twin(), *self.eighths())
+        is_known |= any(self.tolerance.accepts(value, wrong) for wrong, _ in foreseen)
+        off = None if is_known else told_factor(value, self.key, self.counts)
+        return (*((Remark(off),) if off else ()), *self.ends)
+
+    def _read(self, answer: str) -> TypedQuantity:
+        """Return the quantity that was typed.
+
+        Raises:
+            AnswerError: no quantity, or one of another dimension.
+        """
+        try:
+            given = parse_quantity(answer, expected=self.form, to=self.unit)
+        except UnitError as error:
+            if self.unit:
+                raise AnswerError(*error.args) from None
+            raise not_read(answer, self.form) from None
+        except QuantityError as error:
+            raise AnswerError(*error.args) from None
+        if given.unit and dimension(given.unit) != dimension(self.unit):
+            raise AnswerError(self._other_dimension(given))
+        return given
 
     def _said_to(self, value: float) -> Iterator[Remark]:
         """Yield the first thing that is known of a wrong number."""

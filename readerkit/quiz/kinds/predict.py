@@ -15,7 +15,6 @@ from readerkit.model.language import Told
 from readerkit.quiz.kinds.base import Question, Refutation, joined, not_read, squeezed
 from readerkit.quiz.kinds.numeric import (
     Absolute,
-    AnswerTolerance,
     AskedNumber,
     Relative,
     Significant,
@@ -26,6 +25,7 @@ from readerkit.quiz.messages import PredictPrompt, Remark, ScheduleSizes
 from readerkit.quiz.observed_facts import observed
 from readerkit.quiz.observed_keys import ObservationQuery, answer_schedule
 from readerkit.quiz.scoring import share_above_constant
+from readerkit.quiz.tolerance import AnswerTolerance
 from readerkit.quiz.units import find_unit
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
@@ -121,7 +121,7 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
                 if not isinstance(value, tuple)
             )
             asked = ask_number(PredictPrompt, scene, key, unit, tolerance, wrong)
-            return replace(asked, ends=seen.of_number())
+            return replace(asked, seen=seen.of_number())
         strip: tuple[str, ...] | UnsetType = UNSET
         ends = seen.of_each()
         if self.gap is not None:

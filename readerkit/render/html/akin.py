@@ -83,7 +83,7 @@ class Kinship:
 
     def of_concept(self, name: str) -> Iterator[tuple[str, tuple[Readable, ...]]]:
         """Yield the pages that are about a concept."""
-        for kind in ("chapter", "mini", "estimate", "lab", "topic"):
+        for kind in ("chapter", "mechanism", "mini", "estimate", "lab", "topic"):
             about = [s for s in self._stops if s.kind == kind and name in s.about]
             about.sort(key=lambda stop: -self._of(stop, name) / self._size[stop.page])
             if about:

@@ -43,7 +43,7 @@ class MemoryStack:
 
 def _frame(name: str, title: str, text: str, height: int, inner: Markup) -> Markup:
     opening = (
-        '<svg class="chart" role="img" viewBox="0 0 {w} {h}" '
+        '<svg class="chart" role="img" lang="en" viewBox="0 0 {w} {h}" '
         'aria-labelledby="{n}-t {n}-d"><title id="{n}-t">{t}</title>'
         '<desc id="{n}-d">{d}</desc>'
     )

@@ -83,6 +83,9 @@ class Templates:
             worded=partial(words.told, marked=worded),
             href=addresses.href,
             say=lru_cache(1 << 12)(words.say),
+            named=words.named,
+            spanish=words.spanish,
+            titled=words.titled,
         )
 
     def render(self, template: str, address: str, page: Any, **site: Any) -> str:

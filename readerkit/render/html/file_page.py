@@ -22,6 +22,7 @@ from readerkit.render.html.code import numbered
 from readerkit.render.html.excerpt import excerpt, plain_lines
 from readerkit.render.html.linked import linked
 from readerkit.render.html.markdown import line
+from readerkit.render.html.mechanism_list import MECHANISMS, played_names
 from readerkit.render.html.note_gutter import bracketed
 from readerkit.render.html.notes import (
     AlsoShown,
@@ -119,9 +120,23 @@ def view(model: SiteModel, annotation: str) -> NoteView:
             beside=tuple(_beside(model, annotation)),
             seen=tuple(_seen(model, model.notes[annotation])),
             asked=model.asked.get(annotation, ()),
+            plays=tuple(_plays(model, annotation)),
             proofs=proofs_of(model, annotation, (model.notes[annotation].annotation,)),
         )
     return model.views[annotation]
+
+
+def _plays(model: SiteModel, annotation: str) -> Iterator[tuple[str, str]]:
+    """Yield the mechanisms whose minis stand beside a note: where, and the title."""
+    minis = {
+        (anchor.file, (anchor.symbol or "").partition(".")[0])
+        for *_, section in model.sections_with(annotation)
+        for anchor in section.mini
+    }
+    for name in played_names(model.played):
+        ran = {(f"mini_impls/{s}.py", symbol) for s, symbol in MECHANISMS[name].minis}
+        if ran & minis:
+            yield addresses.mechanism_page(name), MECHANISMS[name].title
 
 
 def proofs_of(

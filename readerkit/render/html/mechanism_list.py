@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from readerkit.render.html.player import Player, player
@@ -119,6 +120,13 @@ MECHANISMS = {
     ),
 }
 """In the order in which they are read."""
+
+
+def played_names(played: Iterable[str]) -> list[str]:
+    """Return the mechanisms that a book with these runs can play, in order."""
+    runs = {*played}
+    known = {*runs, SCHEDULES} if runs else runs
+    return [name for name in MECHANISMS if name in known]
 
 
 def mechanism_player(model: SiteModel, name: str) -> Player | SchedulePlayer:

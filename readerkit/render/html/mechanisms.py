@@ -13,9 +13,9 @@ from readerkit.render.html.chapter import chapter_title
 from readerkit.render.html.file_page import view
 from readerkit.render.html.mechanism_list import (
     MECHANISMS,
-    SCHEDULES,
     Mechanism,
     mechanism_player,
+    played_names,
 )
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.words import Text
@@ -34,8 +34,7 @@ def lines(model: SiteModel) -> list[tuple[str, Mechanism]]:
 
 def names(model: SiteModel) -> list[str]:
     """Return the mechanisms that this book can play, in order."""
-    known = {*model.played, SCHEDULES} if model.played else set()
-    return [name for name in MECHANISMS if name in known]
+    return played_names(model.played)
 
 
 def mechanism_page(model: SiteModel, name: str, scripts: Sequence[Script]) -> Context:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
@@ -136,11 +137,11 @@ def _section(
         (shown(each.what, each, line), shown(each.why, each, line))
         for each in section.leaves_out
     ]
-    reasons = [
-        (each.comparisons, shown(each.why, each, line)) for each in section.differences
-    ]
+    reasons: dict[tuple[str, ...], list[Markup]] = defaultdict(list)
+    for each in section.differences:
+        reasons[tuple(each.comparisons)].append(shown(each.why, each, line))
     texts = [marks, why, *(text for pair in leaves_out for text in pair)]
-    texts += [reason for _, reason in reasons]
+    texts += [reason for those in reasons.values() for reason in those]
     return {
         "number": index + 1,
         "title": line(section.title),
@@ -163,7 +164,7 @@ def _section(
         "why": why,
         "proofs": passages(proofs, f"s{index + 1}", texts),
         "leaves_out": leaves_out,
-        "reasons": reasons,
+        "reasons": [*reasons.items()],
         "events": dict.fromkeys(
             f"{each.phase} {each.op.replace('_', '-')}" for each in section.events
         ),

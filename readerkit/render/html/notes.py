@@ -111,6 +111,8 @@ class NoteView:
     seen: tuple[Seen, ...]
     asked: tuple[TopicQuestions, ...]
     """Quiz questions that lead here."""
+    plays: tuple[tuple[str, str], ...]
+    """Mechanisms that play the same: where, and their titles."""
     state: str
     is_sound: bool
     """Whether it was reviewed against the lines it stands at."""
@@ -132,6 +134,7 @@ def note_view(
     beside: tuple[SectionBeside, ...] = (),
     seen: tuple[Seen, ...] = (),
     asked: tuple[TopicQuestions, ...] = (),
+    plays: tuple[tuple[str, str], ...] = (),
     proofs: tuple[Proved, ...] = (),
 ) -> NoteView:
     """Return what a page shows of a note.
@@ -166,6 +169,7 @@ def note_view(
         beside=beside,
         seen=seen,
         asked=asked,
+        plays=plays,
         state=STATES[note.state],
         is_sound=note.state in ("reviewed", "floating", "absent"),
         permalink=upstream.permalink(note.span),

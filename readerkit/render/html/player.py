@@ -39,6 +39,8 @@ _SHORT = 13
 """The shortest."""
 _HUES = 8
 _LETTER = 5.6
+_WIDE = 460
+"""From here on a phone shows a part of it at a time, to be pushed along."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +69,23 @@ def player(words: Words, name: str, title: str, run: PlayedRun) -> Player:
     """Return a run to be played."""
     drawn = _Stage(run)
     every = list(frames(run))
-    parts = [drawn.frame(index, len(every), frame) for index, frame in enumerate(every)]
+    before = [*every[:1], *every]
+    parts = [
+        drawn.frame(index == len(every) - 1, frame, before[index])
+        for index, frame in enumerate(every)
+    ]
     opening = (
-        '<svg class="stage" role="img" viewBox="0 0 {w:g} {h:g}" '
-        'width="{w:g}" height="{h:g}" aria-labelledby="{n}-t"><title id="{n}-t">{t}'
-        "</title>"
+        '<svg class="stage{k}" role="img" viewBox="0 0 {w:g} {h:g}" '
+        'width="{w:g}" height="{h:g}" aria-labelledby="{n}-t">'
+        '<title id="{n}-t" data-es="{e}">{t}</title>'
     )
     start = Markup(opening).format(
-        w=drawn.width, h=drawn.height, n=f"play-{name}", t=shown(title)
+        w=drawn.width,
+        h=drawn.height,
+        n=f"play-{name}",
+        t=shown(title),
+        e=shown(words.in_spanish(title)),
+        k=" wide" if drawn.width > _WIDE else "",
     )
     image = start + drawn.ground() + Markup("").join(parts) + Markup("</svg>")
     rows = tuple(_row(words, run, index, each) for index, each in enumerate(every))
@@ -123,13 +134,14 @@ class _Stage:
 
     def ground(self) -> Markup:
         """Return what all frames share: names, and the outline of every box."""
-        parts = []
+        parts = [Markup('<g lang="en">')]
         for index, slot in enumerate(self.run.slots):
             x, _, width, _ = self.place(0, index)
             lines = _lines(slot.name)
             for row, text in enumerate(lines):
                 over = 12 * (len(lines) - 1 - row)
                 parts.append(label(x + width / 2, _TOP - 9 - over, "mid name", text))
+        parts.append(Markup("</g>"))
         for rank in range(self.run.world_size):
             _, y, _, height = self.place(rank, 0)
             parts.append(label(_LEFT - 10, y + height / 2 + 4, "end", f"rank {rank}"))
@@ -141,7 +153,7 @@ class _Stage:
         parts.append(Markup('<path class="empty" d="{}"/>').format(path))
         return Markup("").join(parts)
 
-    def frame(self, index: int, count: int, frame: Still) -> Markup:
+    def frame(self, is_last: bool, frame: Still, before: Still) -> Markup:
         """Return one frame; the last one is shown where no script chooses."""
         paths: dict[str, str] = defaultdict(str)
         names: list[Markup] = []
@@ -158,15 +170,29 @@ class _Stage:
             paths["sent"] += self._arrow(message)
         for slot in frame.step.slots:
             paths[f"call {frame.step.does}"] += self._bracket(slot)
-        kind = "frame on" if index == count - 1 else "frame"
+        kind = "frame on" if is_last else "frame"
         # Edges lie over all that they part.
         in_order = sorted(paths.items(), key=lambda each: each[0] == "edge")
         inner = Markup("").join(
             Markup('<path class="{}" d="{}"/>').format(kind, path)
             for kind, path in in_order
         )
-        opening = Markup('<g class="{}">').format(kind)
+        opening = Markup('<g class="{}"{}>').format(kind, self._eye(frame, before))
         return opening + inner + Markup("").join(names) + Markup("</g>")
+
+    def _eye(self, frame: Still, before: Still) -> Markup:
+        """Return where to look, as far as a wide drawing is pushed along."""
+        slots = {*frame.step.slots, *(message.slot for message in frame.step.sent)}
+        slots = slots or {
+            slot
+            for (rank, slot), pieces in frame.cells.items()
+            if before.cells[rank, slot] != pieces
+        }
+        if self.width <= _WIDE or not slots:
+            return Markup("")
+        places = [self.place(0, slot) for slot in slots]
+        ends = (min(x for x, *_ in places), max(x + w for x, _, w, _ in places))
+        return Markup(' data-x="{:.3f}"').format(sum(ends) / 2 / self.width)
 
     def _pieces(self, rank: int, slot: int) -> Iterator[tuple[float, ...]]:
         """Yield where each piece of a slot stands."""

@@ -25,7 +25,8 @@ _HALVES = {"forward": 2, "backward": 2, "weight": 2}
 _CHUNKED = {"forward": 1, "backward": 2}
 TICK = 2
 """Units of time of one frame: a forward."""
-_LEFT, _ROW, _UNIT = 52, 21, 8.6
+_LEFT, _ROW, _UNIT = 35, 14, 5.2
+"""Narrow, for a phone: the style sheet draws it larger where there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +112,25 @@ def _order(steps: Sequence[PlannedStep], rank: int) -> str:
 
 
 def _image(name: str, schedule: str, steps: Sequence[PlannedStep], end: int) -> Markup:
-    width, height = _LEFT + end * _UNIT + 4, _ROW * STAGES + 4
+    width, height = _LEFT + end * _UNIT + 1, _ROW * STAGES + 1
     opening = (
-        '<svg class="stage gantt" role="img" viewBox="0 0 {w:g} {h:g}" width="{w:g}" '
-        'height="{h:g}" aria-labelledby="{n}-t"><title id="{n}-t">{t}</title>'
+        '<svg class="stage gantt{k}" role="img" viewBox="0 0 {w:g} {h:g}" '
+        'width="{w:g}" height="{h:g}" aria-labelledby="{n}-t">'
+        '<title id="{n}-t">{t}</title>'
     )
-    start = Markup(opening).format(w=width, h=height, n=name, t=schedule)
+    start = Markup(opening).format(
+        w=width,
+        h=height,
+        n=name,
+        t=schedule,
+        k=" fine" if any(step.chunk for step in steps) else "",
+    )
     rows = [
-        label(_LEFT - 8, _ROW * rank + 15, "end", f"rank {rank}")
+        label(_LEFT - 4, _ROW * (rank + 0.5), "end", f"rank {rank}")
         for rank in range(STAGES)
     ]
     lanes = "".join(
-        f"M{_LEFT} {_ROW * rank + 2}h{end * _UNIT:g}v{_ROW - 4}H{_LEFT}z"
+        f"M{_LEFT} {_ROW * rank + 1}h{end * _UNIT:g}v{_ROW - 2}H{_LEFT}z"
         for rank in range(STAGES)
     )
     ground = Markup('<path class="lane" d="{}"/>').format(lanes)
@@ -144,11 +152,12 @@ def _frames(steps: Sequence[PlannedStep]) -> Iterator[Markup]:
         paths: dict[str, str] = defaultdict(str)
         texts = []
         for step in those:
-            x, y = _LEFT + step.start * _UNIT, _ROW * step.rank + 2
-            wide = (step.end - step.start) * _UNIT - 0.8
+            x, y = _LEFT + step.start * _UNIT, _ROW * step.rank + 1
+            wide = (step.end - step.start) * _UNIT - 0.5
             kind = f"w{step.kind}{' c1' if step.chunk else ''}"
-            paths[kind] += f"M{x:.1f} {y}h{wide:.1f}v{_ROW - 4}h{-wide:.1f}z"
-            texts.append(label(x + wide / 2, y + 12.5, "mid of", str(step.microbatch)))
+            paths[kind] += f"M{x:.1f} {y}h{wide:.1f}v{_ROW - 2}h{-wide:.1f}z"
+            middle = _ROW * (step.rank + 0.5)
+            texts.append(label(x + wide / 2, middle, "mid of", str(step.microbatch)))
         inner = Markup("").join(
             Markup('<path class="{}" d="{}"/>').format(kind, path)
             for kind, path in paths.items()

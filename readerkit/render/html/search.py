@@ -19,6 +19,7 @@ from readerkit.content.reading_paths import ReadingPaths
 from readerkit.content.scripts import Script
 from readerkit.model import addresses
 from readerkit.model.language import SPANISH
+from readerkit.render.html import mechanisms
 from readerkit.render.html.estimate_page import SECTIONS
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing, menu, tree_items
@@ -52,7 +53,7 @@ class Indexed(NamedTuple):
 def search_index(model: SiteModel, writing: Writing) -> bytes:
     """Return the script; it works from a file as well as from a server."""
     texts = [*_notes(model), *_ideas(model), *_chapters(writing.scripts)]
-    texts += _labs(writing.labs)
+    texts += [*_labs(writing.labs), *_mechanisms(model)]
     texts += _estimates() if writing.examples else ()
     texts += [*_quiz(writing.phases), *_symptoms(writing.routes)]
     texts += [*_works(model), *_pages(model, writing)]
@@ -146,6 +147,14 @@ def _labs(labs: Iterable[LabScript]) -> Iterator[Indexed]:
         yield _text("lab", lab.problem, addresses.lab_page(lab.problem.name))
 
 
+def _mechanisms(model: SiteModel) -> Iterator[Indexed]:
+    spanish = model.words.in_spanish
+    for page, each in mechanisms.lines(model):
+        text = f"{page} {each.watch} {spanish(each.watch)}"
+        where, title = "mechanisms", spanish(each.title)
+        yield Indexed("mechanism", each.title, where, page, text, title)
+
+
 def _estimates() -> Iterator[Indexed]:
     for name, (title, about) in SECTIONS.items():
         page = f"{addresses.ESTIMATES}#{name}"
@@ -157,8 +166,7 @@ def _quiz(phases: Iterable[BankView]) -> Iterator[Indexed]:
         goals = " ".join(objective for objective, _ in phase.objectives)
         yield Indexed("quiz", phase.title, "quiz", phase.page, goals)
         for each in phase.topics:
-            page = f"{phase.page}#topic-{each.topic.replace(' ', '_')}"
-            yield Indexed("quiz", each.topic, phase.title, page, each.command)
+            yield Indexed("quiz", each.topic, phase.title, each.page, each.command)
             asked = zip(each.questions, each.prompts, strict=True)
             for (_, place), (prompt, spanish) in asked:
                 whole = f"{prompt} {spanish}"

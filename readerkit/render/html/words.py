@@ -9,8 +9,9 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
-from readerkit.model.language import Say, english, said
+from readerkit.model.language import Say, Told, english, said
 from readerkit.render.html.escape import shown
+from readerkit.render.terminal_safe import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,17 @@ class Text:
     es: Markup | None = None
 
 
+_BLOCKS = ("<p", "<ul", "<ol", "<div", "<pre", "<table", "<figure", "<details")
+
+
 @lru_cache(1 << 12)
 def both(text: Text, tag: str = "span") -> Markup:
     """Return a text in both languages, of which a page shows one at a time."""
     if text.es is None:
-        return text.en
+        # A name is the same in both; a block within a span would be no HTML.
+        if " " not in text.en or (tag == "span" and text.en.startswith(_BLOCKS)):
+            return text.en
+        return Markup('<{0} lang="en">{1}</{0}>').format(tag, text.en)
     one = '<{0} class="b" lang="en">{1}</{0}>'
     other = '<{0} class="b" lang="es">{2}</{0}>'
     return Markup(one + other).format(tag, text.en, text.es)
@@ -58,6 +65,28 @@ class Words:
         """Return a phrase in both languages."""
         spanish = self.phrases.get(phrase)
         return both(Text(shown(phrase), shown(spanish) if spanish else None))
+
+    def spanish(self, text: str) -> str:
+        """Return a phrase, or what a quiz says, in Spanish where that is known."""
+        is_told = isinstance(text, Told)
+        return said(text, self.in_spanish) if is_told else self.in_spanish(text)
+
+    def named(self, phrase: str, number: int | None = None) -> Markup:
+        """Return what an element is called aloud; a script puts the Spanish there."""
+        spanish = self.phrases.get(phrase)
+        more = "" if number is None else f" {number}"
+        other = Markup(' data-es="{}{}"').format(spanish, more) if spanish else ""
+        return Markup('aria-label="{}{}"').format(visible(phrase), more) + other
+
+    def titled(self, title: Text | str, end: str = "") -> Markup:
+        """Return the title of a page or a drawing, with the attribute it needs."""
+        if isinstance(title, Text):
+            own, other = title.en.striptags(), title.es and title.es.striptags()
+        else:
+            own, other = title, self.phrases.get(title)
+        mark = Markup(' data-es="{}{}"').format(other, end) if other else ' lang="en"'
+        opening = Markup("<title") + Markup(mark) + Markup(">")
+        return opening + visible(str(own)) + end + Markup("</title>")
 
     def counted(self, number: int, one: str, several: str) -> Markup:
         """Return a number with the word for one or for several, in both languages."""

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import test_collectives
+import test_context_parallel
 import test_ddp
+import test_experts
 import test_fsdp
 import test_fsdp_flat
 import test_fsdp_state
@@ -15,6 +17,7 @@ import test_pipeline
 import test_sequence_parallel
 import test_tensor_parallel
 import test_zero
+import test_zero_bubble
 import torch
 from ranks import RankPool
 
@@ -38,6 +41,19 @@ def ddp_trained(pool, config, how):
 
 def zero_trained(pool, config, stage):
     return pool.run(test_zero.train, config, stage, *test_zero.SGD)
+
+
+def in_a_model(way: str) -> Callable[[RankPool], None]:
+    """Return the training of a model under context parallelism."""
+    return lambda pool: test_context_parallel.test_a_model_trains_as_in_one_process(
+        pool, way, 2, False
+    )
+
+
+def in_attention(way: str) -> Callable[[RankPool], None]:
+    """Return attention alone, forward and backward."""
+    check = test_context_parallel.test_equal_to_one_place_forward_and_backward
+    return lambda pool: check(pool, way, 2, 2, 3)
 
 
 CHECKS: dict[str, Callable[[RankPool], None]] = {
@@ -75,11 +91,32 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
     "fsdp_flat/stale-shard": (
         test_fsdp_flat.test_what_was_gathered_ahead_in_vain_is_not_stale
     ),
+    **dict.fromkeys(
+        (
+            "experts/own-share",
+            "experts/router-with-experts",
+            "experts/rows-by-sender",
+        ),
+        test_experts.test_two_ranks_train_what_one_process_trains,
+    ),
     "tensor_parallel/f-missing": test_tensor_parallel.test_f_and_g_are_conjugate,
     "tensor_parallel/g-missing": test_tensor_parallel.test_f_and_g_are_conjugate,
     "tensor_parallel/no-overlap": (
         test_tensor_parallel.test_input_gradient_is_on_its_way_while_the_weight_gradient_is_made
     ),
+    **{
+        f"context_parallel/{name}": in_a_model(way)
+        for name, way in (("positions-from-zero", "all-gather"), ("no-average", "ring"))
+    },
+    **{
+        f"context_parallel/{name}": in_attention(way)
+        for name, way in (
+            ("unsorted-chunks", "ulysses"),
+            ("gradients-of-others-kept", "all-gather"),
+            ("merged-by-sum", "ring"),
+            ("one-hop-short", "ring"),
+        )
+    },
     "sequence_parallel/wrong-random-stream": (
         test_sequence_parallel.test_shards_drop_differently_and_the_common_stream_agrees
     ),
@@ -96,6 +133,17 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
     ),
     "schedules/eager-weights": in_every_rank(
         "test_schedules", "test_docstrings_draw_what_is_yielded"
+    ),
+    "zero_bubble/eager-weights": in_every_rank(
+        "test_zero_bubble", "test_the_bubble_is_the_formulas", ("zb-v", (1, 1, 1))
+    ),
+    "zero_bubble/skipped-first-stage": lambda pool: (
+        test_zero_bubble.test_three_steps_are_one_process_bit_for_bit(pool, "zb-h1")
+    ),
+    "zero_bubble/counted-again": in_every_rank(
+        "test_zero_bubble",
+        "test_both_halves_are_a_whole_backward_bit_for_bit",
+        ("tied, weight first", 0),
     ),
     "fsdp_state/local-norm": lambda pool: (
         test_fsdp_state.test_clips_by_the_norm_of_all_gradients(pool, 2.0, 0.7)

@@ -637,6 +637,37 @@ def test_a_row_that_cannot_be_is_told_with_its_file(file, text, said, capsys, tm
     assert f"{tmp_path / file}.yaml:{said}" in " ".join(done.err.split())
 
 
+@pytest.mark.parametrize(
+    ("layout", "says"),
+    [
+        ("--tp 16 --dp 3", "48 GPUs are 6 nodes of 8; tp 16 spans 2 of them"),
+        ("--tp 8 --pp 4", "32 GPUs are 4 nodes of 8"),
+        ("--tp 8", None),
+    ],
+)
+def test_a_step_says_how_many_nodes_it_takes(layout, says, capsys):
+    done = run(
+        capsys, "estimate", "step", "--model", "llama-2-70b", *layout.split(), "--json"
+    )
+    [one] = json.loads(done.out)["estimates"]
+    assert [note for note in one["notes"] if "nodes of" in note] == [says] * bool(says)
+
+
+@pytest.mark.parametrize("spelling", ["3B", "3b", "3e9", "3000M"])
+def test_parameters_have_no_bits_so_b_is_a_billion_of_them(spelling, capsys):
+    [one] = estimates(capsys, "memory", "--params", spelling)["estimates"]
+    [weights] = [each for each in one["items"] if each["name"] == "weights"]
+    assert weights["value"] == 2 * 3 * 10**9
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_a_published_run_is_one_line_of_80_columns(language, capsys):
+    run_name = "llama-3.1-405b-16384"
+    arguments = "estimate", "plan", "--against", run_name, "--lang", language
+    head, row, *_ = run(capsys, *arguments).out.splitlines()
+    assert len(head) == len(row) == 80 and row.startswith(run_name)
+
+
 def test_the_parts_of_a_step_add_up_and_it_fits_or_exits_1(capsys):
     layout = ("--model", "llama-2-70b", "--dp", "8", "--tp", "8")
     done = run(capsys, "estimate", "step", *layout, "--json")
@@ -645,6 +676,36 @@ def test_the_parts_of_a_step_add_up_and_it_fits_or_exits_1(capsys):
     parts = [v for name, v in found.items() if name.startswith("communication")]
     assert found["step time"] == pytest.approx(found["compute"] + sum(parts))
     assert found["left"] < 0 and done.code == 1
+
+
+def test_each_part_of_a_step_says_what_it_is_computed_from(capsys):
+    layout = ("--model", "llama-2-70b", "--dp", "2", "--tp", "8", "--pp", "4")
+    [one] = estimates(capsys, "step", *layout, "--microbatches", "12")["estimates"]
+    items = {each["name"]: each for each in one["items"]}
+    compute, bubble = items["compute"], items["bubble"]
+    assert compute["formula"] == "m (F_m / (peak × e_k) + A_m r_m / B_m)"
+    # 20 of 80 layers and the output matrix on an eighth of a node's 4096 tokens; three
+    # times two FLOPs a parameter, and half of the square of scores.
+    weights = 20 * (8192 * 128 * (2 * 64 + 2 * 8) + 3 * 8192 * 28672) + 8192 * 32000
+    flops = 512 * (6 * weights + 6 * 20 * 4096 * 8192)
+    assert compute["inputs"]["F_m"] == pytest.approx(flops)
+    # 1F1B of 4 ranks waits for 3 microbatches of 12, with what they wait for.
+    waits = ("compute", "communication of tp", "communication of pp")
+    blocked = sum(items[name]["value"] for name in waits)
+    assert bubble["inputs"]["I_m"] == 3
+    assert bubble["value"] == pytest.approx(blocked * 3 / 12)
+    shown = items["communication of dp"]
+    assert shown["formula"] == "max(T_dp × (1 - o_c), T_dp - compute)"
+    hidden = shown["inputs"]["T_dp"] - shown["value"]
+    assert items["hidden communication"]["value"] == pytest.approx(hidden)
+
+
+def test_experts_alone_in_four_bits_are_the_checkpoint_of_gpt_oss(capsys):
+    # OpenAI 2508.10925, table 1: checkpoints of 12.8 and 60.8 GiB.
+    for name, published in (("gpt-oss-20b", 12.8), ("gpt-oss-120b", 60.8)):
+        asked = ("--model", name, "--inference", "--expert-weights", "mxfp4")
+        found = estimates(capsys, "memory", *asked)["estimates"][1]
+        assert values(found)["weights"] / 2**30 == pytest.approx(published, rel=2e-3)
 
 
 def test_a_run_comes_to_the_flops_and_pf_days_of_its_paper(capsys):
@@ -760,6 +821,19 @@ def test_a_stage_of_zero_without_ranks_is_said_to_shard_nothing(question, says, 
         ("memory --params 1e400", 2, "got '1e400', expected a finite number"),
         ("memory --params 1e40", 2, "expected at most 1e+30"),
         ("memory --params 1B --dp 0", 2, "dp: got 0, expected at least 1"),
+        *(
+            (
+                f"memory --model gpt2 --pp 2 --microbatches 8 {option} 0",
+                2,
+                f"{option}: got 0, expected at least 1, or no {option}",
+            )
+            for option in (
+                "--etp",
+                "--first-layers",
+                "--last-layers",
+                "--recompute-layers",
+            )
+        ),
         ("memory", 2, "which model?"),
         (
             "comm all-reduce 1GB --ranks 8 --bandwidth 1GB --latency-us nan",
@@ -899,6 +973,7 @@ def test_a_stage_of_zero_without_ranks_is_said_to_shard_nothing(question, says, 
         ("memory --params 7 --dp 8", 2, "1,000 or more: 7B is 7 × 10^9"),
         ("checkpoint --params 7", 2, "1,000 or more: 7B is 7 × 10^9"),
         ("memory --params 7e9B", 2, "expected one of both: 7e9, or a number with B"),
+        ("memory --params 3Gb", 2, "such as 70B or 1.5e12; B and b are 10^9"),
         ("memory --params 7B --gpu-memory 80B", 2, "the memory of a GPU: 80GB"),
         ("comm all-reduce 10 --ranks 8", 2, "expected a unit: 10GB, 10B"),
         ("comm all-reduce 10mB --ranks 8", 2, "MB (bytes) or Mbit"),

@@ -837,6 +837,34 @@ def test_prompt_stands_again_below_code_that_scrolls(book, lines, times):
     assert reader.close() == 0
 
 
+def test_result_longer_than_the_screen_is_read_from_its_beginning(book):
+    asked = ("7", "--book", str(book), "--only", "gap", "--tries", "1")
+    with at_terminal(*asked, lines=8) as reader:
+        reader.read_until("> ")
+        reader.type("forward\n")
+        first = reader.read_until("space: go on")
+        assert "Wrong." in first and "Answer" not in first
+        rest = ""
+        while "Enter: go on" not in rest:
+            reader.type(" ")
+            rest = reader.read_until("go on")
+            reader.wait_until_asked()
+        reader.type("\n")
+        assert reader.close() == 0
+
+
+def test_place_is_named_once_where_its_lines_are_shown(book):
+    asked = ("7", "--book", str(book), "--only", "gap", "--tries", "1")
+    with at_terminal(*asked, lines=200) as reader:
+        reader.read_until("> ")
+        reader.type("forward\n")
+        shown = reader.read_until("Enter: go on")
+        reader.type("\n")
+        assert reader.close() == 0
+    places = re.findall(r"→ (\S+\.py:\d+\S*)", re.sub(r"\x1b\S*?m", "", shown))
+    assert places and len(places) == len(set(places))
+
+
 def test_prompt_is_drawn_again_after_stop_and_fg(book):
     with at_terminal("7", "--book", str(book), "--only", "gap") as reader:
         reader.read_until("\n> ")

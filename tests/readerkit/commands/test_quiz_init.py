@@ -30,6 +30,16 @@ def test_bank_of_its_own_is_linted_asked_and_followed(tmp_path, capsys):
     assert (waived["phase"], waived["lines"][0]["state"]) == (36, "waived")
 
 
+def test_folder_of_the_book_is_made_where_it_is_not_there(tmp_path, capsys):
+    where = ("--book", str(tmp_path / "shelf" / "mine"))
+    done = run(capsys, "quiz", "init", "36", *where)
+    assert done.code == 0, done.err
+    assert run(capsys, "quiz", "lint", "36", *where).code == 0
+    (tmp_path / "file").write_text("")
+    refused = run(capsys, "quiz", "init", "36", "--book", str(tmp_path / "file"))
+    assert (refused.code, refused.out) == (2, "")
+
+
 @pytest.mark.slow
 def test_site_shows_a_bank_of_its_own(tmp_path):
     (tmp_path / "mine").mkdir()

@@ -30,6 +30,7 @@ ARGUMENTS = {
     "progress": "35",
     "prove": "",
     "quiz": "35",
+    "rebuild": "",
     "review": "close --book BOOK",
     "run": "ddp",
     "site": "build --book BOOK --output FOLDER/site",

@@ -45,8 +45,10 @@ QUESTIONS = """\
   difficulty: 2
   prompt: Which two send something?
   options:
-    - {text: send, right: true, claims: [{says: send, PROVED}]}
-    - {text: broadcast, right: true, claims: [{says: broadcast, PROVED}]}
+    - {text: send, right: true, why: One sends., note: close,
+       claims: [{says: send, PROVED}]}
+    - {text: broadcast, right: true, why: All get it., note: close,
+       claims: [{says: broadcast, PROVED}]}
     - {text: view, why: A view is local., note: close}
     - {text: reshape, why: Local too., note: close}
   explanation: Two do.

@@ -315,6 +315,42 @@ def test_line_that_nobody_foresaw_is_told_what_it_does(answer, said, lines):
     assert (end.place.first, end.place.last) == (12, 13)
 
 
+@pytest.mark.parametrize(
+    ("answer", "factor"),
+    [
+        ("224", "2"),
+        ("100 GB", "0.8929"),
+        ("130.6667", "7/6"),  # of the 7 in the question
+        ("0.112 MB", "1/1,000,000"),
+        ("114.688", "1024/1000"),
+    ],
+)
+def test_number_that_nobody_foresaw_is_held_against_the_key_in_the_end(answer, factor):
+    variant = asked("bytes")
+    assert f"Yours is {factor} times the answer." in said_in_the_end(variant, answer)
+    assert said_in_the_end(variant, answer)[-1] == "16 × 7 = 112 GB."
+
+
+def test_foreseen_number_is_not_told_its_factor():
+    assert said_in_the_end(asked("bytes"), "84") == ["16 × 7 = 112 GB."]
+    assert said_in_the_end(asked("bytes"), "112 GiB") == ["16 × 7 = 112 GB."]
+    assert said_in_the_end(asked("bytes"), "896") == ["16 × 7 = 112 GB."]  # bits
+    assert said_in_the_end(asked("bytes"), "0") == ["16 × 7 = 112 GB."]
+
+
+def test_right_choice_that_was_missed_has_its_own_reason_in_the_end():
+    variant = asked("several")
+    send, broadcast = letter("several", "send"), letter("several", "broadcast")
+    [missed] = variant.in_the_end(send)
+    assert missed.text == f"{broadcast}: All get it."
+    assert missed.place.note == "close"
+    assert not variant.in_the_end(f"{send} {broadcast}")
+
+
+def said_in_the_end(variant, answer):
+    return [str(remark.text) for remark in variant.in_the_end(answer)]
+
+
 def test_wrong_cell_is_reckoned_and_its_row_has_a_reason_in_the_end():
     variant = asked("grid")
     ends = variant.in_the_end("up: column 8x8; down: column 8x16")

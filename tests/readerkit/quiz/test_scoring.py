@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from readerkit.quiz.kinds.numeric import AnswerTolerance
 from readerkit.quiz.scoring import (
     choice_credit,
     corrected_score,
@@ -13,6 +12,7 @@ from readerkit.quiz.scoring import (
     share_above_constant,
     wilson_interval,
 )
+from readerkit.quiz.tolerance import AnswerTolerance
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def graded(name: str, answer: str) -> Grade:
 @pytest.mark.parametrize(
     ("name", "answer", "most"),
     [
-        ("bytes", "84", 13),
+        ("bytes", "84", 14),
         ("gap", "no_grad", 14),
         ("pairs", "1a 2b 3c", 15),
         ("essay", "1 :: text", 14),

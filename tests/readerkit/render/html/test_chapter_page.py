@@ -81,7 +81,7 @@ def test_without_a_spanish_text_the_english_one_stays(tmp_path, capsys):
     html = page.read_text()
     article = html.partition("<article")[2].partition("</article>")[0]
     assert article.count("Aún sin traducir") == 2  # the text, and the note in it
-    assert 'lang="en"><p>' not in article
+    assert '<div lang="en"><p>' in article  # English alone says so
     assert "<p>Sum it.</p>" in article
 
 

@@ -13,13 +13,15 @@ def test_a_word_is_shown_in_one_language_at_a_time():
     html = WORDS.say("Why")
     assert '<span class="b" lang="en">Why</span>' in html
     assert '<span class="b" lang="es">Por qué</span>' in html
-    assert WORDS.say("no such word <b>") == "no such word &lt;b&gt;"
+    marked = '<span lang="en">no such word &lt;b&gt;</span>'
+    assert WORDS.say("no such word <b>") == marked
 
 
 def test_one_is_not_said_as_several():
     assert ">note<" in WORDS.counted(1, "note", "notes")
     assert ">notas<" in WORDS.counted(2, "note", "notes")
-    assert WORDS.counted(1234, "no such", "no suches") == "1,234 no suches"
+    marked = '1,234 <span lang="en">no suches</span>'
+    assert WORDS.counted(1234, "no such", "no suches") == marked
 
 
 def test_a_sentence_is_told_once_where_both_languages_say_the_same():

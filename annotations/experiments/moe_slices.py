@@ -1,0 +1,39 @@
+"""Whose gradients Megatron averages where two ranks hold two slices of an expert."""
+
+import json
+
+import torch
+import torch.distributed as dist
+from megatron.core import distributed, parallel_state
+from megatron.core.tensor_parallel.layers import ColumnParallelLinear
+from megatron.core.transformer import TransformerConfig
+
+RANKS = 2
+UPSTREAMS = ["megatron"]
+
+dist.init_process_group("gloo")
+seen = {}
+for ep, etp in ((1, 2), (2, 1)):
+    parallel_state.initialize_model_parallel(
+        expert_model_parallel_size=ep,
+        expert_tensor_parallel_size=etp,
+        create_gloo_process_groups=False,
+    )
+    config = TransformerConfig(
+        num_layers=1, hidden_size=2, num_attention_heads=1, num_moe_experts=2,
+        expert_model_parallel_size=ep, expert_tensor_parallel_size=etp,
+        add_bias_linear=False, use_cpu_initialization=True,
+    )  # fmt: skip
+    group = parallel_state.get_expert_tensor_parallel_group()
+    options = {"bias": False, "is_expert": True, "tp_group": group}
+    options |= {"config": config, "init_method": torch.nn.init.ones_}
+    layer = ColumnParallelLinear(2, 2, **options)
+    settings = distributed.DistributedDataParallelConfig()
+    ddp = distributed.DistributedDataParallel(config, settings, layer)
+    layer.weight.main_grad.fill_(1.0 + dist.get_rank())  # of this rank's rows alone
+    ddp.finish_grad_sync()
+    gradients = [None, None]
+    dist.all_gather_object(gradients, layer.weight.main_grad.unique().item())
+    seen[f"ep{ep}_etp{etp}"] = gradients
+    parallel_state.destroy_model_parallel()
+print("gradients =", json.dumps(seen))

@@ -1,0 +1,180 @@
+"""`python -m mini_impls.faults.grade`: a mini with a section that a reader wrote.
+
+Each check runs the same work with the reader's file and with the mini's own, and what
+is measured must come out alike; at last comes the comparison with upstream. The file is
+run in ranks of this process alone, which ends when its time is over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from torch.distributed.elastic.multiprocessing import SignalException
+
+from mini_impls import launch
+from mini_impls.failures import RankFailedError
+from mini_impls.faults.fault import install
+from mini_impls.faults.run import run_work
+from mini_impls.faults.symptoms import HELD, UNDER_WAY, Outcome
+from readerkit.app.rebuilding import find_exercise, read_exercises
+from readerkit.content.exercises import Exercise, ExerciseCheck
+from readerkit.errors import ReaderkitError
+
+CLOSE = 1e-4
+"""How far two measures of the same may be apart, of the larger of one and the value."""
+WORLD_SIZE = 2
+
+
+class OverTimeError(Exception):
+    """The reader's file does not come to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One check of an exercise, as it came out."""
+
+    says: str
+    passed: bool
+    told: str = ""
+    """What was measured instead, or how the run failed."""
+
+
+def grade(exercise: Exercise, path: Path, timeout_s: float) -> Iterator[CheckResult]:
+    """Yield the checks in their order, up to the first that fails.
+
+    Raises:
+        RuntimeError: the mini itself does not come to its end here.
+    """
+
+    def run(file: Path | None) -> Outcome:
+        arguments = (exercise.work, file, timeout_s)
+        try:
+            ranks = launch.run(run_work, arguments, world_size=WORLD_SIZE)
+        except RankFailedError as error:
+            return Outcome(failure=error)
+        return Outcome(ranks=ranks)
+
+    theirs = run(path)
+    if theirs.failure is not None:
+        yield CheckResult("it runs to its end", False, _said(theirs.failure, path))
+        return
+    yield CheckResult("it runs to its end", True)
+    right = run(None)
+    if right.failure is not None:
+        raise RuntimeError(f"the mini itself failed here: {right.failure}")
+    for check in exercise.checks:
+        told = "; ".join(_differences(check, right, theirs))
+        yield CheckResult(check.says, not told, told)
+        if told:
+            return
+    if exercise.beside is not None:
+        yield beside_upstream(exercise, path, timeout_s)
+
+
+def _differences(
+    check: ExerciseCheck, right: Outcome, theirs: Outcome
+) -> Iterator[str]:
+    for name in check.measures:
+        pairs = zip(right.column(name), theirs.column(name), strict=True)
+        for rank, (want, got) in enumerate(pairs):
+            if name == UNDER_WAY or name in HELD.values():
+                # More overlap, and less memory, is no fault.
+                is_off = got < want if name == UNDER_WAY else got > want
+            else:
+                is_off = not abs(want - got) <= CLOSE * max(1.0, abs(want))
+            if is_off:
+                yield f"rank {rank}: {name}: {got:g}, in the mini {want:g}"
+                break
+
+
+def beside_upstream(exercise: Exercise, path: Path, timeout_s: float) -> CheckResult:
+    """Run the comparison with the reader's file in the mini's place."""
+    says = f"it does what upstream does: compare {exercise.mini}"
+    if not launch.can_fork("gloo"):  # a rank that imports anew has the mini's own
+        return CheckResult(says, True, "left out: ranks are not forked on this system")
+    install(path)
+    # Not before: they import the mini.
+    from mini_impls.compare.known import find
+    from mini_impls.compare.run import compare
+    from readerkit.app.library import open_library
+
+    try:
+        record = compare(
+            open_library(),
+            find(exercise.mini, exercise.beside),
+            world_size=WORLD_SIZE,
+            backend="gloo",
+            steps=8,
+            timeout_s=timeout_s,
+        )
+    except RankFailedError as error:
+        return CheckResult(says, False, _said(error, path))
+    except ReaderkitError as error:
+        return CheckResult(says, True, f"left out: {error}")
+    assert record is not None
+    off = [line for line in record.verdicts if line.state == "differ"]
+    told = "; ".join(f"{line.what}: mini {line.mini}, {line.upstream}" for line in off)
+    return CheckResult(says, record.agrees, told)
+
+
+def _said(failure: RankFailedError, path: Path) -> str:
+    """Return who failed, and where in the reader's file; what called it is ours."""
+    frame = re.compile(rf'File "{re.escape(str(path))}", line (\d+), in (\S+)\n(.*)')
+    where = [
+        f"{path.name}:{line}, in {function}: {code.strip()}"
+        for line, function, code in frame.findall(failure.traceback)
+    ]
+    return "\n".join([failure.said.replace(str(path), path.name), *where])
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Grade one file; write each result as it is known. Return 0 where all pass."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("mini")
+    parser.add_argument("name")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--timeout", type=float, required=True)
+    parser.add_argument("--limit", type=float, required=True)
+    args = parser.parse_args(argv)
+    exercise = find_exercise(read_exercises(), args.mini, args.name)
+
+    def end(signum: int, frame: object) -> None:
+        raise OverTimeError
+
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, args.limit)
+    passed = True
+    with args.results.open("w", encoding="utf-8") as results:
+
+        def write(result: CheckResult) -> None:
+            results.write(json.dumps(asdict(result)) + "\n")
+            results.flush()
+            os.fsync(results.fileno())
+
+        try:
+            for result in grade(exercise, args.file, args.timeout):
+                write(result)
+                passed &= result.passed
+        except SignalException as error:
+            return 128 + error.sigval
+        except OverTimeError:
+            says = f"it was ended after {args.limit:g} s: does a loop never end?"
+            write(CheckResult("it comes to its end", False, says))
+            return 1
+        except RuntimeError as error:
+            print(error, file=sys.stderr)
+            return 2
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

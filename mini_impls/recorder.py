@@ -1,0 +1,224 @@
+"""Records what a rank does: operations, transfers, waits, memory; `run_trace` shows it.
+
+The profiler of torch sees every operation, what gloo or NCCL moves in the background,
+and each allocation. What it cannot see is told here: where a step begins, where Python
+waits for a transfer, and what is only there to compare with.
+
+Follows:
+- pytorch/pytorch: torch/profiler/profiler.py
+
+Leaves out:
+- waits that C++ makes by itself, as the reducer of torch's DDP does: a transfer that is
+  under way while nothing computes shows them
+"""
+
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.profiler import ProfilerActivity, profile, record_function
+
+STEP = "step"
+ALONE = "one process alone"
+WAIT = "wait"
+LATER = "a later step"
+MOST_STEPS = 5
+"""Steps of a part that are recorded: later ones are alike, and make a trace long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the estimates say of one step of one rank."""
+
+    sent_bytes: float | None = None
+    """Bytes that the textbook's algorithms send."""
+    held_bytes: float | None = None
+    """Parameters, gradients and optimizer state."""
+    flops: float | None = None
+    """Model FLOPs of this rank's part."""
+    idle: float | None = None
+    """Share of a step in which a rank of a pipeline has nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankTrace:
+    """What one rank recorded, as the profiler of torch writes it."""
+
+    rank: int
+    events: list[dict[str, Any]]
+    base_ns: int
+    """What the times of the events are counted from."""
+    tokens: int
+    """Of one step, of all ranks together."""
+    written_bytes: dict[str, int]
+    """What the process wrote in each step, by the kernel: sockets, on gloo."""
+    expected: dict[str, Expected]
+    """Of each part."""
+    product_flops_per_s: float
+    """What a matrix product alone reached in this process."""
+
+
+@dataclass
+class Recorder:
+    """Records inside `with`, of each part its first `MOST_STEPS` steps.
+
+    Where `is_on` is false it records nothing, and a mini runs as without it.
+    """
+
+    is_on: bool = False
+    sees_memory: bool = True
+    """False where it begins too late to have seen what was allocated before."""
+    parts: int = 1
+    """How many there will be: ways to do the same, one after another."""
+    part: str = ""
+    """The name of the present one; empty where there is one alone."""
+    expected: dict[str, Expected] = field(default_factory=dict)
+    _profile: Any = None
+    _steps: Counter[str] = field(default_factory=Counter)
+    _tokens: int = 0
+    _written: dict[str, int] = field(default_factory=dict)
+
+    def __enter__(self) -> "Recorder":
+        """Begin."""
+        if self.is_on:
+            # It would print a line at each start and stop.
+            os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+            activities = [ProfilerActivity.CPU]
+            if torch.cuda.is_available():
+                activities.append(ProfilerActivity.CUDA)
+            self._profile = profile(
+                activities=activities,
+                profile_memory=self.sees_memory,
+                record_shapes=True,
+            )
+            self._profile.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End, where the last step has not."""
+        self._stop()
+
+    def begin(self, part: str) -> None:
+        """Go on with another part."""
+        self.part = part
+
+    def expect(self, expected: Expected) -> None:
+        """Say what the estimates give for the present part."""
+        self.expected[self.part] = expected
+
+    @contextmanager
+    def step(self, tokens: int) -> Iterator[None]:
+        """Take a step: `tokens` are those of all ranks together."""
+        if not self.is_on:
+            yield
+            return
+        number = self._steps[self.part]
+        self._steps[self.part] += 1
+        self._tokens = tokens
+        if number >= MOST_STEPS:
+            with record_function(LATER):
+                yield
+            return
+        name = f"{self.part}, {STEP} {number}" if self.part else f"{STEP} {number}"
+        before = written_bytes()
+        with record_function(name), noted_waits():
+            yield
+        self._written[name] = written_bytes() - before
+        has_begun_all = len(self._steps) == self.parts
+        if has_begun_all and min(self._steps.values()) == MOST_STEPS:
+            self._stop()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Do what is only there to compare with: no part of the run that is shown."""
+        if not self.is_on:
+            yield
+            return
+        with record_function(ALONE):
+            yield
+
+    def take(self, rank: int) -> RankTrace:
+        """Return what was recorded.
+
+        Raises:
+            ValueError: nothing was: there was no `with`.
+        """
+        if self._profile is None:
+            raise ValueError("nothing was recorded")
+        with tempfile.TemporaryDirectory(prefix="mini-impls-trace-") as folder:
+            path = Path(folder) / "trace.json"
+            self._profile.export_chrome_trace(str(path))
+            found = json.loads(path.read_text())
+        return RankTrace(
+            rank,
+            found["traceEvents"],
+            int(found["baseTimeNanoseconds"]),
+            self._tokens,
+            self._written,
+            self.expected,
+            measure_products(),
+        )
+
+    def _stop(self) -> None:
+        if self.is_on:
+            self._profile.stop()
+            self.is_on = False
+
+
+@contextmanager
+def noted_waits() -> Iterator[None]:
+    """Have each wait for a transfer recorded, which is a method of its work."""
+    work: Any = dist.Work
+    originals = {name: getattr(work, name) for name in ("wait", "block_current_stream")}
+
+    def noting(original: Any) -> Any:
+        def wait(*args: Any, **kwargs: Any) -> Any:
+            with record_function(WAIT):
+                return original(*args, **kwargs)
+
+        return wait
+
+    for name, original in originals.items():
+        setattr(work, name, noting(original))
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(work, name, original)
+
+
+def written_bytes() -> int:
+    """Return what this process has written so far, sockets included; 0 elsewhere."""
+    counters = Path("/proc/self/io")
+    if not counters.exists():  # Linux alone counts it
+        return 0
+    rows = dict(row.split(": ") for row in counters.read_text().splitlines())
+    return int(rows["wchar"])
+
+
+def measure_products(size: int = 192, rounds: int = 20) -> float:
+    """Return the FLOP/s of square matrix products of that size, the best of some."""
+    one = torch.ones(size, size)
+    best = float("inf")
+    for _ in range(rounds):
+        start = perf_counter()
+        one @ one
+        best = min(best, perf_counter() - start)
+    return 2 * size**3 / best
+
+
+def gather(trace: RankTrace, group: dist.ProcessGroup) -> list[RankTrace] | None:
+    """Return the traces of all ranks on the first; None on the others."""
+    is_first = group.rank() == 0
+    gathered: list[Any] | None = [None] * group.size() if is_first else None
+    dist.gather_object(trace, gathered, group_dst=0, group=group)
+    return gathered

@@ -1,0 +1,281 @@
+"""``readerkit rebuild``: write one section of a mini anew, and have it graded."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from readerkit.app.mini_names import SAYS, one_of
+from readerkit.commands.options import json_option
+from readerkit.errors import ReaderkitError
+from readerkit.terminal.as_json import print_json
+from readerkit.terminal.completing import names
+from readerkit.terminal.folded import tell
+from readerkit.wording.next_command import typed
+
+if TYPE_CHECKING:
+    from readerkit.app.rebuilding import Rebuilt, Section
+    from readerkit.content.exercises import Exercise
+
+
+@click.command(short_help="One section of a mini, written anew and graded.")
+@click.argument("mini", required=False, shell_complete=names("rebuilt"))
+@click.argument("name", required=False, shell_complete=names("rebuilt"))
+@click.option("--check", is_flag=True, help="Grade the copy as it is, no editor.")
+@click.option("--file", "file", type=click.Path(path_type=Path), help="Grade this one.")
+@click.option("--hint", is_flag=True, help="Say the next hint.")
+@click.option("--again", is_flag=True, help="Begin with a new copy; keeps the old.")
+@click.option("--solution", is_flag=True, help="Show the mini's own lines.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1, 3600),
+    default=15.0,
+    show_default=True,
+    help="Seconds that one call may wait.",
+)
+@json_option
+def rebuild(
+    mini: str | None,
+    name: str | None,
+    check: bool,
+    file: Path | None,
+    hint: bool,
+    again: bool,
+    solution: bool,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Take section NAME of MINI out of a copy, and write it anew in your editor.
+
+    What you write is put into the mini, runs on two ranks, and is measured beside the
+    mini's own lines, check by check; last comes the comparison with upstream. Only the
+    text between the marks counts. Without NAME, or MINI too, lists the sections there
+    are and how far you have come. Exit 0 where all checks pass.
+
+    \b
+    Example:
+        readerkit rebuild
+        readerkit rebuild ddp overlap
+        readerkit rebuild ddp overlap --hint
+        readerkit rebuild ddp overlap --check
+    """
+    from readerkit.app.rebuilding import (
+        Section,
+        begin,
+        find_exercise,
+        read_exercises,
+    )
+
+    known = read_exercises()
+    of = None if mini is None else one_of(list(SAYS), mini)
+    if of is None or name is None:
+        if check or hint or again or solution or file:
+            raise click.UsageError("Missing argument 'NAME'.")
+        shown = [each for each in known if of in (None, each.mini)]
+        if not shown:
+            find_exercise(known, of or "", "")
+        _list(shown, as_json=as_json)
+        return
+    section = Section.of(find_exercise(known, of, name))
+    if sum((check or file is not None, hint, solution)) > 1:
+        raise click.UsageError("one of --check, --hint and --solution at a time")
+    if solution:
+        _show_solution(section)
+        return
+    if hint:
+        _say_hint(section.exercise)
+        return
+    path = file or begin(section, anew=again)
+    if check or file is not None:
+        passed = _graded(section, path, timeout, as_json=as_json, counts=file is None)
+        raise click.exceptions.Exit(0 if passed else 1)
+    if as_json:
+        raise click.UsageError("--json grades or lists: add --check")
+    _begin(section, path, timeout)
+
+
+def _list(exercises: Sequence[Exercise], *, as_json: bool) -> None:
+    from readerkit.app.rebuilding import read_state
+
+    states = [read_state(each) for each in exercises]
+    if as_json:
+        print_json(
+            [
+                {"mini": each.mini, "name": each.name, "title": each.title}
+                | {name: getattr(of, name) for name in of.__slots__}
+                for each, of in zip(exercises, states, strict=True)
+            ]
+        )
+        return
+    width = max(len(f"{each.mini} {each.name}") for each in exercises)
+    for each, of in zip(exercises, states, strict=True):
+        name = f"{each.mini} {each.name}"
+        tell(f"{name:{width}}  {each.title} [{_how_far(of)}]")
+    first = next((e for e, of in zip(exercises, states, strict=True) if not of.solved),
+                 exercises[0])  # fmt: skip
+    tell(f"\nNext: {typed('rebuild', first.mini, first.name)}")
+
+
+def _how_far(of: Rebuilt) -> str:
+    if of.solved:
+        return "rebuilt, after seeing the solution" if of.saw_solution else "rebuilt"
+    if of.tries:
+        tries = "1 try" if of.tries == 1 else f"{of.tries} tries"
+        return f"{of.passed} of {of.checks} checks, {tries}"
+    return "not tried"
+
+
+def _show_solution(section: Section) -> None:
+    from readerkit.app.rebuilding import note_state
+
+    note_state(section.exercise, saw_solution=True)
+    at = section.exercise.at.file
+    click.echo(f"{at}:{section.first}-{section.last}")
+    click.echo("\n".join(section.solution))
+
+
+def _say_hint(exercise: Exercise) -> None:
+    from readerkit.app.rebuilding import note_state, read_state
+
+    taken = min(read_state(exercise).hints + 1, len(exercise.hints))
+    note_state(exercise, hints=taken)
+    for number, text in enumerate(exercise.hints[:taken], 1):
+        tell(f"hint {number} of {len(exercise.hints)}: {text}")
+    if taken == len(exercise.hints):
+        tell(f"\nThat was the last; {_typed(exercise, '--solution')} shows the lines.")
+
+
+def _begin(section: Section, path: Path, timeout: float) -> None:
+    exercise = section.exercise
+    tell(f"{exercise.mini} {exercise.name}: {exercise.title}\n\n{exercise.asks}\n")
+    click.echo(f"your copy: {path}")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        tell(f"Write there, then: {_typed(exercise, '--check')}")
+        return
+    while True:
+        _edit(path, exercise)
+        if _graded(section, path, timeout):
+            return
+        click.echo()
+        answer = click.prompt(
+            "e to edit again, h for a hint, q to leave it for now",
+            type=click.Choice(["e", "h", "q"]),
+            default="e",
+            show_choices=False,
+            show_default=False,
+        )
+        if answer == "h":
+            _say_hint(exercise)
+            click.pause()
+        if answer == "q":
+            tell(f"To go on: {_typed(exercise)}")
+            raise click.exceptions.Exit(1)
+
+
+def _edit(path: Path, exercise: Exercise) -> None:
+    from readerkit.terminal.processes import lent_terminal
+
+    try:
+        with lent_terminal():
+            click.edit(filename=str(path))
+    except click.ClickException as error:
+        raise ReaderkitError(
+            f"{error.message}; set EDITOR to an editor that runs, or write in {path} "
+            f"and then: {_typed(exercise, '--check')}"
+        ) from None
+
+
+def _graded(
+    section: Section,
+    path: Path,
+    timeout: float,
+    *,
+    as_json: bool = False,
+    counts: bool = True,
+) -> bool:
+    """Grade a copy and tell each check; keep what came of it where it counts."""
+    from readerkit.app.rebuilding import note_state, read_state
+
+    exercise = section.exercise
+    try:
+        text = section.composed(_read(path), path)
+        results = _run(section, text, timeout)
+    except ReaderkitError as error:
+        if as_json or not sys.stdin.isatty():
+            raise
+        click.echo(f"readerkit: {error}", err=True)
+        return False
+    there_are = 1 + len(exercise.checks) + (exercise.beside is not None)
+    passed = sum(result["passed"] for result in results)
+    is_solved: bool = passed == there_are
+    if counts:
+        before = read_state(exercise)
+        note_state(
+            exercise,
+            tries=before.tries + 1,
+            passed=passed,
+            checks=there_are,
+            solved=before.solved or is_solved,
+        )
+    if as_json:
+        print_json({"passed": is_solved, "of": there_are, "checks": results})
+        return is_solved
+    for result in results:
+        click.echo(f"{'yes' if result['passed'] else 'NO ':3}  {result['says']}")
+        for line in result["told"].splitlines():
+            click.echo(f"     {line}")
+    if is_solved:
+        tell(
+            f"\nRebuilt: all {there_are} checks pass. The mini's own lines: "
+            f"{_typed(exercise, '--solution')}"
+        )
+    else:
+        tell(f"\n{passed} of {there_are} checks; a hint: {_typed(exercise, '--hint')}")
+    return is_solved
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise ReaderkitError(f"{path}: cannot be read: {why}") from None
+
+
+def _run(section: Section, text: str, timeout: float) -> list[dict[str, Any]]:
+    """Return the results of a process that runs the file, and ends with it."""
+    from readerkit.terminal.run_mini import run_module
+
+    exercise = section.exercise
+    with tempfile.TemporaryDirectory(prefix="readerkit-rebuild-") as folder:
+        file = Path(folder) / Path(exercise.at.file).name
+        file.write_text(text, "utf-8")
+        kept = Path(folder) / "results"
+        arguments = [exercise.mini, exercise.name, str(file), str(kept)]
+        limits = ["--timeout", f"{timeout:g}", "--limit", f"{8 * timeout + 60:g}"]
+        try:
+            run_module(
+                "mini_impls.faults.grade",
+                [*arguments, *limits],
+                command=_typed(exercise, "--check"),
+            )
+        except click.exceptions.Exit as ended:
+            if ended.exit_code != 1:
+                raise
+        rows = kept.read_text("utf-8") if kept.exists() else ""
+        results = [json.loads(line) for line in rows.splitlines()]
+    if not results:
+        raise ReaderkitError(
+            f"{exercise.key}: nothing was graded; what is above says why"
+        )
+    return results
+
+
+def _typed(exercise: Exercise, *more: str) -> str:
+    return typed("rebuild", exercise.mini, exercise.name, *more)

@@ -1,0 +1,44 @@
+"""Exercises: a section of a mini that is taken out, and what shows that it is back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from readerkit.content.kind import Kind
+from readerkit.model.anchor import Anchor
+from readerkit.model.base import SOME, Id, Model, Name, Text
+
+
+class ExerciseCheck(Model, frozen=True):
+    """Something that is measured with the reader's section and with the mini's own."""
+
+    says: Text
+    """What holds once it passes."""
+    measures: Annotated[tuple[Text, ...], SOME]
+    """Names of what the work measures, which must come out as in the mini."""
+
+
+class Exercise(Model, frozen=True):
+    """A function of a mini whose body a reader writes anew."""
+
+    mini: Name
+    name: Id
+    title: Text
+    at: Anchor
+    """The function; its signature and its docstring stay."""
+    asks: Text
+    """What the body has to do, and what it has at hand."""
+    hints: Annotated[tuple[Text, ...], SOME]
+    work: Text
+    """A key of ``mini_impls.faults.work.WORKS``: what is run to measure."""
+    checks: Annotated[tuple[ExerciseCheck, ...], SOME]
+    beside: Text | None = None
+    """The upstream whose comparison grades the whole at last."""
+
+    @property
+    def key(self) -> str:
+        """Return the name that no other exercise has."""
+        return f"{self.mini}/{self.name}"
+
+
+EXERCISES_FILE: Kind[Exercise] = Kind("exercises", Exercise)

@@ -1,0 +1,172 @@
+"""Traces of real runs: what a viewer reads, and where the time of a step went."""
+
+import json
+import re
+import subprocess
+import sys
+from collections import defaultdict
+
+import pytest
+
+from mini_impls.run_metrics import length, union, within, without
+from tests.helpers import ROOT
+
+RUN = [sys.executable, "-m", "readerkit", "run"]
+
+
+def run(*command, cwd=ROOT):
+    return subprocess.run(
+        [*RUN, *map(str, command)], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+def spans(trace, pid, name):
+    events = trace["traceEvents"]
+    return [
+        (e["ts"], e["ts"] + e["dur"])
+        for e in events
+        if e["ph"] == "X" and e["pid"] == pid and re.fullmatch(name, e["name"])
+    ]
+
+
+def test_spans_are_joined_cut_and_shared():
+    ours, theirs = [(0, 2), (1, 4), (6, 8), (9, 9)], [(3, 7), (7.5, 7.6)]
+    assert union(ours) == [(0, 4), (6, 8)]
+    assert without(ours, theirs) == [(0, 3), (7, 7.5), (7.6, 8)]
+    assert within(ours, theirs) == [(3, 4), (6, 7), (7.5, 7.6)]
+    assert length(ours) == 6
+    assert union([]) == without([], ours) == within(ours, []) == []
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory):
+    """A run of DDP on two ranks: its trace and what it printed."""
+    path = tmp_path_factory.mktemp("trace") / "ddp.json"
+    ended = run("ddp", "--steps", "4", "--trace", path)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr == ""
+    return json.loads(path.read_text()), ended.stdout
+
+
+def test_a_trace_has_each_rank_with_its_tracks_on_one_clock(traced):
+    trace, _ = traced
+    names = defaultdict(set)
+    for event in trace["traceEvents"]:
+        if event["ph"] == "M":
+            names[event["pid"]].add(event["args"]["name"])
+    assert set(names) == {0, 1}
+    for rank, tracks in names.items():
+        shown = {"steps", "computing", "waiting", "transfers 1"}
+        assert {f"rank {rank}", *shown} <= tracks
+    steps = [spans(trace, rank, r"step \d+") for rank in (0, 1)]
+    assert [len(each) for each in steps] == [4, 4]
+    # The ranks wait for one another in every step: two clocks would not overlap.
+    for (a, b), (c, d) in zip(*steps, strict=True):
+        assert max(a, c) < min(b, d)
+    assert min(e["ts"] for e in trace["traceEvents"] if "ts" in e) >= 0
+
+
+def test_each_step_sends_what_the_buckets_hold(traced):
+    trace, _ = traced
+    for rank in (0, 1):
+        for start, end in spans(trace, rank, r"step \d+"):
+            sent = [
+                e["args"]["bytes"]
+                for e in trace["traceEvents"]
+                if e["ph"] == "X"
+                and e["name"] == "all-reduce"
+                and e["pid"] == rank
+                and start <= e["ts"] < end
+            ]
+            # Four buckets of 408,064 bytes together, and the mean of the loss.
+            assert len(sent) == 5
+            assert sum(sent) == 408_064 + 4
+
+
+def test_memory_grows_in_a_step_and_is_never_negative(traced):
+    trace, _ = traced
+    for rank in (0, 1):
+        live = [
+            e["args"]["live"]
+            for e in trace["traceEvents"]
+            if e["ph"] == "C" and e["pid"] == rank
+        ]
+        assert min(live) >= 0
+        assert max(live) > 16 / 4 * 408_064, "weights, gradients, two moments"
+
+
+def test_the_table_says_where_the_time_went_beside_the_estimate(traced):
+    _, out = traced
+    rows = {
+        line.split()[0]: line.split()
+        for line in out.splitlines()
+        if re.match(r"\s*(rank|0|1|all) ", line) and "beside" not in line
+    }
+    assert {"rank", "0", "1", "all"} <= set(rows)
+    for rank in "01":
+        shares = [int(cell[:-1]) for cell in rows[rank] if cell.endswith("%")]
+        computing, _, exposed, waiting, other = shares
+        assert abs(computing + exposed + other - 100) <= 2
+        assert computing > 0 and waiting <= exposed + 5
+    sent = re.findall(r"sent (\d+) kB, 408 kB by formula \(([\d.]+) times\)", out)
+    assert len(sent) == 2
+    assert all(1 <= float(ratio) < 1.1 for _, ratio in sent)
+
+
+def test_each_way_has_its_own_table(tmp_path):
+    path = tmp_path / "zero.json"
+    ended = run("zero", "--steps", "2", "--trace", path)
+    assert ended.returncode == 0, ended.stderr
+    for name in ("1 with all_reduce", "1 with reduce", "2", "3"):
+        assert f"\nstage {name}:\n" in ended.stdout
+    steps = [
+        event["name"]
+        for event in json.loads(path.read_text())["traceEvents"]
+        if event["ph"] == "X" and event["pid"] == 0 and ", step " in event["name"]
+    ]
+    assert len(steps) == len(set(steps)) == 8
+
+
+def test_a_comparison_records_both_sides_after_its_steps(tmp_path, real_cache):
+    path = tmp_path / "tp.json"
+    command = [sys.executable, "-m", "readerkit", "compare", "tp"]
+    ended = subprocess.run(
+        [*command, "--steps", "6", "--trace", str(path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "\nmini:\n" in ended.stdout and "\nupstream:\n" in ended.stdout
+    trace = json.loads(path.read_text())
+    for rank in (0, 1):
+        for side in ("mini", "upstream"):
+            assert len(spans(trace, rank, rf"{side}, step \d+")) == 5
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("no/such/folder.json", "there is no folder no/such"),
+        (".", "is a folder: name a file in it"),
+    ],
+)
+def test_a_trace_that_cannot_be_written_is_told_before_anything_runs(
+    tmp_path, target, says
+):
+    ended = run("ddp", "--trace", target, cwd=tmp_path)
+    assert ended.returncode != 0
+    assert ended.stdout == ""
+    assert says in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_takes_no_steps_is_recorded_whole(tmp_path):
+    path = tmp_path / "collectives.json"
+    ended = run("collectives", "--trace", path)
+    assert ended.returncode == 0, ended.stderr
+    assert "no step was recorded: this mini takes none" in ended.stdout
+    trace = json.loads(path.read_text())
+    assert any(e["name"] == "send" for e in trace["traceEvents"])
