@@ -230,7 +230,8 @@
   // --- where the reader stopped: the last page of a file, a chapter, a lab or a mini ---
   const here = document.body.dataset.page, leftOff = document.getElementById("left-off");
   if (/^(read\/.+\/.+|chapters\/|labs\/|beside\/)/.test(here) && !/\/index\.html$/.test(here)) {
-    addEventListener("pagehide", function () {
+    // What is kept while a page is left may come after the next one has looked.
+    for (const moment of ["load", "hashchange", "pagehide"]) addEventListener(moment, function () {
       const at = { page: here + location.hash, title: document.querySelector("h1").innerText };
       keep("last", JSON.stringify(at));
     });

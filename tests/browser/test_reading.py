@@ -382,6 +382,7 @@ def test_the_start_page_says_where_the_reader_stopped(site, open_page):
     expect(page.locator("#left-off")).to_be_hidden()
     chapter = page.locator(".doors a[href^='chapters/']")
     chapter.click()
+    page.wait_for_url("**/chapters/*")  # and its load, which keeps it
     title = page.locator("h1").inner_text()
     page.goto(f"file://{site}/index.html")
     page.locator("#left-off").get_by_role("link", name=title).click()
