@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from readerkit.app.own_figures import OwnFigures, OwnLacking
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.model import addresses
+from readerkit.model.expression import Number
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.page_key import Asked
 from readerkit.render.html.quiz_page import BankView, TopicQuestions
@@ -41,11 +44,30 @@ def questions_by_note(banks: list[Bank]) -> dict[str, tuple[TopicQuestions, ...]
     return found
 
 
-def phase_views(banks: list[Bank]) -> Iterator[BankView]:
+def figures_asked(banks: list[Bank], own: OwnFigures) -> dict[str, dict[str, Number]]:
+    """Return by question the figures of the reader's own that it asks about.
+
+    A question is left out whose figures the reader does not have.
+    """
+    found: dict[str, dict[str, Number]] = {}
+    for bank in banks:
+        for name, question in bank.questions.items():
+            if question.own_figures:
+                with suppress(OwnLacking):
+                    found[name] = own.of(question.own_figures)
+    return found
+
+
+OwnAsked = Mapping[str, Mapping[str, Number]]
+"""By question, the reader's own figures that pages may ask about."""
+
+
+def phase_views(banks: list[Bank], own_asked: OwnAsked) -> Iterator[BankView]:
     """Yield what the page of the quiz shows of each bank."""
     for whole in banks:
-        bank = whole.shared()
-        own = Counter(q.topic for q in whole.questions.values() if q.own_figures)
+        bank = whole.shared(own_asked)
+        others = whole.questions.keys() - bank.questions.keys()
+        own = Counter(q.topic for q in whole.questions.values() if q.id in others)
         questions = bank.questions.values()
         topics: dict[str, list[str]] = defaultdict(list)
         for name, question in bank.questions.items():
@@ -80,22 +102,35 @@ def _prompt(bank: Bank, name: str) -> tuple[str, str]:
     return prompt, bank.words.get(name, {}).get(prompt, "")
 
 
-def checks(banks: list[Bank], phase: int, topic: str) -> list[list[Asked]]:
+def checks(
+    banks: list[Bank], own_asked: OwnAsked, phase: int, topic: str
+) -> list[list[Asked]]:
     """Return variants of each question of a topic: one, where nothing differs.
+
+    Of a question about the reader's own figures there is one, with these figures.
 
     Raises:
         ReaderkitError: a key that does not compute or is not in the lock.
     """
     [bank] = (each for each in banks if each.rules.phase == phase)
-    version = bank.rules.version
-    return [
-        [
-            Asked(question, seed, version, bank.variant(name, seed))
-            for seed in (SEEDS if question.parameters else SEEDS[:1])
-        ]
-        for name, question in bank.shared().questions.items()
-        if question.topic == topic
-    ]
+    version, found = bank.rules.version, []
+    for name, question in bank.shared(own_asked).questions.items():
+        if question.topic == topic:
+            figures = own_asked.get(name, {})
+            is_same = figures or not question.parameters
+            found.append(
+                [
+                    Asked(
+                        question,
+                        seed,
+                        version,
+                        bank.variant(name, seed, figures),
+                        figures,
+                    )
+                    for seed in (SEEDS[:1] if is_same else SEEDS)
+                ]
+            )
+    return found
 
 
 def _asked(phase: int, topic: str, names: Sequence[str]) -> TopicQuestions:

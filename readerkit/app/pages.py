@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 
 from readerkit.app.folders import read_at_most
 from readerkit.app.interface_words import read_search_words
 from readerkit.app.kept import keep, read_kept
 from readerkit.app.library import Library
 from readerkit.app.page_estimates import work_out
-from readerkit.app.page_questions import checks, phase_views, read_banks
+from readerkit.app.page_questions import OwnAsked, checks, phase_views, read_banks
 from readerkit.app.read_paths import FIRST_QUESTION, FIRST_STOP, read_routes
 from readerkit.app.scripts import read_chapters, read_script, read_text
 from readerkit.content.book import Sources
@@ -30,8 +31,14 @@ from readerkit.render.html.pages import Writing
 LABS, DIAGRAMS = (Path("site", "pages", kind) for kind in ("labs", "diagrams"))
 
 
-def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
+def read_writing(
+    library: Library,
+    sources: Mapping[str, Sources],
+    own_asked: OwnAsked = MappingProxyType({}),
+) -> Writing:
     """Return the chapters, labs, diagrams and paths of a book, all checked.
+
+    Pages ask about figures of the reader's own where they are given.
 
     Raises:
         ContentError: a claim of a diagram that does not hold, an unknown id.
@@ -47,8 +54,8 @@ def read_writing(library: Library, sources: Mapping[str, Sources]) -> Writing:
         search_words=read_search_words(),
         first_stop=FIRST_STOP,
         first_question=FIRST_QUESTION,
-        phases=tuple(phase_views(banks)),
-        checks=partial(checks, banks),
+        phases=tuple(phase_views(banks, own_asked)),
+        checks=partial(checks, banks, own_asked),
     )
 
 

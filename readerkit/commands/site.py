@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,12 @@ from readerkit.commands.options import book_option
 from readerkit.system.status import Status
 from readerkit.terminal.group import NamingGroup
 from readerkit.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from readerkit.app.page_questions import OwnAsked
+
+OWN = "figures of your own"
+"""What a site was made from beside files, as it is told when it changed."""
 
 
 @click.group(cls=NamingGroup)
@@ -31,23 +38,37 @@ def site() -> None:
     show_default=True,
     help="The folder of the site; it is replaced as a whole.",
 )
+@click.option(
+    "--own",
+    is_flag=True,
+    help="Questions on your ledger, labs and comparisons, too: for you alone.",
+)
 @book_option
-def build(output: Path, book: Path | None) -> None:
+def build(output: Path, own: bool, book: Path | None) -> None:
     """Write the site: it opens from disk, and from any folder of a server.
+
+    With --own its quiz asks about your own figures as they are now; a site that others
+    are to read is built without it.
 
     \b
     Example:
         readerkit site build
         readerkit site build --output reading
+        readerkit site build --own
     """
-    from readerkit.model.freshness import changes, tell
+    from msgspec import json
+
+    from readerkit.model.freshness import changes, digest, tell
     from readerkit.site.inputs import find_inputs, read_built
 
     status = Status()
     status.show("site: looking at what has changed")
     place = output.absolute()
     inputs = find_inputs(book)
+    own_asked = _own_asked(inputs.book) if own else {}
     built, today = read_built(place), inputs.made_from()
+    if own_asked:
+        today = {**today, OWN: digest(json.encode(own_asked))}
     changed = changes(built.made_from, today) if built else []
     if built and built.files and not changed:
         status.clear()
@@ -64,7 +85,13 @@ def build(output: Path, book: Path | None) -> None:
 
         check_place(place)
         with uncollected():
-            made = make_site(open_library(book), inputs, BuildCache(), status=status)
+            made = make_site(
+                open_library(book),
+                inputs,
+                BuildCache(),
+                status=status,
+                own_asked=own_asked,
+            )
             files = rendered(made, status)
         status.clear()
         written = publish(place, files, {**today, **inputs.served()})
@@ -73,6 +100,13 @@ def build(output: Path, book: Path | None) -> None:
             f"{counted(len(files), 'file')}, {len(written)} of them written{why}"
         )
     click.echo(f"open {place / 'index.html'}")
+
+
+def _own_asked(book: Path) -> OwnAsked:
+    from readerkit.app.own_figures import OwnFigures
+    from readerkit.app.page_questions import figures_asked, read_banks
+
+    return figures_asked(read_banks(book), OwnFigures())
 
 
 @site.command(short_help="Serve it to this machine; pages reload as you write.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from typing import Annotated
@@ -98,9 +98,16 @@ class Bank:
         named = (values, self.functions, self.lock, words, self.in_both)
         return Scene(written, objective, *named), draw
 
-    def shared(self) -> Bank:
-        """Return it with the questions that are the same for every reader."""
-        asked = {n: q for n, q in self.questions.items() if not q.own_figures}
+    def shared(self, own: Container[str] = ()) -> Bank:
+        """Return it with the questions that are the same for every reader.
+
+        Of the others those stay that ``own`` names.
+        """
+        asked = {
+            name: question
+            for name, question in self.questions.items()
+            if not question.own_figures or name in own
+        }
         return replace_fields(self, questions=asked)
 
     def topics(self) -> list[str]:

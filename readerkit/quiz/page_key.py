@@ -7,13 +7,14 @@ for an answer. The page's script only reads what was typed, and looks it up.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
 from typing import Any
 
 from msgspec import json
 
+from readerkit.model.expression import Number
 from readerkit.model.language import Say, Told, said
 from readerkit.quiz.found_words import terms
 from readerkit.quiz.kinds.base import Question
@@ -49,6 +50,8 @@ class Asked:
     seed: int
     version: int
     variant: Variant
+    figures: Mapping[str, Number] = field(default_factory=dict)
+    """The reader's own, of a page that is theirs alone."""
 
     def kept_with(self) -> Table:
         """Return what an answer of the history says of its question."""
@@ -92,6 +95,7 @@ class PageKey:
             "how": prompt.how,
             "tries": tries,
             "row": self.asked.kept_with(),
+            "figures": self.asked.figures,
             **self.table,
         }
         return json.encode(whole, enc_hook=told)

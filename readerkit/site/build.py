@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from readerkit.anchors import Span
@@ -17,7 +18,7 @@ from readerkit.app.ground import open_ground
 from readerkit.app.interface_words import read_words
 from readerkit.app.library import Library
 from readerkit.app.mechanisms import read_played
-from readerkit.app.page_questions import questions_by_note, read_banks
+from readerkit.app.page_questions import OwnAsked, questions_by_note, read_banks
 from readerkit.app.pages import draw_diagram, read_writing
 from readerkit.app.records import read_evidence
 from readerkit.app.scripts import read_chapters
@@ -113,11 +114,13 @@ def make_site(
     build_cache: BuildCache,
     content_id: str = "",
     status: Status | None = None,
+    own_asked: OwnAsked = MappingProxyType({}),
 ) -> Files:
     """Return every file of a book's site; each note is checked, no page rendered yet.
 
     A build_cache that makes it again needs the digest of the content from before the
-    library was opened: what is written meanwhile belongs to the next build.
+    library was opened: what is written meanwhile belongs to the next build. With
+    ``own_asked`` pages ask the reader about these figures, too.
 
     Raises:
         ContentError: a note, a mirror, a formula or a diagram that does not hold.
@@ -130,7 +133,7 @@ def make_site(
     model = make_site_model(library, sources, build_cache, content_id, show)
     show("site: reading chapters and diagrams", 0, 0)
     check_texts(model.notes.values(), model.book)
-    writing = read_writing(library, sources)
+    writing = read_writing(library, sources, own_asked)
     build_cache.model = model
     files: Files = {
         page.address: partial(build_cache.rendered_page, page)

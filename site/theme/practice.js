@@ -25,11 +25,16 @@
   function newId() {
     return Array.from(crypto.getRandomValues(new Uint8Array(6)), function (byte) { return byte.toString(16).padStart(2, "0"); }).join("");
   }
-  function openSession(rows, row) {
-    const free = rows.sessions.find(function (each) {
-      return !each.ended && each.seed === row.seed && each.bank_version === row.bank_version && !each.questions.includes(row.question);
+  // Of one seed, of one bank, and about the same figures of the reader's own.
+  function isOf(session, key) {
+    const row = key.row, same = JSON.stringify(session.figures || {}) === JSON.stringify(key.figures);
+    return !session.ended && session.seed === row.seed && session.bank_version === row.bank_version && same;
+  }
+  function openSession(rows, key) {
+    const row = key.row, free = rows.sessions.find(function (each) {
+      return isOf(each, key) && !each.questions.includes(row.question);
     });
-    const session = free || { id: newId(), phase: phase, bank_version: row.bank_version, seed: row.seed, mode: "practice", tries: rules.tries, questions: [], started: now(), deadline: null, ended: null, official: false };
+    const session = free || { id: newId(), phase: phase, bank_version: row.bank_version, seed: row.seed, mode: "practice", tries: rules.tries, questions: [], started: now(), deadline: null, ended: null, official: false, figures: key.figures };
     if (!free) rows.sessions.push(session);
     session.questions.push(row.question);
     return session.id;
@@ -79,7 +84,7 @@
   }
   function round(rows, section) {
     const row = keyOf(section).row;
-    if (!rounds.has(section)) rounds.set(section, openSession(rows, row));
+    if (!rounds.has(section)) rounds.set(section, openSession(rows, keyOf(section)));
     const session = rounds.get(section);
     return { session: session, position: rows.sessions.find(function (each) { return each.id === session; }).questions.indexOf(row.question) };
   }
@@ -215,7 +220,7 @@
     since.set(section, Date.now());
     showHints(section, 0);
     const session = rows.sessions.findLast(function (each) {
-      return !each.ended && each.seed === row.seed && each.bank_version === row.bank_version && each.questions.includes(row.question);
+      return isOf(each, key) && each.questions.includes(row.question);
     });
     if (!session) return;
     const tries = triesAt(rows, session.id, row.question), last = tries[tries.length - 1];

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -79,7 +79,7 @@ class Writing:
     first_question: str = ""
     phases: tuple[BankView, ...] = ()
     """Of the quiz."""
-    checks: Callable[[int, str], Iterable[Sequence[Asked]]] = field(
+    checks: Callable[[int, str], Sequence[Sequence[Asked]]] = field(
         default=lambda *_: [],
         compare=False,  # the content's digest stands for it
     )

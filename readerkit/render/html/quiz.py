@@ -6,7 +6,7 @@ knows: the page, the note and the code that a place leads to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from readerkit.anchors import Span
@@ -151,7 +151,7 @@ class QuizPage:
         }
 
     def questions(
-        self, topic: TopicQuestions, asked: Iterable[Sequence[Asked]]
+        self, topic: TopicQuestions, asked: Sequence[Sequence[Asked]]
     ) -> Context:
         """Return the page of a topic: variants of each question, marked on the page."""
         return {
@@ -160,6 +160,7 @@ class QuizPage:
             "phase": self.phase,
             "back": addresses.quiz_page(self.phase),
             "show": self,
+            "is_own": any(each.figures for row in asked for each in row),
             "questions": [self._checks(row) for row in asked],
             "proofs": {name: self._proofs(name) for name, _ in topic.questions},
             "rights": rights_of(self.model, upstreams_shown(self.model)),
