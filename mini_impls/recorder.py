@@ -16,7 +16,7 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,7 +60,10 @@ class RankTrace:
     tokens: int
     """Of one step, of all ranks together."""
     written_bytes: dict[str, int]
-    """What the process wrote in each step, by the kernel: sockets, on gloo."""
+    """What the process wrote in each step, by the kernel: sockets, on gloo.
+
+    Empty where the kernel does not say.
+    """
     expected: dict[str, Expected]
     """Of each part."""
     product_flops_per_s: float
@@ -130,9 +133,11 @@ class Recorder:
             return
         name = f"{self.part}, {STEP} {number}" if self.part else f"{STEP} {number}"
         before = written_bytes()
-        with record_function(name), noted_waits():
+        with record_function(name), replaced_waits(_recorded):
             yield
-        self._written[name] = written_bytes() - before
+        after = written_bytes()
+        if before is not None and after is not None:
+            self._written[name] = after - before
         has_begun_all = len(self._steps) == self.parts
         if has_begun_all and min(self._steps.values()) == MOST_STEPS:
             self._stop()
@@ -174,21 +179,17 @@ class Recorder:
             self.is_on = False
 
 
+Wait = Callable[..., Any]
+"""A method of a transfer's work that returns when it is done."""
+
+
 @contextmanager
-def noted_waits() -> Iterator[None]:
-    """Have each wait for a transfer recorded, which is a method of its work."""
+def replaced_waits(replace: Callable[[Wait], Wait]) -> Iterator[None]:
+    """Have each wait for a transfer go through what `replace` makes of it."""
     work: Any = dist.Work
     originals = {name: getattr(work, name) for name in ("wait", "block_current_stream")}
-
-    def noting(original: Any) -> Any:
-        def wait(*args: Any, **kwargs: Any) -> Any:
-            with record_function(WAIT):
-                return original(*args, **kwargs)
-
-        return wait
-
     for name, original in originals.items():
-        setattr(work, name, noting(original))
+        setattr(work, name, replace(original))
     try:
         yield
     finally:
@@ -196,11 +197,19 @@ def noted_waits() -> Iterator[None]:
             setattr(work, name, original)
 
 
-def written_bytes() -> int:
-    """Return what this process has written so far, sockets included; 0 elsewhere."""
+def _recorded(original: Wait) -> Wait:
+    def wait(*args: Any, **kwargs: Any) -> Any:
+        with record_function(WAIT):
+            return original(*args, **kwargs)
+
+    return wait
+
+
+def written_bytes() -> int | None:
+    """Return what this process has written so far, sockets included, where known."""
     counters = Path("/proc/self/io")
     if not counters.exists():  # Linux alone counts it
-        return 0
+        return None
     rows = dict(row.split(": ") for row in counters.read_text().splitlines())
     return int(rows["wchar"])
 

@@ -230,7 +230,8 @@ def _metrics(recorded: RecordedRank, part: str) -> RankMetrics:
     names = [name for name in recorded.steps if part_of(name) == part]
     warm = names[1:] or names
     spans = [recorded.steps[name] for name in warm]
-    written = [recorded.trace.written_bytes[name] for name in warm]
+    by_step = recorded.trace.written_bytes
+    written = [by_step[name] for name in warm if name in by_step]
     shown = {
         "step_s": spans,
         "computing_s": within(recorded.computing, spans),
@@ -247,7 +248,7 @@ def _metrics(recorded: RecordedRank, part: str) -> RankMetrics:
         rank=recorded.trace.rank,
         steps=len(warm),
         **seconds,
-        sent_bytes=fmean(written) if any(written) else None,
+        sent_bytes=fmean(written) if written else None,
         calls=issued / len(warm),
         tokens_per_s=recorded.trace.tokens / seconds["step_s"],
         peak_bytes=max(map(recorded.peak_bytes, spans)) if recorded.live else None,

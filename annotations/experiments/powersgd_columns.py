@@ -27,8 +27,10 @@ for name, gradient in [(name, gradient) for name in found for gradient in gradie
         layer.weight.grad = None
         (model(torch.eye(20)).T * gradient).sum().backward()
     off = (layer.weight.grad - gradient).abs().max() / gradient.abs().max().clamp(1)
-    found[name].append(None if off.isnan() else round(float(off), 2))
+    # How far off, rounding decides: it differs from processor to processor.
+    is_as = "not a number" if off.isnan() else "off" if off > 0.01 else "exact"
+    found[name].append(is_as)
 if dist.get_rank() == 0:
-    for name, shares in found.items():
-        print(name, "=", json.dumps(shares))
+    for name, each in found.items():
+        print(name, "=", json.dumps(each))
 dist.destroy_process_group()

@@ -29,7 +29,6 @@ from mini_impls.compare.sides import (
     DataParallelSide,
     Formula,
     Formulas,
-    SetPhase,
     Sides,
     Tolerance,
     all_bytes,
@@ -38,7 +37,7 @@ from mini_impls.compare.sides import (
 from mini_impls.context_parallel_model import Attention
 from mini_impls.demos.formulas import get_context_parallel_traffic
 from mini_impls.launch import Rank
-from mini_impls.model import GPT, Batch, GPTConfig, build_model, compute_loss
+from mini_impls.model import GPT, Batch, GPTConfig, build_model
 
 CONFIG = GPTConfig(num_query_groups=4)
 """As many key heads as query heads: torch's ring knows of no groups."""
@@ -74,21 +73,8 @@ class OfTokens(DataParallelSide):
     split: Split | None = None
     """Upstream's; the mini has its own."""
 
-    def step(self, batch: Batch, set_phase: SetPhase) -> float:
-        """Forward, backward, update."""
-        tokens, labels = self.of_this_rank(batch)
-        self.zero_grad()
-        set_phase("forward")
-        loss = compute_loss(self.model(tokens), labels)
-        set_phase("backward")
-        loss.backward()
-        self.finish_gradients()
-        set_phase("optimizer")
-        self.optimizer.step()
-        return loss.item()
-
     def of_this_rank(self, batch: Batch) -> Batch:
-        """Return this rank's part of a batch."""
+        """Return this rank's part of each sequence."""
         if self.split is None:
             return context_parallel_model.shard_batch(batch, self.rank.group)
         whole = batch[0]

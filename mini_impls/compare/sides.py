@@ -222,9 +222,7 @@ class DataParallelSide:
 
     def step(self, batch: Batch, set_phase: SetPhase) -> float:
         """Forward, backward, update."""
-        tokens, labels = shard_batch(
-            batch, rank=self.rank.rank, world_size=self.rank.world_size
-        )
+        tokens, labels = self.of_this_rank(batch)
         self.zero_grad()
         set_phase("forward")
         loss = compute_loss(self.model(tokens), labels)
@@ -234,6 +232,10 @@ class DataParallelSide:
         set_phase("optimizer")
         self.optimizer.step()
         return loss.item()
+
+    def of_this_rank(self, batch: Batch) -> Batch:
+        """Return this rank's rows of a batch."""
+        return shard_batch(batch, rank=self.rank.rank, world_size=self.rank.world_size)
 
     def zero_grad(self) -> None:
         """Drop the gradients of the step before."""

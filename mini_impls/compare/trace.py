@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from mini_impls.compare.ops import OPS, PRODUCTS
 from mini_impls.compare.stacks import Stacks
+from mini_impls.recorder import Wait, replaced_waits
 from readerkit.content.vocabulary import Phase
 from readerkit.evidence.record import Event, ExecutedLine
 
@@ -197,18 +198,13 @@ class CollectiveTrace(TorchDispatchMode):
 
     @contextmanager
     def _seeing_waits(self) -> Iterator[None]:
-        names = ("wait", "block_current_stream")
-        originals = {name: getattr(Work, name) for name in names}
-
-        def noting(original: Any) -> Any:
+        def noting(original: Wait) -> Wait:
             def wait(work: Any, *args: Any, **kwargs: Any) -> Any:
                 self._note_wait(self._works.get(id(work), (None, None))[1])
                 return original(work, *args, **kwargs)
 
             return wait
 
-        for name, original in originals.items():
-            setattr(Work, name, noting(original))
         wait_tensor: Any = funcol.wait_tensor
 
         def noting_wait_tensor(tensor: Tensor) -> Tensor:
@@ -219,11 +215,10 @@ class CollectiveTrace(TorchDispatchMode):
 
         funcol.wait_tensor = noting_wait_tensor
         try:
-            yield
+            with replaced_waits(noting):
+                yield
         finally:
             funcol.wait_tensor = wait_tensor
-            for name, original in originals.items():
-                setattr(Work, name, original)
 
     @contextmanager
     def watching(self, watched: Iterable[Tensor]) -> Iterator[None]:

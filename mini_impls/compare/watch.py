@@ -41,7 +41,13 @@ from mini_impls.compare.trace import CollectiveTrace
 from mini_impls.demos.expected import ring_bytes
 from mini_impls.launch import Rank
 from mini_impls.model import Batch, make_batch
-from mini_impls.recorder import MOST_STEPS, Expected, RankTrace, Recorder
+from mini_impls.recorder import (
+    MOST_STEPS,
+    Expected,
+    RankTrace,
+    Recorder,
+    written_bytes,
+)
 from readerkit.content.vocabulary import Phase, SideName
 from readerkit.evidence.record import Event, ExecutedLine, TimelineBar
 
@@ -230,12 +236,12 @@ class _Watcher:
             elif step < WATCHED_STEPS:
                 loss = self.watched_step(name, batch, self.memory[name].set_phase)
             else:
-                sent, start = sent_bytes(), time.perf_counter()
+                before, start = written_bytes(), time.perf_counter()
                 loss = side.step(batch, ignore_phase)
                 self.times[name].append(time.perf_counter() - start)
-                after = sent_bytes()
-                known = after is not None and sent is not None
-                self.wire[name] = after - sent if known else None  # type: ignore[operator]
+                after = written_bytes()
+                is_known = before is not None and after is not None
+                self.wire[name] = after - before if is_known else None  # type: ignore[operator]
         if loss is not None:
             self.losses[name].append(loss)
 
@@ -327,12 +333,3 @@ def set_random_state(device: torch.device, state: Sequence[Tensor]) -> None:
 def checksum(state: Iterable[Tensor]) -> int:
     """Return one number for a state."""
     return zlib.crc32(b"".join(bytes(each.tolist()) for each in state)) % 10**6
-
-
-def sent_bytes() -> int | None:
-    """Return what this process has written so far, sockets included, where known."""
-    counters = Path("/proc/self/io")
-    if not counters.exists():
-        return None
-    rows = dict(row.split(": ") for row in counters.read_text().splitlines())
-    return int(rows["wchar"])

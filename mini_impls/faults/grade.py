@@ -42,9 +42,10 @@ class CheckResult:
     """One check of an exercise, as it came out."""
 
     says: str
-    passed: bool
+    passed: bool | None
+    """None where it cannot be made here."""
     told: str = ""
-    """What was measured instead, or how the run failed."""
+    """What was measured instead, how the run failed, or why it was left out."""
 
 
 def grade(exercise: Exercise, path: Path, timeout_s: float) -> Iterator[CheckResult]:
@@ -83,6 +84,8 @@ def _differences(
     check: ExerciseCheck, right: Outcome, theirs: Outcome
 ) -> Iterator[str]:
     for name in check.measures:
+        if not right.column(name):
+            raise RuntimeError(f"the work does not measure {name}")
         pairs = zip(right.column(name), theirs.column(name), strict=True)
         for rank, (want, got) in enumerate(pairs):
             if name == UNDER_WAY or name in HELD.values():
@@ -99,7 +102,7 @@ def beside_upstream(exercise: Exercise, path: Path, timeout_s: float) -> CheckRe
     """Run the comparison with the reader's file in the mini's place."""
     says = f"it does what upstream does: compare {exercise.mini}"
     if not launch.can_fork("gloo"):  # a rank that imports anew has the mini's own
-        return CheckResult(says, True, "left out: ranks are not forked on this system")
+        return CheckResult(says, None, "left out: ranks are not forked on this system")
     install(path)
     # Not before: they import the mini.
     from mini_impls.compare.known import find
@@ -118,10 +121,12 @@ def beside_upstream(exercise: Exercise, path: Path, timeout_s: float) -> CheckRe
     except RankFailedError as error:
         return CheckResult(says, False, _said(error, path))
     except ReaderkitError as error:
-        return CheckResult(says, True, f"left out: {error}")
+        return CheckResult(says, None, f"left out: {error}")
     assert record is not None
     off = [line for line in record.verdicts if line.state == "differ"]
-    told = "; ".join(f"{line.what}: mini {line.mini}, {line.upstream}" for line in off)
+    told = "; ".join(
+        f"{line.what}: mini {line.mini}, upstream {line.upstream}" for line in off
+    )
     return CheckResult(says, record.agrees, told)
 
 
@@ -136,7 +141,7 @@ def _said(failure: RankFailedError, path: Path) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Grade one file; write each result as it is known. Return 0 where all pass."""
+    """Grade one file; write each result as it is known. Return 0 where none fails."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("mini")
     parser.add_argument("name")
@@ -163,7 +168,7 @@ def main(argv: list[str] | None = None) -> int:
         try:
             for result in grade(exercise, args.file, args.timeout):
                 write(result)
-                passed &= result.passed
+                passed &= result.passed is not False
         except SignalException as error:
             return 128 + error.sigval
         except OverTimeError:

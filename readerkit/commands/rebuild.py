@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from readerkit.content.exercises import Exercise
 
 
+_VERDICTS = {True: "yes", False: "NO", None: "?"}
+
+
 @click.command(short_help="One section of a mini, written anew and graded.")
 @click.argument("mini", required=False, shell_complete=names("rebuilt"))
 @click.argument("name", required=False, shell_complete=names("rebuilt"))
@@ -56,7 +59,7 @@ def rebuild(
     What you write is put into the mini, runs on two ranks, and is measured beside the
     mini's own lines, check by check; last comes the comparison with upstream. Only the
     text between the marks counts. Without NAME, or MINI too, lists the sections there
-    are and how far you have come. Exit 0 where all checks pass.
+    are and how far you have come. Exit 0 where no check fails.
 
     \b
     Example:
@@ -212,8 +215,9 @@ def _graded(
         click.echo(f"readerkit: {error}", err=True)
         return False
     there_are = 1 + len(exercise.checks) + (exercise.beside is not None)
-    passed = sum(result["passed"] for result in results)
-    is_solved: bool = passed == there_are
+    passed = sum(result["passed"] is True for result in results)
+    unmade = sum(result["passed"] is None for result in results)
+    is_solved: bool = passed + unmade == there_are
     if counts:
         before = read_state(exercise)
         note_state(
@@ -227,17 +231,23 @@ def _graded(
         print_json({"passed": is_solved, "of": there_are, "checks": results})
         return is_solved
     for result in results:
-        click.echo(f"{'yes' if result['passed'] else 'NO ':3}  {result['says']}")
+        click.echo(f"{_VERDICTS[result['passed']]:3}  {result['says']}")
         for line in result["told"].splitlines():
             click.echo(f"     {line}")
     if is_solved:
         tell(
-            f"\nRebuilt: all {there_are} checks pass. The mini's own lines: "
+            f"\nRebuilt: {_counted(passed, unmade)}. The mini's own lines: "
             f"{_typed(exercise, '--solution')}"
         )
     else:
         tell(f"\n{passed} of {there_are} checks; a hint: {_typed(exercise, '--hint')}")
     return is_solved
+
+
+def _counted(passed: int, unmade: int) -> str:
+    if unmade:
+        return f"{passed} checks pass; what ? stands before cannot be checked here"
+    return f"all {passed} checks pass"
 
 
 def _read(path: Path) -> str:

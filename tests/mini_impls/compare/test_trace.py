@@ -14,8 +14,8 @@ from mini_impls.compare.memory import LiveMemory, held_bytes
 from mini_impls.compare.places import Places, get_roots
 from mini_impls.compare.stacks import Stacks
 from mini_impls.compare.trace import CollectiveTrace
-from mini_impls.compare.watch import sent_bytes
 from mini_impls.model import GPTConfig, build_model, compute_loss, make_batch
+from mini_impls.recorder import written_bytes
 
 
 def _trace(rank):
@@ -254,9 +254,9 @@ def test_what_only_cpp_holds_is_still_alive():
 def _wire(rank):
     tensor = torch.ones(100_000)
     dist.barrier(rank.group)
-    before = sent_bytes()
+    before = written_bytes()
     dist.all_reduce(tensor, group=rank.group)
-    return sent_bytes() - before
+    return written_bytes() - before
 
 
 def test_bytes_on_the_wire_are_measured(pool2):

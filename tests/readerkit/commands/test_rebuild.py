@@ -207,6 +207,19 @@ def test_hints_come_one_by_one_and_the_solution_is_noted(tmp_path):
     assert (row["hints"], row["saw_solution"], row["solved"]) == (3, True, False)
 
 
+def test_what_cannot_be_compared_here_did_not_pass(tmp_path):
+    exercise = EXERCISES["tensor_parallel/row"]
+    path = tmp_path / exercise.at.file.rpartition("/")[2]
+    write(path, exercise, solution(exercise))
+    command = (exercise.mini, exercise.name, "--file", path)
+    ended = run(tmp_path, *command)  # with an empty cache
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "\n?    it does what upstream does" in ended.stdout
+    assert "what ? stands before cannot be checked here" in ended.stdout
+    graded = json.loads(run(tmp_path, *command, "--json").stdout)
+    assert [check["passed"] for check in graded["checks"]][-2:] == [True, None]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("key", EXERCISES)
 def test_the_minis_own_lines_pass_and_wrong_ones_do_not(tmp_path, real_cache, key):
