@@ -15,7 +15,7 @@ MAX_NAME = 60
 _HEADS: dict[str, Deed] = {
     "if_statement": "condition",
     "elif_clause": "condition",
-    "while_statement": "condition",
+    "while_statement": "repeats",
     "for_statement": "loop",
     "with_statement": "context",
     "try_statement": "branch",
@@ -30,7 +30,15 @@ _SIMPLE: dict[str, Deed] = {
     "import_statement": "imports",
     "import_from_statement": "imports",
     "future_import_statement": "imports",
+    "delete_statement": "deletes",
+    "pass_statement": "passes",
+    "continue_statement": "continues",
+    "break_statement": "breaks",
+    "global_statement": "declares",
+    "nonlocal_statement": "declares",
 }
+MAX_NAMES = 3
+"""That a statement is told by."""
 
 
 def statements(source: SourceFile, first: int, last: int) -> list[Statement]:
@@ -62,7 +70,7 @@ def _below(node: Node, first: int, last: int) -> Iterator[Statement]:
             return
         if child.type in ("block", "decorated_definition", "decorator"):
             if child.type == "decorator":
-                yield _of(child, "other")
+                yield _of(child, "decorates", _read([child]))
             else:
                 yield from _below(child, first, last)
         elif (
@@ -80,7 +88,8 @@ def _below(node: Node, first: int, last: int) -> Iterator[Statement]:
             does = _SIMPLE.get(child.type, "other")
             values = [each for each in child.named_children if each.type != "comment"]
             by = _callee(values[0]) if values and does == "returns" else ""
-            yield _of(child, does, by=by)
+            named = _read(values) if does not in ("returns", "imports") else ""
+            yield _of(child, does, named, by)
 
 
 def _of(node: Node, does: Deed, name: str = "", by: str = "") -> Statement:
@@ -92,6 +101,8 @@ def _head(node: Node) -> Statement:
     colon = next((each for each in node.children if each.type == ":"), node)
     name = node.child_by_field_name("name")
     told = _name(name) if name is not None and "definition" in node.type else ""
+    if "definition" not in node.type:
+        told = _read(_asked(node))
     does = _HEADS.get(node.type, "branch")
     return Statement(node.start_point[0] + 1, colon.end_point[0] + 1, does, told)
 
@@ -107,6 +118,8 @@ def _expression(node: Node) -> Statement:
         left, right = (value.child_by_field_name(side) for side in ("left", "right"))
         does: Deed = "assigns" if value.type == "assignment" else "changes"
         named = _name(left) if left is not None else ""
+        if right is None:
+            return _of(node, "declares", named)
         return _of(node, does, named, _callee(right) if right is not None else "")
     if by := _callee(value):
         return _of(node, "calls", by=by)
@@ -118,6 +131,32 @@ def _callee(node: Node) -> str:
     value = ungrouped(node)
     called = value.child_by_field_name("function") if value.type == "call" else None
     return "" if called is None else _name(called)
+
+
+def _asked(head: Node) -> list[Node]:
+    """Return what a compound statement asks of, goes through or enters."""
+    field = "right" if head.type == "for_statement" else "condition"
+    asked = head.child_by_field_name(field)
+    if asked is not None:
+        return [asked]
+    return [each for each in head.children if each.type == "with_clause"]
+
+
+def _read(nodes: Iterable[Node]) -> str:
+    """Return the first names that stand in some nodes, each once."""
+    found = dict.fromkeys(filter(None, (n for each in nodes for n in _names(each))))
+    return ", ".join([*found][:MAX_NAMES])
+
+
+def _names(node: Node) -> Iterator[str]:
+    if node.type in ("identifier", "attribute"):
+        yield _name(node)
+    elif node.type == "keyword_argument":
+        value = node.child_by_field_name("value")
+        yield from _names(value) if value is not None else ()
+    elif node.type != "string":
+        for each in node.named_children:
+            yield from _names(each)
 
 
 def _name(node: Node) -> str:

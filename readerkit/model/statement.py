@@ -12,6 +12,7 @@ Deed = Literal[
     "blank",
     "defines",
     "condition",
+    "repeats",
     "loop",
     "context",
     "branch",
@@ -22,6 +23,12 @@ Deed = Literal[
     "raises",
     "asserts",
     "imports",
+    "decorates",
+    "declares",
+    "deletes",
+    "passes",
+    "continues",
+    "breaks",
     "other",
 ]
 
@@ -33,6 +40,6 @@ class Statement(Stored, frozen=True, array_like=True):
     last: int
     does: Deed
     name: str = ""
-    """What is defined, or given a value."""
+    """What is defined, or given a value; what is asked of, or gone through."""
     by: str = ""
     """What is called for it."""

@@ -37,10 +37,17 @@ def f(x,
     except E:
         pass
     x[0]
+    for j in x:
+        continue
+    while c.d and not e(x):
+        break
+    with torch.no_grad():
+        q: float
+        pass
     return
 """
 FOUND = [
-    (1, 1, "other", "", ""),
+    (1, 1, "decorates", "traced", ""),
     (2, 3, "defines", "f", ""),
     (4, 4, "docstring", "", ""),
     (5, 6, "comment", "", ""),
@@ -49,21 +56,28 @@ FOUND = [
     (9, 9, "assigns", "a.b", "g.h"),
     (10, 10, "assigns", "c, d", ""),
     (11, 13, "changes", "n", "k"),
-    (14, 14, "condition", "", ""),
+    (14, 14, "condition", "x", ""),
     (15, 15, "calls", "", "go"),
-    (16, 16, "condition", "", ""),
+    (16, 16, "condition", "y", ""),
     (17, 17, "branch", "", ""),
     (18, 20, "returns", "", "last"),
-    (21, 21, "loop", "", ""),
-    (22, 22, "asserts", "", ""),
-    (23, 23, "context", "", ""),
-    (24, 24, "raises", "", ""),
+    (21, 21, "loop", "x", ""),
+    (22, 22, "asserts", "i", ""),
+    (23, 23, "context", "lock", ""),
+    (24, 24, "raises", "E", ""),
     (25, 25, "branch", "", ""),
-    (26, 26, "other", "", ""),
+    (26, 26, "deletes", "a", ""),
     (27, 27, "branch", "", ""),
-    (28, 28, "other", "", ""),
+    (28, 28, "passes", "", ""),
     (29, 29, "other", "", ""),
-    (30, 30, "returns", "", ""),
+    (30, 30, "loop", "x", ""),
+    (31, 31, "continues", "", ""),
+    (32, 32, "repeats", "c.d, e, x", ""),
+    (33, 33, "breaks", "", ""),
+    (34, 34, "context", "torch.no_grad", ""),
+    (35, 35, "declares", "q", ""),
+    (36, 36, "passes", "", ""),
+    (37, 37, "returns", "", ""),
 ]
 
 
@@ -73,7 +87,7 @@ def found(first, last):
 
 
 def test_each_line_stands_in_one_statement():
-    assert found(1, 30) == FOUND
+    assert found(1, 37) == FOUND
 
 
 @pytest.mark.parametrize(("first", "last"), [(12, 12), (8, 11), (3, 5), (20, 30)])
