@@ -13,14 +13,14 @@ OPTIONS = {
 }
 
 
-def barriers(shown: Page | Locator, *rules: str) -> str:
-    """Return what is wrong with a page, or a part with an id, as it stands.
+def barriers(shown: Page | Locator, *rules: str, within: str = "") -> str:
+    """Return what is wrong with a page, its parts of a kind, or a part with an id.
 
     Only of ``rules`` if any are named, of all of them otherwise; empty: nothing.
     """
     options = OPTIONS | ({"runOnly": list(rules)} if rules else {})
     if isinstance(shown, Page):
-        found = Axe().run(shown, options=options)
+        found = Axe().run(shown, context=within or None, options=options)
     else:
         part = f"#{shown.get_attribute('id')}"
         found = Axe().run(shown.page, context=part, options=options)

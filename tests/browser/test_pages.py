@@ -50,7 +50,12 @@ def each_kind(*slow):
     )
 
 
+PAINTED = "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
+
+
 def overflow(page):
+    """How far a page can be scrolled sideways, once it is as its screen has it."""
+    page.evaluate(PAINTED)
     return page.evaluate(
         "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )

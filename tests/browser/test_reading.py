@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from itertools import pairwise
 
 import pytest
@@ -22,6 +21,11 @@ def layers(site, open_page):
 
 def box(page, selector):
     return page.locator(selector).first.bounding_box()
+
+
+def reads(part, text):
+    """Expect that what is seen of a part is this text, or this pattern."""
+    expect(part).to_have_text(text, use_inner_text=True)
 
 
 def test_note_stands_beside_its_first_line(layers):
@@ -79,7 +83,7 @@ def test_a_note_that_is_linked_to_is_open_and_shown_with_its_lines(
     note = page.locator("#tp-row-bias-once")
     expect(note.locator("details.proof").last).to_be_visible()
     for place in (page.locator("#L1300"), note.locator(".title")):
-        assert 0 <= place.bounding_box()["y"] < 900
+        expect(place).to_be_in_viewport()
     other = page.locator("#tp-row-forward")
     expect(other.locator("details.proof").last).to_be_hidden()
     note.get_by_role("link", name="Previous note").click()
@@ -93,8 +97,9 @@ def test_without_scripts_too_a_linked_note_is_open_below_its_lines(site, open_pa
     )
     note = page.locator("#tp-row-forward")
     expect(note.get_by_text("Why", exact=True)).to_be_visible()
-    for place in (page.locator("#L1294"), page.locator("#L1276"), note):
-        assert 0 <= place.bounding_box()["y"] < 900
+    title = note.locator(".title")
+    for place in (page.locator("#L1294"), page.locator("#L1276"), title):
+        expect(place).to_be_in_viewport()
 
 
 def test_a_note_that_was_linked_to_can_be_folded(site, open_page):
@@ -228,15 +233,11 @@ def test_the_theme_is_remembered(layers):
     button = layers.locator("#theme")
     button.click()
     button.click()
-    assert layers.locator("html").get_attribute("data-theme") == "dark"
-    dark = layers.evaluate(
-        "getComputedStyle(document.body.parentElement).backgroundColor"
-    )
+    page = layers.locator("html")
+    expect(page).to_have_attribute("data-theme", "dark")
+    dark = page.evaluate("page => getComputedStyle(page).backgroundColor")
     layers.reload()
-    again = layers.evaluate(
-        "getComputedStyle(document.body.parentElement).backgroundColor"
-    )
-    assert again == dark
+    expect(page).to_have_css("background-color", dark)
 
 
 def test_the_language_is_remembered_and_what_is_missing_is_marked(
@@ -250,7 +251,7 @@ def test_the_language_is_remembered_and_what_is_missing_is_marked(
     expect(missing.get_by_text("Forward, then backward.")).to_be_visible()
     expect(missing.locator(".only-es").first).to_be_visible()
     page.reload()
-    assert page.locator("html").get_attribute("lang") == "es"
+    expect(page.locator("html")).to_have_attribute("lang", "es")
     expect(translated.get_by_text("Un conmutador lo elige.")).to_be_visible()
 
 
@@ -265,13 +266,13 @@ def test_concepts_and_their_cards_follow_the_language(small_site, open_page):
     page.goto(f"file://{small_site}/read/sample/lib/linear.py.html")
     page.locator("#close .more > summary").click()
     chip = page.locator("#close .tip").first
-    assert chip.locator("a").inner_text() == "Suma entre todos"
+    reads(chip.locator("a"), "Suma entre todos")
     chip.locator("a").focus()
     chip.locator(".card").wait_for(state="visible")
-    assert chip.locator(".card").inner_text() == "Todos reciben la suma."
+    reads(chip.locator(".card"), "Todos reciben la suma.")
     page.locator("#lang-en + label").click()
     chip.locator("a").focus()
-    assert chip.locator(".card").inner_text() == "Everyone gets the sum."
+    reads(chip.locator(".card"), "Everyone gets the sum.")
 
 
 def test_the_first_tab_skips_to_the_content(layers):
@@ -298,10 +299,8 @@ def test_a_concept_shows_its_card_and_escape_puts_it_away(layers):
 
 def wait_until_read(page, note):
     """Wait until the browser keeps a note as read: once it was open for a while."""
-    deadline = time.monotonic() + 30
-    while note not in page.evaluate("localStorage['readerkit.read'] || ''"):
-        assert time.monotonic() < deadline
-        page.wait_for_timeout(100)
+    kept = "note => (localStorage['readerkit.read'] || '').includes(note)"
+    page.wait_for_function(kept, arg=note, polling=100)
 
 
 def test_what_was_read_is_remembered(site, open_page):
@@ -309,9 +308,9 @@ def test_what_was_read_is_remembered(site, open_page):
     wait_until_read(page, "tp-row-forward")
     page.goto(f"file://{site}/index.html")
     files = page.locator("[data-notes]", has_text="tensor_parallel/layers.py")
-    assert files.locator(".read-count").inner_text().startswith("1 /")
+    expect(files.locator(".read-count")).to_have_text(re.compile("^1 /"))
     page.goto(f"file://{site}/paths.html")
-    assert page.locator('[data-note="tp-row-forward"].read').count() >= 1
+    expect(page.locator('[data-note="tp-row-forward"].read').first).to_be_attached()
 
 
 KEPT = {
@@ -350,9 +349,7 @@ def test_the_start_page_says_where_its_stop_is_and_how_far_one_is(
     # Bars are explained where they are; a stale record draws none.
     bars = stop.locator(".l.ran").count()
     assert (bars > 0) == ("ran in a recorded step" in stop.inner_text())
-    assert (
-        page.locator(".progress").inner_text().strip() == f"· 0 / {in_book} notes read"
-    )
+    reads(page.locator(".progress"), f"· 0 / {in_book} notes read")
     assert box(page, ".progress")["y"] < box(page, ".first-stop")["y"]
     marks = page.locator(".thirds .only-es")
     expect(marks.first).to_be_hidden()
@@ -365,13 +362,14 @@ def test_the_start_page_has_three_doors_and_a_question_to_answer(site, open_page
     doors = page.locator(".doors section")
     expect(doors).to_have_count(3)
     doors.nth(2).get_by_role("link", name="The job hangs").click()
-    expect(page).to_have_url(re.compile(r"paths\.html#silent-hang$"))
+    page.wait_for_url("**/paths.html#silent-hang")
     page.go_back()
     options = page.locator("details.option")
     expect(options).to_have_count(4)
     verdicts = []
     for option in options.all():
         option.locator("summary").click()
+        expect(option.locator("strong")).to_be_visible()
         verdicts.append(option.locator("strong").inner_text())
         assert len(option.locator("p").inner_text()) > 60
     assert sorted(verdicts) == ["Right."] + 3 * ["Wrong."]
@@ -386,7 +384,7 @@ def test_the_start_page_says_where_the_reader_stopped(site, open_page):
     title = page.locator("h1").inner_text()
     page.goto(f"file://{site}/index.html")
     page.locator("#left-off").get_by_role("link", name=title).click()
-    expect(page).to_have_url(re.compile(r"/chapters/"))
+    page.wait_for_url("**/chapters/*")
     page.goto(f"file://{site}/index.html")
     page.evaluate(
         'localStorage[\'readerkit.last\'] = \'{"page":"javascript:1","title":"x"}\''
@@ -414,27 +412,27 @@ def test_spanish_fits_as_english_does(layers):
     bar = box(layers, ".top")["height"]
     assert bar < 60
     layers.locator("#lang-es + label").click()
-    assert box(layers, ".top")["height"] == bar
     expect(layers.get_by_text("Un solo conmutador elige").first).to_be_visible()
+    assert box(layers, ".top")["height"] == pytest.approx(bar, abs=1)
     test_notes_never_collide(layers)
 
 
 def test_search_and_theme_speak_the_chosen_language(layers):
     search, theme = layers.locator("#search"), layers.locator("#theme")
-    assert search.get_attribute("placeholder") == "Search"
+    expect(search).to_have_attribute("placeholder", "Search")
     layers.locator("#lang-es + label").click()
-    assert search.get_attribute("placeholder") == "Buscar"
-    assert search.get_attribute("aria-label") == "Buscar nombres, archivos, notas"
-    assert theme.get_attribute("aria-label") == "Tema: el del sistema"
+    expect(search).to_have_attribute("placeholder", "Buscar")
+    expect(search).to_have_attribute("aria-label", "Buscar nombres, archivos, notas")
+    expect(theme).to_have_attribute("aria-label", "Tema: el del sistema")
     search.fill("perdida de")  # without its accent
     found = layers.locator("#search-results")
     found.get_by_text("decisión").first.wait_for()
     expect(found.get_by_text("Tres números por token cruzan el grupo")).to_be_visible()
     search.fill("nadanadanada")
-    assert found.inner_text() == "Nada encontrado"
+    reads(found, "Nada encontrado")
     layers.locator("#lang-en + label").click()
-    assert search.get_attribute("placeholder") == "Search"
-    assert theme.get_attribute("aria-label") == "Theme: as the system says"
+    expect(search).to_have_attribute("placeholder", "Search")
+    expect(theme).to_have_attribute("aria-label", "Theme: as the system says")
 
 
 def test_a_chapter_shows_one_language_at_a_time_and_each_drawing_once(site, open_page):
@@ -446,7 +444,7 @@ def test_a_chapter_shows_one_language_at_a_time_and_each_drawing_once(site, open
     page.locator("#lang-es + label").click()
     expect(page.get_by_text("Reason one: it does not fit")).to_be_hidden()
     expect(page.get_by_text("Razón uno: no cabe")).to_be_visible()
-    assert page.locator("svg.stage:visible").count() == drawings
+    expect(page.locator("svg.stage:visible")).to_have_count(drawings)
     expect(page.get_by_text("un rank espera 18 unidades")).to_have_count(2)
 
 

@@ -8,6 +8,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.test_pages import overflow
+
 LAYERS = "read/megatron/megatron/core/tensor_parallel/layers.py.html"
 UPSTREAM = "https://github.com/NVIDIA/Megatron-LM/blob/"
 DESCRIPTION = '<meta name="description" content="([^"]+)">'
@@ -106,8 +108,11 @@ def test_from_fsdp2_to_one_event_and_its_address(site, open_page):
     record.locator("button.ev:visible, a.ev:visible").first.click()
     forms = record.locator(".picked .forms").first
     expect(forms.get_by_role("button", name="Page")).to_be_visible()
-    text = forms.get_by_role("button", name="Page").get_attribute("data-text")
-    assert text.endswith(page.evaluate("location.hash")) and "#e-" in text
+    page.wait_for_url("**#e-*")
+    fragment = page.evaluate("location.hash")
+    expect(forms.get_by_role("button", name="Page")).to_have_attribute(
+        "data-text", re.compile(f"{re.escape(fragment)}$")
+    )
 
 
 def test_from_a_failing_job_to_the_lines_and_to_the_estimate(site, open_page):
@@ -181,7 +186,9 @@ def test_a_note_is_shared_by_its_title(layers):
     note.get_by_role("button", name="Copy a link to this note").click()
     markdown = layers.locator(".here .forms button[data-form=markdown]")
     title = note.locator('.title [lang="en"]').inner_text()
-    assert markdown.get_attribute("data-text").endswith(f"): {title}")
+    expect(markdown).to_have_attribute(
+        "data-text", re.compile(re.escape(f"): {title}") + "$")
+    )
 
 
 def test_the_outline_is_a_way_by_keys_alone(layers):
@@ -218,7 +225,7 @@ def test_a_name_shows_what_it_means_by_pointer_and_by_key(layers):
     layers.mouse.move(0, 0)
     link.focus()
     expect(peek).to_contain_text("def ")
-    assert link.get_attribute("aria-describedby") == "peek"
+    expect(link).to_have_attribute("aria-describedby", "peek")
 
 
 @pytest.mark.parametrize("width", [390, 768])
@@ -237,7 +244,7 @@ def test_menus_are_on_top_and_the_search_stays(layers, width):
     results = layers.locator("#search-results")
     expect(results.locator("a").first).to_be_visible()
     assert results.evaluate(COVERED) == []
-    assert layers.evaluate("document.documentElement.scrollWidth") <= width
+    assert overflow(layers) == 0
 
 
 def test_each_page_says_what_it_holds(site):
