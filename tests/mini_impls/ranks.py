@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d
 
 from mini_impls.failures import is_felt
 from mini_impls.launch import Rank
@@ -76,6 +77,9 @@ def _serve(rank: int, world_size: int, store_path: str, calls: Connection) -> No
         except BaseException:
             answer = pickle.dumps((False, (time.monotonic(), traceback.format_exc())))
         calls.send_bytes(answer)
+        # Each has a thread of gloo that looks up a hundred times a second.
+        for made in set(distributed_c10d._world.pg_map) - {group}:
+            dist.destroy_process_group(made)
 
 
 class RankPool:
