@@ -1,5 +1,6 @@
 """The Spanish of questions: with the formulas of the English, and marked where none."""
 
+import re
 from functools import partial
 
 import pytest
@@ -50,6 +51,31 @@ def test_a_page_has_beside_the_english_what_the_terminal_says_in_spanish():
         assert of[2].prompt == of[0].prompt
         for asked in of:
             assert of[2].grade(asked.typed_key).is_right, name
+
+
+OTHER_WORDS = {
+    r"etapas?": "stage",
+    r"(micro|mini)lotes?": "microbatch",
+    r"puntos? de control": "checkpoint",
+    r"intercala\w*": "entrelazado",
+    r"planificaci(ón|ones)": "schedule",
+    r"cubos?": "bucket",
+}
+"""What is said otherwise: one word for a thing, in notes, questions and messages."""
+
+
+def test_one_word_stands_for_each_thing():
+    files = [*ROOT.glob("annotations/**/*.es.yaml"), *ROOT.glob("quizzes/35/*.es.yaml")]
+    files += [ROOT / "site/words.es.yaml", *ROOT.glob("site/pages/**/*.es.*")]
+    assert len(files) > 40
+    wrong = re.compile(rf"\b({'|'.join(OTHER_WORDS)})\b", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {match[0]}"
+        for path in files
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        for match in wrong.finditer(line)
+    ]
+    assert found == []
 
 
 QUESTION = sample_bank().questions["bytes"]
