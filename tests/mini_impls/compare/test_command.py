@@ -23,6 +23,8 @@ def test_help_names_every_comparison(capsys):
 
 
 @pytest.mark.slow
+# A rank is forked from here, filters and all, and Megatron imports what is deprecated.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_comparison_prints_its_record_and_nothing_else(
     capfd, tmp_path, monkeypatch, real_cache
 ):
