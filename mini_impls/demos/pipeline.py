@@ -8,7 +8,7 @@ from torch import nn
 from mini_impls import launch, model
 from mini_impls.demos.expected import staged
 from mini_impls.demos.formulas import get_pipeline_traffic
-from mini_impls.demos.training import counted, counted_alone
+from mini_impls.demos.training import counted, say_beside_one_process
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.pipeline import PipelineExecutor, train
@@ -67,23 +67,7 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     told = counted(rank, batches[1:])
     losses += train(executor, plan, optimizer, told, args.microbatches)
 
-    reference = model.build_model(config).to(rank.device)
-    optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-3)
-    told = counted_alone(rank, batches)
-    expected = model.train_one_process(
-        reference, optimizer, told, chunks=args.microbatches
-    )
-    full = dict(reference.named_parameters())
-    parameter = max(
-        (param - full[name]).abs().max().item()
-        for stage in stages.values()
-        for name, param in stage.named_parameters()
-    )
-    text = f"largest difference from one process: parameter {parameter:.1e}"
-    if losses:
-        loss = max(abs(a - b) for a, b in zip(losses, expected, strict=True))
-        text += f", loss {loss:.1e}; loss: " + " ".join(f"{x:.4f}" for x in losses)
-    rank.say_each(text)
+    say_beside_one_process(rank, config, stages, batches, args.microbatches, losses)
 
 
 def check(args: argparse.Namespace) -> None:

@@ -1,6 +1,6 @@
 """Training beside one process, as the demos share it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 import torch.distributed as dist
@@ -128,3 +128,30 @@ def train_slices(
         f"largest difference from one process: loss {loss:.1e}, "
         f"parameter {parameter:.1e}"
     )
+
+
+def say_beside_one_process(
+    rank: Rank,
+    config: GPTConfig,
+    stages: Mapping[int, nn.Module],
+    batches: Sequence[Batch],
+    microbatches: int,
+    losses: Sequence[float],
+) -> None:
+    """Train in one process what a pipeline trained; say how far its stages are off."""
+    with rank.recorder.alone():
+        reference = build_model(config).to(rank.device)
+        optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-3)
+        told = counted_alone(rank, batches)
+        expected = train_one_process(reference, optimizer, told, chunks=microbatches)
+    full = dict(reference.named_parameters())
+    parameter = max(
+        (param - full[name]).abs().max().item()
+        for stage in stages.values()
+        for name, param in stage.named_parameters()
+    )
+    text = f"largest difference from one process: parameter {parameter:.1e}"
+    if losses:
+        loss = max(abs(a - b) for a, b in zip(losses, expected, strict=True))
+        text += f", loss {loss:.1e}; loss: " + " ".join(f"{x:.4f}" for x in losses)
+    rank.say_each(text)

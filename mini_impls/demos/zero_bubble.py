@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mini_impls import launch, model
 from mini_impls.demos.formulas import get_pipeline_traffic, get_v_pipeline_traffic
-from mini_impls.demos.training import counted, counted_alone
+from mini_impls.demos.training import counted, say_beside_one_process
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, Batch, GPTConfig, make_batch
 from mini_impls.pipeline_stages import PipelineStage, check_sizes
@@ -123,22 +123,7 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     )
     rank.say_each(f"measured: busy for {busy:.3f} s, idle for {idle:.2%} of that")
 
-    reference = model.build_model(config).to(rank.device)
-    optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-3)
-    expected = model.train_one_process(
-        reference, optimizer, counted_alone(rank, batches), chunks=m
-    )
-    full = dict(reference.named_parameters())
-    parameter = max(
-        (param - full[name]).abs().max().item()
-        for stage in stages.values()
-        for name, param in stage.named_parameters()
-    )
-    text = f"largest difference from one process: parameter {parameter:.1e}"
-    if losses:
-        loss = max(abs(a - b) for a, b in zip(losses, expected, strict=True))
-        text += f", loss {loss:.1e}; loss: " + " ".join(f"{x:.4f}" for x in losses)
-    rank.say_each(text)
+    say_beside_one_process(rank, config, stages, batches, m, losses)
 
 
 def draw_by_rank(timeline: Timeline, orders: Sequence[Sequence[Step]]) -> list[str]:
