@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 import mini_impls
+from mini_impls.faults.works import get_module
 from readerkit.anchors import Anchor, SourceFile, Span, resolve
 from readerkit.content.kind import Kind
 from readerkit.content.read import read_document
@@ -22,10 +23,16 @@ from readerkit.wording.meant_name import choose
 
 MINIS_ROOT = Path(mini_impls.__file__).resolve().parent.parent
 
-HARNESS = ("model", "faults/run", "faults/symptoms", "faults/work")
-"""What runs a fault, and tells what it showed."""
+HARNESS = (
+    "model",
+    "faults/run",
+    "faults/symptoms",
+    "faults/works/data_parallel",
+    "faults/works/measures",
+)
+"""What runs every fault, and tells what it showed; beside its mini's own works."""
 WORLDS = (2, 4)
-"""What the models of `work.py` can be cut for."""
+"""What the models of `works` can be cut for."""
 
 
 USUAL = {
@@ -77,7 +84,7 @@ class Fault(Model, frozen=True):
     wrong: str
     """The lines that take the place of those at the anchor."""
     work: Text
-    """A key of `work.WORKS`: what is run with and without the fault."""
+    """One of `works`: what is run with and without the fault."""
     choices: Annotated[tuple[PredictedSymptom, ...], SOME]
     why: Text
     guards: Annotated[tuple[Guard, ...], SOME]
@@ -91,7 +98,8 @@ class Fault(Model, frozen=True):
         """Return the parts that decide what a run of it shows."""
         answers = [choice.symptom for choice in self.choices]
         itself = repr((self.at, textwrap.dedent(self.wrong), self.work, answers))
-        files = {self.at.file, *(f"mini_impls/{name}.py" for name in HARNESS)}
+        harness = *HARNESS, f"faults/works/{get_module(self.work)}"
+        files = {self.at.file, *(f"mini_impls/{name}.py" for name in harness)}
         return {f"the fault {self.key}": digest(itself)} | {
             file: digest((MINIS_ROOT / file).read_bytes()) for file in sorted(files)
         }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import tempfile
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +15,7 @@ from mini_impls import launch
 from mini_impls.failures import RankFailedError
 from mini_impls.faults.fault import Mutant, install
 from mini_impls.faults.symptoms import Outcome
+from mini_impls.faults.works import get_work
 from mini_impls.launch import Rank
 
 
@@ -24,12 +23,10 @@ def run_work(rank: Rank, work: str, mutant: Path | None, timeout_s: float) -> An
     """Do the work in this rank, on the faulty copy of a mini if one is given."""
     if mutant is not None:
         install(mutant)
-    # Not before: it imports the minis.
-    works: dict[str, Callable[[Rank], dict[str, float]]]
-    works = importlib.import_module("mini_impls.faults.work").WORKS
+    do = get_work(work)  # not before: it imports the mini
     # A group of its own: ranks that are slow to start are no hang.
     group = dist.new_group(timeout=timedelta(seconds=timeout_s))
-    return works[work](replace(rank, group=group))
+    return do(replace(rank, group=group))
 
 
 def observe(

@@ -30,7 +30,7 @@ class Exercise(Model, frozen=True):
     """What the body has to do, and what it has at hand."""
     hints: Annotated[tuple[Text, ...], SOME]
     work: Text
-    """A key of ``mini_impls.faults.work.WORKS``: what is run to measure."""
+    """One of ``mini_impls.faults.works``: what is run to measure."""
     checks: Annotated[tuple[ExerciseCheck, ...], SOME]
     beside: Text | None = None
     """The upstream whose comparison grades the whole at last."""

@@ -66,7 +66,12 @@ def test_every_key_is_what_the_lock_says_and_lint_is_clean():
 
 @pytest.mark.parametrize(
     "part",
-    ["the fault ddp/sum-for-mean", "mini_impls/ddp.py", "mini_impls/faults/work.py"],
+    [
+        "the fault ddp/sum-for-mean",
+        "mini_impls/ddp.py",
+        "mini_impls/faults/works/ddp.py",
+        "mini_impls/faults/works/measures.py",
+    ],
 )
 def test_fault_is_run_again_where_a_part_of_it_changed(part):
     lock = BANKS.lock(PHASE)
