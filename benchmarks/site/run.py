@@ -29,8 +29,9 @@ from weight import site_weights
 
 from readerkit.app.library import Library, open_library
 from readerkit.site import build as site_build
-from readerkit.site.build import BuildCache, make_site, uncollected
+from readerkit.site.build import BuildCache, make_site
 from readerkit.site.inputs import Inputs, find_inputs
+from readerkit.system.garbage import uncollected
 
 ROUNDS = 3
 PYTHON = tree_sitter.Language(tree_sitter_python.language())

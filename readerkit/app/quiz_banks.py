@@ -31,6 +31,7 @@ from readerkit.quiz.kinds import QUESTIONS, Question
 from readerkit.quiz.lock import QuizLock
 from readerkit.quiz.messages import CitedLines, LocatePrompt, Prompt, QuestionLeftOut
 from readerkit.quiz.session import Session
+from readerkit.system.garbage import uncollected
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
 
@@ -80,6 +81,7 @@ class QuizBanks:
         text = read_at_most(path, self.root).decode("utf-8", "replace")
         return QuizLock.parse(text, self._shown(path))
 
+    @uncollected()
     def bank(
         self,
         phase: int,

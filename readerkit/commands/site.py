@@ -79,9 +79,9 @@ def build(output: Path, own: bool, book: Path | None) -> None:
             BuildCache,
             make_site,
             rendered,
-            uncollected,
         )
         from readerkit.site.publish import check_place, publish
+        from readerkit.system.garbage import uncollected
 
         check_place(place)
         with uncollected():

@@ -194,16 +194,11 @@ class _Composer:
 
     def compose(self, events: Iterator[Any]) -> None:
         for event in events:
+            if isinstance(event, yaml.CollectionEndEvent):
+                self.stack.pop()
+                continue
             mark = (event.start_mark.line + 1, event.start_mark.column + 1)
-            if isinstance(event, yaml.DocumentStartEvent):
-                self.documents += 1
-                if self.documents > 1:
-                    self._fault(mark, "a second document", "'---'", "one per file")
-                    return
-            elif isinstance(event, yaml.AliasEvent):
-                self._fault(mark, "an alias", f"'*{event.anchor}'", "the value itself")
-                self._place(None, mark)
-            elif isinstance(event, yaml.ScalarEvent):
+            if isinstance(event, yaml.ScalarEvent):  # most of them are
                 self._refuse_properties(event, mark)
                 self._place(_scalar(event), mark)
             elif isinstance(event, yaml.CollectionStartEvent):
@@ -211,8 +206,14 @@ class _Composer:
                 self._open(
                     [] if isinstance(event, yaml.SequenceStartEvent) else {}, mark
                 )
-            elif isinstance(event, yaml.CollectionEndEvent):
-                self.stack.pop()
+            elif isinstance(event, yaml.AliasEvent):
+                self._fault(mark, "an alias", f"'*{event.anchor}'", "the value itself")
+                self._place(None, mark)
+            elif isinstance(event, yaml.DocumentStartEvent):
+                self.documents += 1
+                if self.documents > 1:
+                    self._fault(mark, "a second document", "'---'", "one per file")
+                    return
 
     def _fault(self, mark: Mark, what: str, got: str = "", expected: str = "") -> None:
         self.result.faults.append(ContentFault(self.file, *mark, what, got, expected))

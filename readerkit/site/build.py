@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -94,18 +92,6 @@ Show = Callable[[str, int, int], None]
 """Says what is done, how much of it, and of how much."""
 Files = dict[str, Callable[[], bytes]]
 """By address, what gives each file of the site when somebody asks."""
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Look for no cycles of garbage: a build makes none, and much that stays."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def make_site(
