@@ -17,6 +17,7 @@ ALIASES = {
     "cp": "context_parallel",
     "zb": "zero_bubble",
     "moe": "experts",
+    "amp": "mixed_precision",
 }
 """What people call a mini, spelt as ``wording.meant_name`` compares names."""
 SAYS = {
@@ -29,6 +30,7 @@ SAYS = {
     "fsdp_flat": "FSDP1: flat parameters sharded, ZeRO-3",
     "fsdp_state": "FSDP2's state: clipping, saving, loading what is sharded",
     "inference": "generation with tensor parallelism and a cache",
+    "mixed_precision": "bf16 and fp16, main weights, a loss scale; FP8 emulated",
     "pipeline": "pipeline parallelism: what the schedules order, run",
     "schedules": "the schedules alone: GPipe, 1F1B, interleaved (no torch)",
     "sequence_parallel": "activations sharded between layers",
