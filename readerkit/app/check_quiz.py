@@ -15,11 +15,16 @@ from msgspec import Struct, json
 from readerkit.app.folders import PACKAGE, read_at_most
 from readerkit.app.library import warn
 from readerkit.app.own_figures import own_names
-from readerkit.content.translations import TranslatedQuestion
+from readerkit.content.translations import (
+    TranslatedBank,
+    TranslatedQuestion,
+    english_stamp,
+)
 from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
 from readerkit.evidence.record import Record
 from readerkit.model.freshness import MadeFrom, changes, digest, tell
 from readerkit.model.git_names import NO_BLOB
+from readerkit.model.language import SPANISH
 from readerkit.quiz.kinds.locate import Locate
 from readerkit.quiz.kinds.numeric import AskedNumber
 from readerkit.quiz.kinds.predict import AskedWords, Predict
@@ -28,6 +33,7 @@ from readerkit.quiz.lock import (
     LockedFact,
     QuizLock,
     ResolvedPlace,
+    SpanishNote,
     Work,
     differences,
 )
@@ -84,6 +90,7 @@ def lint_phase(
     if update:
         write_atomically(banks.lock_path(phase), now.to_text().encode())
     bank = replace(bank, lock=now)
+    _check_titles(bank, banks.titles(phase))
     spanish = _translated(bank, banks.translations(phase))
     faults = lint_bank(bank, known_names(library))
     if faults:
@@ -105,6 +112,33 @@ def lint_phase(
         len(now.facts),
         spanish,
     )
+
+
+def _check_titles(bank: Bank, told: TranslatedBank) -> None:
+    """Warn of a title in Spanish that is of another English.
+
+    Raises:
+        ContentError: a title of no objective.
+    """
+    where = bank.file.replace(".yaml", f".{SPANISH}.yaml")
+    unknown = sorted(told.objectives.keys() - bank.objectives.keys())
+    if unknown:
+        known = f"one of {', '.join(bank.objectives)}"
+        raise ContentError(
+            [
+                ContentFault(where, 1, 1, "no objective", f"'{n}'", known)
+                for n in unknown
+            ]
+        )
+    written = {"bank": (bank.rules, told.bank)} | {
+        name: (bank.objectives[name], title) for name, title in told.objectives.items()
+    }
+    for name, (english, spanish) in written.items():
+        stamp = english_stamp(english, ["title"])
+        if spanish.title and spanish.of != stamp:
+            warn(
+                f"{where}: {name} is of another English: translate it anew, of: {stamp}"
+            )
 
 
 def _translated(bank: Bank, told: Mapping[str, TranslatedQuestion]) -> int:
@@ -173,6 +207,7 @@ def resolve_keys(
     facts: dict[str, LockedFact] = {}
     shown: dict[str, tuple[Statement, ...]] = {}
     works = _works(bank, library)
+    spanish: dict[str, SpanishNote] = {}
     faults = []
 
     def place(
@@ -200,6 +235,9 @@ def resolve_keys(
                 places[key] = place(
                     key, written.upstream, written.anchor, note, written.title
                 )
+                told = library.book.translated(written, SPANISH).texts
+                if "title" in told:
+                    spanish[note] = SpanishNote(told["title"])
             for slot, ref in question.places().items():
                 key = f"{question.id}/{slot}"
                 places[key] = place(key, ref.upstream, ref)
@@ -219,7 +257,7 @@ def resolve_keys(
         except ReaderkitError as error:
             faults.append(question.fault(str(error)))
     status.clear()
-    return QuizLock(places, facts, works, shown), faults
+    return QuizLock(places, facts, works, shown, spanish), faults
 
 
 def _works(bank: Bank, library: Library) -> dict[str, Work]:

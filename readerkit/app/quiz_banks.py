@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,13 @@ from readerkit.app.folders import (
 )
 from readerkit.app.parse_cache import Memo
 from readerkit.content.kind import Document, E, Kind
-from readerkit.content.translations import QUESTION_TRANSLATION, TranslatedQuestion
+from readerkit.content.translations import (
+    BANK_TRANSLATION,
+    QUESTION_TRANSLATION,
+    TranslatedBank,
+    TranslatedQuestion,
+    TranslatedTitle,
+)
 from readerkit.errors import ContentError, ReaderkitError
 from readerkit.estimate.functions import FUNCTIONS
 from readerkit.model.language import SPANISH, Told
@@ -116,11 +122,7 @@ class QuizBanks:
         bank = parse_bank(head, topics, FUNCTIONS, lock)
         if in_both or language == SPANISH:
             told = self.translations(phase, memo)
-            words = {
-                name: question.spoken(told.get(name), is_marked=not in_both)
-                for name, question in bank.questions.items()
-            }
-            bank = replace(bank, words=words, in_both=in_both)
+            bank = bank.in_spanish(told, self.titles(phase, memo), in_both=in_both)
         memo.save()
         return bank
 
@@ -135,11 +137,31 @@ class QuizBanks:
         folder, found = self.folder(phase), dict[str, TranslatedQuestion]()
         memo = memo or Memo(cache_folder(), folder)
         for path in sorted(folder.glob(f"*.{SPANISH}.yaml")):
+            if path == self._titles_path(phase):
+                continue
             document = self._document(path, QUESTION_TRANSLATION, memo)
             if document.faults:
                 raise ContentError(document.faults)
             found |= {str(key): told for (key, *_), told in document.entries.items()}
         return found
+
+    def titles(self, phase: int, memo: Memo | None = None) -> TranslatedBank:
+        """Return the Spanish of the titles in a bank's own file; empty without any.
+
+        Raises:
+            ContentError: every fault of the sidecar.
+        """
+        path = self._titles_path(phase)
+        if not path.is_file():
+            return TranslatedBank(TranslatedTitle())
+        memo = memo or Memo(cache_folder(), self.folder(phase))
+        document = self._document(path, BANK_TRANSLATION, memo)
+        if document.faults:
+            raise ContentError(document.faults)
+        return document.value
+
+    def _titles_path(self, phase: int) -> Path:
+        return (self.folder(phase) / BANK_FILE).with_suffix(f".{SPANISH}.yaml")
 
     def questions(self) -> Iterator[Question]:
         """Yield the questions of every phase."""

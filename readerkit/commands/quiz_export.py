@@ -109,6 +109,7 @@ def _bank(
     from readerkit.app.interface_words import say_in
     from readerkit.app.quiz_banks import QuizBanks, SourceLines, refuse_in_exam
     from readerkit.errors import ReaderkitError
+    from readerkit.model.language import said
     from readerkit.render import quiz_gift, quiz_qti
 
     banks = QuizBanks.at(book)
@@ -129,7 +130,7 @@ def _bank(
     if lacking:
         why = "left out, as their lines are neither on this disk nor to be fetched"
         click.echo(f"readerkit: {why}: {', '.join(lacking)}", err=True)
-    title = bank.rules.title
+    title = said(bank.rules.title, say)
     if form == "anki":
         return packages.anki_file(questions, title, lines)
     by_hand: Callable[[PortableQuestion], bool] = (

@@ -125,6 +125,19 @@ class TranslatedQuestion(Translation, frozen=True):
         ]
 
 
+class TranslatedTitle(Translation, frozen=True):
+    """What only has a title, in another language."""
+
+    title: Text = ""
+
+
+class TranslatedBank(Model, frozen=True):
+    """A bank's own file in another language."""
+
+    bank: TranslatedTitle
+    objectives: Mapping[Id, TranslatedTitle] = {}
+
+
 class TranslatedDiagram(Translation, frozen=True, kw_only=True):
     """What stands beside a diagram, in another language."""
 
@@ -164,4 +177,5 @@ DIAGRAM_TRANSLATION: Kind[TranslatedDiagram] = Kind(
 QUESTION_TRANSLATION: Kind[TranslatedQuestion] = Kind(
     "question-translation", TranslatedQuestion, "mapping"
 )
+BANK_TRANSLATION: Kind[TranslatedBank] = Kind("bank-translation", TranslatedBank, "one")
 INTERFACE: Kind[InterfaceWords] = Kind("interface-translation", InterfaceWords, "one")

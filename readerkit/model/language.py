@@ -57,8 +57,15 @@ def said(text: object, say: Say) -> str:
 
 
 def in_each(text: str) -> tuple[str, ...]:
-    """Return a text in each language that it was written in."""
-    return (str(text), text.other) if isinstance(text, InBoth) else (text,)
+    """Return a text in each language that it, or a text told in it, was written in."""
+    if isinstance(text, InBoth):
+        return str(text), text.other
+    if isinstance(text, Told):
+        told = {n: in_each(v) for n, v in text.values.items() if isinstance(v, Told)}
+        if any(len(texts) > 1 for texts in told.values()):
+            other = {name: texts[-1] for name, texts in told.items()}
+            return str(text), text.phrase.format(**{**text.values, **other})
+    return (text,)
 
 
 def made_of(texts: Iterable[str], make: Callable[[Iterator[str]], str]) -> str:

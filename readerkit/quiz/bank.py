@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
-from typing import Annotated
+from functools import partial
+from typing import Annotated, TypeVar
 
 from msgspec import Meta
 from msgspec.structs import replace
 
 from readerkit.content.kind import Document, Kind
+from readerkit.content.translations import (
+    TranslatedBank,
+    TranslatedQuestion,
+    TranslatedTitle,
+    english_stamp,
+)
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model.base import SOME, Count, Id, Model, Text
 from readerkit.model.expression import Functions, Number
+from readerkit.model.language import InBoth
 from readerkit.quiz.kinds import Question
-from readerkit.quiz.lock import QuizLock
+from readerkit.quiz.kinds.base import MARK
+from readerkit.quiz.lock import QuizLock, ResolvedPlace
 from readerkit.quiz.variant import Draw, Scene, Variant
 
 BANK_FILE = "bank.yaml"
@@ -51,6 +60,8 @@ class BankRules(Model, frozen=True, rename={"pass_mark": "pass"}):
     exam: Exam
     objectives: Annotated[tuple[Objective, ...], SOME]
 
+
+T = TypeVar("T", BankRules, Objective)
 
 BANK: Kind[BankRules] = Kind("bank", BankRules, "one")
 
@@ -110,9 +121,58 @@ class Bank:
         }
         return replace_fields(self, questions=asked)
 
+    def in_spanish(
+        self,
+        questions: Mapping[str, TranslatedQuestion],
+        titles: TranslatedBank,
+        *,
+        in_both: bool,
+    ) -> Bank:
+        """Return it with questions in Spanish, or in both languages.
+
+        Titles are in both: what a title gives away is asked of each language. What has
+        no Spanish is marked, or in both languages stays English.
+        """
+        told = partial(_told, in_both=in_both)
+
+        def titled(of: T, spanish: TranslatedTitle) -> T:
+            is_old = spanish.is_outdated(english_stamp(of, ["title"]))
+            return replace(of, title=told(of.title, "" if is_old else spanish.title))
+
+        def place(of: ResolvedPlace) -> ResolvedPlace:
+            if not of.note:
+                return of
+            spanish = self.lock.spanish.get(of.note)
+            return replace(of, title=told(of.title, spanish.title if spanish else ""))
+
+        none = TranslatedTitle()
+        return replace_fields(
+            self,
+            rules=titled(self.rules, titles.bank),
+            objectives={
+                name: titled(objective, titles.objectives.get(name, none))
+                for name, objective in self.objectives.items()
+            },
+            lock=replace(
+                self.lock,
+                places={name: place(of) for name, of in self.lock.places.items()},
+            ),
+            words={
+                name: question.spoken(questions.get(name), is_marked=not in_both)
+                for name, question in self.questions.items()
+            },
+            in_both=in_both,
+        )
+
     def topics(self) -> list[str]:
         """Return the topics in the order of their files."""
         return list(dict.fromkeys(q.topic for q in self.questions.values()))
+
+
+def _told(text: str, spanish: str, *, in_both: bool) -> str:
+    if not spanish and in_both:
+        return text
+    return InBoth(text, spanish or MARK + text)
 
 
 def parse_bank(

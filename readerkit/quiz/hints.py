@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from readerkit.model.language import Told, made_of
+from readerkit.model.language import Told, in_each, made_of
 from readerkit.quiz.messages import CitedLines, LocatePrompt
 from readerkit.quiz.variant import Variant
 
@@ -55,7 +55,7 @@ def _reading(variant: Variant) -> Iterator[OfferedHint]:
         whole = f"{work.authors} {work.year}, {work.title}{section}"
         offered.append((Told("Read: {work}", work=whole), None))
     for text, place in offered:
-        if not variant.shows_key(text):
+        if not any(map(variant.shows_key, in_each(text))):
             yield OfferedHint(text, READ_COST, place)
 
 

@@ -75,6 +75,12 @@ class Work(Stored, frozen=True):
     url: Annotated[str, Meta(pattern="^https://")]
 
 
+class SpanishNote(Stored, frozen=True):
+    """What an annotation is called in Spanish."""
+
+    title: str
+
+
 class LockedFact(Stored, frozen=True, omit_defaults=True):
     """What a record, a schedule or a fault said, and what said it."""
 
@@ -97,6 +103,8 @@ class QuizLock(Stored, frozen=True):
     """By the key of the reference."""
     statements: Mapping[str, tuple[Statement, ...]] = {}
     """By question: those among the lines that it shows, in their order."""
+    spanish: Mapping[str, SpanishNote] = {}
+    """By annotation, where it has any."""
     format: int = 0
     """Of the file; 0 where it was not read from one."""
 
@@ -118,7 +126,7 @@ class QuizLock(Stored, frozen=True):
 
     def to_text(self) -> str:
         """Return JSON, sorted, a key on a line: made to be diffed."""
-        names = ("places", "facts", "works", "statements")
+        names = ("places", "facts", "works", "statements", "spanish")
         in_order = {name: dict(sorted(getattr(self, name).items())) for name in names}
         return stored.write(replace(self, **in_order, format=FORMAT), width=1)
 
@@ -152,6 +160,10 @@ def _said(lock: QuizLock) -> MadeFrom:
         **{slot: _said_of(place) for slot, place in sorted(lock.places.items())},
         **{key: digest(repr(work)) for key, work in sorted(lock.works.items())},
         **{name: str(fact.value) for name, fact in sorted(lock.facts.items())},
+        **{
+            f"{note}: in Spanish": told.title
+            for note, told in sorted(lock.spanish.items())
+        },
         **{
             f"{name}: statements": digest(repr(rows))
             for name, rows in sorted(lock.statements.items())

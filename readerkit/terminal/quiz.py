@@ -35,7 +35,8 @@ FLAG = "flag "
 def lead(session: Session, lines: SourceLines, language: str = "en") -> Standing:
     """Ask until the end, or until the reader leaves; return the result."""
     row, screen = session.row, QuizScreen(lines, language, session.bank.questions)
-    title, count = session.bank.rules.title, screen.counted(len(row.questions))
+    title = screen.said(session.bank.rules.title)
+    count = screen.counted(len(row.questions))
     if session.is_exam:
         screen.tell(f"{title} · {count}", bold=True)
         for rule in exam_rules(session):

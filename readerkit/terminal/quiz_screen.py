@@ -356,7 +356,8 @@ class QuizScreen:
             self.tell(each.command, fg="blue", indent=4, wrap=False)
         for name, each in outcome.objectives.items():
             if name not in outcome.missed and each.points < each.questions:
-                self.tell(f"{each.points:g}/{each.questions}  {each.title}", indent=2)
+                share = f"{each.points:g}/{each.questions} "
+                self.tell(share, each.title, indent=2)
 
     def _show_marked(self, answer: MarkedAnswer) -> None:
         click.echo()

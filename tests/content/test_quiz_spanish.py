@@ -5,11 +5,17 @@ from functools import partial
 
 import pytest
 from msgspec import json
+from msgspec.structs import replace
 
 from readerkit.app.interface_words import read_words
 from readerkit.app.quiz_banks import QuizBanks
-from readerkit.content.translations import TranslatedQuestion
-from readerkit.model.language import said
+from readerkit.content.translations import (
+    TranslatedBank,
+    TranslatedQuestion,
+    TranslatedTitle,
+    english_stamp,
+)
+from readerkit.model.language import InBoth, said
 from readerkit.quiz.hints import hints
 from readerkit.quiz.kinds.short import AskedShort
 from readerkit.quiz.page_key import Asked, PageKey
@@ -51,6 +57,34 @@ def test_a_page_has_beside_the_english_what_the_terminal_says_in_spanish():
         assert of[2].prompt == of[0].prompt
         for asked in of:
             assert of[2].grade(asked.typed_key).is_right, name
+
+
+def test_every_title_around_the_questions_has_its_spanish():
+    banks = QuizBanks(ROOT)
+    english, both = banks.bank(35), banks.bank(35, in_both=True)
+    in_both = {each.title for each in both.objectives.values()}
+    in_both |= {place.title for place in both.lock.places.values() if place.note}
+    assert all(isinstance(title, InBoth) for title in [both.rules.title, *in_both])
+    spanish = banks.bank(35, language="es")
+    told = [spanish.rules.title, *(each.title for each in spanish.objectives.values())]
+    told += [place.title for place in spanish.lock.places.values() if place.note]
+    assert not [title for title in told if title.other.startswith("[en]")]
+    assert spanish.objectives.keys() == english.objectives.keys()
+
+
+def test_a_title_of_another_english_is_marked():
+    bank = sample_bank()
+    title = TranslatedTitle(of="title-00000000", title="Calcular la memoria")
+    fresh = english_stamp(bank.objectives["one"], ["title"])
+    for of, shown in ((title.of, "[en] "), (fresh, "Calcular")):
+        titles = TranslatedBank(TranslatedTitle(), {"one": replace(title, of=of)})
+        told = bank.in_spanish({}, titles, in_both=False)
+        assert told.objectives["one"].title.other.startswith(shown)
+        assert told.rules.title.other == f"[en] {bank.rules.title}"
+        notes = [place for place in told.lock.places.values() if place.note]
+        assert notes and all(note.title.other[:5] == "[en] " for note in notes)
+        paired = bank.in_spanish({}, titles, in_both=True)
+        assert paired.objectives["one"] == bank.objectives["one"]
 
 
 OTHER_WORDS = {

@@ -30,6 +30,29 @@ def test_bank_of_its_own_is_linted_asked_and_followed(tmp_path, capsys):
     assert (waived["phase"], waived["lines"][0]["state"]) == (36, "waived")
 
 
+def test_spanish_titles_of_a_bank_are_linted_too(tmp_path, capsys):
+    where = ("--book", str(tmp_path))
+    assert run(capsys, "quiz", "init", "36", *where).code == 0
+    sidecar = tmp_path / "quizzes" / "36" / "bank.es.yaml"
+    sidecar.write_text("bank: {of: title-00000000, title: Lo mío}\n")
+    stale = run(capsys, "quiz", "lint", "36", *where)
+    assert stale.code == 0
+    assert "bank is of another English: translate it anew, of: title-" in stale.err
+    asked = run_typed("quiz", "36", *where, "--lang", "es", stdin="q\n")
+    assert asked.out.startswith("[en] ")
+    stamp = stale.err.rpartition("of: ")[2].strip()
+    sidecar.write_text(
+        f"bank: {{of: {stamp}, title: Lo mío}}\nobjectives: {{x: {{}}}}\n"
+    )
+    wrong = run(capsys, "quiz", "lint", "36", *where)
+    assert wrong.code == 1
+    assert "no objective: got 'x', expected one of" in wrong.err
+    sidecar.write_text(f"bank: {{of: {stamp}, title: Lo mío}}\n")
+    assert run(capsys, "quiz", "lint", "36", *where).err == ""
+    asked = run_typed("quiz", "36", *where, "--lang", "es", stdin="q\n")
+    assert asked.out.startswith("Lo mío")
+
+
 def test_folder_of_the_book_is_made_where_it_is_not_there(tmp_path, capsys):
     where = ("--book", str(tmp_path / "shelf" / "mine"))
     done = run(capsys, "quiz", "init", "36", *where)

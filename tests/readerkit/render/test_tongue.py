@@ -69,6 +69,8 @@ def test_the_quiz_takes_it(real_cache):
         "Resultado: 0% de 1 pregunta",
         "se aprueba con el 70%",
         "Leer después:",
+        "colectivo que cierra",
+        "Nada bien de 1 pregunta: Leer con soltura el código",
         "Los errores vuelven a partir de mañana",
     ):
         assert phrase in " ".join(done.out.split()) + "  ", phrase
