@@ -18,6 +18,7 @@ ALIASES = {
     "zb": "zero_bubble",
     "moe": "experts",
     "amp": "mixed_precision",
+    "ac": "recompute",
 }
 """What people call a mini, spelt as ``wording.meant_name`` compares names."""
 SAYS = {
@@ -32,6 +33,7 @@ SAYS = {
     "inference": "generation with tensor parallelism and a cache",
     "mixed_precision": "bf16 and fp16, main weights, a loss scale; FP8 emulated",
     "pipeline": "pipeline parallelism: what the schedules order, run",
+    "recompute": "activations run again: layers, parts, by hooks, by a policy",
     "schedules": "the schedules alone: GPipe, 1F1B, interleaved (no torch)",
     "sequence_parallel": "activations sharded between layers",
     "tensor_parallel": "weights cut by column and by row",

@@ -23,6 +23,7 @@ OPTIONS = {
     "fsdp": {},
     "fsdp_flat": {},
     "fsdp_state": {},
+    "recompute": {},
     "sequence_parallel": {},
     "tensor_parallel": {},
     "zero": {},
