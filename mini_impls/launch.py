@@ -47,6 +47,7 @@ from mini_impls.run_trace import check_target, table, write
 from mini_impls.supervise import TYPED, die_with_parent, ending_once, wait
 from readerkit.system.output import printing
 from readerkit.system.status import Status, take_over
+from readerkit.wording.numbers import counted
 
 GRACE_S = 1.0
 """How long a failed rank lingers, so that neighbours can say where they stand."""
@@ -206,8 +207,11 @@ def run(
     world_size: int,
     backend: str = "gloo",
     timeout_s: float = 60.0,
+    anew: bool = False,
 ) -> list[Any]:
     """Run `fn(Rank, *args)` in `world_size` processes; return what each returned.
+
+    With `anew` they import everything themselves, whatever this process has imported.
 
     Raises `ValueError` where world or timeout do not fit, `RankFailedError`
     where a rank raised, died, left early or waited past `timeout_s`, and
@@ -219,9 +223,12 @@ def run(
         logging.getLogger(name).setLevel(logging.CRITICAL)  # `failures` says it once
     env = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
     common = (world_size, backend, timeout_s)
-    if can_fork(backend):
+    forks = can_fork(backend) and not anew
+    if forks:
+        starting = f"starting {counted(world_size, 'rank')} on {os.cpu_count()} cores"
         # Optimizers import it at their first use: two seconds, if every rank does it.
-        importlib.import_module("torch._dynamo")
+        with Status().waiting(starting):
+            importlib.import_module("torch._dynamo")
     os.environ["TORCHELASTIC_SIGNALS_TO_HANDLE"] = ""  # see `ending_once`
     with (
         tempfile.TemporaryDirectory(prefix="mini-impls-") as name,
@@ -241,7 +248,7 @@ def run(
                 args={r: (r, *common, *rest) for r in range(world_size)},
                 envs={r: env for r in range(world_size)},
                 logs_specs=DefaultLogsSpecs(log_dir=str(run_dir / "logs")),
-                start_method="fork" if can_fork(backend) else "spawn",
+                start_method="fork" if forks else "spawn",
             )
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, TYPED)

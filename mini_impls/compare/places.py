@@ -16,6 +16,9 @@ PACKAGES = {"minis": "mini_impls", "pytorch": "torch", "megatron": "megatron"}
 AROUND = ("mini_impls/compare/", "mini_impls/demos/")
 """What runs the minis, and is none."""
 
+LAUNCHER = ("minis", "mini_impls/launch.py")
+"""What a rank comes from: each of its stacks ends there."""
+
 
 class Places:
     """Turns the file names of frames into (upstream, path in its repository)."""

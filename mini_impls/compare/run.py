@@ -154,6 +154,7 @@ def make_record(
         watched_steps=WATCHED_STEPS,
         pins={name: upstream.commit for name, upstream in noted.items()},
         blobs=blobs_that_ran(lit, noted),
+        program=upstream_files.mini_blobs(upstream_files.program_of(comparison.mini)),
         versions=versions(),
         environment={
             **environment(),

@@ -2,7 +2,7 @@
 
 from types import FrameType
 
-from mini_impls.compare.places import AROUND, Places
+from mini_impls.compare.places import AROUND, LAUNCHER, Places
 from readerkit.evidence.record import ExecutedLine
 from readerkit.model.git_names import parse_path
 
@@ -47,13 +47,18 @@ class Stacks:
         return None
 
     def number(self, frame: FrameType | None) -> int:
-        """Return the number of the stack that ends in this frame."""
-        sites = []
+        """Return the number of the stack that ends in this frame.
+
+        It begins where the rank does: below that, a forked one has its parent's frames.
+        """
+        sites: list[ExecutedLine] = []
         while frame is not None:
             place = self.places.find(frame.f_code.co_filename)
             passes_on = place is None or place[1].startswith(DISPATCHER)
             if place is not None and not passes_on and not _is_engine(place):
                 sites.append(_site(place, frame))
+                if place == LAUNCHER:
+                    break
             frame = frame.f_back
         return self._known.setdefault(tuple(sites), len(self._known))
 

@@ -5,15 +5,18 @@ that the code that is read is the code that runs. Torch runs as it is installed,
 its files have the locked ids.
 """
 
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mini_impls.compare.places import MINIS_ROOT, TORCH_ROOT
+from mini_impls.compare.places import LAUNCHER, MINIS_ROOT, TORCH_ROOT
 from readerkit.app.library import Library
-from readerkit.model.git_names import BlobId, CommitId, TreePath
+from readerkit.model.git_names import BlobId, CommitId, TreePath, parse_path
 from readerkit.upstreams.on_disk import check_files, write_files
 from readerkit.upstreams.store import blob_id
+
+PROGRAM = "mini_impls.compare"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,27 @@ def check_torch(library: Library) -> UpstreamFiles:
     return UpstreamFiles("pytorch", lock.commit, lock.files)
 
 
+def program_of(mini: str) -> list[TreePath]:
+    """Return the files that build, step and watch both sides of a mini's comparisons.
+
+    Those are the launcher, where every stack ends, and what `watch` and the mini's own
+    module import of their neighbours: with another line there, others may run upstream.
+    """
+    found = {parse_path(LAUNCHER[1])}
+    todo = [f"{PROGRAM}.watch", f"{PROGRAM}.{mini}"]
+    while todo:
+        name = todo.pop()
+        path = parse_path(f"{name.replace('.', '/')}.py")
+        if path in found or not (MINIS_ROOT / path).is_file():
+            continue
+        found.add(path)
+        for node in ast.walk(ast.parse((MINIS_ROOT / path).read_bytes())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+                todo += [n for n in names if n.startswith(f"{PROGRAM}.")]
+    return sorted(found)
+
+
 def mini_blobs(paths: list[TreePath]) -> dict[TreePath, BlobId]:
-    """Return the ids of files of the minis, as they are now."""
+    """Return the ids of files of ours, as they are now."""
     return {path: blob_id((MINIS_ROOT / path).read_bytes()) for path in paths}

@@ -183,13 +183,18 @@ def check(world_size: int) -> None:
         raise ValueError(f"faults are shown on 2 or 4 ranks, not on {world_size}")
 
 
+def is_imported(path: Path) -> bool:
+    """Tell whether this process has the mini already that `path` is a copy of."""
+    return f"mini_impls.{path.stem}" in sys.modules
+
+
 def install(path: Path) -> None:
     """Let this process import a mini from `path` instead of from its own file.
 
     Must come before anything that imports the mini: who has the right one keeps it.
     """
     name = f"mini_impls.{path.stem}"
-    if name in sys.modules:
+    if is_imported(path):
         raise RuntimeError(f"{name} is imported already: the fault would not be in use")
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None

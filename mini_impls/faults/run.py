@@ -13,7 +13,7 @@ from torch.distributed.elastic.multiprocessing import SignalException
 
 from mini_impls import launch
 from mini_impls.failures import RankFailedError
-from mini_impls.faults.fault import Mutant, install
+from mini_impls.faults.fault import Mutant, install, is_imported
 from mini_impls.faults.symptoms import Outcome
 from mini_impls.faults.works import get_work
 from mini_impls.launch import Rank
@@ -44,6 +44,8 @@ def observe(
                 run_work,
                 (work, path, timeout_s),
                 world_size=world_size,
+                # A notebook may have the right one, which forked ranks would keep.
+                anew=path is not None and is_imported(path),
             )
         except RankFailedError as error:
             return Outcome(failure=error)

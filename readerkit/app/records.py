@@ -6,15 +6,16 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from readerkit.app.folders import data_folder, read_at_most
+from readerkit.app.folders import PACKAGE, data_folder, read_at_most
 from readerkit.app.library import Library, warn
 from readerkit.content.book import MINIS, Sources
 from readerkit.errors import ReaderkitError
 from readerkit.evidence.executed_lines import LitLines, lit
-from readerkit.evidence.record import Record, parts_of
+from readerkit.evidence.record import PROGRAM, Record, parts_of
 from readerkit.evidence.relevance import Evidence
 from readerkit.model.anchor import Span
 from readerkit.model.freshness import Change, outdated
+from readerkit.model.git_names import parse_path
 from readerkit.upstreams.store import blob_id
 
 
@@ -71,6 +72,11 @@ def code_today(library: Library) -> dict[str, str]:
     if MINIS in book.upstreams:
         minis = library.sources(book.upstreams[MINIS])
         blobs[MINIS] = {path: blob_id(minis.read(path)) for path in minis.paths}
+    ours = PACKAGE.parent / "mini_impls"  # whatever the book: they compare, no others
+    blobs[PROGRAM] = {
+        parse_path(path.relative_to(ours.parent).as_posix()): blob_id(path.read_bytes())
+        for path in (ours / "launch.py", *(ours / "compare").glob("*.py"))
+    }
     return parts_of(pins, blobs)
 
 

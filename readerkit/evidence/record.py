@@ -22,7 +22,10 @@ from readerkit.model.git_names import (
 from readerkit.model.stored import HEX_ID, Real, Stored
 from readerkit.wording.next_command import typed
 
-FORMAT = 5
+FORMAT = 6
+
+PROGRAM = "comparison"
+"""How the files of ``Record.program`` are called among what a record is made from."""
 
 Outcome = Literal["agree", "explained", "differ"]
 """``explained``: they differ, and the reason is known."""
@@ -283,6 +286,8 @@ class Record(Stored, frozen=True):
     """Upstream to full commit id."""
     blobs: Mapping[str, Mapping[TreePath, Annotated[BlobId, HEX_ID]]]
     """Upstream to path to git blob id, of every file that ran; ``minis`` is one."""
+    program: Mapping[TreePath, Annotated[BlobId, HEX_ID]]
+    """The same of what built both sides, had them take steps and watched them."""
     versions: Mapping[str, str]
     environment: Mapping[str, str]
     work: Mapping[str, Number | str]
@@ -308,7 +313,7 @@ class Record(Stored, frozen=True):
     @property
     def made_from(self) -> dict[str, str]:
         """The code that it speaks of: what else it is made from, it holds."""
-        return parts_of(self.pins, self.blobs)
+        return parts_of(self.pins, {**self.blobs, PROGRAM: self.program})
 
     @property
     def agrees(self) -> bool:
@@ -344,7 +349,9 @@ class Record(Stored, frozen=True):
         lines = (text for row in self.lit for text in (row.setup, *row.steps.values()))
         if sum(map(count_lines, lines)) > MAX_LINES:
             raise ValueError(f"lit: more than {MAX_LINES:,} lines")
-        for path in (path for files in self.blobs.values() for path in files):
+        for path in (
+            p for files in (*self.blobs.values(), self.program) for p in files
+        ):
             parse_path(path)
 
     def to_text(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from readerkit.evidence.record import RankEvents, Record
 from tests.content.test_annotations import library
 from tests.helpers import ROOT
 
+LAUNCHER = "mini_impls/launch.py"
 RECORDS = ROOT / "annotations" / "records"
 PATHS = sorted(RECORDS.glob("*.json"))
 EACH = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
@@ -61,6 +63,16 @@ def test_record_is_not_stale(path: Path) -> None:
 @EACH
 def test_record_has_no_unexplained_line(path: Path) -> None:
     assert read(path).agrees
+
+
+@EACH
+def test_no_stack_goes_on_below_the_rank_it_is_of(path: Path) -> None:
+    """A forked rank has its parent's frames below its own: they sent nothing."""
+    for rank in read(path).events:
+        for stack in rank.stacks:
+            own = [*takewhile(lambda site: site.path != LAUNCHER, stack)]
+            assert len(stack) - len(own) <= 1
+            assert not any("elastic" in site.path for site in own)
 
 
 @EACH

@@ -115,6 +115,7 @@ def record_of(book: SampleBook, name: str) -> str:
             "sample": {"lib/linear.py": blob_id(SAMPLE.encode())},
             "minis": {"mini_impls/sums.py": blob_id(MINI.encode())},
         },
+        program={},
         versions={"torch": "2"},
         environment={"cores": "2"},
         work={"layers": 2},

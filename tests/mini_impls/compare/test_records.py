@@ -45,6 +45,7 @@ RECORD = Record(
         "pytorch": {"torch/a.py": "a" * 40},
         "minis": {"mini_impls/ddp.py": "b" * 40},
     },
+    program={"mini_impls/compare/ddp.py": "d" * 40},
     versions=versions(),
     environment={"cores": "2"},
     work={"layers": 2, "lr": 1e-3},

@@ -4,13 +4,23 @@ import torch
 
 from mini_impls import ddp
 from mini_impls.compare import shims
-from mini_impls.compare.upstream_files import mini_blobs
+from mini_impls.compare.upstream_files import mini_blobs, program_of
 from readerkit.upstreams.store import blob_id
 
 
 def test_a_mini_has_the_id_that_git_gives_it():
     (blob,) = mini_blobs(["mini_impls/ddp.py"]).values()
     assert blob == blob_id(Path(ddp.__file__).read_bytes())
+
+
+def test_the_program_of_a_comparison_is_what_its_ranks_import_of_its_folder():
+    folder = "mini_impls/compare"
+    here = {f"{folder}/{n}.py" for n in ("ddp", "megatron", "sides", "watch", "lines")}
+    assert here <= {*program_of("ddp")}
+    # What judges and shows a record is not in it, nor what other minis face.
+    others = {f"{folder}/{name}.py" for name in ("run", "verdicts", "show", "pipeline")}
+    assert not others & {*program_of("ddp")}
+    assert f"{folder}/zero_redundancy_optimizer.py" in program_of("zero")
 
 
 def test_shims_hold_inside_only():

@@ -56,5 +56,9 @@ def test_a_changed_file_makes_a_record_stale():
     blobs = {**record.blobs, "minis": {path: "0" * 40}}
     [change] = find_stale(library, replace(record, blobs=blobs))
     assert (change.part, change.was) == (f"minis: {path}", "0" * 40)
+    path = "mini_impls/compare/megatron.py"
+    program = {**record.program, path: "0" * 40}
+    [change] = find_stale(library, replace(record, program=program))
+    assert (change.part, change.was) == (f"comparison: {path}", "0" * 40)
     [change] = find_stale(library, replace(record, pins={"megatron": "0" * 40}))
     assert (change.part, change.was) == ("megatron", "0" * 40)
