@@ -19,9 +19,11 @@ ALIASES = {
     "moe": "experts",
     "amp": "mixed_precision",
     "ac": "recompute",
+    "dcp": "checkpoint",
 }
 """What people call a mini, spelt as ``wording.meant_name`` compares names."""
 SAYS = {
+    "checkpoint": "sharded state: saved in the background, any layout loads it",
     "collectives": "all-reduce, all-gather, reduce-scatter ... made of sends",
     "compression": "gradients sent smaller: float16, 8 bits, top-k, PowerSGD",
     "context_parallel": "parts of each sequence: gathered keys, Ulysses, a ring",

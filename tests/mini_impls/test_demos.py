@@ -17,6 +17,7 @@ from tests.helpers import ROOT
 
 STEPS = 3
 OPTIONS = {
+    "checkpoint": {"directory": ""},
     "collectives": {"numel": 100},
     "context_parallel": {},
     "ddp": {"bucket_cap_mb": 0.1},
@@ -137,6 +138,7 @@ def test_a_pipeline_draws_the_order_it_keeps(pool2, schedule, chunks):
         ("ddp", ["--steps", "0"], "--steps 0 is not above 0"),
         ("ddp", ["--timeout", "nan"], "--timeout nan is not above 0"),
         ("fsdp_state", ["--steps", "1"], "--steps 1: at least 2, saved half-way"),
+        ("checkpoint", ["--steps", "1"], "--steps 1: at least 2, resumed half-way"),
         ("collectives", ["--numel", "0"], "--numel 0 is below 1"),
     ],
 )
