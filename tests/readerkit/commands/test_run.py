@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import re
 import signal
@@ -129,7 +130,9 @@ def test_signal_ends_every_rank_and_leaves_no_file(signum, code, tmp_path):
     while still_there(pids):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert list((tmp_path / "tmp").iterdir()) == []
+    # Torch's import makes an empty folder for what it compiles, one for all programs.
+    left = {path.name for path in (tmp_path / "tmp").rglob("*")}
+    assert left <= {f"torchinductor_{getpass.getuser()}"}
 
 
 @pytest.mark.slow
