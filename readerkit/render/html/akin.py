@@ -70,7 +70,7 @@ class Kinship:
             for kind, label in KINDS.items()
             if kind != stop.kind and (those := tuple(self._nearest(stop, kind)))
         ]
-        if stop.kind in ("estimate", "topic", "lab", "chapter"):
+        if stop.kind in ("estimate", "topic", "lab", "chapter", "mechanism"):
             names = sorted(stop.about, key=lambda name: -self._of(stop, name))
             cards = tuple(
                 Readable(
