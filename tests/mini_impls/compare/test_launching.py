@@ -4,47 +4,18 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from readerkit.evidence.record import Record
 from tests.helpers import ROOT
+from tests.processes import children, is_gone, is_training, wait_for
 
 pytestmark = pytest.mark.slow
 
 MODULE = [sys.executable, "-m", "mini_impls.compare"]
 COMMAND = [sys.executable, "-m", "readerkit", "compare"]
-SENT_BYTES = 20_000_000
-"""More than a rank writes before it trains."""
-
-
-def children(pid):
-    """Return a process and everything below it."""
-    try:
-        listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return []
-    return [pid, *(p for child in map(int, listed) for p in children(child))]
-
-
-def is_training(pid):
-    try:
-        rows = Path(f"/proc/{pid}/io").read_text().splitlines()
-    except OSError:
-        return False
-    sent = dict(row.split(": ") for row in rows)["wchar"]
-    return int(sent) > SENT_BYTES
-
-
-def wait_for(what, seconds):
-    deadline = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return found
 
 
 @contextmanager
@@ -70,15 +41,6 @@ def training(command, tmp_path):
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-
-
-def is_gone(pid):
-    """Tell whether a process has ended, whoever has to bury it."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return True
-    return state == "Z"
 
 
 def test_a_killed_rank_ends_all_and_is_named(tmp_path, real_cache):

@@ -40,6 +40,13 @@ def test_sky_reads_the_task(lab, tmp_path):
     assert (name, accelerators, spot) == (f"readerkit-lab-{lab}", {"RTX4090": 2}, True)
 
 
+def test_sky_reads_the_task_of_several_machines(tmp_path):
+    done = read(ROOT / "mini_impls" / "machines" / "sky.yaml", tmp_path)
+    assert done.returncode == 0, done.stderr
+    name, accelerators, spot = json.loads(done.stdout.splitlines()[-1])
+    assert (name, accelerators, spot) == ("readerkit-minis", {"RTX4090": 2}, False)
+
+
 def test_sky_refuses_a_misspelt_key(tmp_path):
     task = (ROOT / "site" / "pages" / "labs" / "02.task.yaml").read_text()
     path = tmp_path / "task.yaml"
