@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
 from torch.distributed.elastic.multiprocessing import SignalException
 
 from mini_impls.compare.known import MINIS, comparisons, find
@@ -27,10 +28,11 @@ from readerkit.app.interface_words import say_in
 from readerkit.app.library import open_library
 from readerkit.app.records import records_folder
 from readerkit.content.book import Book
+from readerkit.content.mirrors import Mirror
 from readerkit.errors import ReaderkitError
 from readerkit.evidence.record import Record
 from readerkit.evidence.relevance import Evidence, homes
-from readerkit.model.language import LANGUAGES
+from readerkit.model.language import LANGUAGES, SPANISH
 from readerkit.system.output import OutputError, printing
 from readerkit.system.status import take_over
 from readerkit.upstreams.store import write_atomically
@@ -113,7 +115,25 @@ def report(record: Record, book: Book, language: str) -> str:
     """Return a record as the screen has room for it."""
     of_it = homes(book.mirrors.values(), {record.comparison: Evidence(record)})
     mirror = of_it.get(record.comparison)
-    return render(record, screen_width(), mirror, say_in(language))
+    if mirror is not None and language == SPANISH:
+        mirror = _marked(mirror, book.mirror_in(mirror.id, SPANISH))
+
+    def give(name: str, why: str) -> str:
+        if language != SPANISH:
+            return why
+        other = book.reason_in(name, why, SPANISH)
+        return other if other not in ("", why) else f"[en] {why}"
+
+    return render(record, screen_width(), mirror, say_in(language), give)
+
+
+def _marked(mirror: Mirror, other: Mirror) -> Mirror:
+    """Return a translated mirror, its titles marked where they are still English."""
+    sections = [
+        there if there.title != own.title else replace(own, title=f"[en] {own.title}")
+        for own, there in zip(mirror.sections, other.sections, strict=True)
+    ]
+    return replace(other, sections=tuple(sections))
 
 
 def screen_width() -> int:

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from statistics import median
 
-from mini_impls.compare.show_events import LEGEND, MARKS, events, fitted
+from mini_impls.compare.show_events import (
+    LEGEND,
+    MARKS,
+    Give,
+    as_given,
+    events,
+    fitted,
+)
 from readerkit.content.mirrors import Mirror
 from readerkit.evidence.conclusion import Conclusion, say_conclusion, say_reason
 from readerkit.evidence.line_ranges import line_numbers
@@ -30,19 +37,20 @@ def render(
     width: int = 80,
     mirror: Mirror | None = None,
     say: Say = english,
+    give: Give = as_given,
 ) -> str:
     """Return the whole report, no line of words wider than `width`.
 
     By sections of a mirror, where there is one, it says what calls are for; `say` says
-    what happened in the reader's language.
+    what happened in the reader's language, and `give` the reasons of mirrors.
     """
-    verdict = _verdict(record, width, say)
+    verdict = _verdict(record, width, say, give)
     parts = [
         "\n".join(_head(record, width)),
         _section("verdict", verdict),
         _section("what was compared", _quantities(record.verdicts, width)),
         *_jobs(record, width, mirror),
-        *_steps(record, width),
+        *_steps(record, width, say, give),
         _section("sent in one step", _totals(record, width)),
         _section("kept between steps", _held(record, width)),
         _section("most tensor bytes alive in a step", _peaks(record, width)),
@@ -52,7 +60,7 @@ def render(
         parts.append(_section("pipeline", _pipeline(record.pipeline, width)))
     parts.append(_section("lines that ran, in set-up and by step", _lit(record, width)))
     parts.append(
-        "\n".join(_conclusion(record, width, say))
+        "\n".join(_conclusion(record, width, say, give))
     )  # at hand, where reading ends
     return "\n\n".join(parts)
 
@@ -68,7 +76,7 @@ def _wrapped(text: str, width: int, hang: str = "  ") -> list[str]:
 # --- 1. the verdict ---
 
 
-def _conclusion(record: Record, width: int, say: Say) -> Iterator[str]:
+def _conclusion(record: Record, width: int, say: Say, give: Give) -> Iterator[str]:
     """Yield what happened, as the site says it."""
     found = Conclusion.of(record)
     first, *more = say_conclusion(found, say)
@@ -76,17 +84,22 @@ def _conclusion(record: Record, width: int, say: Say) -> Iterator[str]:
     yield from _wrapped(f"{sides} {MARKS[found.kind]} {first}", width)
     if found.trap:
         note = typed("annotate", found.trap.note)
-        yield from _wrapped(f"{found.trap.why} See {note}.", width)
+        why = give(found.trap.mirror, found.trap.why)
+        see = say("See {command}.").format(command=note)
+        yield from _wrapped(f"{why} {see}", width)
     for sentence in more:
         yield from _wrapped(sentence, width)
 
 
-def _verdict(record: Record, width: int, say: Say) -> Iterator[str]:
+def _verdict(record: Record, width: int, say: Say, give: Give) -> Iterator[str]:
     """Yield what happened, every reason, and what nobody can say."""
-    yield from _conclusion(record, width, say)
+    yield from _conclusion(record, width, say, give)
     for reason in Conclusion.of(record).reasons:
-        given = f" (mirror {reason.mirror})" if reason.mirror else ""
-        yield from _wrapped(f"- {say_reason(reason, say)}: {reason.why}{given}", width)
+        why, given = reason.why, ""
+        if reason.mirror:
+            why = give(reason.mirror, why)
+            given = f" ({say('mirror {name}').format(name=reason.mirror)})"
+        yield from _wrapped(f"- {say_reason(reason, say)}: {why}{given}", width)
     order = list(WORDS)
     worst: dict[str, str] = {}
     for each in record.verdicts:
@@ -164,11 +177,12 @@ def _jobs(record: Record, width: int, mirror: Mirror | None) -> Iterator[str]:
     yield _section("what the calls are for", lines)
 
 
-def _steps(record: Record, width: int) -> Iterator[str]:
+def _steps(record: Record, width: int, say: Say, give: Give) -> Iterator[str]:
     """Yield the events of the traced step, once for ranks that did the same."""
     same: dict[tuple[str, ...], list[int]] = {}
     for rank in record.events:
-        same.setdefault(tuple(events(rank, width)), []).append(rank.rank)
+        rows = tuple(events(rank, width, say, give))
+        same.setdefault(rows, []).append(rank.rank)
     for rows, ranks in same.items():
         word = "rank" if len(ranks) == 1 else "ranks"
         yield _section(f"step {record.traced_step} on {word} {_ranks(ranks)}", rows)

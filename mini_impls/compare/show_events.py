@@ -1,10 +1,11 @@
 """The calls of one rank's step as text: both sides, one below the other."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
 from readerkit.evidence.record import Event, ExecutedLine, RankEvents
+from readerkit.model.language import Say, english
 
 MARKS = {
     **{"agree": "=", "explained": "~", "differ": "!"},
@@ -12,6 +13,8 @@ MARKS = {
     **{"identical": "=", "trap": "!", "unexplained": "!"},
 }
 LEGEND = "= agree   ~ differ for a known reason   ! differ without one"
+Give = Callable[[str, str], str]
+"""Returns the reason that a mirror gives, in the reader's language."""
 COLUMNS = (
     "at: place of issue and of wait among all of the step's (C++: unseen)",
     "ready: gradients that backward had computed at the issue",
@@ -19,7 +22,14 @@ COLUMNS = (
 )
 
 
-def events(rank: RankEvents, width: int) -> Iterator[str]:
+def as_given(mirror: str, why: str) -> str:
+    """Return a reason as the mirror has it."""
+    return why
+
+
+def events(
+    rank: RankEvents, width: int, say: Say = english, give: Give = as_given
+) -> Iterator[str]:
     """Yield a table of the calls, a legend, and the reasons for what differs."""
     every = [*rank.mini, *rank.upstream]
     if not every:
@@ -48,7 +58,7 @@ def events(rank: RankEvents, width: int) -> Iterator[str]:
     same = [f"{name} {one}" for name, (one, *rest) in named if not rest]
     if same:
         yield f"every call: {', '.join(same)}"
-    yield from _reasons(rank, width)
+    yield from _reasons(rank, width, say, give)
 
 
 def _heading(event: Event, common: Sequence[set[str]]) -> str:
@@ -100,13 +110,15 @@ def fitted(place: str, room: int) -> str:
     return place if len(place) <= room else f"..{place[2 - room :]}"
 
 
-def _reasons(rank: RankEvents, width: int) -> Iterator[str]:
+def _reasons(rank: RankEvents, width: int, say: Say, give: Give) -> Iterator[str]:
     notes: Counter[str] = Counter()
     for match in rank.matches:
         if match.state == "explained":
-            notes[f"~ {match.why} (mirror {match.mirror})"] += 1
+            given = say("mirror {name}").format(name=match.mirror)
+            notes[f"~ {give(match.mirror, match.why)} ({given})"] += 1
         elif match.state == "flagged":
             notes[f"! {match.apart}"] += 1
     for note, count in notes.items():
-        events = "1 event" if count == 1 else f"{count} events"
+        one = say("1 event") if count == 1 else say("{count} events")
+        events = one.format(count=count)
         yield from wrap(f"{note} ({events})", width, subsequent_indent="  ")

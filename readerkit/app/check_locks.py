@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,8 @@ from readerkit.content.book import (
     resolve_each,
     resolve_notes,
 )
-from readerkit.content.translations import Translation
+from readerkit.content.mirrors import Mirror, MirrorSection
+from readerkit.content.translations import TranslatedMirror, Translation
 from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
 from readerkit.model.anchor import Span
 from readerkit.upstreams import Upstream
@@ -108,7 +109,8 @@ class Report:
 
     upstreams: list[dict[str, Any]] = field(default_factory=list)
     concepts: dict[str, Any] | None = None
-    """Where the whole book was held."""
+    """Where the whole book was held. The same for the next."""
+    mirrors: dict[str, Any] | None = None
     beside: Mapping[str, int] = field(default_factory=dict)
     claims: dict[str, Any] = field(default_factory=dict)
     """How many hold, what is not decided here, and what nothing proves."""
@@ -148,6 +150,7 @@ class Report:
             "faults": rows,
             "upstreams": self.upstreams,
             "concepts": self.concepts,
+            "mirrors": self.mirrors,
             "beside": dict(self.beside),
             "claims": self.claims,
         }
@@ -211,6 +214,7 @@ def check(
         from readerkit.app.check_book import check_beside  # brings the site along
 
         report.concepts = check_concepts(book)
+        report.mirrors = check_translated_mirrors(book)
         beside = check_beside(library, opened, notes)
         report.beside = beside.counts
         report.faults += beside.faults
@@ -293,20 +297,45 @@ def _behind(
 ) -> list[dict[str, Any]]:
     """Return the translations that do not say that they are of today's English."""
     return [
-        {
-            "id": each.id,
-            "language": language,
-            "of": said.of,
-            "now": each.stamp,
-            "changed": [change._asdict() for change in said.changes(each.stamp)],
-        }
+        _to_check(each.id, language, said, each.stamp)
         for each in english
         for language, entries in sorted(translations.items())
         if (said := entries.get(each.id)) and said.of != each.stamp
     ]
 
 
+def _to_check(name: str, language: str, said: Translation, now: str) -> dict[str, Any]:
+    """Return a translation that does not say that it is of this English."""
+    changed = [change._asdict() for change in said.changes(now)]
+    row = {"id": name, "language": language, "of": said.of}
+    return {**row, "now": now, "changed": changed}
+
+
 def check_concepts(book: Book) -> dict[str, Any]:
     """Return how many concepts there are, and of which a translation is outdated."""
     behind = _behind(book.concepts.values(), book.concept_translations)
     return {"concepts": len(book.concepts), "translations_to_check": behind}
+
+
+def check_translated_mirrors(book: Book) -> dict[str, Any]:
+    """Return how many mirrors there are, and of what in them a translation is old."""
+    behind = [
+        _to_check(name, language, said, part.stamp)
+        for mirror in book.mirrors.values()
+        for language, entries in sorted(book.mirror_translations.items())
+        if mirror.id in entries
+        for name, said, part in _translated_parts(mirror, entries[mirror.id])
+        if said.of != part.stamp
+    ]
+    return {"mirrors": len(book.mirrors), "translations_to_check": behind}
+
+
+def _translated_parts(
+    mirror: Mirror, said: TranslatedMirror
+) -> Iterator[tuple[str, Translation, Mirror | MirrorSection]]:
+    """Yield a mirror, and each section that has a translation, with its name."""
+    yield mirror.id, said, mirror
+    for section in mirror.sections:
+        if section.title in said.sections:
+            name = f"{mirror.id}, {section.title}"
+            yield name, said.sections[section.title], section

@@ -28,6 +28,7 @@ KINDS = {
     "annotations": "annotations.ANNOTATIONS",
     "translation": "translations.NOTE_TRANSLATION",
     "mirror": "mirrors.MIRROR",
+    "mirror-translation": "translations.MIRROR_TRANSLATION",
     "concepts": "annotations.CONCEPTS",
     "concept-translation": "translations.CONCEPT_TRANSLATION",
     "references": "annotations.REFERENCES",

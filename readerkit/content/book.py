@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Literal
 from msgspec.structs import replace
 
 from readerkit.content.annotations import Annotation, CitedWork, ComparisonName, Concept
+from readerkit.content.claims import Claimed
 from readerkit.content.kind import Place
 from readerkit.content.mirrors import Difference, Mirror, MirrorSection
-from readerkit.content.translations import Translation
+from readerkit.content.translations import TranslatedMirror, Translation
 from readerkit.errors import AnchorError, ContentError, ContentFault, SourceError
 from readerkit.model.anchor import Anchor, Span
 from readerkit.model.freshness import Change, changes
@@ -60,6 +61,10 @@ class Book:
     """Language to concept id."""
     comparisons: Mapping[str, ComparisonName] = field(default_factory=dict)
     """By name."""
+    mirror_translations: Mapping[str, Mapping[str, TranslatedMirror]] = field(
+        default_factory=dict
+    )
+    """Language to mirror id."""
 
     def notes_on(self, upstream: str) -> list[Annotation]:
         """Return the annotations of one upstream in the order they were written."""
@@ -88,6 +93,40 @@ class Book:
         is_note = isinstance(entry, Annotation)
         by_language = self.translations if is_note else self.concept_translations
         return by_language.get(language, {}).get(entry.id, Translation())
+
+    def texts_in(self, entry: str, part: Claimed, language: str) -> Mapping[str, str]:
+        """Return the texts of a part of an entry in a language, those that it has."""
+        if isinstance(part, Annotation | Concept):
+            return self.translated(part, language).texts
+        if entry not in self.mirrors:
+            return {}
+        other = self.mirror_in(entry, language).claimed()
+        both = zip(self.mirrors[entry].claimed(), other, strict=True)
+        texts = next((there.texts for here, there in both if here == part), part.texts)
+        return {name: text for name, text in texts.items() if text != part.texts[name]}
+
+    def mirror_in(self, name: str, language: str) -> Mirror:
+        """Return a mirror in a language: English where that has no text."""
+        said = self.mirror_translations.get(language, {}).get(name)
+        mirror = self.mirrors[name]
+        return mirror.with_texts(said) if said else mirror
+
+    def reason_in(self, mirror: str, why: str, language: str) -> str:
+        """Return a reason that a mirror gives in a language; empty if it gives none."""
+        if mirror not in self.mirrors:
+            return ""
+        both = zip(
+            self.mirrors[mirror].sections,
+            self.mirror_in(mirror, language).sections,
+            strict=True,
+        )
+        found = (
+            there.why
+            for own, other in both
+            for here, there in zip(own.differences, other.differences, strict=True)
+            if here.why == why
+        )
+        return next(found, "")
 
     def differences(self, comparison: str) -> list[tuple[str, Difference]]:
         """Return how the sides of a comparison may differ, each with its mirror."""

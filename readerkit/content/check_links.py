@@ -20,7 +20,9 @@ from readerkit.content.kind import Document, Kind, Place
 from readerkit.content.mirrors import MIRROR, Mirror
 from readerkit.content.translations import (
     CONCEPT_TRANSLATION,
+    MIRROR_TRANSLATION,
     NOTE_TRANSLATION,
+    TranslatedMirror,
     Translation,
 )
 from readerkit.content.written_book import NAMED_BY, WrittenBook, WrittenEntry
@@ -99,6 +101,11 @@ class _Check:
         self._check_locks()
         self._check_translations(NOTE_TRANSLATION, notes)
         self._check_translations(CONCEPT_TRANSLATION, concepts)
+        self._check_translations(
+            MIRROR_TRANSLATION,
+            _Names("mirror", MIRROR, self.written.by_name(MIRROR).keys()),
+        )
+        self._check_translated_sections()
         self._check_cycles()
 
     def _check_unique(self, kind: Kind[Any]) -> None:
@@ -187,6 +194,36 @@ class _Check:
                     got = f"'{key}', first at {before.file}:{line}"
                     what = "a duplicate translation"
                     fault = each.document.key_fault(path, what, got, "each id once")
+                    self.faults.append(fault)
+
+    def _check_translated_sections(self) -> None:
+        """Check that each translated section is one, and says no more than it."""
+        mirrors = self.written.by_name(MIRROR)
+        for each in self.written.translated:
+            for path, entry in each.document.entries.items():
+                mirror = mirrors.get(str(path[0]))
+                if each.kind is MIRROR_TRANSLATION and mirror:
+                    assert isinstance(entry, TranslatedMirror)
+                    at = (*path, "sections")
+                    self._check_sections(mirror, entry, each.document, at)
+
+    def _check_sections(
+        self, mirror: Mirror, said: TranslatedMirror, document: Document[Any], at: Path
+    ) -> None:
+        sections = {section.title: section for section in mirror.sections}
+        known = _Names(f"section of {mirror.id}", MIRROR, sections.keys())
+        for title, section in said.sections.items():
+            path = (*at, title)
+            if title not in sections:
+                fault = document.key_fault(path, *known.unknown(title))
+                self.faults.append(fault)
+                continue
+            for key in ("leaves_out", "differences"):
+                ours, theirs = getattr(sections[title], key), getattr(section, key)
+                if len(theirs) > len(ours):
+                    what = f"more texts in '{key}' than in English"
+                    got, expected = f"{len(theirs)}", f"at most {len(ours)}"
+                    fault = document.key_fault((*path, key), what, got, expected)
                     self.faults.append(fault)
 
     def _check_citations(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from readerkit.content.bound import Count
 from readerkit.content.claims import Claimed
 from readerkit.content.kind import Entry, Kind, Place
+from readerkit.content.translations import (
+    TranslatedMirror,
+    TranslatedSection,
+    stamp_of,
+)
 from readerkit.content.vocabulary import (
     EVENT_DIFFERENCES,
     WHOLE_DIFFERENCES,
@@ -118,6 +123,11 @@ class Difference:
     """Of ``values``: the annotation that tells why upstream's are wrong."""
 
 
+def _words(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the words of texts, whatever the white space between them."""
+    return (word for text in texts for word in text.split())
+
+
 def _bound_problems(bound: int | float | str) -> Iterator[Problem]:
     try:
         Count.parse(str(bound))
@@ -154,6 +164,45 @@ class MirrorSection(Claimed, frozen=True):
     places: Annotated[tuple[Place, ...], UNWRITTEN] = ()
     """Where each anchor of ``mini`` is written."""
 
+    @property
+    def stamp(self) -> str:
+        """What a translation of it writes as ``of``."""
+        omissions = (text for each in self.leaves_out for text in (each.what, each.why))
+        texts = {
+            "title": (self.title,),
+            "why": (self.why,),
+            "leaves_out": omissions,
+            "differences": (each.why for each in self.differences),
+        }
+        return stamp_of({name: _words(parts) for name, parts in texts.items()})
+
+    def with_texts(self, other: TranslatedSection) -> MirrorSection:
+        """Return it with the texts of a translation, where that has them."""
+        omissions, reasons = len(other.leaves_out), len(other.differences)
+        return replace(
+            self,
+            title=other.title or self.title,
+            why=other.why or self.why,
+            leaves_out=(
+                *(
+                    replace(each, what=said.what or each.what, why=said.why or each.why)
+                    for each, said in zip(
+                        self.leaves_out, other.leaves_out, strict=False
+                    )
+                ),
+                *self.leaves_out[omissions:],
+            ),
+            differences=(
+                *(
+                    replace(each, why=why)
+                    for each, why in zip(
+                        self.differences, other.differences, strict=False
+                    )
+                ),
+                *self.differences[reasons:],
+            ),
+        )
+
     def named_events(self) -> Iterator[tuple[str, MirroredEvent]]:
         """Yield each of its events with each comparison that it is of."""
         for event in self.events:
@@ -176,6 +225,25 @@ class Mirror(Claimed, frozen=True):
     idea: Text
     sections: Annotated[tuple[Annotated[MirrorSection, _SECTION_HAS], ...], SOME]
     concepts: Annotated[tuple[ConceptId, ...], ONCE] = ()
+
+    @property
+    def stamp(self) -> str:
+        """What a translation of it writes as ``of``; each section has its own."""
+        texts = {"title": (self.title,), "idea": (self.idea,)}
+        return stamp_of({name: _words(parts) for name, parts in texts.items()})
+
+    def with_texts(self, other: TranslatedMirror) -> Mirror:
+        """Return it with the texts of a translation, where that has them."""
+        none = TranslatedSection()
+        return replace(
+            self,
+            title=other.title or self.title,
+            idea=other.idea or self.idea,
+            sections=tuple(
+                each.with_texts(other.sections.get(each.title, none))
+                for each in self.sections
+            ),
+        )
 
     def claimed(self) -> Iterator[Claimed]:
         """Yield every part of it that may carry claims."""

@@ -28,6 +28,7 @@ from readerkit.content.kind import Document, E, Kind
 from readerkit.content.mirrors import MIRROR
 from readerkit.content.translations import (
     CONCEPT_TRANSLATION,
+    MIRROR_TRANSLATION,
     NOTE_TRANSLATION,
 )
 from readerkit.content.written_book import Translated, WrittenBook, WrittenEntry
@@ -148,7 +149,7 @@ class _Reader:
         self.book.refused |= document.refused
         if document.is_broken:
             self.book.unread.add(kind)
-        elif kind in (NOTE_TRANSLATION, CONCEPT_TRANSLATION):
+        elif kind in (NOTE_TRANSLATION, CONCEPT_TRANSLATION, MIRROR_TRANSLATION):
             language = file.path.split(".")[-2]
             self.book.translated.append(Translated(kind, language, document))
         else:
@@ -195,9 +196,12 @@ def _kind(file: BookFile) -> Kind[Any]:
     """Tell what a file is from where it stands."""
     _, *folders, name = file.path.split("/")
     if len(folders) == 1 and name.endswith(".yaml"):
-        if name.count(".") > 1:
-            return NOTE_TRANSLATION
-        return MIRROR if folders == ["mirrors"] else ANNOTATIONS
+        english, other = (
+            (MIRROR, MIRROR_TRANSLATION)
+            if folders == ["mirrors"]
+            else (ANNOTATIONS, NOTE_TRANSLATION)
+        )
+        return other if name.count(".") > 1 else english
     general = re.sub(r"^concepts\.[A-Za-z-]+\.yaml$", "concepts.<language>.yaml", name)
     if not folders and general in BY_NAME:
         return BY_NAME[general]

@@ -23,14 +23,18 @@ def english_stamp(entry: object, fields: Iterable[str]) -> str:
     """
     values = {name: getattr(entry, name) for name in fields}
     texts = {
-        name: " ".join(
-            value.split()
-            if isinstance(value, str)
-            else (each if isinstance(each, str) else each.says for each in value)
-        )
+        name: value.split()
+        if isinstance(value, str)
+        else (each if isinstance(each, str) else each.says for each in value)
         for name, value in values.items()
     }
-    marks = (f"{name}-{digest(text)[:8]}" for name, text in texts.items() if text)
+    return stamp_of(texts)
+
+
+def stamp_of(texts: Mapping[str, Iterable[str]]) -> str:
+    """Return the stamp of texts that are made of parts; of none that is empty."""
+    whole = {name: " ".join(parts) for name, parts in texts.items()}
+    marks = (f"{name}-{digest(text)[:8]}" for name, text in whole.items() if text)
     return " ".join(marks)
 
 
@@ -41,7 +45,7 @@ def _parts(stamp: str) -> MadeFrom:
 class Translation(Model, frozen=True):
     """One entry of a sidecar; without texts, where the sidecar has none of it."""
 
-    of: Annotated[str, pattern("^[a-z]+-[0-9a-f]{8}( [a-z]+-[0-9a-f]{8})*$")] = ""
+    of: Annotated[str, pattern("^[a-z_]+-[0-9a-f]{8}( [a-z_]+-[0-9a-f]{8})*$")] = ""
     """The stamp of the English that was translated; empty where it says none."""
 
     @property
@@ -50,7 +54,11 @@ class Translation(Model, frozen=True):
         given = {name: getattr(self, name) for name in self.__struct_fields__}
         also = enumerate(given.pop("also", ()), start=1)
         given |= {f"also {number}": text for number, text in also}
-        return {name: text for name, text in given.items() if text and name != "of"}
+        return {
+            name: text
+            for name, text in given.items()
+            if isinstance(text, str) and text and name != "of"
+        }
 
     def changes(self, stamp: str) -> list[Change]:
         """Return which of the English texts, of which this is the stamp, changed."""
@@ -79,6 +87,33 @@ class TranslatedConcept(Translation, frozen=True):
 
     title: Text = ""
     summary: Text = ""
+
+
+class TranslatedOmission(Model, frozen=True):
+    """What a mini leaves out, in another language."""
+
+    what: Text = ""
+    why: Text = ""
+
+
+class TranslatedSection(Translation, frozen=True):
+    """A section of a mirror in another language."""
+
+    title: Text = ""
+    why: Text = ""
+    leaves_out: tuple[TranslatedOmission, ...] = ()
+    """In the order of the English ones. The same for the next."""
+    differences: tuple[Text, ...] = ()
+    """The reason of each."""
+
+
+class TranslatedMirror(Translation, frozen=True):
+    """A mirror in another language."""
+
+    title: Text = ""
+    idea: Text = ""
+    sections: Mapping[Text, TranslatedSection] = {}
+    """By the English title."""
 
 
 class TranslatedFailure(Translation, frozen=True):
@@ -167,6 +202,9 @@ class InterfaceWords(Model, frozen=True):
 NOTE_TRANSLATION: Kind[TranslatedNote] = Kind("translation", TranslatedNote, "mapping")
 CONCEPT_TRANSLATION: Kind[TranslatedConcept] = Kind(
     "concept-translation", TranslatedConcept, "mapping"
+)
+MIRROR_TRANSLATION: Kind[TranslatedMirror] = Kind(
+    "mirror-translation", TranslatedMirror, "mapping"
 )
 PATH_TRANSLATION: Kind[TranslatedPaths] = Kind(
     "route-translation", TranslatedPaths, "one"

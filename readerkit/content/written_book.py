@@ -18,6 +18,7 @@ from readerkit.content.kind import Document, Kind
 from readerkit.content.mirrors import MIRROR
 from readerkit.content.translations import (
     CONCEPT_TRANSLATION,
+    MIRROR_TRANSLATION,
     NOTE_TRANSLATION,
     Translation,
 )
@@ -92,11 +93,12 @@ class WrittenBook:
             self._translations(NOTE_TRANSLATION),
             self._translations(CONCEPT_TRANSLATION),
             self.by_name(COMPARISONS),
+            self._translations(MIRROR_TRANSLATION),
         )
 
-    def _translations(self, kind: Kind[Any]) -> dict[str, dict[str, Translation]]:
+    def _translations(self, kind: Kind[Any]) -> dict[str, dict[str, Any]]:
         """Return one kind of translations: language to id."""
-        found: dict[str, dict[str, Translation]] = {}
+        found: dict[str, dict[str, Any]] = {}
         for each in self.translated:
             if each.kind is kind:
                 entries = each.document.entries.items()

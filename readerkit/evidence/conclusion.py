@@ -49,6 +49,8 @@ class UpstreamTrap:
     """A place where upstream, told to, goes wrong without a word."""
 
     why: str
+    mirror: str
+    """The mirror that gives this reason."""
     note: str
     """The annotation that tells of it."""
     upstream: float
@@ -126,7 +128,9 @@ def _trap(record: Record) -> UpstreamTrap | None:
         side: next((losses[-1] for losses in ranks if losses), float("nan"))
         for side, ranks in record.losses.items()
     }
-    return UpstreamTrap(wrong.reason, wrong.note, last["upstream"], last["mini"])
+    return UpstreamTrap(
+        wrong.reason, wrong.mirror, wrong.note, last["upstream"], last["mini"]
+    )
 
 
 def _counted(kinds: Iterable[str]) -> tuple[tuple[EventDifference, int], ...]:

@@ -20,9 +20,10 @@ def print_report(report: Report) -> None:
     """Say what a book was held against, and what nobody looked at yet."""
     for result in report.upstreams:
         _print_upstream(result)
-    if report.concepts and (behind := report.concepts["translations_to_check"]):
-        click.echo(f"concepts: {counted(len(behind), 'translation')} to check")
-        _print_behind(behind)
+    for what, found in (("concepts", report.concepts), ("mirrors", report.mirrors)):
+        if found and (behind := found["translations_to_check"]):
+            click.echo(f"{what}: {counted(len(behind), 'translation')} to check")
+            _print_behind(behind)
     held = [counted(count, what) for what, count in report.beside.items() if count]
     if held:
         click.echo(f"held too: {', '.join(held)}")

@@ -11,6 +11,7 @@ from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
 from readerkit.app.records import lit_in, read_records
 from readerkit.content.book import Note, Sources, resolve_mini
+from readerkit.content.mirrors import Mirror
 from readerkit.evidence.executed_lines import lit_section, say_lit, say_section
 from readerkit.evidence.relevance import (
     Evidence,
@@ -20,7 +21,7 @@ from readerkit.evidence.relevance import (
     worth_saying,
 )
 from readerkit.model.anchor import Span
-from readerkit.model.language import Say, english, said
+from readerkit.model.language import SPANISH, Say, english, said
 from readerkit.render.note_view import (
     Beside,
     Shown,
@@ -154,8 +155,8 @@ def _beside(
 ) -> list[Beside]:
     """Return the mini lines that mirrors put beside a note, and what ran of them."""
     sections = [
-        (mirror, section)
-        for mirror, _, section in library.book.sections_with(note.annotation.id)
+        (mirror, index, section)
+        for mirror, index, section in library.book.sections_with(note.annotation.id)
         if section.mini
     ]
     if not sections:
@@ -163,8 +164,8 @@ def _beside(
     folders = library.folders()
     records = [each.record for each in evidence.values()]
     found = []
-    for mirror, section in sections:
-        title = section.title if say is english else f"[en] {section.title}"
+    for mirror, index, section in sections:
+        title = _title(library, mirror, index, say)
         heading = f"{say('the mini')} ({say(section.relation)}): {title}"
         for anchor, place in zip(section.mini, section.places, strict=True):
             minis = folders[library.book.home_of(anchor.file)]
@@ -174,3 +175,12 @@ def _beside(
             found.append(Beside(heading, "", minis.file(anchor.file), span, ran))
         ran.extend(say_section(lit_section(records, section), say))
     return found
+
+
+def _title(library: Library, mirror: Mirror, index: int, say: Say) -> str:
+    """Return the title of a section; marked where it is not in the reader's words."""
+    own = mirror.sections[index].title
+    if say is english:
+        return own
+    other = library.book.mirror_in(mirror.id, SPANISH).sections[index].title
+    return other if other != own else f"[en] {own}"

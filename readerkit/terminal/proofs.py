@@ -17,6 +17,7 @@ from readerkit.claims.marks import with_marks, words_in
 from readerkit.claims.proof import Claimable, Proof, Sentence, lines_of, sentences
 from readerkit.claims.words import say_check
 from readerkit.content.annotations import Annotation, Concept
+from readerkit.content.mirrors import Mirror
 from readerkit.model.anchor import Span
 from readerkit.render.terminal_safe import visible, visible_line
 from readerkit.terminal.as_json import print_json
@@ -107,11 +108,9 @@ def says_in(library: Library, sentence: Sentence, language: str) -> str:
     claim, entry = sentence.claim, sentence.claimed
     if language == "en":
         return claim.says
-    found = ""
-    if isinstance(entry, Annotation | Concept):
-        field = entry.field_of(claim)
-        other = library.book.translated(entry, language).texts.get(field, "")
-        found = words_in(other, entry.texts[field], claim.says)
+    field = entry.field_of(claim)
+    other = library.book.texts_in(sentence.entry, entry, language).get(field, "")
+    found = words_in(other, entry.texts[field], claim.says) if other else ""
     return found or f"[en] {claim.says}"
 
 
@@ -149,8 +148,8 @@ def show_proofs(
         print_json({"id": entry.id, "claims": plain_proofs(library, entry)})
         return
     title = entry.title
-    if language != "en" and isinstance(entry, Annotation | Concept):
-        texts = library.book.translated(entry, language).texts
+    if language != "en" and isinstance(entry, Annotation | Concept | Mirror):
+        texts = library.book.texts_in(entry.id, entry, language)
         title = texts.get("title", title)
     title = visible_line(f"{entry.id}: {title}")
     page = "\n".join((title, *proofs(library, entry, language)))

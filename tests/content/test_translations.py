@@ -51,7 +51,9 @@ def changed(english: str, spanish: str) -> list[str]:
 
 
 def sidecars() -> list[Path]:
-    return sorted(NOTES.glob("*/*.es.yaml"))
+    """Return those of notes; mirrors have theirs in their own folder."""
+    every = sorted(NOTES.glob("*/*.es.yaml"))
+    return [path for path in every if path.parent.name != "mirrors"]
 
 
 def translated() -> list[tuple[Annotation, dict[str, str]]]:

@@ -111,7 +111,10 @@ def in_scripts(calls: str = "say|tell") -> Iterator[tuple[str, str, bool]]:
 
 
 def in_code() -> Iterator[tuple[str, str, bool]]:
-    for path in sorted((ROOT / "readerkit").rglob("*.py")):
+    rooms = [
+        (ROOT / name).rglob("*.py") for name in ("readerkit", "mini_impls/compare")
+    ]
+    for path in sorted(path for room in rooms for path in room):
         tree = ast.parse(path.read_bytes())
         said = {
             id(text)

@@ -105,6 +105,41 @@ def test_a_note_and_a_concept_of_the_same_id_are_translated_apart():
     assert book.translated(concept, "es").texts == {"title": "La idea"}
 
 
+def test_a_mirror_in_a_language_is_english_where_that_has_no_text():
+    both = """  leaves_out:
+  - {what: Slices., why: They are equal.}
+  - {what: Dropout., why: It is off.}
+  differences:
+  - {comparisons: [tp], what: order, at_most: 1, why: It sums later.}
+"""
+    spanish = """closing:
+  title: El cierre
+  sections:
+    The sum:
+      leaves_out: [{what: Porciones.}]
+      differences: [Suma más tarde.]
+"""
+    names = "[{name: tp, mini: tp, upstream: sample, title: A}]"
+    changes = {"mirrors/closing.yaml": MIRROR + both, "comparisons.yaml": names}
+    book = parse_book(files({**changes, "mirrors/closing.es.yaml": spanish}))
+    mirror = book.mirror_in("closing", "es")
+    assert (mirror.title, mirror.idea) == ("El cierre", "Sum at the end.")
+    [section] = mirror.sections
+    assert section.title == "The sum"
+    assert [(each.what, each.why) for each in section.leaves_out] == [
+        ("Porciones.", "They are equal."),
+        ("Dropout.", "It is off."),
+    ]
+    assert book.reason_in("closing", "It sums later.", "es") == "Suma más tarde."
+    assert book.reason_in("closing", "It sums later.", "pt") == "It sums later."
+    assert book.reason_in("closing", "It sums.", "es") == ""
+    assert book.reason_in("gone", "It sums later.", "es") == ""
+    assert book.mirror_in("closing", "pt") == book.mirrors["closing"]
+    own = book.mirrors["closing"]
+    assert book.texts_in("closing", own, "es") == {"title": "El cierre"}
+    assert book.texts_in("closing", own.sections[0], "es") == {}
+
+
 def test_known_differences_have_a_bound_for_each_comparison_and_event():
     differences = """  differences:
     - comparisons: [tp_sample, tp_other]
@@ -234,6 +269,35 @@ FAULTS = {
          "perhaps",
          "concepts.es.yaml:1:29: unknown key: got 'text', expected one of of, title, "
          "summary"],
+    ),
+    "unknown mirror in a translation": (
+        {"mirrors/closing.es.yaml": "closing: {}\nclosin: {title: T}\n"},
+        ["mirrors/closing.es.yaml:2:1: unknown mirror: got 'closin' (did you mean "
+         "'closing'?), expected a known mirror"],
+    ),
+    "unknown section in a translation": (
+        {"mirrors/closing.es.yaml": "closing:\n sections:\n    The summ: {title: T}\n"},
+        ["mirrors/closing.es.yaml:3:5: unknown section of closing: got 'The summ' (did "
+         "you mean 'The sum'?), expected a known section of closing"],
+    ),
+    "more reasons in a translation": (
+        {"mirrors/closing.es.yaml": "closing:\n  sections:\n    The sum:\n"
+         "      leaves_out: [{what: Uno}]\n      differences: [Dos]\n"},
+        ["mirrors/closing.es.yaml:4:7: more texts in 'leaves_out' than in English: got "
+         "1, expected at most 0",
+         "mirrors/closing.es.yaml:5:7: more texts in 'differences' than in English: "
+         "got 1, expected at most 0"],
+    ),
+    "a key that no section has in a translation": (
+        {"mirrors/closing.es.yaml": "closing: {sections: {The sum: {idea: T}}}\n"},
+        ["mirrors/closing.es.yaml:1:32: unknown key: got 'idea', expected one of of, "
+         "title, why, leaves_out, differences"],
+    ),
+    "a mirror translated twice": (
+        {"mirrors/closing.es.yaml": "closing: {title: T}\n",
+         "mirrors/other.es.yaml": "closing: {title: T}\n"},
+        ["mirrors/other.es.yaml:1:1: a duplicate translation: got 'closing', first at "
+         "annotations/mirrors/closing.es.yaml:1, expected each id once"],
     ),
     "a translation of a file that has none": (
         {"references.es.yaml": "paper: {title: Un trabajo}\n"},

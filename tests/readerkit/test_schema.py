@@ -372,7 +372,7 @@ FAULTS = {
         ["2:11: wrong type for 'of': got 12345678, expected string (put it "
          "in quotes)",
          "3:13: wrong value for 'of': got 'why-1234567G', expected text that fits "
-         "^[a-z]+-[0-9a-f]{8}( [a-z]+-[0-9a-f]{8})*$"],
+         "^[a-z_]+-[0-9a-f]{8}( [a-z_]+-[0-9a-f]{8})*$"],
     ),
 }  # fmt: skip
 

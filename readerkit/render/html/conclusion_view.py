@@ -15,9 +15,11 @@ from readerkit.evidence.executed_lines import op_name
 from readerkit.evidence.purposes import Calls, amounts, purposes
 from readerkit.evidence.record import Record
 from readerkit.model import addresses
-from readerkit.model.language import Say
+from readerkit.model.language import SPANISH, Say
 from readerkit.render.html.markdown import line
+from readerkit.render.html.notes import note_title, section_title, text
 from readerkit.render.html.site_model import Context, SiteModel
+from readerkit.render.html.words import Text
 from readerkit.wording.numbers import format_bytes
 
 MARKS = {"identical": "=", "explained": "~", "trap": "!", "unexplained": "✗"}
@@ -37,8 +39,9 @@ def conclusion_view(model: SiteModel, record: Record) -> Context:
         "kind": found.kind,
         "mark": MARKS[found.kind],
         "said": [model.words.text(partial(sentence, at)) for at in range(count)],
-        "trap": line(found.trap.why) if found.trap else "",
+        "trap": _told(model, found.trap.mirror, found.trap.why) if found.trap else None,
         "note": note and note.annotation,
+        "note_title": note and note_title(note.annotation, model.book),
         "note_page": note
         and addresses.source_page(note.annotation.upstream, note.span.path),
         "reasons": [_reason(model, reason) for reason in found.reasons],
@@ -46,14 +49,15 @@ def conclusion_view(model: SiteModel, record: Record) -> Context:
     }
 
 
-def work_view(record: Record, mirror: Mirror) -> Context:
+def work_view(model: SiteModel, record: Record, mirror: Mirror) -> Context:
     """Return what the calls of both sides are for, and what a rank sends and keeps."""
-    titles = {n: each.title for n, each in enumerate(mirror.sections, 1)}
     return {
         "jobs": [
             {
                 "number": job.section,
-                "title": line(titles[job.section]) if job.section else "",
+                "title": section_title(mirror.id, job.section - 1, model.book)
+                if job.section
+                else None,
                 "upstream": list(map(_calls, job.upstream)),
                 "mini": list(map(_calls, job.mini)),
                 "same": job.is_as_many_bytes,
@@ -72,6 +76,12 @@ def _calls(calls: Calls) -> str:
     return f"{calls.phase}: {calls.count} × {op_name(calls.op)}, {sent}"
 
 
+def _told(model: SiteModel, mirror: str, why: str) -> Text:
+    """Return a reason that a mirror gives, in both languages where it has both."""
+    other = model.book.reason_in(mirror, why, SPANISH)
+    return text(why, other if other != why else None, line)
+
+
 def _reason(model: SiteModel, reason: Reason) -> Context:
     """Return a reason, and the section of a side-by-side page that gives it."""
     mirror = model.book.mirrors.get(reason.mirror)
@@ -85,7 +95,7 @@ def _reason(model: SiteModel, reason: Reason) -> Context:
     )
     return {
         "of": model.words.text(partial(say_reason, reason)),
-        "why": line(reason.why),
+        "why": _told(model, reason.mirror, reason.why),
         "page": number and f"{addresses.mirror_page(reason.mirror)}#s{number}",
         "number": number,
     }

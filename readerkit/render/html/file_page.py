@@ -30,6 +30,7 @@ from readerkit.render.html.notes import (
     SectionBeside,
     Seen,
     note_view,
+    section_title,
     text,
 )
 from readerkit.render.html.proved import MAX_LINES, Proved, proved
@@ -203,7 +204,7 @@ def _beside(model: SiteModel, annotation: str) -> Iterator[SectionBeside]:
         if spans:
             yield SectionBeside(
                 relation=section.relation,
-                title=section.title,
+                title=section_title(mirror, index, model.book),
                 page=f"{addresses.mirror_page(mirror)}#s{index + 1}",
                 lines=tuple(
                     (

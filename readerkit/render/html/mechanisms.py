@@ -17,6 +17,7 @@ from readerkit.render.html.mechanism_list import (
     mechanism_player,
     played_names,
 )
+from readerkit.render.html.notes import section_title
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.words import Text
 from readerkit.wording.numbers import format_bytes
@@ -78,7 +79,7 @@ def _minis(model: SiteModel, about: Mechanism) -> Iterator[tuple[str, str]]:
 
 def _sections(
     model: SiteModel, about: Mechanism
-) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+) -> Iterator[tuple[str, Text, tuple[str, ...]]]:
     """Yield the sections that set what ran beside upstream: place, title, notes."""
     wanted = {(f"mini_impls/{stem}.py", symbol) for stem, symbol in about.minis}
     for mirror in model.book.mirrors.values():
@@ -86,7 +87,8 @@ def _sections(
             tops = {(a.file, (a.symbol or "").split(".")[0]) for a in section.mini}
             if tops & wanted:
                 page = f"{addresses.mirror_page(mirror.id)}#s{index + 1}"
-                yield page, section.title, section.upstream
+                title = section_title(mirror.id, index, model.book)
+                yield page, title, section.upstream
 
 
 def _chapters(scripts: Sequence[Script], name: str) -> Iterator[tuple[str, Text]]:

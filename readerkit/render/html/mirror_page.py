@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 from markupsafe import Markup
 
@@ -13,17 +15,26 @@ from readerkit.content.book import MINIS
 from readerkit.content.claims import Claimed
 from readerkit.content.mirrors import Mirror, MirrorSection
 from readerkit.content.reading_order import mirrors_in_turn
+from readerkit.content.translations import Translation
 from readerkit.evidence.relevance import main_mini, related, seen_there
 from readerkit.model import addresses
+from readerkit.model.language import SPANISH
 from readerkit.render.html.conclusion_view import conclusion_view
 from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.file_page import proofs_of, rights_of, say_ran, view
 from readerkit.render.html.markdown import line, prose
-from readerkit.render.html.notes import Seen, card
-from readerkit.render.html.proved import marked, only_marks, passages
+from readerkit.render.html.notes import (
+    Seen,
+    card,
+    mirror_title,
+    section_title,
+    text,
+)
+from readerkit.render.html.proved import Proved, marked, only_marks, passages
 from readerkit.render.html.record_view import bars, record_view
 from readerkit.render.html.schedule_play import schedule_player
 from readerkit.render.html.site_model import Context, SiteModel
+from readerkit.render.html.words import Text
 
 SCHEDULE_FILE = "mini_impls/schedules.py"
 
@@ -41,11 +52,15 @@ def mirror_page(model: SiteModel, mirror: Mirror) -> Context:
     rights = rights_of(model, upstreams)
     proofs = proofs_of(model, mirror.id, (mirror,))
     own.sort(key=lambda name: main not in model.evidence[name].record.pins)
-    idea = marked(mirror.idea, mirror.idea, proofs, mirror, mirror.id)
+    other = model.book.mirror_in(mirror.id, SPANISH)
+    said = model.book.mirror_translations.get(SPANISH, {}).get(mirror.id)
+    tell = _Teller(proofs, mirror.id)
+    idea = tell.both(mirror, other, "idea", prose)
     return {
         "mirror": mirror,
-        "title": mirror.title,
+        "title": mirror_title(mirror, model.book),
         "idea": idea,
+        "state": _state([mirror], [other], said, mirror.stamp),
         "proofs": passages(proofs, mirror.id, (idea,)),
         "cards": [card(name, model.book) for name in mirror.concepts],
         "sections": [
@@ -62,6 +77,50 @@ def mirror_page(model: SiteModel, mirror: Mirror) -> Context:
         "rights": rights,
         "upstreams": {each.upstream.name: each.url for each in rights},
     }
+
+
+State = Literal["told", "untranslated", "outdated"]
+"""How the Spanish of a part of a page stands."""
+
+
+def _state(
+    own: Iterable[Claimed],
+    other: Iterable[Claimed],
+    said: Translation | None,
+    stamp: str,
+) -> State:
+    """Return whether the parts of a page have all their texts, of today's English."""
+    both = zip(own, other, strict=True)
+    if any(
+        text == there.texts[name]
+        for here, there in both
+        for name, text in here.texts.items()
+    ):
+        return "untranslated"
+    return "outdated" if said and said.is_outdated(stamp) else "told"
+
+
+def _parts(section: MirrorSection) -> list[Claimed]:
+    return [section, *section.leaves_out, *section.differences]
+
+
+@dataclass(frozen=True, slots=True)
+class _Teller:
+    """Says the texts of a part of a page, with a mark behind each proved sentence."""
+
+    proofs: Sequence[Proved]
+    place: str
+
+    def both(
+        self, own: Claimed, other: Claimed, name: str, render: Callable[[str], Markup]
+    ) -> Text:
+        """Return a text in both languages; in one where the other has none."""
+        english, spanish = own.texts.get(name, ""), other.texts.get(name, "")
+
+        def shown(words: str) -> Markup:
+            return marked(words, english, self.proofs, own, self.place, render)
+
+        return text(english, spanish if spanish != english else None, shown)
 
 
 def _records(
@@ -114,7 +173,9 @@ def _sections_that_ran(
             yield {
                 "in_step": is_step,
                 "minis": _files(sorted({path for _, path in those})),
-                "sections": [(i + 1, line(mirror.sections[i].title)) for i in numbers],
+                "sections": [
+                    (i + 1, section_title(mirror.id, i, model.book)) for i in numbers
+                ],
             }
 
 
@@ -128,24 +189,30 @@ def _section(
         model, mirror.id, (section, *section.leaves_out, *section.differences)
     )
 
-    def shown(text: str, part: Claimed, render: Callable[[str], Markup]) -> Markup:
-        return marked(text, text, proofs, part, f"s{index + 1}", render)
-
-    why = shown(section.why, section, prose)
-    marks = only_marks(shown(section.title, section, line))
+    other = model.book.mirror_in(mirror.id, SPANISH).sections[index]
+    tell = _Teller(proofs, f"s{index + 1}")
+    why = tell.both(section, other, "why", prose)
+    marks = only_marks(tell.both(section, other, "title", line).en)
     leaves_out = [
-        (shown(each.what, each, line), shown(each.why, each, line))
-        for each in section.leaves_out
+        (tell.both(each, there, "what", line), tell.both(each, there, "why", line))
+        for each, there in zip(section.leaves_out, other.leaves_out, strict=True)
     ]
-    reasons: dict[tuple[str, ...], list[Markup]] = defaultdict(list)
-    for each in section.differences:
-        reasons[tuple(each.comparisons)].append(shown(each.why, each, line))
-    texts = [marks, why, *(text for pair in leaves_out for text in pair)]
+    reasons: dict[tuple[str, ...], list[Text]] = defaultdict(list)
+    for each, there in zip(section.differences, other.differences, strict=True):
+        reason = tell.both(each, there, "why", line)
+        reasons[tuple(each.comparisons)].append(reason)
+    texts = [Text(marks), why, *(text for pair in leaves_out for text in pair)]
     texts += [reason for those in reasons.values() for reason in those]
+    mirrored = model.book.mirror_translations.get(SPANISH, {}).get(mirror.id)
+    said = mirrored.sections.get(section.title) if mirrored else None
+    state: State = "told"
+    if mirrored:  # else the page is marked as a whole
+        state = _state(_parts(section), _parts(other), said, section.stamp)
     return {
         "number": index + 1,
-        "title": line(section.title),
+        "title": section_title(mirror.id, index, model.book),
         "title_marks": marks,
+        "state": state,
         "relation": section.relation,
         "upstream": [
             (
@@ -161,7 +228,7 @@ def _section(
             )
             for span in minis
         ],
-        "why": why,
+        "why": why if section.why else None,
         "proofs": passages(proofs, f"s{index + 1}", texts),
         "leaves_out": leaves_out,
         "reasons": [*reasons.items()],
@@ -192,12 +259,16 @@ def mirror_lines(model: SiteModel) -> list[Context]:
 
 def _line(model: SiteModel, mirror: Mirror) -> Context:
     own, guests = _records(model, mirror)
+    other = model.book.mirror_in(mirror.id, SPANISH)
+    said = model.book.mirror_translations.get(SPANISH, {}).get(mirror.id)
     minis = dict.fromkeys(
         anchor.file for section in mirror.sections for anchor in section.mini
     )
     return {
         "mirror": mirror,
-        "idea": prose(mirror.idea),
+        "title": mirror_title(mirror, model.book),
+        "idea": _Teller((), mirror.id).both(mirror, other, "idea", prose),
+        "state": _state([mirror], [other], said, mirror.stamp),
         "minis": _files(minis),
         "records": len(own) + len(guests),
     }

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from readerkit.content.annotations import Annotation, Citation, CitedWork
 from readerkit.content.book import Book, Note
+from readerkit.content.mirrors import Mirror
 from readerkit.content.vocabulary import LABELS, STARTS
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model import addresses
@@ -51,7 +52,7 @@ class SectionBeside:
     """The section of a mirror that puts mini lines next to a note."""
 
     relation: str
-    title: str
+    title: Text
     page: str
     """The section on the side-by-side page."""
     lines: tuple[tuple[str, str], ...]
@@ -271,6 +272,23 @@ def concept_title(name: str, book: Book) -> Text:
     concept = book.concepts[name]
     spanish = book.translated(concept, SPANISH)
     return text(concept.title, spanish.texts.get("title"))
+
+
+def mirror_title(mirror: Mirror, book: Book) -> Text:
+    """Return what a mirror is called."""
+    return _either(mirror.title, book.mirror_in(mirror.id, SPANISH).title, shown)
+
+
+def section_title(mirror: str, index: int, book: Book) -> Text:
+    """Return what a section of a mirror is called."""
+    own, other = book.mirrors[mirror], book.mirror_in(mirror, SPANISH)
+    title = other.sections[index].title
+    return _either(own.sections[index].title, title, line)
+
+
+def _either(english: str, other: str, render: Callable[[str], Markup]) -> Text:
+    """Return a text of a mirror; without a translation where both are the same."""
+    return text(english, other if other != english else None, render)
 
 
 def card(name: str, book: Book, *, render: Callable[[str], Markup] = line) -> Card:

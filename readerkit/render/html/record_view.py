@@ -34,7 +34,7 @@ def record_view(model: SiteModel, evidence: Evidence, mirror: Mirror) -> Context
     return {
         "evidence": evidence,
         "conclusion": conclusion_view(model, record),
-        "work": work_view(record, mirror),
+        "work": work_view(model, record, mirror),
         "stale": [model.words.text(each.said) for each in evidence.stale],
         "ranks": [rank_view(model, evidence, rank) for rank in record.events],
         "operations": [each for each in OPERATIONS if each[0] in used],

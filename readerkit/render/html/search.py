@@ -130,11 +130,15 @@ def _ideas(model: SiteModel) -> Iterator[Indexed]:
         yield Indexed("concept", concept.title, concept.layer, page, text, spanish)
     for mirror in model.book.mirrors.values():
         page = addresses.mirror_page(mirror.id)
-        about = f"{mirror.id} {mirror.idea}"
-        yield Indexed("beside", mirror.title, "side by side", page, about)
+        other = model.book.mirror_in(mirror.id, SPANISH)
+        about = f"{mirror.id} {mirror.idea} {other.idea}"
+        title = other.title if other.title != mirror.title else ""
+        yield Indexed("beside", mirror.title, "side by side", page, about, title)
         for number, section in enumerate(mirror.sections, 1):
-            place, text = f"{page}#s{number}", section.why
-            yield Indexed("beside", section.title, mirror.title, place, text)
+            told = other.sections[number - 1]
+            place, text = f"{page}#s{number}", f"{section.why} {told.why}"
+            title = told.title if told.title != section.title else ""
+            yield Indexed("beside", section.title, mirror.title, place, text, title)
 
 
 def _chapters(scripts: Iterable[Script]) -> Iterator[Indexed]:

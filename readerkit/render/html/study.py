@@ -18,7 +18,14 @@ from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.file_page import proofs_of, ran_in, rights_of, view
 from readerkit.render.html.markdown import prose
 from readerkit.render.html.mirror_page import mirror_lines
-from readerkit.render.html.notes import NoteView, card, cite, concept_title, text
+from readerkit.render.html.notes import (
+    NoteView,
+    card,
+    cite,
+    concept_title,
+    mirror_title,
+    text,
+)
 from readerkit.render.html.proved import marked, passages
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.words import Text
@@ -54,7 +61,7 @@ def _concept(model: SiteModel, concept: Concept) -> Context:
             if concept.id in note.annotation.concepts
         ],
         "mirrors": [
-            (addresses.mirror_page(mirror.id), mirror.title)
+            (addresses.mirror_page(mirror.id), mirror_title(mirror, book))
             for mirror in book.mirrors.values()
             if concept.id in mirror.concepts
         ],

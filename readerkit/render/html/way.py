@@ -26,6 +26,7 @@ from readerkit.render.html.estimate_page import SECTIONS
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.mechanism_list import MECHANISMS, Mechanism
 from readerkit.render.html.mechanisms import names as mechanism_names
+from readerkit.render.html.notes import mirror_title
 from readerkit.render.html.quiz_page import TopicQuestions
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
@@ -233,7 +234,8 @@ class _Stops:
         about.update(mirror.concepts[:1])  # its subject
         named = frozenset(addresses.source_page(*f) for f in self._files_of(mirror))
         page = addresses.mirror_page(mirror.id)
-        return Readable(page, _plain(mirror.title), "mirror", about, named)
+        title = mirror_title(mirror, self._model.book)
+        return Readable(page, title, "mirror", about, named)
 
     def _mechanism(self, name: str, mechanism: Mechanism) -> Readable:
         about = Counter(self._mentioned(f"{name} {mechanism.title} {mechanism.watch}"))

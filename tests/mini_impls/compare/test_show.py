@@ -1,13 +1,17 @@
 """What compare prints: the verdict first and last, each thing once, in 80 columns."""
 
+import dataclasses
+
 import pytest
 from msgspec.structs import replace
 from test_records import RECORD
 
+from mini_impls.compare.__main__ import report
 from mini_impls.compare.show import render
 from readerkit.app.interface_words import say_in
 from readerkit.evidence.conclusion import Conclusion, say_conclusion
 from readerkit.evidence.record import EventMatch, Record, Verdict
+from tests.content.test_annotations import library
 from tests.content.test_records import PATHS
 from tests.events import event
 
@@ -40,6 +44,32 @@ def test_the_verdict_speaks_spanish():
     said = "Una trampa: aquí la pérdida del original está mal."
     assert " ".join(text.split()).count(said) == 2
     assert "- 22 eventos: " in text
+
+
+@pytest.mark.parametrize("name", ["zero_fully_shard_stage2", "interleaved_freed"])
+def test_what_mirrors_say_of_a_record_is_in_spanish_or_marked(name):
+    path = next(path for path in PATHS if path.stem.endswith(name))
+    record = Record.parse(path.read_text("utf-8"), path.name)
+    found, book = Conclusion.of(record), library().book
+    shown = " ".join(report(record, book, "es").split())
+    english = " ".join(report(record, book, "en").split())
+    bare = " ".join(
+        report(record, dataclasses.replace(book, mirror_translations={}), "es").split()
+    )
+    told = [(each.mirror, each.why) for each in found.reasons]
+    for mirror, why in [
+        *told,
+        *([(found.trap.mirror, found.trap.why)] if found.trap else []),
+    ]:
+        other, own = book.reason_in(mirror, why, "es"), " ".join(why.split())
+        assert " ".join(other.split()) in shown and own not in shown
+        assert own in english and f"[en] {own}" in bare
+    assert told or found.trap
+    assert "[en] " not in shown
+    if found.has_calls_alone:
+        assert "Stage 2: el gradiente se va, y su memoria con él (" in shown
+        assert "[en] Stage 2: the gradient goes" in bare
+    assert ("Vea readerkit annotate" in shown) == (found.trap is not None)
 
 
 def test_a_quantity_of_several_ranks_counts_once():

@@ -245,6 +245,50 @@ def test_check_tells_of_concepts_whose_english_changed(tmp_path, capsys):
     assert (behind["id"], behind["of"]) == ("all-reduce", stamp)
 
 
+def test_check_tells_of_mirrors_whose_english_changed(tmp_path, capsys):
+    book = with_minis(tmp_path)
+    sidecar = book.path("mirrors/closing.es.yaml")
+    written = (
+        "closing:\n  title: El cierre\n  sections:\n    the sum:\n      title: S\n"
+    )
+    sidecar.write_text(written)
+    where = ("--book", str(book.root))
+    assert run(capsys, "annotate", "--update-lock", *where).code == 0
+    said = run(capsys, "annotate", "--check", *where)
+    assert said.code == 0
+    stamps = re.findall(
+        r"^  (.+) \(es\): of which English\?: .* of: ([\w -]+)$", said.out, re.M
+    )
+    assert [name for name, _ in stamps] == ["closing", "closing, the sum"]
+    for key, (_, stamp) in zip(("  title: El", "      title: S"), stamps, strict=True):
+        indent = key[: -len(key.lstrip())]
+        written = written.replace(f"\n{key}", f"\n{indent}of: {stamp}\n{key}")
+    sidecar.write_text(written)
+    assert "mirrors:" not in run(capsys, "annotate", "--check", *where).out
+
+    mirror = book.path("mirrors/closing.yaml")
+    mirror.write_text(mirror.read_text().replace("idea: ", "idea: Indeed, "))
+    said = run(capsys, "annotate", "--check", *where)
+    assert (
+        "mirrors: 1 translation to check\n  closing (es): idea has changed: was "
+        in said.out
+    )
+    plain = json.loads(run(capsys, "annotate", "--check", "--json", *where).out)
+    [behind] = plain["mirrors"]["translations_to_check"]
+    assert (behind["id"], behind["of"]) == stamps[0]
+
+
+def test_a_section_beside_a_note_is_told_in_spanish_or_marked(tmp_path, capsys):
+    book = with_minis(tmp_path)
+    shown = ("annotate", "close", "--lang", "es", "--book", str(book.root))
+    spanish = "close: {title: El cierre}\n"
+    book.path("sample/linear.es.yaml").write_text(spanish)
+    assert "el mini (igual): [en] the sum" in run(capsys, *shown).out
+    sidecar = "closing: {sections: {the sum: {title: la suma}}}\n"
+    book.path("mirrors/closing.es.yaml").write_text(sidecar)
+    assert "el mini (igual): la suma" in run(capsys, *shown).out
+
+
 def test_mini_stands_beside_the_note_and_in_the_table(tmp_path, capsys):
     book = with_minis(tmp_path)
     done = run(capsys, "annotate", "close", "--book", str(book.root))

@@ -149,6 +149,7 @@ def test_a_whole_book_is_green_and_says_what_was_held(whole, capsys):
     assert sample["not_reviewed"] == ["close", "whole-step"]
     assert (ours["locked"], ours["anchors"], ours["mirrored"]) == (False, 1, 1)
     assert report["concepts"] == {"concepts": 2, "translations_to_check": []}
+    assert report["mirrors"] == {"mirrors": 1, "translations_to_check": []}
 
 
 # What is wrong: the file, what it says and ought not to, and what is told of it.

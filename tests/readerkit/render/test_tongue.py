@@ -32,7 +32,8 @@ def test_a_note_in_spanish_has_spanish_around_it(real_cache, capsys):
         "ran in",
     ):
         assert label not in done.out
-    assert "[en] " in done.out, "titles of the minis' sections are English, and say so"
+    assert "el mini (" in done.out
+    assert "[en] " not in done.out, "titles of the minis' sections are translated"
 
 
 def test_the_list_is_in_spanish_and_marks_what_is_not(real_cache, capsys):

@@ -190,7 +190,7 @@ def test_a_record_of_another_page_comes_last_with_the_reason(built):
     guest = between(html, '<section class="guest">', "</section>")
     assert f'href="../beside/closing.html#r-{NAME}"' in guest
     assert "<code>sums.py</code>" in guest
-    assert '<a href="#s2">2. The sum again</a>' in guest
+    assert '<a href="#s2">2. <span lang="en">The sum again</span></a>' in guest
 
 
 def test_the_reason_of_a_difference_is_marked_where_a_claim_holds_it(built):
@@ -208,7 +208,7 @@ def test_the_reason_of_a_difference_is_marked_where_a_claim_holds_it(built):
     )
     files = {"annotations/mirrors/closing.yaml": differing}
     html = built(files=files, page="beside/closing.html")
-    reason = between(html, "<dd>The mini returns y.", "</dd>")
+    reason = between(html, '<dd><span lang="en">The mini returns y.', "</dd>")
     assert 'href="#s1-claim-1"' in reason and 'id="s1-at-1"' in reason
     assert 'href="#s1-at-1">↑' in between(html, 'id="s1-claim-1"', "</section>")
 
@@ -241,7 +241,7 @@ def note(html, name):
 def test_a_note_names_a_section_once_with_all_its_mini_lines(built):
     html = built(files={"annotations/mirrors/closing.yaml": TWICE}, page=LINEAR)
     there = note(html, "close")
-    assert there.count(">The sum</a>") == 1
+    assert there.count(">The sum</span></a>") == 1
     assert re.findall(r"<code>(sums.py:[^<]+)</code>", there) == [
         "sums.py:6-8",
         "sums.py:8",
