@@ -19,6 +19,8 @@ CLOSE = 2e-3
 """How far, as a share, a factor may be from the one that it is said to be."""
 MOST = 128
 """The largest number n of a question for which n/(n - 1) is named."""
+MOST_READ = 100
+"""Characters of a formula that somebody still follows."""
 
 
 def usual_factors() -> list[tuple[float, str]]:
@@ -91,6 +93,8 @@ def shown_formula(
 ) -> tuple[Remark, ...]:
     """Return the first formula that gives the key, with its numbers; none at times."""
     for formula, filled in filled_in(formulas, values):
-        if formula not in values and accepts(evaluate(formula, values, {})):
+        if len(filled) > MOST_READ or formula in values:
+            continue
+        if accepts(evaluate(formula, values, {})):
             return (Remark(Told("{formula} = {key}.", formula=filled, key=key)),)
     return ()

@@ -36,6 +36,7 @@ def reading_rules() -> dict[str, Any]:
         "units": units.UNITS,
         "aliases": units.ALIASES,
         "counts": units.COUNTS,
+        "mega": units.MEGA,
         "factors": number_reasons.usual_factors(),
         "close": number_reasons.CLOSE,
         "countable": sorted(units.MAY_BE_COUNTED),

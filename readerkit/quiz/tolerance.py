@@ -56,8 +56,14 @@ class AnswerTolerance:
         return self.absolute + self.relative * abs(key)
 
     def is_near(self, number: float, key: float) -> bool:
-        """Tell whether a wrong number may be a right one, rounded too far."""
+        """Tell whether a wrong number may be a right one, not well rounded."""
+        if self.is_of_counts(key):
+            return number != int(number) and abs(number - key) < 1
         return not self.significant and abs(number - key) <= 5 * self.limit(key)
+
+    def is_of_counts(self, key: float) -> bool:
+        """Tell whether a whole number is asked for, and none beside it will do."""
+        return not self.limit(key) and key == int(key)
 
     def told(self, unit: str) -> Told:
         """Return it in words; per cent of a share are told from its points."""

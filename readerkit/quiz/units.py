@@ -16,12 +16,14 @@ from readerkit.model.language import Told
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 _DAY = 86_400
+MEGA = 10**6
 
 
 def _table() -> dict[str, tuple[str, float]]:
     units: dict[str, tuple[str, float]] = {
         "": ("ratio", 1),
         "x": ("ratio", 1),
+        "million": ("ratio", 1e6),
         "billion": ("ratio", 1e9),
         "%": ("ratio", 0.01),
         "ns": ("time", 1e-9),
@@ -31,9 +33,11 @@ def _table() -> dict[str, tuple[str, float]]:
         "min": ("time", 60),
         "h": ("time", 3_600),
         "days": ("time", _DAY),
+        "weeks": ("time", 7 * _DAY),
         "years": ("time", 365.25 * _DAY),
         "GPU-hours": ("device time", 1),
         "$": ("money", 1),
+        "cents": ("money", 0.01),
         "bit": ("bytes", 1 / 8),
         "kbit": ("bytes", 1e3 / 8),
         "Mbit": ("bytes", 1e6 / 8),
@@ -57,23 +61,39 @@ UNITS: Mapping[str, tuple[str, float]] = _table()
 _SPELLINGS = {
     "B": "bytes,byte",
     "bit": "bits",
-    "us": "µs,μs",
-    "s": "seconds,second,sec,secs",
-    "min": "minutes,minute,mins",
-    "h": "hours,hour,hr,hrs",
-    "days": "day,d",
-    "years": "year",
-    "x": "times",
-    "%": "percent,per cent,pct,points,percentage points,pp",
-    "$": "usd,dollars",
+    "ns": "nanoseconds,nanosecond,nanosegundos,nanosegundo",
+    "us": "µs,μs,usec,microseconds,microsecond,microsegundos,microsegundo",
+    "ms": "msec,milliseconds,millisecond,milisegundos,milisegundo",
+    "s": "seconds,second,sec,secs,segundos,segundo,seg",
+    "min": "minutes,minute,mins,minutos,minuto",
+    "h": "hours,hour,hr,hrs,horas,hora",
+    "days": "day,d,días,día,dias,dia",
+    "weeks": "week,semanas,semana",
+    "years": "year,años,año",
+    "x": "times,veces",
+    "billion": "miles de millones",
+    "%": "percent,per cent,pct,points,percentage points,pp,por ciento,puntos",
+    "$": "usd,dollars,dollar,us$,dólares,dólar,dolares,dolar",
+    "cents": "cent,centavos,centavo",
     "FLOP": "flop,flops",
     "TFLOP": "tflops",
-    "GPU-hours": "gpu-hours,gpu hours,gpu-h,gpuh,gpu h,gpu·h",
-    "elements": "element",
-    "parameters": "params,parameter,param,weights",
+    "GPU-hours": "gpu-hours,gpu hours,gpu-h,gpuh,gpu h,gpu·h,horas de gpu,gpu-horas",
+    "elements": "element,elementos,elemento",
+    "parameters": "params,parameter,param,weights,parámetros,parámetro,parametros"
+    ",pesos",
     "B/param": "b/param,bytes/param,bytes per parameter,b/parameter",
 }
+_LARGE = {"k": "kilo", "M": "mega", "G": "giga", "T": "tera", "P": "peta"}
+_BINARY_WORDS = {"Ki": "kibi", "Mi": "mebi", "Gi": "gibi", "Ti": "tebi", "Pi": "pebi"}
+_BYTE_WORDS = {
+    f"{prefix}{byte}": f"{sign}B"
+    for sign, word in {**_LARGE, **_BINARY_WORDS}.items()
+    for prefix in (sign.lower(), word)
+    for byte in ("byte", "bytes")
+}
+"""As gigabytes and Gbytes are typed."""
 ALIASES = {
+    **_BYTE_WORDS,
     **{f"{prefix.lower()}b": f"{prefix}B" for prefix in _BINARY},
     **{alias: unit for unit, row in _SPELLINGS.items() for alias in row.split(",")},
 }
@@ -83,7 +103,7 @@ _ABOUT = re.compile(
     re.IGNORECASE,
 )
 _QUANTITY = re.compile(
-    r"\s*(?P<money>(\$|USD\b))?\s*"
+    r"\s*(?P<money>((US)?\$|USD\b))?\s*"
     # An x multiplies between numbers only; alone it is a unit.
     r"(?P<number>([-+*/^()\d.,_\s×·⋅\u2212²³⁻⁰¹⁴-⁹]|(?<=[\d.])[eE][-+]?(?=\d)|"
     r"(?<=[\d\s)])[x](?=\s*[\d(]))*[\d.)²³⁰¹⁴-⁹])"
@@ -175,9 +195,12 @@ def parse_quantity(
         number, unit = number * COUNTS[counted[1]], (counted[2] or "").strip()
         number = float(f"{number:.12g}")  # 8.7 billion, not 8699999999.999999
     known = find_unit(unit)
+    is_ratio = dimension(to) == "ratio"
     # Where a number is asked for, what is counted stands in the question.
-    if dimension(to) == "ratio" and dimension(known) in ("parameters", "elements"):
+    if is_ratio and dimension(known) in ("parameters", "elements"):
         known = ""
+    if counted and is_ratio and not known:
+        known = "x"  # what it says is the whole of it, also where millions are asked
     is_plain = re.fullmatch(r"[-+]?[\d.,_]+", match["number"].strip())
     return TypedQuantity(number, known, is_computed=not is_plain or bool(counted))
 
@@ -188,7 +211,7 @@ def _computed(text: str) -> float | None:
     text = text.replace("^", "**").replace("⋅", "*").replace("x", "*")
     text = re.sub(r"(?<=\d)([,\u00a0\u202f](?=\d{3})|_(?=\d))", "", text)
     text = re.sub(r"(?<![\d.])0+(?=\d)", "", text).strip()
-    if re.search(r"[-+]\s*[-+]", text):
+    if re.search(r"[-+]\s*[-+]|(?<![\d.])0+\*\d", text):  # or 0x1F, which is no product
         return None
     try:
         number = float(evaluate(text, {}, {}))

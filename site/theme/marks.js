@@ -74,7 +74,7 @@
     });
     text = text.replace(/\^/g, "**").replace(/[⋅x]/g, "*");
     text = text.replace(/(?<=\d)([,\u00a0\u202f](?=\d{3})|_(?=\d))/g, "").replace(/(?<![\d.])0+(?=\d)/g, "");
-    if (/[-+]\s*[-+]/.test(text)) return NaN;
+    if (/[-+]\s*[-+]|(?<![\d.])0+\*\d/.test(text)) return NaN;
     const number = evaluate(text);
     return Math.abs(number) < 1e100 ? number : NaN;
   }
@@ -116,7 +116,9 @@
       unit = (counted[2] || "").trim();
     }
     unit = findUnit(unit);
-    if (measured(to) === "ratio" && ["parameters", "elements"].includes(measured(unit))) unit = "";
+    const isRatio = measured(to) === "ratio";
+    if (isRatio && ["parameters", "elements"].includes(measured(unit))) unit = "";
+    if (counted && isRatio && !unit) unit = "x";
     return { number: number, unit: unit, isComputed: !/^[-+]?[\d.,_]+$/.test(match.groups.number.trim()) || Boolean(counted) };
   }
   function general(number, digits) { // as Python's format with g
@@ -157,9 +159,9 @@
       { number: shownNumber(given.number), given: given.unit, measured: tell(measured(given.unit)), asked: tell(measured(key.unit)), unit: key.unit }));
     }
     let value = given.unit ? convert(given.number, given.unit, key.unit) : given.number;
-    for (const [unit, factor] of [["%", 100], ["billion", 1e-9]]) {
-      if (!given.unit && key.unit === unit && accepts(given.number * factor, key.key)) value = given.number * factor;
-    }
+    const scale = rules.units[key.unit][1], isBare = !given.unit;
+    if (isBare && key.unit === "%" && accepts(given.number * 100, key.key)) value = given.number * 100;
+    else if (isBare && scale >= rules.mega && key.key > 0 && given.number > key.key * Math.sqrt(scale)) value = given.number / scale;
     if (accepts(value, key.key)) return { credit: 1, remarks: [] };
     if (given.unit && accepts(given.number, key.key)) {
       const values = { given: given.unit, unit: key.unit, worth: shownNumber(convert(1, given.unit, key.unit)) };
@@ -167,8 +169,10 @@
         ? "The number would be right in {unit}, but you wrote {given}: 1 {given} is {worth} {unit}."
         : "The number would be right in no unit, but you wrote {given}: 1 {given} is {worth}.", values)] };
     }
-    const remarks = given.isComputed ? [tell("Read as {value}.", { value: (shownNumber(value) + " " + key.unit).trim() })] : [];
-    const near = !significant && Math.abs(value - key.key) <= 5 * limit ? [[value, key.near]] : [];
+    const remarks = given.isComputed || (isBare && value !== given.number) ? [tell("Read as {value}.", { value: (shownNumber(value) + " " + key.unit).trim() })] : [];
+    const away = Math.abs(value - key.key), isOfCounts = !significant && !limit && Number.isInteger(key.key);
+    const isNear = isOfCounts ? !Number.isInteger(value) && away < 1 : !significant && away <= 5 * limit;
+    const near = isNear ? [[value, key.near]] : [];
     const known = [...key.before, ...near, ...key.after].find(function (each) { return accepts(value, each[0]); });
     const isForeseen = [...key.before, ...key.after].some(function (each) { return accepts(value, each[0]); });
     const ends = isForeseen ? key.ends : [...timesTheAnswer(key, value), ...key.ends];
@@ -234,8 +238,8 @@
   }
   function cell(word) { return "-_·".includes(word) || word === "idle" ? "." : squeezed(word); }
   function markWords(key, answer) {
-    const given = answer.trim().split(/[\s,;|→>[\]'"]+/).filter(Boolean).map(cell);
-    if (given.length !== key.cells.length) throw new Refusal(tell("got {got} words, expected {count}", { got: given.length, count: key.cells.length }));
+    const given = answer.trim().split(/(?:->|[\s,;|→>[\]'"])+/).filter(Boolean).map(cell);
+    if (given.length !== key.cells.length) throw new Refusal(tell("got {got}, expected {count} words", { got: given.length, count: key.cells.length }));
     const known = key.words.map(squeezed);
     given.forEach(function (word) {
       if (known.length ? !known.includes(word) : !whole.step.test(word)) throw notRead(word, known.length ? key.words.join(", ") : key.how);
@@ -328,7 +332,7 @@
   }
   function markGrid(key, answer) {
     const lines = answer.split(/[\n;]/).map(function (line) { return line.trim(); }).filter(Boolean);
-    if (lines.length !== key.rows.length) throw new Refusal(tell("got {got} rows, expected {count}: {form}", { got: lines.length, count: key.rows.length, form: key.how }));
+    if (lines.length !== key.rows.length) throw new Refusal(tell("got {got}, expected {count} rows: {form}", { got: lines.length, count: key.rows.length, form: key.how }));
     const remarks = [], how = [], whys = [];
     key.rows.forEach(function (row, at) {
       const cells = splitRow(lines[at], key.columns.length);

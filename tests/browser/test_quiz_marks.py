@@ -32,7 +32,8 @@ bn; 1.5k; 2 M; 12 %; 12%; 12 per cent; 0.12; 7 points; 480 GB; 447 GiB; 480GB; 4
 gb; 480 Gb; 480 gbit; 480 Gbit; 480 kB/s; 480 GB/s; 50 GBps; 1 h; 3 min; 3 days; 90
 s; 90 seconds; 2 ms; $5; 5 usd; USD 5; 5 $; 16 B/param; 16 bytes; 4 weights; 3
 elements; 7 apples; 7 TFLOP/s; 7 tflops; 1 GPU-hours; 3 x; 3 times; (2; 2); --2; 2 -
--1; 5//2; 5%2; 1/0; 3**99; =12; ≈ 12 GB
+-1; 5//2; 5%2; 1/0; 3**99; =12; ≈ 12 GB; 0x1F; 0x10; 1.0*5; 12 gigabytes; 4 Gbytes;
+2 weeks; 350 cents; US$5; 3 días; 480e9; 8.7e9; 16*30e9; 4 miles de millones; 7.5
 """
 WORDS = """\
 no_sync; no sync; No-Sync; `no_sync`; model.no_sync; with no_sync():; nosync;
@@ -86,6 +87,7 @@ def answers(asked, table):
                 8,
                 1 / 8,
                 100,
+                1e6,
                 1e9,
                 1.073741824,
             ):
@@ -118,6 +120,7 @@ def answers(asked, table):
             for word in offered:
                 yield " ".join([*key[:at], word, *key[at + 1 :]])
         yield from (" ".join([word] * len(key)) for word in offered)
+        yield from (" -> ".join(key), "-".join(key), " ".join(key[:-1]))
         yield from (" ".join(words) for words, _ in variant.refuted)
         yield from (", ".join(key), " → ".join(key).lower(), " ".join(key[1:]), "")
     elif "accept" in table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated
@@ -21,6 +22,8 @@ from readerkit.quiz.number_reasons import (
 )
 from readerkit.quiz.tolerance import AnswerTolerance
 from readerkit.quiz.units import (
+    MEGA,
+    UNITS,
     QuantityError,
     TypedQuantity,
     UnitError,
@@ -148,7 +151,8 @@ def ask_number(
     mistakes: tuple[tuple[float, Remark], ...] = (),
 ) -> AskedNumber:
     """Return a number to give; ``mistakes`` are wrong ones, and what to say to each."""
-    form = Told("in {unit}", unit=unit)
+    large = {"million": Told("millions"), "billion": Told("billions")}
+    form = Told("in {unit}", unit=large.get(unit, unit))
     if unit in ("", "%"):
         form = Told("per cent" if unit else "a number")
     near = tolerance.told(unit)
@@ -218,7 +222,7 @@ class AskedNumber(Variant):
         if given.unit and self.accepts(given.number):
             return Grade(0, (self._other_unit(given.unit),))
         read = []
-        if given.is_computed:
+        if given.is_computed or (not given.unit and value != given.number):
             shown = f"{format_number(value)} {self.unit}".strip()
             read = [Remark(Told("Read as {value}.", value=shown))]
         return Grade(0, (*read, *self._said_to(value)))
@@ -261,7 +265,9 @@ class AskedNumber(Variant):
 
     @property
     def near(self) -> Remark:
-        """What is said to a number that may be right, rounded too far."""
+        """What is said to a number that may be right, rounded too far, or not yet."""
+        if self.tolerance.is_of_counts(self.key):
+            return Remark(Told("Near; a whole number is asked for."))
         how = self.tolerance.told(self.unit)
         return Remark(Told("Near, but not near enough: {how}.", how=how))
 
@@ -276,9 +282,10 @@ class AskedNumber(Variant):
         # A share is often given as 0.158 where 15.8% was asked.
         if self.unit == "%" and self.accepts(100 * given.number):
             return 100 * given.number
-        # As is a count: 8.7e9 where 8.7 billion was asked.
-        if self.unit == "billion" and self.accepts(given.number / 1e9):
-            return given.number / 1e9
+        # As is a count, 8.7e9 where 8.7 billion was asked, and 480e9 for 480 GB.
+        scale = UNITS[self.unit][1]
+        if scale >= MEGA and given.number > self.key * math.sqrt(scale) > 0:
+            return given.number / scale
         return given.number
 
     def _other_dimension(self, given: TypedQuantity) -> Told:

@@ -227,12 +227,12 @@ class AskedWords(Variant):
 
     def _read(self, answer: str) -> list[str]:
         """Return the words of an answer as they are compared."""
-        cells = re.split(r"[\s,;|→>\[\]'\"]+", answer.strip())
+        cells = re.split(r"(?:->|[\s,;|→>\[\]'\"])+", answer.strip())
         given = [_cell(word) for word in cells if word]
         if len(given) != len(self.key):
             raise AnswerError(
                 Told(
-                    "got {got} words, expected {count}",
+                    "got {got}, expected {count} words",
                     got=len(given),
                     count=len(self.key),
                 )

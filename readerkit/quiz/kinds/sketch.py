@@ -297,7 +297,7 @@ class AskedSketch(Variant):
         if len(lines) != len(self.rows):
             raise AnswerError(
                 Told(
-                    "got {got} rows, expected {count}: {form}",
+                    "got {got}, expected {count} rows: {form}",
                     got=len(lines),
                     count=len(self.rows),
                     form=self.prompt.how,

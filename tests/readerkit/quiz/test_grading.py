@@ -8,6 +8,7 @@ import re
 import pytest
 
 from readerkit.quiz.messages import encode
+from readerkit.quiz.number_reasons import shown_formula
 from readerkit.quiz.rank_groups import wrong_groups
 from readerkit.quiz.variant import AnswerError
 from tests.readerkit.quiz.sample import QUESTIONS, asked, sample_bank
@@ -114,6 +115,15 @@ def test_number_without_unit_is_asked_for_as_such():
         ("billion", "1.12e11", 1),
         ("billion", "112 billion params", 1),
         ("billion", "112,000 million", 1),
+        ("million", "112M", 1),
+        ("million", "112e6", 1),
+        ("million", "0.112 billion", 1),
+        ("million", "112B", 0),
+        ("GB", "112e9", 1),
+        ("GB", "112,000,000,000", 1),
+        ("GB", "16*7e9", 1),
+        ("GB", "112 gigabytes", 1),
+        ("GB", "112 GBytes", 1),
         ("", "7*2^4", 1),
         ("", "7 * 16", 1),
         ("", "1.12·10²", 1),
@@ -148,6 +158,33 @@ def test_quantity_of_another_kind_is_asked_again_with_what_was_understood(answer
 def test_wrong_arithmetic_says_what_it_was_read_as():
     [remark] = asked("bytes").grade("3*2^5 GB").remarks
     assert remark.text == "Read as 96 GB."
+
+
+@pytest.mark.parametrize(
+    ("unit", "answer", "read"),
+    [
+        ("GB", "480e9", "480 GB"),
+        ("GB", "480000000000", "480 GB"),
+        ("billion", "8.7e9", "8.7 billion"),
+        ("billion", "8.7B", "8.7 billion"),
+        ("billion", "600 million", "0.6 billion"),
+        ("million", "7B params", "7000 million"),
+    ],
+)
+def test_wrong_number_in_full_is_read_in_the_unit_that_was_asked(unit, answer, read):
+    text = QUESTIONS.replace("16 * p, unit: GB}", f"16 * p, unit: {unit}}}")
+    variant = asked("bytes", questions=text)
+    assert f"Read as {read}." in [each.text for each in variant.grade(answer).remarks]
+
+
+@pytest.mark.parametrize(("answer", "is_told"), [("111.6", True), ("111", False)])
+def test_number_that_is_not_rounded_yet_is_told_that_a_count_is_asked(answer, is_told):
+    text = QUESTIONS.replace(
+        "{value: 16 * p, unit: GB}", "{value: 16 * p, absolute: 0}"
+    )
+    remarks = asked("bytes", questions=text).grade(answer).remarks
+    told = "Near; a whole number is asked for."
+    assert (told in [each.text for each in remarks]) == is_told
 
 
 @pytest.mark.parametrize(
@@ -440,7 +477,7 @@ def test_groups_that_say_nothing_are_asked_again(row):
     [
         ("pillar 16x8\nrow 8x16", "up, cut: got 'pillar', expected one of column, row"),
         ("column 16x8\nrow wide", "down, shape: got 'wide', expected sizes such as"),
-        ("column 16x8", "got 1 rows, expected 2"),
+        ("column 16x8", "got 1, expected 2 rows"),
     ],
 )
 def test_cell_that_says_nothing_is_asked_again_and_named(answer, said):
@@ -544,3 +581,9 @@ def test_what_is_shown_holds_no_key():
     for name in bank.questions:
         shown = json.loads(encode(bank.variant(name, 0).prompt))
         assert shown.keys() == SHOWN | OWN[shown["kind"]]
+
+
+def test_formula_that_nobody_can_follow_is_not_shown():
+    long = "min(1, max(0, ceil((p - 3) / 1000))) + " * 3 + "p"
+    found = shown_formula([long, "2 * p"], {"p": 3}, lambda value: True, "6")
+    assert [remark.text for remark in found] == ["2 × 3 = 6."]

@@ -50,6 +50,15 @@ from readerkit.quiz.units import (
         ("5 Gb/sec".replace("b", "B"), 5, "GB/s"),
         ("1\N{NO-BREAK SPACE}120 GB", 1120, "GB"),
         ("007", 7, ""),
+        ("1.0*5", 5, ""),
+        ("12 gigabytes", 12, "GB"),
+        ("4 Gbyte", 4, "GB"),
+        ("4 gibibytes", 4, "GiB"),
+        ("1280 microseconds", 1280, "us"),
+        ("3 días", 3, "days"),
+        ("2 weeks", 2, "weeks"),
+        ("US$5", 5, "$"),
+        ("350 cents", 350, "cents"),
     ],
 )
 def test_quantity_is_read(text, number, unit):
@@ -85,6 +94,11 @@ def test_quantity_is_read(text, number, unit):
 def test_what_is_no_quantity_is_refused(text):
     with pytest.raises(QuantityError):
         parse_quantity(text)
+
+
+def test_hexadecimal_is_no_product_with_nothing():
+    with pytest.raises(QuantityError, match="got '0x1000'"):
+        parse_quantity("0x1000")
 
 
 @pytest.mark.parametrize("text", ["138,46", "0,125", "1.120,5", "12,5 GB", "1,12,000"])
