@@ -81,6 +81,21 @@ def _listed_splits() -> Iterator[None]:
 
 
 @contextmanager
+def _cuda_types() -> Iterator[None]:
+    of_tensor = torch.Tensor.type
+
+    def named(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        found = of_tensor(self, *args, **kwargs)
+        if not isinstance(found, str):
+            return found  # the tensor in another type
+        # Below a function mode torch looks the method up once more, and comes here.
+        return f"torch.cuda.{found.removeprefix('torch.').removeprefix('cuda.')}"
+
+    with _replaced("type", named, torch.Tensor):
+        yield
+
+
+@contextmanager
 def _no_general_gemm() -> Iterator[None]:
     moe_utils: Any = import_module("megatron.core.transformer.moe.moe_utils")
     moe_utils.__dict__.setdefault("te_general_gemm", None)
@@ -118,6 +133,11 @@ _SHIMS: dict[str, tuple[str, Callable[[], AbstractContextManager[Any]]]] = {
         "all_to_all_single takes sizes in a tensor: Megatron makes numbers of them "
         "while it copies them to the host, and on a CPU it copies nothing",
         _listed_splits,
+    ),
+    "cuda_types": (
+        "tensor.type() names the type of a tensor on a GPU: by that name Megatron's "
+        "optimizer tells parameters in 16 bits from others, and clips",
+        _cuda_types,
     ),
     "no_general_gemm": (
         "moe_utils has te_general_gemm, None: Megatron's router asks for this name, "

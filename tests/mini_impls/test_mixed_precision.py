@@ -396,7 +396,7 @@ def test_any_mix_of_dtypes_is_adamw_on_float32(kinds, clip):
 # --- ranks with different parameters ---
 
 
-def step_apart(rank, overflow_on, together, duplicate):
+def step_apart(rank, overflow_on, together, duplicate, clip=100.0):
     """Take one step on a parameter of each rank's own, and one that all have."""
     own = nn.Parameter(torch.zeros(1 + rank.rank, dtype=torch.float16))
     shared = nn.Parameter(torch.zeros(2, dtype=torch.float16))
@@ -405,7 +405,7 @@ def step_apart(rank, overflow_on, together, duplicate):
         MainGrads([own, shared]),
         dynamic(4.0),
         rank.group if together else None,
-        clip_grad=100.0,
+        clip_grad=clip,
         duplicates=[shared] if duplicate and rank.rank else [],
     )
     factor = float("inf") if rank.rank == overflow_on else 2.0
@@ -416,9 +416,11 @@ def step_apart(rank, overflow_on, together, duplicate):
     return was_made, norm, scale, own.tolist(), sent.counts(), sent.payload_bytes()
 
 
+@pytest.mark.parametrize("clip", [0.0, 100.0])
 @pytest.mark.parametrize("overflow_on", [0, 1])
-def test_an_overflow_on_one_rank_skips_the_step_of_all(ranks, overflow_on):
-    for r, result in enumerate(ranks.run(step_apart, overflow_on, True, True)):
+def test_an_overflow_on_one_rank_skips_the_step_of_all(ranks, overflow_on, clip):
+    """A rank alone would leave the others waiting for its part of the norm."""
+    for r, result in enumerate(ranks.run(step_apart, overflow_on, True, True, clip)):
         assert result[:3] == (False, None, 2.0)
         assert result[3] == [0.0] * (1 + r)
         assert result[4:] == ({"all_reduce": 1}, {"all_reduce": 4})

@@ -12,6 +12,7 @@ import test_fsdp
 import test_fsdp_flat
 import test_fsdp_state
 import test_inference
+import test_mixed_precision
 import test_overlap
 import test_pipeline
 import test_sequence_parallel
@@ -98,6 +99,23 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
             "experts/rows-by-sender",
         ),
         test_experts.test_two_ranks_train_what_one_process_trains,
+    ),
+    "mixed_precision/local-overflow": lambda pool: (
+        test_mixed_precision.test_an_overflow_on_one_rank_skips_the_step_of_all(
+            pool, 1, 0.0
+        )
+    ),
+    "mixed_precision/scaled-norm": in_every_rank(
+        "test_mixed_precision",
+        "test_the_scale_is_taken_out_before_the_norm_is_known",
+    ),
+    "mixed_precision/impatient-growth": lambda pool: (
+        test_mixed_precision.test_losses_gradients_and_weights_are_those_of_one_process(
+            pool, test_mixed_precision.CONFIG, torch.float16
+        )
+    ),
+    "mixed_precision/rounded-main": in_every_rank(
+        "test_mixed_precision", "test_main_weights_keep_what_rounding_takes"
     ),
     "tensor_parallel/f-missing": test_tensor_parallel.test_f_and_g_are_conjugate,
     "tensor_parallel/g-missing": test_tensor_parallel.test_f_and_g_are_conjugate,
