@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -42,8 +42,9 @@ from mini_impls import failures
 from mini_impls.failures import RankFailedError
 from mini_impls.limits import Options, check_timeout
 from mini_impls.machine import INSIST, check_room
-from mini_impls.recorder import Recorder, gather
-from mini_impls.run_trace import check_target, table, write
+from mini_impls.recorder import Recorder
+from mini_impls.run_trace import check_target
+from mini_impls.run_wrapped import Traced, Watched
 from mini_impls.supervise import TYPED, die_with_parent, ending_once, wait
 from readerkit.system.output import printing
 from readerkit.system.status import Status, take_over
@@ -75,6 +76,8 @@ class Rank:
     group: dist.ProcessGroup
     status: Status = field(default_factory=Status)
     recorder: Recorder = field(default_factory=Recorder)
+    store: dist.Store | None = None
+    """What ranks can leave words in for one another, without waiting."""
 
     def show(self, doing: str, done: int = 0, of: int = 0) -> None:
         """Say how far the work is, from rank 0, on a terminal alone."""
@@ -88,6 +91,7 @@ class Rank:
 
     def say_each(self, text: str) -> None:
         """Print one text from every rank, in rank order."""
+        self.status.show_below(())  # others could not print above it
         for rank in range(self.world_size):
             if rank == self.rank:
                 self._print(f"[rank {rank}] {text}")
@@ -97,7 +101,8 @@ class Rank:
         self.status.clear()
         # Nobody may read on, as after `| head`; the work goes on.
         with printing():
-            print(text)
+            print(text, flush=True)
+        self.status.draw_again()
 
 
 def check_devices(backend: str, world_size: int) -> None:
@@ -141,7 +146,7 @@ def _with_group(
     )
     group = dist.group.WORLD
     assert group is not None
-    value = fn(Rank(rank, world_size, device, group), *args)
+    value = fn(Rank(rank, world_size, device, group, store=store), *args)
     # A socket closed too soon would fail a neighbour that still reads from it, so wait
     # for the others; not for ever, since they may need more of a rank that has left.
     store.set(f"done/{rank}", "")
@@ -306,6 +311,9 @@ def add_run_options(parser: Options, steps: int) -> None:
     parser.add_argument(
         "--trace", type=Path, metavar="FILE", help="write one trace of all ranks"
     )
+    parser.add_argument(
+        "--watch", action="store_true", help="show where the time goes, as it goes"
+    )
     parser.add_argument(INSIST, action="store_true", help="start them all the same")
 
 
@@ -321,23 +329,6 @@ def ranks_of(wanted: int | None) -> int:
     if wanted not in (None, launched):
         raise ValueError(f"--world {wanted} under torchrun with {launched}")
     return launched
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """A demonstration that is recorded, as long as it takes steps."""
-
-    demo: Callable[[Rank, argparse.Namespace], None]
-    path: Path
-
-    def __call__(self, rank: Rank, args: argparse.Namespace) -> None:
-        """Run it; write the trace of all ranks, and say where the time went."""
-        with Recorder(is_on=True) as recorder:
-            self.demo(replace(rank, recorder=recorder), args)
-        traces = gather(recorder.take(rank.rank), rank.group)
-        if traces is not None:
-            write(self.path, traces)
-            rank.say(f"\n{table(traces)}\ntrace of all ranks: {self.path}")
 
 
 def main(
@@ -371,8 +362,12 @@ def main(
             check(args)
         work: Callable[[Rank, argparse.Namespace], None] = demo
         if args.trace is not None:
+            if args.watch:
+                raise ValueError("--trace and --watch: got both, expected one")
             check_target(args.trace)
-            work = Recording(demo, args.trace)
+            work = Traced(demo, args.trace)
+        elif args.watch:
+            work = Watched(demo)
         if not under_torchrun:
             check_devices(args.backend, args.world)
             check_room(args.world, insist=args.oversubscribe)

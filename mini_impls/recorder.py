@@ -19,9 +19,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -33,6 +34,9 @@ WAIT = "wait"
 LATER = "a later step"
 MOST_STEPS = 5
 """Steps of a part that are recorded: later ones are alike, and make a trace long."""
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +218,7 @@ def written_bytes() -> int | None:
     return int(rows["wchar"])
 
 
+@cache
 def measure_products(size: int = 192, rounds: int = 20) -> float:
     """Return the FLOP/s of square matrix products of that size, the best of some."""
     one = torch.ones(size, size)
@@ -225,9 +230,9 @@ def measure_products(size: int = 192, rounds: int = 20) -> float:
     return 2 * size**3 / best
 
 
-def gather(trace: RankTrace, group: dist.ProcessGroup) -> list[RankTrace] | None:
-    """Return the traces of all ranks on the first; None on the others."""
+def gather(value: T, group: dist.ProcessGroup) -> list[T] | None:
+    """Return what each rank gave on the first; None on the others."""
     is_first = group.rank() == 0
     gathered: list[Any] | None = [None] * group.size() if is_first else None
-    dist.gather_object(trace, gathered, group_dst=0, group=group)
+    dist.gather_object(value, gathered, group_dst=0, group=group)
     return gathered

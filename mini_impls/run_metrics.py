@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from mini_impls.recorder import ALONE, LATER, STEP, WAIT, RankTrace
+from mini_impls.recorder import ALONE, LATER, STEP, WAIT, Expected, RankTrace
 
 Span = tuple[float, float]
 """Start and end, in microseconds."""
@@ -211,7 +211,9 @@ class RankMetrics:
     calls: float
     tokens_per_s: float
     peak_bytes: int | None
-    """None where memory was not recorded."""
+    """Of tensors; None where memory was not recorded."""
+    resident_bytes: int | None
+    """Of the whole process, once these were taken; None where nobody asked."""
 
     @property
     def other_s(self) -> float:
@@ -219,11 +221,24 @@ class RankMetrics:
         return self.step_s - self.computing_s - self.exposed_s
 
 
-def metrics(trace: RankTrace) -> dict[str, RankMetrics]:
-    """Return where the time goes in each part; nothing where no step was recorded."""
+@dataclass(frozen=True, slots=True)
+class RankSummary:
+    """Where the time of one rank goes, and what the estimates say of it, by part."""
+
+    rank: int
+    parts: dict[str, RankMetrics]
+    """None where no step was recorded."""
+    expected: dict[str, Expected]
+    product_flops_per_s: float
+    """What a matrix product alone reached."""
+
+
+def summarize(trace: RankTrace) -> RankSummary:
+    """Return where the time goes in each part."""
     recorded = RecordedRank(trace)
     parts = dict.fromkeys(map(part_of, recorded.steps))
-    return {part: _metrics(recorded, part) for part in parts}
+    found = {part: _metrics(recorded, part) for part in parts}
+    return RankSummary(trace.rank, found, trace.expected, trace.product_flops_per_s)
 
 
 def _metrics(recorded: RecordedRank, part: str) -> RankMetrics:
@@ -252,4 +267,5 @@ def _metrics(recorded: RecordedRank, part: str) -> RankMetrics:
         calls=issued / len(warm),
         tokens_per_s=recorded.trace.tokens / seconds["step_s"],
         peak_bytes=max(map(recorded.peak_bytes, spans)) if recorded.live else None,
+        resident_bytes=None,
     )

@@ -22,7 +22,9 @@ from mini_impls.launch import (
 from mini_impls.limits import Options
 from mini_impls.machine import check_room
 from mini_impls.recorder import RankTrace
-from mini_impls.run_trace import check_target, table, write
+from mini_impls.run_metrics import summarize
+from mini_impls.run_table import table
+from mini_impls.run_trace import check_target, write
 from readerkit.app.folders import is_own
 from readerkit.app.interface_words import say_in
 from readerkit.app.library import open_library
@@ -71,7 +73,9 @@ def main(argv: list[str] | None = None) -> int:
 
         def show(traces: Sequence[RankTrace]) -> None:
             write(args.trace, traces)
-            shown.append(f"{table(traces)}\ntrace of all ranks: {args.trace}")
+            shown.append(
+                f"{table([*map(summarize, traces)])}\ntrace of all ranks: {args.trace}"
+            )
 
         record = compare(
             library,

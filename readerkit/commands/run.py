@@ -19,6 +19,7 @@ from readerkit.wording.next_command import typed
         "--steps",
         "--timeout",
         "--trace",
+        "--watch",
         "--oversubscribe",
     ),
     short_help="One mini implementation, on processes of this machine.",
@@ -34,7 +35,8 @@ def run(mini: str | None, options: tuple[str, ...], wants_help: bool) -> None:
 
     OPTIONS go to the mini: --world N, --backend gloo|nccl, --steps N, and its own;
     readerkit run MINI --help lists them. --trace FILE writes one trace of all ranks,
-    for Perfetto or Chrome, and says where the time of a step goes.
+    for Perfetto or Chrome, and says where the time of a step goes; --watch shows that
+    while it runs.
 
     \b
     Example:

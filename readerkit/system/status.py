@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TextIO
@@ -30,16 +30,26 @@ class Status:
     stream: TextIO = field(default_factory=lambda: sys.stderr)
     _doing: str = ""
     _text: str = ""
+    _below: tuple[str, ...] = ()
     _drawn: float = 0.0
 
     def show(self, doing: str, done: int = 0, of: int = 0) -> None:
         """Say what is done, and how far it is where somebody counts."""
         self._draw(doing, f"{doing} {done:,} of {of:,}" if of else doing)
 
+    def show_below(self, rows: Sequence[str]) -> None:
+        """Have these below the line from now on; not where it cannot go back."""
+        self._below = tuple(rows)
+
+    def draw_again(self) -> None:
+        """Draw what stands below once more, under what was printed since."""
+        if self._below and not _is_plain() and self._is_watched():
+            self._put(self._text)
+
     def clear(self) -> None:
-        """Take the line away, before anything else is printed on the terminal."""
+        """Take it away, before anything else is printed on the terminal."""
         if not _is_plain() and self._is_watched():
-            self._write("\r\x1b[K")
+            self._write("\r\x1b[J")
 
     @contextmanager
     def waiting(self, doing: str, *, clears: bool = True) -> Iterator[None]:
@@ -66,7 +76,7 @@ class Status:
 
     def _draw(self, doing: str, text: str) -> None:
         now, pause = time.monotonic(), PLAIN_S if _is_plain() else REDRAW_S
-        is_soon = doing == self._doing and now - self._drawn < pause
+        is_soon = doing == self._doing and now - self._drawn < pause and not self._below
         if is_soon or text == self._text:
             return
         self._doing, self._text, self._drawn = doing, text, now
@@ -75,7 +85,14 @@ class Status:
         if _is_plain():
             self._write(f"{text}\n")
         else:
-            self._write(f"\r\x1b[K\x1b[2m{text[: self._width()]}\x1b[0m\r")
+            self._put(text)
+
+    def _put(self, text: str) -> None:
+        columns, lines = self._size()
+        below = self._below[: lines - 2]
+        rows = "".join(f"\n{row[:columns]}" for row in below)
+        back = f"\x1b[{len(below)}A" if below else ""
+        self._write(f"\r\x1b[J\x1b[2m{text[:columns]}\x1b[0m{rows}{back}\r")
 
     def _is_watched(self) -> bool:
         """Tell whether this is the foreground of a terminal: others keep quiet."""
@@ -85,10 +102,12 @@ class Status:
             return os.tcgetpgrp(self.stream.fileno()) == os.getpgrp()
         return True
 
-    def _width(self) -> int:
+    def _size(self) -> tuple[int, int]:
+        """Return how many letters fit on a line, and how many lines there are."""
         with suppress(OSError):
-            return max(1, os.get_terminal_size(self.stream.fileno()).columns - 1)
-        return 79
+            size = os.get_terminal_size(self.stream.fileno())
+            return max(1, size.columns - 1), max(2, size.lines)
+        return 79, 24
 
     def _write(self, text: str) -> None:
         with suppress(OSError):  # the terminal was closed: nobody watches any more

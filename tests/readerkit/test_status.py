@@ -34,7 +34,7 @@ def on_screen(text: str) -> list[str]:
     """Return the lines as they stand at the end: what was drawn over is gone."""
     lines = []
     for line in text.split("\n"):
-        _, _, last = line.rpartition("\r\x1b[K")
+        _, _, last = line.rpartition("\r\x1b[J")
         lines.append(last)
     return lines
 
@@ -42,7 +42,7 @@ def on_screen(text: str) -> list[str]:
 def test_line_counts_waits_and_is_gone_in_the_end():
     text = shown()
     for said in ("counting 0 of 3", "counting 2 of 3", "waiting", r"waiting: \d s"):
-        assert re.search(rf"\r\x1b\[K\x1b\[2m{said}\x1b\[0m\r", text)
+        assert re.search(rf"\r\x1b\[J\x1b\[2m{said}\x1b\[0m\r", text)
     assert on_screen(text) == ["done", ""]
 
 

@@ -95,7 +95,7 @@ def test_no_word_is_broken_on_a_narrow_terminal(real_cache, columns):
     written = click.unstyle(terminal.shown)
     assert [
         line
-        for line in re.sub(r"\r\x1b\[K.*\r", "", written).splitlines()
+        for line in re.sub(r"\r\x1b\[J.*\r", "", written).splitlines()
         if len(line) > columns and " " in line.strip()
     ] == []
 

@@ -147,7 +147,7 @@ def test_ranks_are_told_of_on_a_terminal_from_their_start_until_they_are_up():
     starting = f"starting {world} ranks on {os.cpu_count()} cores"
     assert told[:2] == ["readerkit run ddp", starting]
     # The count is gone from its line before the mini says its first word.
-    assert re.search(rf"{world} ranks are up\S*\r(.*\r)?\x1b\[Kstep 0", shown)
+    assert re.search(rf"{world} ranks are up\S*\r(.*\r)?\x1b\[Jstep 0", shown)
 
 
 STUCK = """

@@ -1,0 +1,102 @@
+"""Where the time of a step goes, as a table: a row for each rank, and one for all."""
+
+from collections.abc import Iterable, Sequence
+
+from mini_impls.recorder import Expected
+from mini_impls.run_metrics import RankMetrics, RankSummary
+from readerkit.wording.numbers import format_bytes, format_seconds
+
+_HEADS = (
+    "rank", "step", "computing", "hidden", "exposed", "waiting", "other",
+    "sent", "calls", "peak", "resident", "tokens/s",
+)  # fmt: skip
+
+
+def table(ranks: Sequence[RankSummary]) -> str:
+    """Return a row for each rank, one for all, and what the estimates say of a step."""
+    found = [summary.parts for summary in ranks]
+    if not found[0]:
+        return "no step was recorded: this mini takes none"
+    lines = []
+    for part in found[0]:
+        rows = [_HEADS, *(_row(of[part]) for of in found)]
+        if len(found) > 1:
+            rows.append(_row_of_all([of[part] for of in found]))
+        told = [i for i in range(len(_HEADS)) if any(row[i] for row in rows[1:])]
+        rows = [tuple(row[i] for i in told) for row in rows]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines += [f"{part}:"] if part else []
+        for row in rows:
+            cells = zip(row, widths, strict=True)
+            lines.append("  ".join(cell.rjust(width) for cell, width in cells))
+        for summary in ranks:
+            lines += _beside_estimate(summary, part)
+    return "\n".join(lines)
+
+
+def _row(of: RankMetrics) -> tuple[str, ...]:
+    def share(seconds: float) -> str:
+        return f"{seconds / of.step_s:.0%}"
+
+    return (
+        str(of.rank),
+        format_seconds(of.step_s),
+        share(of.computing_s),
+        share(of.hidden_s),
+        share(of.exposed_s),
+        share(of.waiting_s),
+        share(of.other_s),
+        _size(of.sent_bytes),
+        f"{of.calls:g}",
+        _size(of.peak_bytes),
+        _size(of.resident_bytes),
+        "",
+    )
+
+
+def _row_of_all(found: Sequence[RankMetrics]) -> tuple[str, ...]:
+    slowest = max(each.step_s for each in found)
+    sent = [each.sent_bytes for each in found if each.sent_bytes is not None]
+    peaks = [each.peak_bytes for each in found if each.peak_bytes is not None]
+    resident = [e.resident_bytes for e in found if e.resident_bytes is not None]
+    return (
+        "all", format_seconds(slowest), "", "", "", "", "",
+        _size(sum(sent) if sent else None),
+        f"{sum(each.calls for each in found):g}",
+        _size(sum(peaks) if peaks else None),
+        _size(sum(resident) if resident else None),
+        f"{min(each.tokens_per_s for each in found):,.0f}",
+    )  # fmt: skip
+
+
+def _beside_estimate(summary: RankSummary, part: str) -> Iterable[str]:
+    """Say what was measured beside what the estimates give, with the ratio."""
+    of, expected = summary.parts[part], summary.expected.get(part, Expected())
+    said = []
+    if expected.flops:
+        due = expected.flops / summary.product_flops_per_s
+        speed = f"{summary.product_flops_per_s / 1e9:.3g} GFLOP/s of a product alone"
+        text = f"computing {format_seconds(of.computing_s)}, {format_seconds(due)} at"
+        said.append(f"{text} {speed} ({_ratio(of.computing_s, due)})")
+    pairs = (
+        ("sent", of.sent_bytes, expected.sent_bytes, "by formula"),
+        ("peak", of.peak_bytes, expected.held_bytes, "of states alone"),
+    )
+    for what, measured, foreseen, how in pairs:
+        if foreseen and measured is not None:
+            text = f"{what} {format_bytes(measured)}, {format_bytes(foreseen)} {how}"
+            said.append(f"{text} ({_ratio(measured, foreseen)})")
+    if expected.idle is not None:
+        share = of.waiting_s / of.step_s
+        text = f"waiting {share:.0%}, bubble {expected.idle:.0%} by the schedule"
+        said.append(text)
+    if said:
+        yield f"rank {of.rank} beside the estimate: " + "; ".join(said)
+
+
+def _size(count: float | None) -> str:
+    return "" if count is None else format_bytes(count)
+
+
+def _ratio(measured: float, due: float) -> str:
+    return f"{measured / due:.2f} times"

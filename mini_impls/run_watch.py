@@ -1,0 +1,106 @@
+"""Looks at a run while it goes on: a table of all ranks, drawn anew after some steps.
+
+Each rank records a step by itself, says in the run's store where its time went, and
+goes on; nobody waits for the table. The first draws what all have said by then.
+
+Follows:
+- pytorch/pytorch: torch/profiler/profiler.py (whose schedule skips steps, too)
+
+Leaves out:
+- the most memory of tensors: a recorder that begins at a step has not seen what was
+  allocated before; what the whole process holds stands in its place
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mini_impls.recorder import Expected, Recorder
+from mini_impls.run_metrics import RankMetrics, RankSummary, summarize
+from mini_impls.run_table import table
+
+if TYPE_CHECKING:
+    from mini_impls.launch import Rank
+
+
+def is_looked_at(step: int) -> bool:
+    """Tell whether a step is recorded: the first eight are, then ever fewer.
+
+    Every rank comes to the same answer, so that all are slowed by the same steps.
+
+    >>> [step for step in range(33) if is_looked_at(step)]
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32]
+    """
+    return step % (1 << max(0, step.bit_length() - 3)) == 0
+
+
+@dataclass(kw_only=True)
+class WatchingRecorder(Recorder):
+    """Records some of the steps, each by itself, and shows the last of them."""
+
+    rank: "Rank"
+    seen: dict[str, RankMetrics] = field(default_factory=dict)
+    """Of this rank, the last step of each part that was looked at."""
+    _speed: float = 0.0
+
+    @contextmanager
+    def step(self, tokens: int) -> Iterator[None]:
+        """Take a step: `tokens` are those of all ranks together."""
+        number = self._steps[self.part]
+        self._steps[self.part] += 1
+        if not is_looked_at(number):
+            yield
+            return
+        one = Recorder(is_on=True, sees_memory=False, part=self.part)
+        with one, one.step(tokens):
+            yield
+        found = summarize(one.take(self.rank.rank))
+        self._speed = found.product_flops_per_s
+        held = resident_bytes()
+        for part, of in found.parts.items():
+            self.seen[part] = replace(of, resident_bytes=held)
+        self._tell()
+
+    def summary(self) -> RankSummary:
+        """Return what was seen of this rank."""
+        return RankSummary(self.rank.rank, self.seen, self.expected, self._speed)
+
+    def _tell(self) -> None:
+        store = self.rank.store
+        if store is None:
+            return
+        store.set(f"watch/{self.rank.rank}", json.dumps(asdict(self.summary())))
+        if self.rank.rank == 0:
+            keys = [f"watch/{rank}" for rank in range(self.rank.world_size)]
+            told = [store.get(key) for key in keys if store.check([key])]
+            self.rank.status.show_below(rows([_read(each) for each in told]))
+
+
+def _read(told: bytes) -> RankSummary:
+    data = json.loads(told)
+    data["parts"] = {name: RankMetrics(**of) for name, of in data["parts"].items()}
+    data["expected"] = {name: Expected(**of) for name, of in data["expected"].items()}
+    return RankSummary(**data)
+
+
+def rows(ranks: Sequence[RankSummary]) -> list[str]:
+    """Return the table of the parts that all these ranks have come to."""
+    common = set.intersection(*(set(each.parts) for each in ranks))
+    shown = [
+        replace(each, parts={n: of for n, of in each.parts.items() if n in common})
+        for each in ranks
+    ]
+    return table(shown).splitlines() if common else []
+
+
+def resident_bytes() -> int | None:
+    """Return the memory that this process holds now; None where nobody counts it."""
+    counters = Path("/proc/self/statm")
+    if not counters.exists():  # Linux alone has it
+        return None
+    pages = int(counters.read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")

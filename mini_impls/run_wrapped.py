@@ -1,0 +1,52 @@
+"""A demonstration that is looked at: afterwards, or while it runs."""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mini_impls.recorder import Recorder, gather
+from mini_impls.run_metrics import summarize
+from mini_impls.run_table import table
+from mini_impls.run_trace import write
+from mini_impls.run_watch import WatchingRecorder
+
+if TYPE_CHECKING:
+    from mini_impls.launch import Rank
+
+Demo = Callable[["Rank", argparse.Namespace], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A demonstration that is recorded, as long as it takes steps."""
+
+    demo: Demo
+    path: Path
+
+    def __call__(self, rank: "Rank", args: argparse.Namespace) -> None:
+        """Run it; write the trace of all ranks, and say where the time went."""
+        with Recorder(is_on=True) as recorder:
+            self.demo(replace(rank, recorder=recorder), args)
+        traces = gather(recorder.take(rank.rank), rank.group)
+        if traces is not None:
+            write(self.path, traces)
+            told = table([*map(summarize, traces)])
+            rank.say(f"\n{told}\ntrace of all ranks: {self.path}")
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A demonstration whose steps are shown as they are taken."""
+
+    demo: Demo
+
+    def __call__(self, rank: "Rank", args: argparse.Namespace) -> None:
+        """Run it; say in the end where the time of the last step seen went."""
+        recorder = WatchingRecorder(rank=rank)
+        self.demo(replace(rank, recorder=recorder), args)
+        rank.status.show_below(())
+        seen = gather(recorder.summary(), rank.group)
+        if seen is not None:
+            rank.say(f"\nThe last step that was looked at:\n{table(seen)}")
