@@ -61,7 +61,7 @@ class PlainCheckpoint(Function):
         with torch.enable_grad():
             output = ctx.run_function(*inputs)
         torch.autograd.backward(output, grad_output)  # also to the weights inside
-        return None, *[x.grad for x in inputs]
+        return (None, *[x.grad for x in inputs])
 
 
 # --- 2. random streams, so that dropout drops the same again ---
@@ -170,7 +170,7 @@ class CheckpointFunction(Function):
         with ctx.streams.replay(ctx.rng_states), torch.enable_grad():
             output = ctx.run_function(*inputs)
         torch.autograd.backward(output, grad_output)
-        return None, None, None, *[x.grad for x in inputs]
+        return (None, None, None, *[x.grad for x in inputs])
 
 
 def check_backward() -> None:
@@ -214,7 +214,7 @@ class CheckpointWithoutOutputFunction(Function):
         """Use the graph of what was run again before its output was needed."""
         torch.autograd.backward(ctx.output, grad_output)
         inputs, ctx.inputs, ctx.output = ctx.inputs, None, None
-        return None, None, *[x.grad for x in inputs]
+        return (None, None, *[x.grad for x in inputs])
 
 
 class CheckpointWithoutOutput:

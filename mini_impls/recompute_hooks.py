@@ -124,13 +124,13 @@ class CheckpointFrame:
         numbers = count()
 
         def fill(x: Tensor) -> Tensor:
-            number = next(numbers)
+            number, x = next(numbers), x.detach()  # with its graph it would stay
             token = self.tokens[number]()
             if token is not None:
                 if describe(x) != self.metadata[number]:
                     found = f"{describe(x)}, not {self.metadata[number]}"
                     raise RuntimeError(f"tensor {number} came back as {found}")
-                token.tensor = x.detach()
+                token.tensor = x
             if number + 1 == len(self.tokens):
                 raise StopRecomputation
             return x

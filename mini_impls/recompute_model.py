@@ -15,14 +15,13 @@ Follows:
 
 Leaves out:
 - slices of the weights: `tensor_parallel.py` puts them in, before this
-- parts of experts, shared experts and latent attention
-- pipeline stages, of which some recompute fewer microbatches
+- parts of experts and latent attention, pipeline stages that recompute fewer batches
 """
 
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -53,6 +52,7 @@ class Recompute:
     distribute_saved_activations: bool = False
     """Whether each rank keeps a slice of the inputs of whole layers."""
     checkpoint: Checkpoint = recompute.checkpoint
+    checkpoint_without_output: Callable[..., Any] = CheckpointWithoutOutput
 
     def __post_init__(self) -> None:
         """Refuse what Megatron has no meaning for either."""
@@ -119,16 +119,14 @@ class RecomputedLayer(nn.Module):
         master: TransformerLayer,
         plan: Recompute,
         streams: RandomStreams,
-        attention_dropout: float,
+        p: float,
     ) -> None:
         super().__init__()
         self.plan, self.streams = plan, streams
         self.hidden_dropout = master.hidden_dropout.p
         self.input_layernorm = master.input_layernorm
         self.self_attention: nn.Module = master.self_attention
-        self.core_attention = CoreAttention(
-            self.self_attention, attention_dropout, streams
-        )
+        self.core_attention = CoreAttention(self.self_attention, p, streams)
         self.pre_mlp_layernorm = master.pre_mlp_layernorm
         self.mlp: nn.Module = master.mlp
 
@@ -143,7 +141,7 @@ class RecomputedLayer(nn.Module):
         """Return what a part makes of the normed states, kept or thrown away."""
         if not (self.plan.part("layernorm") and torch.is_grad_enabled()):
             return part(norm(hidden))
-        norm_checkpoint = CheckpointWithoutOutput(self.streams)
+        norm_checkpoint = self.plan.checkpoint_without_output(self.streams)
         output = part(norm_checkpoint.checkpoint(norm, hidden))
         norm_checkpoint.discard_output_and_register_recompute(output)
         return output
@@ -183,10 +181,11 @@ class RecomputedGPT(nn.Module):
         attention_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if plan.distribute_saved_activations and tp_group is None:
+        is_cut = plan.distribute_saved_activations
+        if is_cut and tp_group is None:
             raise ValueError("inputs that are cut between ranks need their group")
         self.plan, self.streams = plan, streams
-        self.distribute_over = tp_group if plan.distribute_saved_activations else None
+        self.distribute_over = tp_group if is_cut else None
         self.embedding = gpt.embedding
         self.layers = nn.ModuleList()
         for layer in gpt.layers:
@@ -234,10 +233,10 @@ class RecomputedGPT(nn.Module):
 
     def checkpoint_handler(self, forward: Run, hidden: Tensor) -> Tensor:
         """Run layers whose input is kept, by each rank or a slice by each."""
-        if self.distribute_over is None:
-            return self.plan.checkpoint(forward, self.streams, hidden)
-        over = self.distribute_over
-        return recompute.checkpoint(forward, self.streams, hidden, distribute_over=over)
+        args, over = (forward, self.streams, hidden), self.distribute_over
+        if over is None:
+            return self.plan.checkpoint(*args)
+        return recompute.checkpoint(*args, distribute_over=over)
 
 
 # --- 4. training ---

@@ -35,6 +35,7 @@ def test_side_by_side_pages_come_as_they_are_taught(book):
         "pipeline-schedules",
         "pipeline-executor",
         "zero-bubble",
+        "recompute",
         "half-precision",
         "experts",
         "context-parallel",

@@ -469,6 +469,22 @@ def test_what_comes_back_goes_as_soon_as_it_was_used(streams):
     assert all(r() is None for r in alive)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_stays_behind_when_backward_is_over(streams, way):
+    """What keeps its own output holds on to itself, if that comes with its graph."""
+    alive = []
+
+    def part(x):
+        x = (x @ x.T).tanh()
+        alive.append(ref(x.untyped_storage()))
+        return x.sigmoid() @ x
+
+    x = numbers(4, 4).requires_grad_()
+    WAYS[way](part, streams, x * 1).sum().backward()
+    gc.collect()
+    assert len(alive) == 2 and all(r() is None for r in alive)
+
+
 @pytest.mark.parametrize(
     ("second", "said"),
     [
