@@ -176,9 +176,13 @@ class QuizBanks:
         return path.relative_to(self.root).as_posix()
 
 
+HISTORY = "quiz.sqlite3"
+"""The file of the reader's answers."""
+
+
 def open_history(*, to_read: bool = False) -> History:
     """Return the reader's history; made where it is not there, but to be read alone."""
-    path = data_folder() / "quiz.sqlite3"
+    path = data_folder() / HISTORY
     return History.reading(path) if to_read else History(path)
 
 

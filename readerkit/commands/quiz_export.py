@@ -81,14 +81,28 @@ def export(
 
 
 def _history() -> bytes:
-    from readerkit.app.quiz_banks import open_history, tell_damage
+    from readerkit.app.folders import data_folder
+    from readerkit.app.quiz_banks import HISTORY, open_history, tell_damage
+    from readerkit.quiz.history_file import DamagedHistory
     from readerkit.quiz.history_rows import timestamp
+    from readerkit.quiz.history_salvage import salvaged
     from readerkit.quiz.messages import encode_wide
     from readerkit.quiz.report import exported
+    from readerkit.wording.next_command import typed
     from readerkit.wording.numbers import counted
 
-    history, now = open_history(to_read=True), timestamp(datetime.now(UTC))
-    text = encode_wide(exported(history, now)) + "\n"
+    now = timestamp(datetime.now(UTC))
+    try:
+        history = open_history(to_read=True)
+        told = exported(history, now)
+    except DamagedHistory:
+        history = salvaged(data_folder() / HISTORY)
+        told = exported(history, now)
+        count = counted(len(told.answers), "answer")
+        why = f"damaged: {count} could still be read; move it away, then"
+        again = typed("quiz", "import", "FILE")
+        click.echo(f"readerkit: {history.path}: {why} {again}", err=True)
+    text = encode_wide(told) + "\n"
     tell_damage(history)
     if open_exams := history.open_exams(now):
         why = f"{counted(len(open_exams), 'exam')} left out until it has ended"

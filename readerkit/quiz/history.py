@@ -22,6 +22,7 @@ from readerkit.quiz.history_file import (
     WAIT_SECONDS,
     HistoryError,
     copied_from,
+    is_there,
     sqlite_errors_told,
     unusable,
 )
@@ -69,7 +70,7 @@ class History:
                 self._connection.execute("PRAGMA synchronous = FULL")
                 self._migrate(migrations)
         except OSError as error:
-            raise unusable(path, error.strerror or error) from None
+            raise unusable(path, error) from None
         except sqlite3.Error as error:
             raise unusable(path, error) from None
 
@@ -80,7 +81,7 @@ class History:
         Raises:
             HistoryError: as above.
         """
-        if path.exists() and all(
+        if is_there(path) and all(
             os.access(each, os.W_OK) for each in (path, path.parent)
         ):
             try:

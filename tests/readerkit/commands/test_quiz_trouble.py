@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from readerkit.app.folders import data_folder
 from readerkit.app.quiz_banks import open_history
+from readerkit.quiz.history import History
 from tests.helpers import ROOT, run, run_process
 from tests.readerkit.commands.test_quiz import (
     book,
@@ -139,6 +141,52 @@ def test_one_damaged_row_stops_nothing_and_is_exported(book, capsys, statement):
         assert (resumed.code, "3/3" in resumed.out) == (0, True)
 
 
+def test_export_has_what_a_damaged_file_still_gives(book, capsys, tmp_path):
+    for _ in range(30):
+        typed(book, "--only", "gap", "--seed", "1", "--new", answers="no_sync\n")
+    path = data_folder() / HISTORY
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("VACUUM INTO ?", (str(tmp_path / "whole"),))
+    for each in path.parent.glob(f"{HISTORY}*"):
+        each.unlink()
+    whole = (tmp_path / "whole").read_bytes()
+    path.write_bytes(whole[: 3 * len(whole) // 4])
+    for command in (("stats",), ("undo",)):
+        done = run(capsys, "quiz", *command)
+        assert (done.code, done.err.count("\n")) == (1, 1)
+        assert "it is damaged: readerkit quiz export answers.json writes" in done.err
+    done = run(capsys, "quiz", "export", str(tmp_path / "kept.json"))
+    assert (done.code, done.err.count("\n")) == (0, 1), done.err
+    told = json.loads((tmp_path / "kept.json").read_text())
+    count = len(told["answers"])
+    assert 0 < count <= 30 and f"damaged: {count} answers could still" in done.err
+    path.unlink()
+    again = run(capsys, "quiz", "import", str(tmp_path / "kept.json"))
+    assert again.code == 0, again.err
+
+
+AS_SOMEBODY_ELSE = """\
+import os, shlex, sys  # what is imported later, somebody else may not read
+from pathlib import Path
+from readerkit.errors import ReaderkitError
+from readerkit.quiz.history import History
+os.setuid(65534)
+try:
+    History.reading(Path(sys.argv[1]))
+except ReaderkitError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_history_of_somebody_else_is_told_in_a_line(tmp_path):
+    History(path := tmp_path / "data" / HISTORY).close()
+    asked = [sys.executable, "-c", AS_SOMEBODY_ELSE, str(path)]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=60)
+    assert (done.stderr, done.stdout.count("\n")) == ("", 1)
+    assert "it belongs to somebody else, or its folder does" in done.stdout
+
+
 READ_ONLY = """\
 mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"
 """
@@ -195,6 +243,7 @@ def test_lock_that_is_held_is_said_to_be_one(book, capsys, monkeypatch):
 FILL = """
 import sys
 from readerkit.app.quiz_banks import open_history
+from readerkit.quiz.history import History
 from tests.readerkit.quiz.test_history import ANSWER, SESSION, replace
 history = open_history()
 history.start(SESSION)
