@@ -157,11 +157,11 @@ def exam_rules(session: Session) -> tuple[Told, ...]:
         "Exam: {questions}, one try at each, no hints, no word until the end; {share} "
         "passes."
         if left is None
-        else "Exam: {questions} in {minutes} minutes, one try at each, no hints, no "
+        else "Exam: {questions} in {time}, one try at each, no hints, no "
         "word until the end; {share} passes.",
         questions=one if count == 1 else many,
         share=f"{session.bank.rules.pass_mark:.0%}",
-        minutes=math.ceil((left or 0) / 60),
+        time=_time(left or 0),
     )
     asked = session.bank.questions
     texts = sum(asked[name].type in FREE_TEXT for name in session.row.questions)
@@ -174,6 +174,14 @@ def exam_rules(session: Session) -> tuple[Told, ...]:
     )
     said = (rules, free) if texts else (rules,)
     return said if session.is_official else (*said, PRACTICE_EXAM)
+
+
+def _time(seconds: float) -> Told:
+    """Return how long an exam lasts, in words."""
+    minutes = round(seconds / 60)
+    if seconds <= 90:
+        return Told("{seconds} seconds", seconds=math.ceil(seconds))
+    return Told("{minutes} minutes", minutes=minutes)
 
 
 def _new_seed(history: History) -> int:

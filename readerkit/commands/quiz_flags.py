@@ -51,14 +51,14 @@ def flag(
     from readerkit.quiz.history_messages import Flagged
     from readerkit.quiz.history_rows import Flag, timestamp
     from readerkit.wording.meant_name import choose
+    from readerkit.wording.numbers import counted
 
     bank = _bank(book, phase)
     name, history = choose("question", question, bank.questions), open_history()
     if undo and words:
         raise click.UsageError("--undo takes all flags back: expected no words")
-    if undo:
-        history.take_back("flag", name)
-    else:
+    taken = history.take_back("flag", name) if undo else 0
+    if not undo:
         history.flag(Flag(name, " ".join(words), None, timestamp(datetime.now(UTC))))
     if as_json:
         from readerkit.terminal.quiz_json import say
@@ -67,7 +67,9 @@ def flag(
         say(Flagged(name, tuple(said)))
         return
     listed = typed("quiz", "list", str(bank.rules.phase), "--flagged")
-    click.echo(f"{name}: no flag" if undo else f"flagged {name}: {listed}")
+    none = f"{name} had no flag"
+    gone = f"took back {counted(taken, 'flag')} of {name}" if taken else none
+    click.echo(gone if undo else f"flagged {name}: {listed}")
 
 
 @click.command(short_help="Do not ask a question any more, but in exams.")
@@ -102,9 +104,8 @@ def suspend(
 
     bank = _bank(book, phase)
     name, history = choose("question", question, bank.questions), open_history()
-    if undo:
-        history.take_back("suspended", name)
-    else:
+    taken = history.take_back("suspended", name) if undo else 0
+    if not undo:
         history.suspend(Suspension(name, timestamp(datetime.now(UTC))))
     if as_json:
         from readerkit.terminal.quiz_json import say
@@ -113,7 +114,7 @@ def suspend(
         return
     again = typed("quiz", "suspend", name, "--undo")
     click.echo(
-        f"{name} is asked again"
+        (f"{name} is asked again" if taken else f"{name} was not suspended")
         if undo
         else f"{name} is asked in exams alone. To take it back: {again}"
     )

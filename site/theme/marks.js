@@ -239,7 +239,7 @@
   function cell(word) { return "-_·".includes(word) || word === "idle" ? "." : squeezed(word); }
   function markWords(key, answer) {
     const given = answer.trim().split(/(?:->|[\s,;|→>[\]'"])+/).filter(Boolean).map(cell);
-    if (given.length !== key.cells.length) throw new Refusal(tell("got {got}, expected {count} words", { got: given.length, count: key.cells.length }));
+    if (given.length !== key.cells.length) throw new Refusal(tell(key.cells.length === 1 ? "got {got} words, expected one" : "got {got}, expected {count} words", { got: given.length, count: key.cells.length }));
     const known = key.words.map(squeezed);
     given.forEach(function (word) {
       if (known.length ? !known.includes(word) : !whole.step.test(word)) throw notRead(word, known.length ? key.words.join(", ") : key.how);
@@ -336,7 +336,7 @@
     const remarks = [], how = [], whys = [];
     key.rows.forEach(function (row, at) {
       const cells = splitRow(lines[at], key.columns.length);
-      if (cells.length !== key.columns.length) throw new Refusal(tell("row '{row}': got {got} cells, expected {count} with a blank between them: {form}", { row: key.labels[at], got: cells.length, count: key.columns.length, form: key.how }));
+      if (cells.length !== key.columns.length) throw new Refusal(tell("row '{row}': got {got}, expected {count} cells with a blank between them: {form}", { row: key.labels[at], got: cells.length, count: key.columns.length, form: key.how }));
       cells.forEach(function (text, column) {
         const read = readers[key.columns[column]];
         let given;

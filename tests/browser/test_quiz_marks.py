@@ -121,6 +121,7 @@ def answers(asked, table):
                 yield " ".join([*key[:at], word, *key[at + 1 :]])
         yield from (" ".join([word] * len(key)) for word in offered)
         yield from (" -> ".join(key), "-".join(key), " ".join(key[:-1]))
+        yield " ".join([*key, *key])
         yield from (" ".join(words) for words, _ in variant.refuted)
         yield from (", ".join(key), " → ".join(key).lower(), " ".join(key[1:]), "")
     elif "accept" in table:

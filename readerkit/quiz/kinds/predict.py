@@ -232,7 +232,9 @@ class AskedWords(Variant):
         if len(given) != len(self.key):
             raise AnswerError(
                 Told(
-                    "got {got}, expected {count} words",
+                    "got {got} words, expected one"
+                    if len(self.key) == 1
+                    else "got {got}, expected {count} words",
                     got=len(given),
                     count=len(self.key),
                 )

@@ -326,7 +326,7 @@ class AskedSketch(Variant):
         if len(cells) != len(self.columns):
             raise AnswerError(
                 Told(
-                    "row '{row}': got {got} cells, expected {count} with a blank "
+                    "row '{row}': got {got}, expected {count} cells with a blank "
                     "between them: {form}",
                     row=label,
                     got=len(cells),

@@ -67,7 +67,14 @@ def test_exam_of_which_the_reader_chose_a_part_is_practice(book, chosen, capsys)
     assert score["passed"] is True
     assert "practice exam" in run(capsys, "quiz", "stats").out
     shown = " ".join(typed(book, "--exam", *chosen, answers="q\n").out.split())
+    if chosen[0] == "--minutes":
+        assert "in 11 minutes, one try" in shown
     assert "For practice: it does not count in progress." in shown
+
+
+def test_short_exam_says_its_seconds(book):
+    left = typed(book, "--exam", "--minutes", "0.5", "--lang", "es", answers="q\n")
+    assert "en 30 segundos, un intento en cada una" in " ".join(left.out.split())
 
 
 def test_question_named_twice_is_asked_once(book):

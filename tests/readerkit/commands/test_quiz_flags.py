@@ -38,7 +38,8 @@ def test_flag_is_typed_at_a_question_listed_and_exported(book, capsys, tmp_path)
         ("gap", 3),
         ("bytes", None),
     ]
-    run(capsys, "quiz", "flag", "gap", "--undo", *where)
+    for told in ("took back 1 flag of gap\n", "gap had no flag\n"):
+        assert run(capsys, "quiz", "flag", "gap", "--undo", *where).out == told
     assert set(listed(capsys, book, "--flagged")) == {"bytes"}
 
 
@@ -79,7 +80,8 @@ def test_suspended_question_is_asked_in_exams_alone(book, capsys):
         assert driver.read()["questions"] == 1
     typed(book, "--only", "gap", answers="wrong\nwrong\n")
     assert run(capsys, "quiz", "review", "--phase", "7", *where).code == 1
-    run(capsys, "quiz", "suspend", "gap", "--undo", *where)
+    for told in ("gap is asked again\n", "gap was not suspended\n"):
+        assert run(capsys, "quiz", "suspend", "gap", "--undo", *where).out == told
     with driven("7", *where, *kind) as driver:
         assert driver.read()["questions"] == 1
 
