@@ -53,7 +53,9 @@ def compute_scale(amax: Tensor, fp8_max: float, previous: Tensor) -> Tensor:
 
 def scale_now(amax: Tensor, dtype: torch.dtype) -> Tensor:
     """Return the same for a tensor at hand; what has an overflow becomes nan by it."""
-    scale = (torch.finfo(dtype).max / amax).clamp(max=torch.finfo(torch.float32).max)
+    # A number over a tensor would be its reciprocal times the number: rounded twice.
+    scale = torch.full_like(amax, torch.finfo(dtype).max) / amax
+    scale = scale.clamp(max=torch.finfo(torch.float32).max)
     return torch.where(amax == 0, 1.0, scale)
 
 

@@ -21,6 +21,8 @@ WRONG = {
     "zero/share": ("if owner == rank", "if owner == rank == 0"),
     "fsdp/gather": ("self.is_unsharded = True", "pass"),
     "fsdp/scatter": ("dist.ReduceOp.AVG", "dist.ReduceOp.SUM"),
+    "mixed_precision/scale": ("self.hysteresis_tracker <= 0", "True"),
+    "mixed_precision/unscale": ("grad *= inv_scale", "pass"),
     "fsdp_flat/reduce": ("padded /= self.gradient_predivide_factor", "pass"),
     "tensor_parallel/row": (
         "output = reduce_from_tensor_model_parallel_region(output, self.tp_group)",
