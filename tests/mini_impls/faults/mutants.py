@@ -15,6 +15,7 @@ import test_inference
 import test_mixed_precision
 import test_overlap
 import test_pipeline
+import test_recompute
 import test_sequence_parallel
 import test_tensor_parallel
 import test_zero
@@ -55,6 +56,14 @@ def in_attention(way: str) -> Callable[[RankPool], None]:
     """Return attention alone, forward and backward."""
     check = test_context_parallel.test_equal_to_one_place_forward_and_backward
     return lambda pool: check(pool, way, 2, 2, 3)
+
+
+def run_again(way: str) -> Callable[[RankPool], None]:
+    """Return layers that are run again, held against those that keep everything."""
+    check = (
+        test_recompute.test_a_way_changes_no_bit_and_keeps_and_runs_what_formulas_say
+    )
+    return lambda pool: check(pool, way)
 
 
 CHECKS: dict[str, Callable[[RankPool], None]] = {
@@ -117,6 +126,10 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
     "mixed_precision/rounded-main": in_every_rank(
         "test_mixed_precision", "test_main_weights_keep_what_rounding_takes"
     ),
+    "recompute/masks-drawn-anew": run_again("full, inputs sharded"),
+    "recompute/common-stream-alone": run_again("full, by hooks"),
+    "recompute/first-slice": run_again("full, inputs sharded"),
+    "recompute/no-leaf": run_again("full, uniform"),
     "tensor_parallel/f-missing": test_tensor_parallel.test_f_and_g_are_conjugate,
     "tensor_parallel/g-missing": test_tensor_parallel.test_f_and_g_are_conjugate,
     "tensor_parallel/no-overlap": (
