@@ -112,7 +112,10 @@ class Book:
         return mirror.with_texts(said) if said else mirror
 
     def reason_in(self, mirror: str, why: str, language: str) -> str:
-        """Return a reason that a mirror gives in a language; empty if it gives none."""
+        """Return what a mirror gives as a reason in a language; empty if it is none.
+
+        What has several has them one behind the other.
+        """
         if mirror not in self.mirrors:
             return ""
         both = zip(
@@ -120,13 +123,22 @@ class Book:
             self.mirror_in(mirror, language).sections,
             strict=True,
         )
-        found = (
-            there.why
+        known = {
+            here.why: there.why
             for own, other in both
             for here, there in zip(own.differences, other.differences, strict=True)
-            if here.why == why
-        )
-        return next(found, "")
+        }
+        given, rest = [], why
+        while rest:
+            begins = (e for e in known if rest == e or rest.startswith(f"{e}; "))
+            first = max(begins, key=len, default="")
+            if not first:
+                return ""
+            given.append(first)
+            rest = rest[len(first) :].removeprefix("; ")
+        if any(known[each] == each for each in given):
+            return why
+        return "; ".join(known[each] for each in given)
 
     def differences(self, comparison: str) -> list[tuple[str, Difference]]:
         """Return how the sides of a comparison may differ, each with its mirror."""

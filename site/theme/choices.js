@@ -14,11 +14,14 @@
   }
   // Such an element has its Spanish with it, and gets its English back from there.
   function change(element) {
-    var isTitle = element.localName === "title";
+    var isTitle = /^(title|desc)$/.test(element.localName);
     var now = isTitle ? element.textContent : element.getAttribute("aria-label");
     if (!("en" in element.dataset)) element.dataset.en = now;
     now = spanish.checked ? element.dataset.es : element.dataset.en;
-    if (isTitle) element.textContent = now;
+    if (isTitle) {
+      element.textContent = now;
+      element.setAttribute("lang", document.documentElement.lang);
+    }
     else element.setAttribute("aria-label", now);
   }
   try {

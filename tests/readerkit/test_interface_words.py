@@ -30,7 +30,7 @@ from readerkit.content.vocabulary import (
     Relation,
 )
 from readerkit.errors import ContentError
-from readerkit.evidence import conclusion
+from readerkit.evidence import conclusion, record
 from readerkit.evidence.purposes import SENT
 from readerkit.quiz import units
 from readerkit.render import note_view
@@ -63,6 +63,7 @@ TABLES = {
         ),
     ),
     "evidence/purposes.py": (*SENT, *get_args(Category)),
+    "evidence/record.py": get_args(record.Outcome),
     "evidence/conclusion.py": conclusion._KINDS.values(),
     "render/html/akin.py": akin.KINDS.values(),
     "render/html/uses_page.py": uses_page.KINDS.values(),
@@ -72,7 +73,7 @@ TABLES = {
         *(each.title for each in mechanism_list.MECHANISMS.values()),
         *(each.watch for each in mechanism_list.MECHANISMS.values()),
     ),
-    "render/html/play_words.py": (*filter(None, play_words.PHASES.values()),),
+    "render/html/play_words.py": (*play_words.PHASES.values(), *play_words.SLOTS),
     "render/html/notes.py": notes.STATES.values(),
     "render/html/prediction.py": (
         *prediction.MEANS.values(),

@@ -39,7 +39,9 @@ def conclusion_view(model: SiteModel, record: Record) -> Context:
         "kind": found.kind,
         "mark": MARKS[found.kind],
         "said": [model.words.text(partial(sentence, at)) for at in range(count)],
-        "trap": _told(model, found.trap.mirror, found.trap.why) if found.trap else None,
+        "trap": reason_of(model, found.trap.mirror, found.trap.why)
+        if found.trap
+        else None,
         "note": note and note.annotation,
         "note_title": note and note_title(note.annotation, model.book),
         "note_page": note
@@ -76,7 +78,7 @@ def _calls(calls: Calls) -> str:
     return f"{calls.phase}: {calls.count} × {op_name(calls.op)}, {sent}"
 
 
-def _told(model: SiteModel, mirror: str, why: str) -> Text:
+def reason_of(model: SiteModel, mirror: str, why: str) -> Text:
     """Return a reason that a mirror gives, in both languages where it has both."""
     other = model.book.reason_in(mirror, why, SPANISH)
     return text(why, other if other != why else None, line)
@@ -95,7 +97,7 @@ def _reason(model: SiteModel, reason: Reason) -> Context:
     )
     return {
         "of": model.words.text(partial(say_reason, reason)),
-        "why": _told(model, reason.mirror, reason.why),
+        "why": reason_of(model, reason.mirror, reason.why),
         "page": number and f"{addresses.mirror_page(reason.mirror)}#s{number}",
         "number": number,
     }

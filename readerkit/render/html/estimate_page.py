@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
@@ -17,9 +18,16 @@ from readerkit.estimate.reports import COMPARISON, TOTALS
 from readerkit.estimate.runs import Compared, tally
 from readerkit.render.catalog_table import HEADS, listed_cells, price_cells
 from readerkit.render.estimate_table import number_texts, plain_number
-from readerkit.render.html.charts import Cell, MemoryStack, gantt, stack_chart
+from readerkit.render.html.charts import (
+    Cell,
+    MemoryStack,
+    gantt,
+    phrase_of,
+    stack_chart,
+)
 from readerkit.render.html.instrument_view import controls
 from readerkit.render.html.site_model import Context
+from readerkit.render.html.words import Words
 from readerkit.render.plan_table import HEAD, assumed, layout_cells
 from readerkit.render.runs_table import HEAD as RUNS_HEAD
 from readerkit.render.runs_table import READING, half_texts, run_cells
@@ -173,13 +181,15 @@ def headings() -> tuple[tuple[str, str], ...]:
     return tuple((name, title) for name, (title, _) in SECTIONS.items())
 
 
-def estimate_page(examples: Examples) -> Context:
+def estimate_page(examples: Examples, words: Words) -> Context:
     """Return the page of estimates."""
+    # Names of numbers have words of their own, where one may mean something else.
+    words = Words({**words.phrases, **examples.names_in_spanish})
     cases = {
-        "memory": [_memory_case(*each) for each in enumerate(examples.memory)],
+        "memory": [_memory_case(words, *each) for each in enumerate(examples.memory)],
         "tools": [_tools_case(examples.tools)],
         "traffic": [_traffic_case(group) for group in examples.traffic],
-        "bubble": [_bubble_case(examples.bubbles)],
+        "bubble": [_bubble_case(words, examples.bubbles)],
         "ring": [_ring_case(examples.ring)],
         "runs": [_run_case(group) for group in examples.runs],
         "more": [_run_case(group) for group in examples.more],
@@ -196,14 +206,14 @@ def estimate_page(examples: Examples) -> Context:
     }
 
 
-def _memory_case(number: int, group: EstimateGroup) -> Case:
+def _memory_case(words: Words, number: int, group: EstimateGroup) -> Case:
     stacks = []
     for each in group.worked:
         items = each.estimate.items
         parts = tuple((i.name, float(i.value)) for i in items if i.name in HELD)
         stacks.append(MemoryStack(each.name, parts))
     usable = float(group.worked[0].estimate["usable"])
-    chart = stack_chart(f"memory-{number}", group.title, stacks, usable)
+    chart = stack_chart(f"memory-{number}", group.title, stacks, usable, words)
     fits = [f"{each.name}: {each.estimate.notes[0]}" for each in group.worked]
     names = ("bytes per parameter", *HELD, "total", "left")
     return Case(
@@ -232,7 +242,7 @@ def _traffic_case(group: EstimateGroup) -> Case:
     return Case(group.title, _grid(group, names), group.worked)
 
 
-def _bubble_case(group: EstimateGroup) -> Case:
+def _bubble_case(words: Words, group: EstimateGroup) -> Case:
     names = dict.fromkeys(
         item.name for each in group.worked for item in each.estimate.items
     )
@@ -242,7 +252,8 @@ def _bubble_case(group: EstimateGroup) -> Case:
             ranks = 1 + max(bar.rank for bar in each.bars)
             rows = [f"rank {rank}" for rank in range(ranks)]
             cells = [_cell(bar) for bar in each.bars]
-            drawn = gantt(f"bubble-{each.name}", each.estimate.title, rows, cells)
+            title = partial(phrase_of, each.estimate.title)
+            drawn = gantt(f"bubble-{each.name}", title, rows, cells, words)
             charts.append((drawn, each.estimate.title))
     return Case(
         group.title,

@@ -144,7 +144,7 @@ def _guest(model: SiteModel, comparison: str, ran: list[Context]) -> Context:
     """Return a record that another page shows in full, and what it ran of this one."""
     evidence = model.evidence[comparison]
     page = f"{model.strips[comparison]}#r-{comparison}"
-    chart = bars(evidence.record)
+    chart = bars(evidence.record, model.words)
     said = conclusion_view(model, evidence.record)
     shown: Context = {"evidence": evidence, "page": page, "ran": ran, "chart": chart}
     return {**shown, "conclusion": said}

@@ -173,7 +173,7 @@ def _written_pages(
     if work_out := writing.examples:
         found[addresses.ESTIMATES] = (
             "estimates.html",
-            lambda: estimate_page(work_out()),
+            lambda: estimate_page(work_out(), model.words),
         )
     if labs:
         lab_index = {"title": "Labs", "labs": labs}

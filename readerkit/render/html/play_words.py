@@ -19,6 +19,17 @@ PHASES = {
     "combine": "combine",
 }
 """The word of each phase."""
+SLOTS = (
+    "at the expert",
+    "by expert",
+    "early queries",
+    "gradients",
+    "late queries",
+    "optimizer state",
+    "parameters",
+    "tokens again",
+)
+"""Names of what ranks have, that are words; the others are the same anywhere."""
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce")
 """What all ranks do together, by one call."""
 
@@ -26,6 +37,14 @@ OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce
 def phase_of(phase: str, say: Say) -> str:
     """Return the word of a phase."""
     return say(PHASES[phase]) if phase else ""
+
+
+def slot_name(name: str, say: Say) -> str:
+    """Return what something that ranks have is called: ``layers.0 parameters``."""
+    of, _, last = name.rpartition(" ")
+    if name in SLOTS:
+        return say(name)
+    return f"{of} {say(last)}" if last in SLOTS else name
 
 
 def told(run: PlayedRun, step: PlayedStep, say: Say) -> str:

@@ -21,10 +21,10 @@ from readerkit.evidence.played import (
     Still,
     frames,
 )
-from readerkit.model.language import Say
+from readerkit.model.language import LANGUAGES, Say, english
 from readerkit.render.html.charts import label
 from readerkit.render.html.escape import shown
-from readerkit.render.html.play_words import phase_of, told
+from readerkit.render.html.play_words import phase_of, slot_name, told
 from readerkit.render.html.words import Text, Words
 from readerkit.wording.numbers import format_bytes
 
@@ -67,7 +67,7 @@ class Player:
 
 def player(words: Words, name: str, title: str, run: PlayedRun) -> Player:
     """Return a run to be played."""
-    drawn = _Stage(run)
+    drawn = _Stage(run, words)
     every = list(frames(run))
     before = [*every[:1], *every]
     parts = [
@@ -107,15 +107,19 @@ def _row(words: Words, run: PlayedRun, index: int, frame: Still) -> StepRow:
 class _Stage:
     """Where everything stands."""
 
-    def __init__(self, run: PlayedRun) -> None:
+    def __init__(self, run: PlayedRun, words: Words) -> None:
         self.run = run
+        self.names = [
+            [slot_name(slot.name, say) for say in (english, words.in_spanish)]
+            for slot in run.slots
+        ]
         self.sizes = [*_sizes(run.slots)]
         self.rank_height = max(height for _, height in self.sizes) + _GAP
         self.x: list[float] = []
         at = float(_LEFT)
-        for slot, (width, _) in zip(run.slots, self.sizes, strict=True):
-            named = max(len(word) for word in _lines(slot.name)) * _LETTER
-            room = max(width, named)
+        for names, (width, _) in zip(self.names, self.sizes, strict=True):
+            lines = [text for name in names for text in _lines(name)]
+            room = max(width, max(map(len, lines)) * _LETTER)
             self.x.append(at + (room - width) / 2)
             at += room + _GAP
         self.width = at
@@ -134,14 +138,20 @@ class _Stage:
 
     def ground(self) -> Markup:
         """Return what all frames share: names, and the outline of every box."""
-        parts = [Markup('<g lang="en">')]
-        for index, slot in enumerate(self.run.slots):
+        parts = []
+        for index, names in enumerate(self.names):
             x, _, width, _ = self.place(0, index)
-            lines = _lines(slot.name)
-            for row, text in enumerate(lines):
-                over = 12 * (len(lines) - 1 - row)
-                parts.append(label(x + width / 2, _TOP - 9 - over, "mid name", text))
-        parts.append(Markup("</g>"))
+            own, other = names
+            shown_in = zip(names, LANGUAGES, strict=True)
+            for name, language in shown_in if own != other else ((own, ""),):
+                opening = Markup('<g class="b" lang="{}">').format(language)
+                parts.append(opening if language else Markup("<g>"))
+                lines = _lines(name)
+                for row, text in enumerate(lines):
+                    over = 12 * (len(lines) - 1 - row)
+                    at = x + width / 2, _TOP - 9 - over
+                    parts.append(label(*at, "mid name", text))
+                parts.append(Markup("</g>"))
         for rank in range(self.run.world_size):
             _, y, _, height = self.place(rank, 0)
             parts.append(label(_LEFT - 10, y + height / 2 + 4, "end", f"rank {rank}"))

@@ -13,15 +13,28 @@ from readerkit.evidence.executed_lines import op_name
 from readerkit.evidence.record import PARAMETER_LINES, Record, Verdict
 from readerkit.evidence.relevance import Evidence
 from readerkit.model import addresses
+from readerkit.model.language import Say
 from readerkit.render.html.call_sites import issuers
-from readerkit.render.html.charts import Cell, gantt, loss_chart, memory_chart
-from readerkit.render.html.conclusion_view import conclusion_view, work_view
+from readerkit.render.html.charts import (
+    Cell,
+    gantt,
+    loss_chart,
+    memory_chart,
+    phrase_of,
+)
+from readerkit.render.html.conclusion_view import (
+    conclusion_view,
+    reason_of,
+    work_view,
+)
+from readerkit.render.html.escape import shown
 from readerkit.render.html.prediction import prediction, say_set_up
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.timeline import OPERATIONS, rank_view
+from readerkit.render.html.words import Text, Words
 from readerkit.wording.numbers import format_number
 
-Row = tuple[str, tuple[str, ...]]
+Row = tuple[str, tuple[Text, ...]]
 """What a row of a table says of its numbers, and its cells."""
 
 
@@ -43,34 +56,38 @@ def record_view(model: SiteModel, evidence: Evidence, mirror: Mirror) -> Context
         "prediction": prediction(model.words, record),
         "issuers_upstream": issuers(model, evidence, "upstream", address),
         "issuers_mini": issuers(model, evidence, "mini", address),
-        "losses": losses(record),
-        "memory": memory(record),
-        "chart": bars(record),
-        "totals": list(totals(record)),
-        "verdicts": list(map(verdict_row, record.verdicts)),
+        "losses": losses(record, model.words),
+        "memory": memory(record, model.words),
+        "chart": bars(record, model.words),
+        "totals": list(totals(record, model.words)),
+        "verdicts": [verdict_row(model, each) for each in record.verdicts],
         "differences": [
-            verdict_row(each)
+            verdict_row(model, each)
             for each in record.verdicts
             if each.what in PARAMETER_LINES
         ],
-        "shims": [("", (each.name, each.reason)) for each in record.shims],
+        "shims": [
+            ("", tuple(map(_english, (each.name, each.reason))))
+            for each in record.shims
+        ],
         "limits": list(limits(record)),
         "facts": list(facts(record)),
         "raw": addresses.record_file(record.comparison),
     }
 
 
-def losses(record: Record) -> Markup:
+def losses(record: Record, words: Words) -> Markup:
     """Return the losses of both sides, of the first rank that computes them."""
     series: dict[str, Sequence[float]] = {}
     for side, ranks in record.losses.items():
         told = [line for line in ranks if line]
         if told:
             series[side] = told[0]
-    return loss_chart(f"loss-{record.comparison}", series) if series else Markup("")
+    name = f"loss-{record.comparison}"
+    return loss_chart(name, series, words) if series else Markup("")
 
 
-def memory(record: Record) -> Markup:
+def memory(record: Record, words: Words) -> Markup:
     """Return what rank 0 holds between steps."""
     left = {h.category for h in record.held if h.bytes}
     rows = [
@@ -79,10 +96,11 @@ def memory(record: Record) -> Markup:
         if h.rank == 0 and h.category in left
     ]
     rows.sort(key=lambda row: row[0])
-    return memory_chart(f"memory-{record.comparison}", rows) if rows else Markup("")
+    name = f"memory-{record.comparison}"
+    return memory_chart(name, rows, words) if rows else Markup("")
 
 
-def bars(record: Record) -> Markup:
+def bars(record: Record, words: Words) -> Markup:
     """Return the step of a pipeline as both sides ran it, on one scale of time."""
     pipeline = record.pipeline
     if not pipeline or not pipeline.bars:
@@ -104,11 +122,19 @@ def bars(record: Record) -> Markup:
         for bar in sorted(pipeline.bars, key=lambda bar: bar.start_s)
     ]
     rows = [f"{side} {rank}" for side in sides for rank in range(record.world_size)]
-    title = f"{pipeline.schedule}: what the ranks of both sides did in the traced step"
-    return gantt(f"bars-{record.comparison}", title, rows, cells)
+
+    def title(say: Say) -> str:
+        did = say("what the ranks of both sides did in the traced step")
+        return f"{pipeline.schedule}: {did}"
+
+    return gantt(f"bars-{record.comparison}", title, rows, cells, words)
 
 
-def totals(record: Record) -> Iterator[Row]:
+def _english(text: str) -> Text:
+    return Text(shown(text))
+
+
+def totals(record: Record, words: Words) -> Iterator[Row]:
     """Yield the collectives of rank 0 by operation and side, beside the formula."""
     for total in record.totals:
         if total.rank == 0:
@@ -116,21 +142,26 @@ def totals(record: Record) -> Iterator[Row]:
             same = total.formula_bytes in (None, total.payload_bytes)
             cells = (
                 op_name(total.op),
-                total.side,
                 f"{total.calls}",
                 f"{total.payload_bytes:,}",
                 formula,
                 total.formula,
             )
-            yield "agree" if same else "differ", cells
+            op, *numbers = map(_english, cells)
+            side = words.text(partial(phrase_of, total.side))
+            yield "agree" if same else "differ", (op, side, *numbers)
 
 
-def verdict_row(verdict: Verdict) -> Row:
+def verdict_row(model: SiteModel, verdict: Verdict) -> Row:
     """Return one line of the verdict."""
     rank = "" if verdict.rank is None else f", rank {verdict.rank}"
     numbers = verdict.mini, verdict.upstream, verdict.difference, verdict.tolerance
-    said = (*map(format_number, numbers), verdict.state, verdict.reason)
-    return verdict.state, (verdict.what + rank, *said)
+    said = (verdict.what + rank, *map(format_number, numbers))
+    state = model.words.text(partial(phrase_of, verdict.state))
+    reason = _english(verdict.reason)
+    if verdict.mirror:
+        reason = reason_of(model, verdict.mirror, verdict.reason)
+    return verdict.state, (*map(_english, said), state, reason)
 
 
 _LIMITS = {

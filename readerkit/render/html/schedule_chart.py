@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from mini_impls.schedules import get_orders
 from mini_impls.timeline import get_bubble, get_timeline
-from readerkit.model.language import Say, english
+from readerkit.model.language import Say
 from readerkit.render.html.charts import Cell, gantt
 from readerkit.render.html.words import Text, Words
 
@@ -63,5 +63,5 @@ def schedule_chart(
 
     rows = [f"rank {rank}" for rank in range(ranks)]
     sizes = f"{prefix}schedule-{name}-{ranks}-{microbatches}-{chunks}"
-    chart = gantt(sizes, caption(english), rows, cells)
+    chart = gantt(sizes, caption, rows, cells, words)
     return Chart(chart, words.text(caption))

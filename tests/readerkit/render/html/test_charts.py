@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from functools import partial
 
 import pytest
 
+from readerkit.app.interface_words import read_words
 from readerkit.render.html.charts import (
     Cell,
     MemoryStack,
     gantt,
     loss_chart,
     memory_chart,
+    phrase_of,
     stack_chart,
 )
+from readerkit.render.html.words import Words
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -60,7 +64,7 @@ def test_a_gantt_chart_puts_each_step_in_its_row_and_time():
         Cell(1, 1, 2, "F0", "F"),
         Cell(1, 2, 4, "B0", "B"),
     ]
-    svg = parsed(gantt("g", "a schedule", ["rank 0", "rank 1"], cells))
+    svg = parsed(gantt("g", lambda say: "a schedule", ["rank 0", "rank 1"], cells))
     first, second, third = boxes(svg, "work")
     assert float(first.get("y")) < float(second.get("y")) == float(third.get("y"))
     ends = float(first.get("x")) + float(first.get("width"))
@@ -69,7 +73,9 @@ def test_a_gantt_chart_puts_each_step_in_its_row_and_time():
 
 
 def test_a_hostile_label_is_only_text():
-    chart = gantt("g", "<script>", ["</svg><script>"], [Cell(0, 0, 9, "<b>", "F")])
+    chart = gantt(
+        "g", lambda say: "<script>", ["</svg><script>"], [Cell(0, 0, 9, "<b>", "F")]
+    )
     assert "<script>" not in chart
     assert parsed(chart) is not None
 
@@ -90,3 +96,47 @@ def test_stacks_are_as_long_as_what_they_hold_and_the_limit_cuts_them():
     assert float(limit.get("x1")) == pytest.approx(middle, abs=1)
     said = svg.find(f"{SVG}desc").text
     assert "a: 90 GB, of it weights 30 GB, gradients 60 GB" in said
+
+
+def charts(words):
+    """Return one of each drawing, in the languages of these words."""
+    cells = [Cell(0, 0, 1, "F0", "F"), Cell(1, 1, 2, "B0", "B")]
+    series = {"mini": [4.0, 3.0], "upstream": [4.0, 3.5]}
+    held = [("parameters", "mini", 1000), ("optimizer state", "upstream", 500)]
+    stacks = [MemoryStack("all", (("gradients", 30e9), ("parameters", 6e9)))]
+    step = partial(phrase_of, "One step, event by event")
+    return (
+        loss_chart("l", series, words),
+        memory_chart("m", held, words),
+        stack_chart("s", "Memory by category", stacks, 45e9, words),
+        gantt("g", step, ["upstream 0", "mini 0"], cells, words),
+        gantt("h", step, ["rank 0", "rank 1"], [*cells, cells[1]], words),
+    )
+
+
+NO_WORD = re.compile(r"[FBW]\d+|rank \d+|[\d.,]+( [kMG]?B)?|mini( \d+)?|")
+
+
+def test_every_word_of_a_drawing_is_in_both_languages():
+    phrases = read_words().all
+    for chart in charts(Words(phrases)):
+        svg = parsed(chart)
+        told = {"en": [], "es": [], None: []}
+        for text in svg.iter(f"{SVG}text"):
+            if not NO_WORD.fullmatch(text.text):
+                told[text.get("lang")].append(text.text)
+        assert told[None] == [] and len(told["en"]) == len(told["es"]) > 0
+        assert not {*told["en"]} & {*told["es"]}
+        for tag in ("title", "desc"):
+            aloud = svg.find(f"{SVG}{tag}")
+            other = aloud.get("data-es")
+            assert other and other != aloud.text, tag
+            for word in ("Bytes that", "Losses", "upstream", "forward, B a", "of it"):
+                assert word not in other
+
+
+def test_a_drawing_without_spanish_says_that_it_is_english():
+    for chart in charts(Words()):
+        svg = parsed(chart)
+        assert 'lang="es"' not in chart and "data-es" not in chart
+        assert svg.find(f"{SVG}title").get("lang") == "en"

@@ -12,10 +12,13 @@ from readerkit.app.interface_words import read_words
 from readerkit.app.page_estimates import work_out
 from readerkit.estimate.pipeline import SOURCES
 from readerkit.render.html.estimate_page import SECTIONS, estimate_page
+from readerkit.render.html.words import Words
 from tests.helpers import make_book, run, write_files
 
 EXAMPLES = work_out()
-SECTION_CASES = {id: cases for id, *_, cases in estimate_page(EXAMPLES)["sections"]}
+SECTION_CASES = {
+    id: cases for id, *_, cases in estimate_page(EXAMPLES, Words())["sections"]
+}
 CASES = [case for cases in SECTION_CASES.values() for case in cases]
 GROUPS = (
     *EXAMPLES.memory,
