@@ -118,18 +118,21 @@ def _check_titles(bank: Bank, told: TranslatedBank) -> None:
     """Warn of a title in Spanish that is of another English.
 
     Raises:
-        ContentError: a title of no objective.
+        ContentError: a title of no objective, a name of no topic.
     """
     where = bank.file.replace(".yaml", f".{SPANISH}.yaml")
-    unknown = sorted(told.objectives.keys() - bank.objectives.keys())
-    if unknown:
-        known = f"one of {', '.join(bank.objectives)}"
-        raise ContentError(
-            [
-                ContentFault(where, 1, 1, "no objective", f"'{n}'", known)
-                for n in unknown
-            ]
+    faults = [
+        ContentFault(
+            where, 1, 1, f"no {what}", f"'{name}'", f"one of {', '.join(known)}"
         )
+        for what, names, known in (
+            ("objective", told.objectives, bank.objectives),
+            ("topic", told.topics, bank.topics()),
+        )
+        for name in sorted(set(names) - set(known))
+    ]
+    if faults:
+        raise ContentError(faults)
     written = {"bank": (bank.rules, told.bank)} | {
         name: (bank.objectives[name], title) for name, title in told.objectives.items()
     }

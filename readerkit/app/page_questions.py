@@ -34,13 +34,14 @@ def read_banks(book: Path) -> list[Bank]:
 def questions_by_note(banks: list[Bank]) -> dict[str, tuple[TopicQuestions, ...]]:
     """Return which questions lead to each note, by topic."""
     names: dict[tuple[str, int, str], list[str]] = defaultdict(list)
+    by_phase = {bank.rules.phase: bank for bank in banks}
     for bank in banks:
         for name, question in bank.shared().questions.items():
             for note in question.notes:
                 names[note, bank.rules.phase, question.topic].append(name)
     found: dict[str, tuple[TopicQuestions, ...]] = {}
     for (note, phase, topic), each in names.items():
-        found[note] = (*found.get(note, ()), _asked(phase, topic, each))
+        found[note] = (*found.get(note, ()), _asked(by_phase[phase], topic, each))
     return found
 
 
@@ -81,7 +82,7 @@ def phase_views(banks: list[Bank], own_asked: OwnAsked) -> Iterator[BankView]:
             len(questions),
             tuple(
                 replace(
-                    _asked(bank.rules.phase, topic, topics[topic]),
+                    _asked(bank, topic, topics[topic]),
                     prompts=tuple(_prompt(bank, name) for name in topics[topic]),
                 )
                 for topic in bank.topics()
@@ -91,7 +92,7 @@ def phase_views(banks: list[Bank], own_asked: OwnAsked) -> Iterator[BankView]:
                 for name, objective in bank.objectives.items()
             ),
             tuple(
-                (topic.replace("_", " "), count, _command(bank.rules.phase, topic))
+                (bank.topic_title(topic), count, _command(bank.rules.phase, topic))
                 for topic, count in own.items()
             ),
         )
@@ -133,12 +134,13 @@ def checks(
     return found
 
 
-def _asked(phase: int, topic: str, names: Sequence[str]) -> TopicQuestions:
+def _asked(bank: Bank, topic: str, names: Sequence[str]) -> TopicQuestions:
+    phase = bank.rules.phase
     page = addresses.quiz_topic_page(phase, topic)
     return TopicQuestions(
         page,
         topic,
-        topic.replace("_", " "),
+        bank.topic_title(topic),
         len(names),
         _command(phase, topic),
         tuple((name, f"{page}#q-{name}") for name in names),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from readerkit.content.kind import Kind
-from readerkit.model.base import Id, Model, Text, pattern
+from readerkit.model.base import Id, Model, Name, Text, pattern
 from readerkit.model.freshness import Change, MadeFrom, changes, digest
 
 _SLOT = re.compile(r"\$?\{[^{}]+\}")
@@ -171,6 +171,8 @@ class TranslatedBank(Model, frozen=True):
 
     bank: TranslatedTitle
     objectives: Mapping[Id, TranslatedTitle] = {}
+    topics: Mapping[Name, Text] = {}
+    """What pages call a file of questions, by its name."""
 
 
 class TranslatedDiagram(Translation, frozen=True, kw_only=True):

@@ -81,6 +81,7 @@ class Bank:
     """By question, what to say instead of its English texts."""
     in_both: bool = False
     """Whether that is said beside them, as pages say it."""
+    spanish_topics: Mapping[str, str] = field(default_factory=dict)
 
     def variant(
         self, question: str, seed: int, figures: Mapping[str, Number] | None = None
@@ -162,7 +163,13 @@ class Bank:
                 for name, question in self.questions.items()
             },
             in_both=in_both,
+            spanish_topics=titles.topics,
         )
+
+    def topic_title(self, topic: str) -> str:
+        """Return what pages call a topic, in both languages where it has both."""
+        title = topic.replace("_", " ")
+        return _told(title, self.spanish_topics.get(topic, ""), in_both=True)
 
     def topics(self) -> list[str]:
         """Return the topics in the order of their files."""

@@ -70,6 +70,8 @@ def test_every_title_around_the_questions_has_its_spanish():
     told += [place.title for place in spanish.lock.places.values() if place.note]
     assert not [title for title in told if title.other.startswith("[en]")]
     assert spanish.objectives.keys() == english.objectives.keys()
+    topics = [both.topic_title(topic) for topic in both.topics()]
+    assert all(isinstance(title, InBoth) for title in topics)
 
 
 def test_a_title_of_another_english_is_marked():

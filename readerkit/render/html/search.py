@@ -18,7 +18,7 @@ from readerkit.content.annotations import TEXT_FIELDS
 from readerkit.content.reading_paths import ReadingPaths
 from readerkit.content.scripts import Script
 from readerkit.model import addresses
-from readerkit.model.language import SPANISH
+from readerkit.model.language import SPANISH, in_each
 from readerkit.render.html import mechanisms
 from readerkit.render.html.estimate_page import SECTIONS
 from readerkit.render.html.lab_page import LabScript
@@ -167,15 +167,19 @@ def _estimates() -> Iterator[Indexed]:
 
 def _quiz(phases: Iterable[BankView]) -> Iterator[Indexed]:
     for phase in phases:
-        goals = " ".join(objective for objective, _ in phase.objectives)
-        yield Indexed("quiz", phase.title, "quiz", phase.page, goals)
+        goals = " ".join(text for goal, _ in phase.objectives for text in in_each(goal))
+        of_phase, *other = in_each(phase.title)
+        yield Indexed("quiz", of_phase, "quiz", phase.page, goals, "".join(other))
         for each in phase.topics:
-            yield Indexed("quiz", each.topic, phase.title, each.page, each.command)
+            topic, *other = in_each(each.topic)
+            yield Indexed(
+                "quiz", topic, of_phase, each.page, each.command, "".join(other)
+            )
             asked = zip(each.questions, each.prompts, strict=True)
             for (_, place), (prompt, spanish) in asked:
                 whole = f"{prompt} {spanish}"
-                title, other = _begin(prompt), _begin(spanish)
-                yield Indexed("question", title, each.topic, place, whole, other)
+                title, told = _begin(prompt), _begin(spanish)
+                yield Indexed("question", title, topic, place, whole, told)
 
 
 def _begin(text: str) -> str:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from readerkit.content.mirrors import Mirror
 from readerkit.content.reading_order import by_need, mirrors_in_turn
 from readerkit.content.scripts import Script, parts_of
 from readerkit.model import addresses
+from readerkit.model.language import said
 from readerkit.render.html.akin import Akin, Kinship, Readable
 from readerkit.render.html.chapter import chapter_title
 from readerkit.render.html.escape import shown
@@ -167,7 +169,8 @@ class _Stops:
             yield self.say("Estimates"), [one]
         yield self.say("Labs"), self._labs
         for phase in self._writing.phases:
-            head = Readable(phase.page, _plain(phase.title))
+            title = self._model.words.text(partial(said, phase.title))
+            head = Readable(phase.page, title)
             own = {topic.page for topic in phase.topics}
             topics = [stop for stop in self._topics if stop.page in own]
             yield self.say("Quiz"), [head, *topics]
@@ -296,7 +299,8 @@ class _Stops:
             if count := len(names & asked):
                 annotation = self._model.notes[note].annotation
                 about.update(dict.fromkeys(annotation.concepts, count))
-        return Readable(topic.page, _plain(topic.topic), "topic", about)
+        title = self._model.words.text(partial(said, topic.topic))
+        return Readable(topic.page, title, "topic", about)
 
     def _estimates(self) -> Iterator[Readable]:
         for name, (title, _) in SECTIONS.items():
