@@ -25,7 +25,8 @@ MARK = """text => {
       const given = window.readerkit.quiz.mark(key, answer);
       return [given.credit, given.remarks, given.ends || []];
     } catch (refusal) {
-      return refusal.told ? ["refused", refusal.told, []] : ["bug", String(refusal), []];
+      const {told} = refusal;
+      return told ? ["refused", told, []] : ["bug", String(refusal), []];
     }
   }));
 }"""
