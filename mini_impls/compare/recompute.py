@@ -5,21 +5,19 @@ or Megatron's on the other; beside Megatron so are layers, loss, random streams,
 walk over the layers that are checkpointed.
 """
 
-import logging
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import torch
 from torch import Tensor, nn
 from torch.utils import checkpoint as torch_checkpoint
 
-from mini_impls.compare import megatron, shims
+from mini_impls.compare import megatron
 from mini_impls.compare.sides import (
     Alone,
     Comparison,
@@ -133,33 +131,6 @@ def build_torch(
 
 
 # --- Megatron ---
-
-
-@contextmanager
-def cpu_streams() -> Iterator[None]:
-    """Let Megatron's tracker keep states of the CPU's generator."""
-    random: Any = import_module("megatron.core.tensor_parallel.random")
-    logger = logging.getLogger(random.__name__)
-    replaced = (
-        (random, "_get_cuda_rng_state", lambda **_: torch.get_rng_state()),
-        (random, "_set_cuda_rng_state", lambda state, **_: torch.set_rng_state(state)),
-        (torch.cuda, "get_rng_state", torch.get_rng_state),
-        (torch.cuda, "manual_seed", torch.default_generator.manual_seed),
-        (logger, "warning", lambda *_: None),
-    )
-    with ExitStack() as stack:
-        for of, name, function in replaced:
-            stack.enter_context(mock.patch.object(of, name, function))
-        yield
-
-
-# Of this comparison alone: the others' upstreams draw no number of a named stream.
-shims._SHIMS["cpu_streams"] = (
-    "the CUDA generator is the CPU's, for Megatron's random streams too: they are "
-    "states of it, and dropout on a CPU draws from no other. Megatron's warning that "
-    "the CPU's has moved is not said",
-    cpu_streams,
-)
 
 
 class MegatronStreams(RandomStreams):
@@ -293,6 +264,7 @@ def comparison(upstream: str, build: Callable[..., Sides], p: float) -> Comparis
     of_megatron = upstream.startswith("megatron")
     return Comparison(
         mini="recompute",
+        covers=frozenset({"activation checkpointing"}),
         upstream=upstream,
         build=build,
         tolerance=Tolerance(

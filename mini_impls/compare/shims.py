@@ -3,6 +3,7 @@
 Nothing of Megatron is edited: torch is told to answer differently while Megatron runs.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib import import_module
@@ -108,6 +109,24 @@ def _eager() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _cpu_streams() -> Iterator[None]:
+    """Let Megatron's tracker keep states of the CPU's generator."""
+    random: Any = import_module("megatron.core.tensor_parallel.random")
+    logger = logging.getLogger(random.__name__)
+    replaced = (
+        (random, "_get_cuda_rng_state", lambda **_: torch.get_rng_state()),
+        (random, "_set_cuda_rng_state", lambda state, **_: torch.set_rng_state(state)),
+        (torch.cuda, "get_rng_state", torch.get_rng_state),
+        (torch.cuda, "manual_seed", torch.default_generator.manual_seed),
+        (logger, "warning", lambda *_: None),
+    )
+    with ExitStack() as stack:
+        for of, name, function in replaced:
+            stack.enter_context(_replaced(name, function, of))
+        yield
+
+
 _SHIMS: dict[str, tuple[str, Callable[[], AbstractContextManager[Any]]]] = {
     "current_device": (
         "torch.cuda.current_device() answers with the CPU: Megatron allocates its "
@@ -138,6 +157,12 @@ _SHIMS: dict[str, tuple[str, Callable[[], AbstractContextManager[Any]]]] = {
         "tensor.type() names the type of a tensor on a GPU: by that name Megatron's "
         "optimizer tells parameters in 16 bits from others, and clips",
         _cuda_types,
+    ),
+    "cpu_streams": (
+        "the CUDA generator is the CPU's, for Megatron's random streams too: they are "
+        "states of it, and dropout on a CPU draws from no other. Megatron's warning "
+        "that the CPU's has moved is not said",
+        _cpu_streams,
     ),
     "no_general_gemm": (
         "moe_utils has te_general_gemm, None: Megatron's router asks for this name, "

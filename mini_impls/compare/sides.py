@@ -155,6 +155,8 @@ class Comparison:
     """Whether a step writes files, which the kernel counts with what is sent."""
     uneven: bool = False
     """Whether ranks send each other more and less, or in groups of some of them."""
+    covers: frozenset[str] = frozenset()
+    """What its work has that cannot be told from its model and what it sends."""
     alone: Callable[[GPTConfig, int], Alone] = lambda config, microbatches: Alone(
         build_model(config)
     )
