@@ -251,7 +251,9 @@ class SourceLines:
                 "" if self.lines(place, fetch=True) else f"{place} is not on this disk"
             )
         except ReaderkitError as error:
-            why = str(error).splitlines()[0]
+            # What each source answered follows below; fetching says it.
+            why = str(error).splitlines()[0].removesuffix(":")
+            why += f"; {typed('fetch', place.upstream)} says why"
         if why:
             self._lacking[place.upstream] = why
         return why

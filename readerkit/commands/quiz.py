@@ -323,7 +323,10 @@ def _lead(
     try:
         result = lead(session, lines)
     except (click.Abort, KeyboardInterrupt):
-        click.echo(f"\n{kept(session)}", err=True)
+        from readerkit.app.interface_words import say_in
+        from readerkit.model.language import said
+
+        click.echo(f"\n{said(kept(session), say_in(language))}", err=True)
         raise
     passed = getattr(result, "passed", None)
     if session.is_exam and not passed:

@@ -791,6 +791,11 @@ def test_interrupt_keeps_the_answers_and_the_next_start_offers_them(book):
     one.read_until("1 of 2 answered, and kept. To go on: readerkit quiz 7 --resume")
     one.read_until("interrupted")
     assert one.close() == 130
+    spanish = at_terminal(*where, "--resume", "--lang", "es")
+    spanish.read_until("2/2")
+    spanish.type("\x03")
+    spanish.read_until("1 de 2 respondidas, y guardadas")
+    spanish.close()
     two = at_terminal(*where)
     two.read_until("1 of 2 answered)? [Y/n]")
     two.type("\n")
