@@ -4,6 +4,7 @@ import argparse
 import math
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +47,13 @@ class ShardedTraining:
     def __init__(
         self, rank: launch.Rank, config: GPTConfig, layout: str, *, seed: int = 0
     ) -> None:
-        self.rank, self.model = rank, build_model(config, seed=seed).to(rank.device)
+        self.rank, self.dim = rank, LAYOUTS[layout]
+        self.model = build_model(config, seed=seed).to(rank.device)
         self.params: dict[str, nn.Parameter] = {}
         self.boxes: dict[str, TensorBox] = {}
         self.sizes: dict[str, torch.Size] = {}
         for name, param in self.model.named_parameters():
-            box = cut(param.shape, LAYOUTS[layout], rank.rank, rank.world_size)
+            box = cut(param.shape, self.dim, rank.rank, rank.world_size)
             whole = TensorBox((0,) * param.dim(), tuple(param.shape))
             mine = box.cut_out_of(param.detach(), whole).clone()
             self.params[name] = nn.Parameter(mine)
@@ -90,20 +92,25 @@ class ShardedTraining:
             tensors[name] = full
         return tensors
 
-    def step(self, batch: Batch) -> float:
+    def step(
+        self, batch: Batch, set_phase: Callable[[Any], None] = lambda phase: None
+    ) -> float:
         """Run one step of all ranks; return the mean loss."""
         rank, w = self.rank, self.rank.world_size
+        set_phase("forward")
         whole = {n: t.clone().requires_grad_() for n, t in self.whole().items()}
         tokens, labels = shard_batch(batch, rank=rank.rank, world_size=w)
         tokens, labels = tokens.to(rank.device), labels.to(rank.device)
         loss = compute_loss(functional_call(self.model, whole, (tokens,)), labels)
+        set_phase("backward")
         loss.backward()
         for name, param in self.params.items():
             grad = whole[name].grad
             assert grad is not None
             dist.all_reduce(grad.div_(w), group=rank.group)  # (N, M)
             everything = TensorBox((0,) * grad.dim(), tuple(grad.shape))
-            param.grad = self.boxes[name].cut_out_of(grad, everything).contiguous()
+            param.grad = self.boxes[name].cut_out_of(grad, everything).clone()
+        set_phase("optimizer")
         self.optimizer.step()
         mean = loss.detach() / w
         dist.all_reduce(mean, group=rank.group)

@@ -39,6 +39,7 @@ def test_side_by_side_pages_come_as_they_are_taught(book):
         "half-precision",
         "experts",
         "context-parallel",
+        "sharded-checkpoint",
     ]
 
 

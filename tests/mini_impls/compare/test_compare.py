@@ -79,7 +79,7 @@ def beside_torch(*slow):
     )
 
 
-@beside_torch("fsdp_state_fully_shard")  # saving is traced for half a minute
+@beside_torch("fsdp_state_fully_shard", "checkpoint_torch")  # half a minute of saving
 def test_a_mini_agrees_with_its_upstream(as_it_is, comparison):
     lines, events = as_it_is(comparison)
     assert [v for v in lines if v.state == "differ"] == []
@@ -318,7 +318,7 @@ def test_a_known_mini_has_a_default_upstream():
         (
             "nothing",
             None,
-            ": collectives, compression, context_parallel, ddp, experts",
+            ": checkpoint, collectives, compression, context_parallel, ddp",
         ),
         ("ddp", "fsdp1", "torch, megatron"),
     ],

@@ -1,9 +1,12 @@
 """The checks of the suite that notice a fault, one for each."""
 
 import importlib
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import test_checkpoint
 import test_collectives
 import test_context_parallel
 import test_ddp
@@ -50,6 +53,18 @@ def in_a_model(way: str) -> Callable[[RankPool], None]:
     return lambda pool: test_context_parallel.test_a_model_trains_as_in_one_process(
         pool, way, 2, False
     )
+
+
+def in_a_folder(
+    check: Callable[[RankPool, Path], None],
+) -> Callable[[RankPool], None]:
+    """Return a check that writes files, with a folder that goes with it."""
+
+    def checked(pool: RankPool) -> None:
+        with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+            check(pool, Path(folder))
+
+    return checked
 
 
 def in_attention(way: str) -> Callable[[RankPool], None]:
@@ -175,6 +190,22 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
         "test_zero_bubble",
         "test_both_halves_are_a_whole_backward_bit_for_bit",
         ("tied, weight first", 0),
+    ),
+    "checkpoint/no-copy": in_every_rank(
+        "test_checkpoint", "test_a_staged_state_stays_what_it_was"
+    ),
+    "checkpoint/replica-twice": in_every_rank(
+        "test_checkpoint", "test_replicas_are_shared_out_as_drawn"
+    ),
+    "checkpoint/name-first": in_a_folder(
+        lambda pool, folder: (
+            test_checkpoint.test_what_one_rank_meets_all_ranks_are_told(
+                pool, folder, "disk", "write: .*rank 1: TypeError"
+            )
+        )
+    ),
+    "checkpoint/wrong-start": in_a_folder(
+        test_checkpoint.test_ranks_save_together_and_load_another_layout
     ),
     "fsdp_state/local-norm": lambda pool: (
         test_fsdp_state.test_clips_by_the_norm_of_all_gradients(pool, 2.0, 0.7)
