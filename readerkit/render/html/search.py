@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+from unicodedata import combining, normalize
 
 from msgspec import to_builtins
 
@@ -73,11 +74,18 @@ def _said(texts: Iterable[Indexed], stop: set[str]) -> str:
     said: dict[str, list[int]] = defaultdict(list)
     for number, entry in enumerate(texts):
         words = {_small(word) for word in _WORD.findall(visible(entry.body))}
-        for word in words - stop:
-            said[word].append(number)
+        for word in words:
+            if _bare(word) not in stop:
+                said[word].append(number)
     return ";".join(
         " ".join([word, *map(_number, _steps(said[word]))]) for word in sorted(said)
     )
+
+
+def _bare(word: str) -> str:
+    """Return a word without its accents, as the stop words are written."""
+    parts = normalize("NFD", word)
+    return "".join(part for part in parts if not combining(part))
 
 
 def _small(word: str) -> str:
@@ -136,7 +144,8 @@ def _ideas(model: SiteModel) -> Iterator[Indexed]:
         yield Indexed("beside", mirror.title, "side by side", page, about, title)
         for number, section in enumerate(mirror.sections, 1):
             told = other.sections[number - 1]
-            place, text = f"{page}#s{number}", f"{section.why} {told.why}"
+            # Its Spanish prose would make the index too large.
+            place, text = f"{page}#s{number}", section.why
             title = told.title if told.title != section.title else ""
             yield Indexed("beside", section.title, mirror.title, place, text, title)
 
