@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -162,6 +163,10 @@ def _read_text(session: Session, screen: QuizScreen) -> str:
     screen.show_finding(session.look(text))
     agree = Told("Enter takes this; or type the points you made, 0 for none: ")
     while (marks := _line(screen.said(agree))) is not None:
+        if not re.fullmatch(r"[\d\s,]*", marks):
+            unread = "got '{got}', expected points by their numbers: 1, 3"
+            screen.tell(Told(unread, got=marks.strip()[:40]), fg="yellow")
+            continue
         given = f"{marks.strip()} {MARKS} {text}"
         try:
             session.look(given)

@@ -373,6 +373,16 @@ def test_wrong_answer_leads_to_the_lines_that_refute_it(book):
     assert "Read next:" in done.out
 
 
+def test_marks_that_are_no_points_are_asked_for_again(book):
+    told = typed(
+        book, "--only", "essay", "--seed", "0", answers="So.\n\nn\n1, 9\n1, 2\n"
+    )
+    assert told.code == 0
+    assert "got 'n', expected points by their numbers: 1, 3" in told.out
+    assert told.out.count("type the points you made") == 3
+    assert "Right. 1 point." in told.out
+
+
 def words_in(texts: Iterable[str]) -> set[str]:
     """Return the words of phrases, the names of their blanks aside."""
     plain = re.sub(r"{\w+}", " ", " ".join(texts))
