@@ -54,6 +54,7 @@ def record(name="tp_sample", *, upstream=(PLAIN,), mini=(), step="10-12,30", **m
             "sample": {PATH: "a" * 40},
             "minis": {"mini_impls/tp.py": "b" * 40},
         },
+        "program": {},
         "versions": {},
         "environment": {},
         "work": {},
