@@ -24,6 +24,7 @@ import pytest
 from filelock import FileLock
 
 from readerkit.cli import main
+from readerkit.render.html.search_packing import DIGITS, ENDING
 from readerkit.upstreams import Lock
 from readerkit.upstreams.store import blob_id
 from tests.terminals import READERKIT, WAIT_S, Terminal
@@ -388,10 +389,21 @@ def read_search_index(site: Path) -> dict[str, tuple[list[str], set[str]]]:
     """Of each page that people wrote, its entry in the search index and its words."""
     packed = (site / "search-index.js").read_text()
     data = json.loads(packed[packed.index("(") + 1 : packed.rindex(")")])
-    words: list[set[str]] = [set() for _ in data["texts"]]
-    for word, *steps in (item.split() for item in data["words"].split(";") if item):
-        for number in accumulate(int(step, 36) for step in steps):
+    columns = (column.split("\n") for column in data["texts"])
+    texts = [list(row) for row in zip(*columns, strict=True)]
+    words: list[set[str]] = [set() for _ in texts]
+    for word, said in zip(data["words"].split(), data["said"].split(), strict=True):
+        for number in accumulate(unpack_numbers(said)):
             words[number].add(word)
-    return {
-        text[3]: (text, said) for text, said in zip(data["texts"], words, strict=True)
-    }
+    return {text[3]: (text, said) for text, said in zip(texts, words, strict=True)}
+
+
+def unpack_numbers(packed: str) -> Iterator[int]:
+    """Yield the numbers that the search index holds in a string."""
+    high = 0
+    for digit in map(DIGITS.index, packed):
+        if digit < ENDING:
+            yield high * ENDING + digit
+            high = 0
+        else:
+            high = high * (len(DIGITS) - ENDING) + digit - ENDING + 1

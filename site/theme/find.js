@@ -58,32 +58,73 @@ window.readerkitIndex = function (data) {
       title.forEach(function (word) { say(number, word, weight); });
     });
   }
-  function unpack(names, lines, read) {
-    let line = 0, before = [];
-    const steps = lines.split(" ");
-    if (names) names.split(" ").forEach(function (item, at) {
-      const [, sign, up, rest] = /^(=?)(\.*)(.*)$/.exec(item);
-      line += parseInt(steps[at], 36);
-      before = [...before.slice(0, up.length), ...rest.split(".")];
-      read(before.join("."), line, sign);
+  // --- as the builder packed it (search_packing.py) ---
+  // Nothing stands between numbers: a digit of the first 76 ends one, any other goes on.
+  const ENDING = 76, ONWARD = 15;
+  function numbers(text) {
+    const found = [];
+    let high = 0;
+    for (let at = 0; at < text.length; at += 1) {
+      const code = text.charCodeAt(at), digit = code - 35 - Number(code > 92);
+      if (digit < ENDING) {
+        found.push(high * ENDING + digit);
+        high = 0;
+      } else high = high * ONWARD + digit - ENDING + 1;
+    }
+    return found;
+  }
+  function column(text) { return text.split("\n"); }
+  function unpackFiles(packed) {
+    const lines = numbers(packed.lines), paths = column(packed.paths), pages = column(packed.pages);
+    const of = packed.upstreams.flatMap(function (each) { return Array(each[1]).fill(each[0]); });
+    let before = [];
+    return lines.map(function (count, at) {
+      before = [...before.slice(0, numbers(paths[at][0])[0]), ...paths[at].slice(1).split("/")];
+      const path = before.join("/");
+      return { path: path, lines: count, page: pages[at] || "read/" + of[at] + "/" + path + ".html" };
     });
   }
-  data.texts.forEach(function (text) { add(text[0], text[1], text[2], text[3], text[4]); });
-  data.words.split(";").forEach(function (item) {
-    const parts = item.split(" "), found = words(parts[0]);
+  function unpackNames(names, lines, read) {
+    const steps = numbers(lines);
+    let next = 0;
+    column(names).forEach(function (inFile, at) {
+      let line = 0, before = [];
+      if (inFile) inFile.split(" ").forEach(function (item) {
+        const [, sign, up, rest] = /^(=?)(\.*)(.*)$/.exec(item);
+        line += steps[next++];
+        before = [...before.slice(0, up.length), ...rest.split(".")];
+        read(files[at], before.join("."), line, sign);
+      });
+    });
+  }
+  const files = unpackFiles(data.files);
+  const written = data.texts.map(column), noted = new Set();
+  if (written.length) written[0].forEach(function (kind, at) {
+    let [title, where, page, spanish] = written.slice(1).map(function (texts) { return texts[at]; });
+    const inFile = /^=(\d+)(.*)$/.exec(page);
+    if (inFile) {
+      const file = files[inFile[1]];
+      where = file.path + where;
+      page = file.page + inFile[2];
+    }
+    noted.add(page.split("#")[0]);
+    add(kind, title, where, page, spanish);
+  });
+  const saidBy = data.said.split(" ");
+  data.words.split(" ").forEach(function (word, at) {
+    const found = words(word);
     let number = 0;
-    for (const step of parts.slice(1)) {
-      number += parseInt(step, 36);
-      for (const word of found) say(number, word, KINDS[entries[number].kind]);
+    for (const step of numbers(saidBy[at])) {
+      number += step;
+      for (const each of found) say(number, each, KINDS[entries[number].kind]);
     }
   });
-  data.files.forEach(function (file) {
-    const page = file[0], path = file[1];
-    add("file", path.split("/").pop(), path, page);
-    unpack(file[3], file[4], function (name, line, isField) {
-      add(isField ? "field" : "name", name, path + ":" + line, page + "#L" + line);
-    });
-    unpack(file[5], file[6], function (name, line) { add("code", name, path + ":" + line, page + "#L" + line); });
+  files.forEach(function (file) { add("file", file.path.split("/").pop(), file.path, file.page); });
+  unpackNames(data.files.names, data.files.at, function (file, name, line, isField) {
+    add(isField ? "field" : "name", name, file.path + ":" + line, file.page + "#L" + line);
+  });
+  unpackNames(data.files.said, data.files.said_at, function (file, name, line) {
+    add("code", name, file.path + ":" + line, file.page + "#L" + line);
   });
   const vocabulary = Array.from(stemOf.keys());
   const same = data.same.map(function (group) {
@@ -179,16 +220,15 @@ window.readerkitIndex = function (data) {
     const path = match && match[1].replace(/\\/g, "/").replace(/^(?:\.?\/)+/, "").replace(/\.py\.html$/, ".py");
     const first = Number((here || match)[here ? 1 : 2]), last = Number((here || match)[here ? 2 : 3]) || first;
     const isRange = last > first;
-    return data.files.filter(function (file) {
-      if (here) return file[0] === page && first <= file[2];
-      return first <= file[2] && (("/" + file[1]).endsWith("/" + path) || ("/" + path).endsWith("/" + file[1]));
+    return files.filter(function (file) {
+      if (first > file.lines) return false;
+      return here ? file.page === page : ("/" + file.path).endsWith("/" + path) || ("/" + path).endsWith("/" + file.path);
     }).map(function (file) {
       const line = first + (isRange ? "-" + last : "");
-      return { kind: "file", name: file[1].split("/").pop() + ":" + line, where: file[1],
-        page: file[0] + "#L" + first + (isRange ? "-L" + last : "") };
+      return { kind: "file", name: file.path.split("/").pop() + ":" + line, where: file.path,
+        page: file.page + "#L" + first + (isRange ? "-L" + last : "") };
     }).sort(function (one, other) { return annotated(other) - annotated(one) || one.where.length - other.where.length; });
   }
-  const noted = new Set(data.texts.map(function (text) { return text[3].split("#")[0]; }));
   function annotated(entry) { return Number(noted.has(entry.page.split("#")[0])); }
 
   function find(query) {

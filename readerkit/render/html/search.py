@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 from unicodedata import combining, normalize
 
 from msgspec import to_builtins
@@ -21,6 +21,7 @@ from readerkit.content.scripts import Script
 from readerkit.model import addresses
 from readerkit.model.language import SPANISH, in_each
 from readerkit.render.html import mechanisms
+from readerkit.render.html import search_packing as packing
 from readerkit.render.html.estimate_page import SECTIONS
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing, menu, tree_items
@@ -33,7 +34,6 @@ FILE = "search-index.js"
 _WORD = re.compile(r"[^\W_]+")
 _PARAMETER = re.compile(r"\{[^{}]*\}")
 """Of a question: each variant has its own value there."""
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 FILES_OF_A_SETTING = 6
 """A name in capitals is found in so many files; any other word of the code in one: in
 more it tells little, and would fill the index."""
@@ -58,18 +58,41 @@ def search_index(model: SiteModel, writing: Writing) -> bytes:
     texts += _estimates() if writing.examples else ()
     texts += [*_quiz(writing.phases), *_symptoms(writing.routes)]
     texts += [*_works(model), *_pages(model, writing)]
+    files = _files(model)
     data = {
         **to_builtins(writing.search_words),
-        "texts": [[visible(part) for part in (*e[:4], e.spanish)] for e in texts],
-        "words": _said(texts, {*writing.search_words.stop.split()}),
-        "files": list(_files(model)),
+        "texts": _texts(texts, model, files["paths"]),
+        **_said(texts, {*writing.search_words.stop.split()}),
+        "files": {**files, "paths": packing.paths(files["paths"])},
     }
     # ASCII, so that no character of a name can end a string or hide in it.
     packed = json.dumps(data, separators=(",", ":"))
     return f"readerkitIndex({packed});\n".encode()
 
 
-def _said(texts: Iterable[Indexed], stop: set[str]) -> str:
+def _texts(
+    texts: Sequence[Indexed], model: SiteModel, paths: Sequence[str]
+) -> list[str]:
+    """Return the entries by columns: kind, title, where, page, title in Spanish.
+
+    What stands on the page of a file names the file, and where in it.
+    """
+    pages = (addresses.href(addresses.source_page(*file)) for file in model.sheets)
+    numbers = {page: number for number, page in enumerate(pages)}
+    rows = []
+    for each in texts:
+        where, (page, mark, fragment) = each.where, each.page.partition("#")
+        path = paths[numbers[page]] if page in numbers else None
+        if path is not None and where.startswith(path):
+            page = f"{packing.OF_FILE}{numbers[page]}"
+            where = where.removeprefix(path)
+        rows.append(
+            (each.kind, each.title, where, page + mark + fragment, each.spanish)
+        )
+    return [packing.column(map(visible, column)) for column in zip(*rows, strict=True)]
+
+
+def _said(texts: Iterable[Indexed], stop: set[str]) -> dict[str, str]:
     """Return each word of the texts, and the steps between those that say it."""
     said: dict[str, list[int]] = defaultdict(list)
     for number, entry in enumerate(texts):
@@ -77,9 +100,9 @@ def _said(texts: Iterable[Indexed], stop: set[str]) -> str:
         for word in words:
             if _bare(word) not in stop:
                 said[word].append(number)
-    return ";".join(
-        " ".join([word, *map(_number, _steps(said[word]))]) for word in sorted(said)
-    )
+    in_turn = sorted(said)
+    steps = (packing.numbers(packing.steps(said[word])) for word in in_turn)
+    return {"words": " ".join(in_turn), "said": " ".join(steps)}
 
 
 def _bare(word: str) -> str:
@@ -91,19 +114,6 @@ def _bare(word: str) -> str:
 def _small(word: str) -> str:
     """Return a word as in the midst of a sentence; a name keeps its capitals."""
     return word.lower() if word.istitle() or word.isupper() else word
-
-
-def _steps(numbers: Iterable[int]) -> Iterator[int]:
-    last = 0
-    for number in numbers:
-        yield number - last
-        last = number
-
-
-def _number(value: int) -> str:
-    """Return a number as scripts read it with ``parseInt(text, 36)``."""
-    high, low = divmod(value, 36)
-    return (_number(high) if high else "") + _DIGITS[low]
 
 
 def _notes(model: SiteModel) -> Iterator[Indexed]:
@@ -228,8 +238,8 @@ def _text(kind: str, script: Script, page: str) -> Indexed:
     return Indexed(kind, title, kind, page, f"{script.text} {script.spanish}", spanish)
 
 
-def _files(model: SiteModel) -> Iterator[list[str | int]]:
-    """Yield each file: page, path, lines, what it defines, what else its code says."""
+def _files(model: SiteModel) -> dict[str, Any]:
+    """Return the files by columns: upstream, path, lines, names, words of the code."""
     defined: set[str] = set()
     files_of: dict[str, int] = defaultdict(int)
     for sheet in model.sheets.values():
@@ -237,18 +247,38 @@ def _files(model: SiteModel) -> Iterator[list[str | int]]:
         defined.update(n.rpartition(".")[2] for n in sheet.names.fields)
         for word in sheet.names.words:
             files_of[word] += 1
-    for file, sheet in model.sheets.items():
-        page = addresses.href(addresses.source_page(*file))
+    names, at, said, said_at = list[str](), list[str](), list[str](), list[str]()
+    for sheet in model.sheets.values():
+        packed, lines = _defined(sheet.names)
+        names.append(packed)
+        at.append(lines)
         words = sorted(
             (line, word)
             for word, line in sheet.names.words.items()
             if word not in defined
             and files_of[word] <= (FILES_OF_A_SETTING if word.isupper() else 1)
         )
-        said = " ".join(visible(word) for _, word in words)
-        places = _lines(line for line, _ in words)
-        head = page, visible(file[1]), len(sheet.drawn.lines)
-        yield [*head, *_defined(sheet.names), said, places]
+        said.append(" ".join(visible(word) for _, word in words))
+        said_at.append(packing.numbers(packing.steps(line for line, _ in words)))
+    return {
+        "upstreams": list(Counter(upstream for upstream, _ in model.sheets).items()),
+        "paths": [visible(path) for _, path in model.sheets],
+        "pages": packing.column(map(_unlike_path, model.sheets)),
+        "lines": packing.numbers(
+            len(sheet.drawn.lines) for sheet in model.sheets.values()
+        ),
+        "names": packing.column(names),
+        "at": "".join(at),
+        "said": packing.column(said),
+        "said_at": "".join(said_at),
+    }
+
+
+def _unlike_path(file: tuple[str, str]) -> str:
+    """Return the page of a file where upstream and path do not say it."""
+    upstream, path = file
+    page = addresses.href(addresses.source_page(upstream, path))
+    return "" if page == f"read/{upstream}/{visible(path)}.html" else page
 
 
 def _defined(names: Names) -> tuple[str, str]:
@@ -264,13 +294,8 @@ def _defined(names: Names) -> tuple[str, str]:
     packed, before = [], list[str]()
     for _, name, sign in places:
         parts = visible(name).split(".")
-        same = 0
-        while same < min(len(parts) - 1, len(before)) and parts[same] == before[same]:
-            same += 1
+        same = packing.shared(parts, before)
         packed.append(sign + "." * same + ".".join(parts[same:]))
         before = parts
-    return " ".join(packed), _lines(line for line, _, _ in places)
-
-
-def _lines(numbers: Iterable[int]) -> str:
-    return " ".join(map(_number, _steps(numbers)))
+    steps = packing.steps(line for line, _, _ in places)
+    return " ".join(packed), packing.numbers(steps)
