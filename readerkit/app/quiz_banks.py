@@ -35,7 +35,8 @@ from readerkit.quiz.history import History
 from readerkit.quiz.history_rows import timestamp
 from readerkit.quiz.kinds import QUESTIONS, Question
 from readerkit.quiz.lock import QuizLock
-from readerkit.quiz.messages import CitedLines, LocatePrompt, Prompt, QuestionLeftOut
+from readerkit.quiz.messages import QuestionLeftOut
+from readerkit.quiz.prompts import CitedLines, LocatePrompt, Prompt
 from readerkit.quiz.session import Session
 from readerkit.system.garbage import uncollected
 from readerkit.wording.next_command import typed

@@ -14,8 +14,8 @@ from hashlib import sha256
 from readerkit.app.quiz_banks import SourceLines, numbered
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.messages import LocatePrompt
 from readerkit.quiz.portable import PortableQuestion, portable
+from readerkit.quiz.prompts import LocatePrompt
 from readerkit.render import quiz_anki, quiz_gift, quiz_qti
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from readerkit.model.language import Told
 from readerkit.model.statement import Deed, Statement
 from readerkit.quiz.lock import ResolvedPlace
-from readerkit.quiz.messages import CitedLines
+from readerkit.quiz.prompts import CitedLines
 
 DEEDS: Mapping[Deed, str] = {
     "comment": "a comment, which runs nothing",

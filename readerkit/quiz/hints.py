@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from readerkit.model.language import Told, in_each, made_of
-from readerkit.quiz.messages import CitedLines, LocatePrompt
+from readerkit.quiz.prompts import CitedLines, LocatePrompt
 from readerkit.quiz.variant import Variant
 
 READ_COST, STEP_COST = 0.1, 0.4

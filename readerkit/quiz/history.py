@@ -1,8 +1,7 @@
 """What was asked and answered, in one SQLite file that outlives every kill.
 
 Each answer is one transaction, committed before anything is said about it. Two
-processes may write at once: each waits for the other's transaction. A file of a newer
-version is refused, an older one is copied aside and migrated.
+processes may write at once: each waits for the other's transaction.
 """
 
 from __future__ import annotations
@@ -10,21 +9,19 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import Struct, convert
 from msgspec.structs import asdict
 
+from readerkit.quiz.history_database import HistoryDatabase
 from readerkit.quiz.history_file import (
-    WAIT_SECONDS,
     HistoryError,
     copied_from,
     is_there,
-    sqlite_errors_told,
-    unusable,
 )
 from readerkit.quiz.history_rows import (
     AnswerRow,
@@ -35,12 +32,11 @@ from readerkit.quiz.history_rows import (
     Suspension,
 )
 from readerkit.quiz.history_schema import MIGRATIONS
-from readerkit.system.private_files import make_database
 
 Row = TypeVar("Row")
 
 
-class History:
+class History(HistoryDatabase):
     """The file of one reader."""
 
     def __init__(
@@ -50,29 +46,9 @@ class History:
         *,
         copied: sqlite3.Connection | None = None,
     ) -> None:
-        """Open the file, made or migrated where needed; or a copy of it in memory.
-
-        Raises:
-            HistoryError: no such place, no such file, or one of a newer version.
-        """
-        self.path = path
-        self._is_copy = copied is not None
+        """Open the file as ``HistoryDatabase`` does."""
+        super().__init__(path, migrations, copied=copied)
         self._damaged: dict[str, DamagedRow] = {}
-        try:
-            if copied is None:
-                make_database(path)
-            self._connection = copied or sqlite3.connect(
-                path, timeout=WAIT_SECONDS, isolation_level=None
-            )
-            with sqlite_errors_told(path):
-                self._connection.execute("PRAGMA journal_mode = WAL")
-                self._connection.execute("PRAGMA foreign_keys = ON")
-                self._connection.execute("PRAGMA synchronous = FULL")
-                self._migrate(migrations)
-        except OSError as error:
-            raise unusable(path, error) from None
-        except sqlite3.Error as error:
-            raise unusable(path, error) from None
 
     @classmethod
     def reading(cls, path: Path) -> History:
@@ -93,16 +69,12 @@ class History:
                 raise
         return cls(path, copied=copied_from(path))
 
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
-
     # --- writing ---
 
     def start(self, session: SessionRow) -> None:
         """Keep a session that begins."""
         questions, figures = map(json.dumps, (session.questions, session.figures))
-        self._insert("session", session, questions=questions, figures=figures)
+        self.insert("session", session, questions=questions, figures=figures)
 
     def record(self, answer: AnswerRow) -> bool:
         """Commit one answer; False where this try is kept already.
@@ -110,7 +82,7 @@ class History:
         When the call returns, the answer is on disk.
         """
         try:
-            self._insert("answer", answer)
+            self.insert("answer", answer)
         except sqlite3.IntegrityError:
             return False
         return True
@@ -120,11 +92,11 @@ class History:
 
         Exams among it do not count: nothing tells what was seen there before.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             new: dict[str, int] = {}
             for table, each in rows.items():
                 added = [
-                    row for row in each if self._is_new(connection, table, _kept(row))
+                    row for row in each if self.add_row(connection, table, _kept(row))
                 ]
                 new[table] = len(added)
                 self._leave_to_practice(connection, added)
@@ -139,36 +111,24 @@ class History:
             "UPDATE session SET official = 0 WHERE id = ?", [(s,) for s in touched]
         )
 
-    def _is_new(
-        self, connection: sqlite3.Connection, table: str, values: dict[str, Any]
-    ) -> bool:
-        """Insert a row; return whether it was not there before."""
-        slots = ", ".join(f":{name}" for name in values)
-        names = ", ".join(values)
-        done = connection.execute(
-            f"INSERT INTO {table} ({names}) VALUES ({slots}) ON CONFLICT DO NOTHING",
-            values,
-        )
-        return done.rowcount > 0
-
     def flag(self, flag: Flag) -> None:
         """Keep what a reader has to say of a question."""
-        with self._writing() as connection:
-            self._is_new(connection, "flag", asdict(flag))
+        with self.writing() as connection:
+            self.add_row(connection, "flag", asdict(flag))
 
     def hint(self, hint: HintTaken) -> None:
         """Keep that a hint was taken."""
-        with self._writing() as connection:
-            self._is_new(connection, "hint", asdict(hint))
+        with self.writing() as connection:
+            self.add_row(connection, "hint", asdict(hint))
 
     def suspend(self, suspension: Suspension) -> bool:
         """Have a question not asked any more; return whether it was until now."""
-        with self._writing() as connection:
-            return self._is_new(connection, "suspended", asdict(suspension))
+        with self.writing() as connection:
+            return self.add_row(connection, "suspended", asdict(suspension))
 
     def take_back(self, table: str, question: str) -> int:
         """Remove what was said of a question: ``flag`` or ``suspended``."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             done = connection.execute(
                 f"DELETE FROM {table} WHERE question = ?", (question,)
             )
@@ -176,7 +136,7 @@ class History:
 
     def ask_less(self, session: SessionRow) -> None:
         """Keep that a session asks less than it began with, and counts no more."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(
                 "UPDATE session SET questions = ?, official = 0 WHERE id = ?",
                 (json.dumps(session.questions), session.id),
@@ -184,7 +144,7 @@ class History:
 
     def end(self, session: str, moment: str) -> None:
         """Mark a session as over."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(
                 "UPDATE session SET ended = ? WHERE id = ? AND ended IS NULL",
                 (moment, session),
@@ -208,7 +168,7 @@ class History:
                 "answer of practice"
             )
         key = (last.session, last.position, last.attempt)
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(
                 "DELETE FROM answer WHERE (session, position, attempt) = (?, ?, ?)", key
             )
@@ -219,14 +179,12 @@ class History:
 
     def delete(self) -> int:
         """Remove everything, flags too; return how many answers there were."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute("DELETE FROM answer")
             [count] = connection.execute("SELECT changes()").fetchone()
             for table in ("hint", "session", "flag", "suspended"):
                 connection.execute(f"DELETE FROM {table}")
-        with sqlite_errors_told(self.path):
-            self._connection.execute("VACUUM")
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.shrink()
         return int(count)
 
     # --- reading ---
@@ -253,7 +211,7 @@ class History:
 
     def seeds(self) -> set[int]:
         """Return every seed of which variants were looked at."""
-        return {row["seed"] for row in self._read("SELECT DISTINCT seed FROM session")}
+        return {row["seed"] for row in self.read("SELECT DISTINCT seed FROM session")}
 
     def is_official(self, row: SessionRow) -> bool:
         """Tell whether an exam counts: nobody saw its variants in another session."""
@@ -270,24 +228,24 @@ class History:
         query = (
             f"SELECT * FROM answer{of} ORDER BY answered, session, position, attempt"
         )
-        rows = self._read(query, *([session] if session else ()))
+        rows = self.read(query, *([session] if session else ()))
         return self._whole("answer", rows, lambda row: convert(row, AnswerRow))
 
     def flags(self) -> list[Flag]:
         """Return what was said of questions, the oldest first."""
-        rows = self._read("SELECT * FROM flag ORDER BY flagged, question")
+        rows = self.read("SELECT * FROM flag ORDER BY flagged, question")
         return self._whole("flag", rows, lambda row: convert(row, Flag))
 
     def suspensions(self) -> list[Suspension]:
         """Return the questions that are asked in exams alone."""
-        rows = self._read("SELECT * FROM suspended ORDER BY since, question")
+        rows = self.read("SELECT * FROM suspended ORDER BY since, question")
         return self._whole("suspended", rows, lambda row: convert(row, Suspension))
 
     def hints(self, session: str = "") -> list[HintTaken]:
         """Return the hints that were taken, of a session or of all."""
         of = " WHERE session = ?" if session else ""
         query = f"SELECT * FROM hint{of} ORDER BY session, position, number"
-        rows = self._read(query, *([session] if session else ()))
+        rows = self.read(query, *([session] if session else ()))
         return self._whole("hint", rows, lambda row: convert(row, HintTaken))
 
     def damaged(self) -> list[DamagedRow]:
@@ -329,73 +287,9 @@ class History:
         hidden = {row.id for row in self.open_exams(now)}
         return [each for each in self.answers() if each.session not in hidden]
 
-    # --- the file ---
-
-    def _migrate(self, migrations: Sequence[str]) -> None:
-        version = self._version()
-        if version > len(migrations):
-            raise HistoryError(
-                f"{self.path}: got a history of version {version}, expected at most "
-                f"{len(migrations)}: it was written by a newer readerkit; update this "
-                "one, or set READERKIT_DATA to another folder"
-            )
-        if version == len(migrations):
-            return
-        if version > 0 and not self._is_copy:
-            self._back_up(version)
-        with self._writing() as connection:
-            # Another process may have done it while this one waited.
-            for number in range(self._version(), len(migrations)):
-                for statement in migrations[number].split(";"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {number + 1}")
-
-    def _version(self) -> int:
-        [version] = self._connection.execute("PRAGMA user_version").fetchone()
-        return int(version)
-
-    def _back_up(self, version: int) -> None:
-        aside = self.path.with_name(f"{self.path.name}.v{version}.bak")
-        make_database(aside)
-        copy = sqlite3.connect(aside)
-        try:
-            self._connection.backup(copy)
-        finally:
-            copy.close()
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it, or nothing."""
-        with sqlite_errors_told(self.path):
-            # Taken for writing at once: two that began by reading could never go on.
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                # On a full disk SQLite has rolled back by itself.
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-
-    def _insert(self, table: str, row: Struct, **as_kept: str) -> None:
-        values = {**asdict(row), **as_kept}
-        names = ", ".join(values)
-        slots = ", ".join(f":{name}" for name in values)
-        with self._writing() as connection:
-            connection.execute(
-                f"INSERT INTO {table} ({names}) VALUES ({slots})", values
-            )
-
     def _sessions(self, where: str, *values: object) -> list[SessionRow]:
-        rows = self._read(f"SELECT * FROM session {where}", *values)
+        rows = self.read(f"SELECT * FROM session {where}", *values)
         return self._whole("session", rows, _session)
-
-    def _read(self, query: str, *values: object) -> list[dict[str, Any]]:
-        with sqlite_errors_told(self.path):
-            cursor = self._connection.execute(query, values)
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
 def _kept(row: Struct) -> dict[str, Any]:

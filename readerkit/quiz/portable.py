@@ -22,13 +22,8 @@ from readerkit.quiz.kinds.predict import AskedWords
 from readerkit.quiz.kinds.sequence import AskedMatch, AskedOrder, Match
 from readerkit.quiz.kinds.sketch import AskedSketch
 from readerkit.quiz.kinds.words import AskedFill, Fill
-from readerkit.quiz.messages import (
-    MatchPrompt,
-    OrderPrompt,
-    Prompt,
-    Remark,
-    Solution,
-)
+from readerkit.quiz.messages import Remark, Solution
+from readerkit.quiz.prompts import MatchPrompt, OrderPrompt, Prompt
 from readerkit.quiz.variant import Scene, Variant
 
 

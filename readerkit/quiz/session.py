@@ -21,14 +21,13 @@ from readerkit.quiz.messages import (
     Begun,
     DoneResult,
     Hint,
-    Prompt,
     Recorded,
     Score,
-    SketchPrompt,
     Standing,
     TextFinding,
     TryResult,
 )
+from readerkit.quiz.prompts import Prompt, SketchPrompt
 from readerkit.quiz.scoring import retry_points
 from readerkit.quiz.session_result import result_of, standing_of
 from readerkit.quiz.session_state import SessionState

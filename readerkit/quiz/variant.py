@@ -14,14 +14,8 @@ from readerkit.errors import ReaderkitError
 from readerkit.model.expression import Functions, Number, evaluate
 from readerkit.model.language import InBoth, Told
 from readerkit.quiz.lock import QuizLock, held
-from readerkit.quiz.messages import (
-    CitedLines,
-    Prompt,
-    QuotedWork,
-    Remark,
-    Solution,
-    TextFinding,
-)
+from readerkit.quiz.messages import Remark, Solution, TextFinding
+from readerkit.quiz.prompts import CitedLines, Prompt, QuotedWork
 
 if TYPE_CHECKING:
     from readerkit.quiz.kinds.base import Question

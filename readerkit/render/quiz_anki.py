@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from html import escape
 
-from readerkit.quiz.messages import (
+from readerkit.quiz.portable import PortableQuestion, reasons
+from readerkit.quiz.prompts import (
     ChoicePrompt,
     CitedLines,
     Labelled,
@@ -13,7 +14,6 @@ from readerkit.quiz.messages import (
     OrderPrompt,
     SketchPrompt,
 )
-from readerkit.quiz.portable import PortableQuestion, reasons
 from readerkit.render.quiz_text import named, notes, pieces, sources
 
 Link = Callable[[CitedLines], str]

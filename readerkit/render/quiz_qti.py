@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from xml.etree import ElementTree as ET
 
-from readerkit.quiz.messages import QuotedWork
 from readerkit.quiz.portable import (
     ChoiceForm,
     NumberForm,
@@ -21,6 +20,7 @@ from readerkit.quiz.portable import (
     key_lines,
     reasons,
 )
+from readerkit.quiz.prompts import QuotedWork
 from readerkit.render.quiz_text import bare, named, notes, pieces, sources
 
 QTI = "http://www.imsglobal.org/xsd/imsqti_v2p1"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from readerkit.quiz.messages import (
+from readerkit.quiz.portable import PortableQuestion
+from readerkit.quiz.prompts import (
     CitedLines,
     LocatePrompt,
     PredictPrompt,
@@ -13,7 +14,6 @@ from readerkit.quiz.messages import (
     SketchPrompt,
     drawn_strip,
 )
-from readerkit.quiz.portable import PortableQuestion
 
 _CODE = re.compile(r"`([^`]+)`")
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")

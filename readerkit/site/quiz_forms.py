@@ -19,13 +19,8 @@ from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History
 from readerkit.quiz.history_rows import timestamp
 from readerkit.quiz.kinds.short import MARKS
-from readerkit.quiz.messages import (
-    LocatePrompt,
-    Prompt,
-    SketchPrompt,
-    TextFinding,
-    TryResult,
-)
+from readerkit.quiz.messages import TextFinding, TryResult
+from readerkit.quiz.prompts import LocatePrompt, Prompt, SketchPrompt
 from readerkit.quiz.report import summary
 from readerkit.quiz.session import Session
 from readerkit.quiz.variant import AnswerError

@@ -15,14 +15,8 @@ from readerkit.app.quiz_banks import SourceLines, kept, without_lines
 from readerkit.errors import ReaderkitError
 from readerkit.model.language import Told
 from readerkit.quiz.kinds.short import MARKS
-from readerkit.quiz.messages import (
-    LocatePrompt,
-    Prompt,
-    ShortPrompt,
-    SketchPrompt,
-    Standing,
-    TryResult,
-)
+from readerkit.quiz.messages import Standing, TryResult
+from readerkit.quiz.prompts import LocatePrompt, Prompt, ShortPrompt, SketchPrompt
 from readerkit.quiz.session import Session
 from readerkit.quiz.variant import AnswerError
 from readerkit.terminal.quiz_screen import QuizScreen

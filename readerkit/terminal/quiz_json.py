@@ -15,16 +15,8 @@ from msgspec.structs import replace
 
 from readerkit.app.quiz_banks import SourceLines, without_lines
 from readerkit.errors import ReaderkitError
-from readerkit.quiz.messages import (
-    LocatePrompt,
-    Prompt,
-    Recorded,
-    Refusal,
-    Request,
-    SketchPrompt,
-    Standing,
-    encode,
-)
+from readerkit.quiz.messages import Recorded, Refusal, Request, Standing, encode
+from readerkit.quiz.prompts import LocatePrompt, Prompt, SketchPrompt
 from readerkit.quiz.session import Session
 from readerkit.quiz.variant import AnswerError
 

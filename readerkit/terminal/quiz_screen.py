@@ -3,133 +3,62 @@
 from __future__ import annotations
 
 import math
-import os
-import re
 import shutil
 import sys
-import textwrap
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
 
 import click
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from readerkit.app.begin_quiz import PRACTICE_EXAM
-from readerkit.app.interface_words import say_in
 from readerkit.app.quiz_banks import SourceLines, numbered
 from readerkit.claims.proof import Claimable, sentences
-from readerkit.model.language import Told, said
+from readerkit.model.language import Told
 from readerkit.quiz.kinds.short import said_of
 from readerkit.quiz.messages import (
-    ChoicePrompt,
-    CitedLines,
     DoneResult,
     Hint,
-    Labelled,
-    LocatePrompt,
     MarkedAnswer,
-    MatchPrompt,
-    OrderPrompt,
-    PredictPrompt,
-    Prompt,
     QuestionLeftOut,
     Remark,
     Score,
     Share,
-    SketchPrompt,
     Solved,
     Standing,
     TextFinding,
     TryResult,
+)
+from readerkit.quiz.prompts import (
+    ChoicePrompt,
+    CitedLines,
+    Labelled,
+    LocatePrompt,
+    MatchPrompt,
+    OrderPrompt,
+    PredictPrompt,
+    Prompt,
+    SketchPrompt,
     drawn_strip,
 )
 from readerkit.render.terminal_safe import visible
 from readerkit.terminal.pager import show_paged
+from readerkit.terminal.paragraphs import Paragraphs, linked
 from readerkit.wording.next_command import typed
-from readerkit.wording.numbers import counted
 
-MAX_WIDTH = 88
-_COMMAND = re.compile(r"(?<=`)readerkit [^`]*(?=`)|\breaderkit(?: [^\s`]+)+$")
 MAX_SHOWN_LINES = 8
 """Of the code behind a mistake; the note has all of it."""
-LINES_AFTER = 2
-"""Of a screen, below a result: where one goes on."""
-_LINK = re.compile(r"\x1b\]8;;[^\x1b]*\x1b\\")
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-class QuizScreen:
+class QuizScreen(Paragraphs):
     """Shows messages in the reader's language, and the code that they lead to."""
 
     def __init__(
         self, lines: SourceLines, language: str, questions: Mapping[str, Claimable]
     ) -> None:
+        super().__init__(language)
         self._lines = lines
         self._questions = questions
-        self._language = language
-        self._say = say_in(language)
-        self._held: list[str] | None = None
-
-    def said(self, text: str) -> str:
-        """Return a text in the reader's language."""
-        return said(text, self._say)
-
-    def counted(self, number: int) -> str:
-        """Return so many questions."""
-        words = Told("question"), Told("questions")
-        return counted(number, *map(self.said, words))
-
-    def tell(
-        self, *texts: str, indent: int = 0, wrap: bool = True, **style: Any
-    ) -> None:
-        """Print a paragraph at a readable width, with nothing a terminal would obey."""
-        is_screen = sys.stdout.isatty()
-        columns = shutil.get_terminal_size().columns if is_screen else MAX_WIDTH
-        shown = " " * indent + visible(" ".join(map(self.said, texts)))
-        if wrap:
-            # A command is one word: it is copied whole, also where it is too long.
-            whole = _COMMAND.sub(lambda m: m[0].replace(" ", "\0"), shown)
-            shown = textwrap.fill(
-                whole,
-                width=max(min(columns, MAX_WIDTH), 20),
-                subsequent_indent=" " * (indent + 3 if indent else 0),
-                break_long_words=False,
-                break_on_hyphens=False,
-            ).replace("\0", " ")
-        self._put(click.style(shown, **style) if style else shown)
-
-    def _put(self, text: str, *, nl: bool = True) -> None:
-        """Print, or keep what is shown together with what follows."""
-        if self._held is None:
-            click.echo(text, nl=nl)
-        else:
-            self._held.append(text + "\n" * nl)
-
-    @contextmanager
-    def _together(self) -> Iterator[None]:
-        """Show what is told meanwhile a screen at a time, where it is longer than one.
-
-        Else its beginning, whether the answer was right, would have scrolled away.
-        """
-        if self._held is not None or not sys.stdout.isatty():
-            yield
-            return
-        self._held = []
-        try:
-            yield
-        finally:
-            text, self._held = "".join(self._held), None
-            columns, height = shutil.get_terminal_size()
-            lines = _COLOUR.sub("", _LINK.sub("", text)).splitlines()
-            rows = sum(max(1, -(-len(line) // columns)) for line in lines)
-            if rows > height - LINES_AFTER:
-                # A pager's lines are folded, and addresses stand there in words too.
-                show_paged(_LINK.sub("", text), language=self._language, leave=True)
-            else:
-                click.echo(text, nl=False)
 
     def tell_left_out(self, left_out: QuestionLeftOut) -> None:
         """Say which question is not asked, and why."""
@@ -189,7 +118,7 @@ class QuizScreen:
         self.tell(f"{place.path}:{place.first}-{place.last}", dim=True)
         count = place.last - place.first + 1
         if sys.stdout.isatty() and count + 4 > shutil.get_terminal_size().lines:
-            show_paged(self._code(place), language=self._language)
+            show_paged(self._code(place), language=self.language)
             self.tell(question.prompt)  # the first one has scrolled away
             self.tell(Told("(c shows the code again)"), dim=True)
         else:
@@ -204,7 +133,7 @@ class QuizScreen:
 
     def show_result(self, result: TryResult, *, skipped: bool) -> None:
         """Show what an answer earned."""
-        with self._together():
+        with self.together():
             self._show_earned(result, skipped)
 
     def _show_earned(self, result: TryResult, skipped: bool) -> None:
@@ -269,7 +198,7 @@ class QuizScreen:
     def _show_link(self, place: CitedLines) -> None:
         address = self._lines.address(place)
         shown = click.style(f"→ {visible(str(place))}", fg="blue")
-        self._put(f"  {linked(shown, address) if address else shown}")
+        self.put(f"  {linked(shown, address) if address else shown}")
         if place.note:
             command = typed("annotate", place.note)
             self.tell(command, fg="blue", indent=4, wrap=False)
@@ -277,7 +206,7 @@ class QuizScreen:
             self.tell(address, dim=True, indent=4, wrap=False)
 
     def _show_code(self, place: CitedLines) -> None:
-        self._put(self._code(place), nl=False)
+        self.put(self._code(place), nl=False)
 
     def _code(self, place: CitedLines) -> str:
         """Return lines of code: coloured and folded on a terminal, plain in a pipe."""
@@ -390,18 +319,6 @@ def _verdict(outcome: Score, questions: str) -> Told:
         mark=f"{outcome.pass_mark:.0%}",
         **told,
     )
-
-
-def linked(text: str, address: str) -> str:
-    """Return a text that a terminal opens as an address (OSC 8), if it is one that can.
-
-    The address is printed too: those that cannot show the text alone.
-    """
-    if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "linux"):
-        return text
-    if "://" not in address:  # a file here, with its line
-        address = Path(address.rpartition(":")[0]).absolute().as_uri()
-    return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\"
 
 
 def _clock(seconds: float) -> Told:

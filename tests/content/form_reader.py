@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from math import exp
 
-from readerkit.quiz.messages import (
+from readerkit.quiz.prompts import (
     ChoicePrompt,
     FillPrompt,
     Labelled,

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.kinds import Question
-from readerkit.quiz.messages import LocatePrompt, SinglePrompt
+from readerkit.quiz.prompts import LocatePrompt, SinglePrompt
 from readerkit.quiz.variant import AnswerError, Draw, Variant
 from tests.content import form_reader
 from tests.content.test_quizzes import bank, lines

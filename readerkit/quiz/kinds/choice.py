@@ -17,12 +17,8 @@ from readerkit.quiz.kinds.base import (
     plain,
     read_labels,
 )
-from readerkit.quiz.messages import (
-    Labelled,
-    MultiplePrompt,
-    Remark,
-    SinglePrompt,
-)
+from readerkit.quiz.messages import Remark
+from readerkit.quiz.prompts import Labelled, MultiplePrompt, SinglePrompt
 from readerkit.quiz.scoring import choice_credit
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 

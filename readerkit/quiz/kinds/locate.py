@@ -12,7 +12,8 @@ from readerkit.model.language import Told
 from readerkit.model.statement import Statement
 from readerkit.quiz.deeds import part_of, the_lines, told_deed
 from readerkit.quiz.kinds.base import PlaceRef, Question, Refutation, not_read
-from readerkit.quiz.messages import CitedLines, LocatePrompt, Remark, SearchedLines
+from readerkit.quiz.messages import Remark
+from readerkit.quiz.prompts import CitedLines, LocatePrompt, SearchedLines
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
 _LINES = re.compile(

@@ -14,12 +14,13 @@ from readerkit.model.base import Formula, Model, Name, Text
 from readerkit.model.expression import Number
 from readerkit.model.language import Told
 from readerkit.quiz.kinds.base import Parameter, Question, not_read
-from readerkit.quiz.messages import NumericPrompt, PredictPrompt, Remark
+from readerkit.quiz.messages import Remark
 from readerkit.quiz.number_reasons import (
     counts_in,
     shown_formula,
     told_factor,
 )
+from readerkit.quiz.prompts import NumericPrompt, PredictPrompt
 from readerkit.quiz.tolerance import AnswerTolerance
 from readerkit.quiz.units import (
     MEGA,

@@ -21,9 +21,10 @@ from readerkit.quiz.kinds.numeric import (
     ask_number,
 )
 from readerkit.quiz.lock import Fact
-from readerkit.quiz.messages import PredictPrompt, Remark, ScheduleSizes
+from readerkit.quiz.messages import Remark
 from readerkit.quiz.observed_facts import observed
 from readerkit.quiz.observed_keys import ObservationQuery, answer_schedule
+from readerkit.quiz.prompts import PredictPrompt, ScheduleSizes
 from readerkit.quiz.scoring import share_above_constant
 from readerkit.quiz.tolerance import AnswerTolerance
 from readerkit.quiz.units import find_unit

@@ -12,7 +12,8 @@ from readerkit.model.base import SOME, Count, Model, Text, at_least
 from readerkit.model.language import Told
 from readerkit.quiz.found_words import WordPattern, find, plain_words, quoted
 from readerkit.quiz.kinds.base import Question, joined
-from readerkit.quiz.messages import FoundPoint, Remark, ShortPrompt, TextFinding
+from readerkit.quiz.messages import FoundPoint, Remark, TextFinding
+from readerkit.quiz.prompts import ShortPrompt
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
 MARKS = "::"

@@ -19,7 +19,8 @@ from readerkit.model.formula_text import render
 from readerkit.model.language import Told, made_of
 from readerkit.quiz.kinds.base import Question, Refutation
 from readerkit.quiz.kinds.grid_cells import read_cell, split_row
-from readerkit.quiz.messages import Remark, SketchPrompt
+from readerkit.quiz.messages import Remark
+from readerkit.quiz.prompts import SketchPrompt
 from readerkit.quiz.rank_groups import rank_groups, wrong_groups
 from readerkit.quiz.scoring import share_above_constant
 from readerkit.quiz.variant import (

@@ -11,7 +11,8 @@ from readerkit.errors import ReaderkitError
 from readerkit.model.base import SOME, Model, Text
 from readerkit.model.language import Told, in_each, made_of
 from readerkit.quiz.kinds.base import Question, squeezed
-from readerkit.quiz.messages import FillPrompt, Remark
+from readerkit.quiz.messages import Remark
+from readerkit.quiz.prompts import FillPrompt
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
 
 _GAP = "____"

@@ -14,11 +14,7 @@ from readerkit.model import addresses
 from readerkit.model.language import InBoth
 from readerkit.quiz.hints import OfferedHint, hints
 from readerkit.quiz.messages import (
-    CitedLines,
     NextNote,
-    PredictPrompt,
-    Prompt,
-    QuotedWork,
     Remark,
     Score,
     Share,
@@ -27,6 +23,7 @@ from readerkit.quiz.messages import (
     TryResult,
 )
 from readerkit.quiz.page_key import Asked, PageKey
+from readerkit.quiz.prompts import CitedLines, PredictPrompt, Prompt, QuotedWork
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt, excerpt
 from readerkit.render.html.file_page import proofs_of, rights_of

@@ -12,7 +12,7 @@ from readerkit.content.reading_order import by_need
 from readerkit.content.reading_paths import Failure, MechanismPair, ReadingPaths
 from readerkit.content.translations import Translation
 from readerkit.model import addresses
-from readerkit.quiz.messages import ChoicePrompt
+from readerkit.quiz.prompts import ChoicePrompt
 from readerkit.quiz.variant import Variant
 from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.file_page import proofs_of, ran_in, rights_of, view

@@ -14,8 +14,8 @@ from readerkit.app.begin_quiz import choose_questions
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.history import History
 from readerkit.quiz.history_rows import timestamp
-from readerkit.quiz.messages import (
-    DoneResult,
+from readerkit.quiz.messages import DoneResult, Recorded, Score, Standing, encode
+from readerkit.quiz.prompts import (
     FillPrompt,
     LocatePrompt,
     MatchPrompt,
@@ -23,13 +23,9 @@ from readerkit.quiz.messages import (
     NumericPrompt,
     OrderPrompt,
     PredictPrompt,
-    Recorded,
-    Score,
     ShortPrompt,
     SinglePrompt,
     SketchPrompt,
-    Standing,
-    encode,
 )
 from readerkit.quiz.report import exported, summary
 from readerkit.quiz.session import Session
