@@ -188,8 +188,11 @@ PURE = {
     "render",
     "xref",
 }
-TOUCHES_DISK = {"readerkit.quiz.history",
-    "readerkit.quiz.history_database", "readerkit.quiz.history_file"}
+TOUCHES_DISK = {
+    "readerkit.quiz.history",
+    "readerkit.quiz.history_database",
+    "readerkit.quiz.history_file",
+}
 OUTSIDE = {
     "io",
     "os",
