@@ -25,7 +25,7 @@ def missed(book):  # noqa: F811
     only = [word for name in WRONG for word in ("--only", name)]
     where = ("--book", str(book))
     run_typed("quiz", "7", *where, "--tries", "1", *only, stdin="-\n" * 4)
-    with open_history()._writing() as connection:
+    with open_history().writing() as connection:
         connection.execute("UPDATE answer SET answered = ?", (timestamp(LATER),))
     return where
 

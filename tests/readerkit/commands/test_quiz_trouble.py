@@ -230,9 +230,9 @@ def test_what_only_reads_makes_no_history(capsys, command):
 
 
 def test_lock_that_is_held_is_said_to_be_one(book, capsys, monkeypatch):
-    from readerkit.quiz import history
+    from readerkit.quiz import history_database
 
-    monkeypatch.setattr(history, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(history_database, "WAIT_SECONDS", 0.1)
     typed(book, "--only", "gap", answers="no_sync\n")
     with closing(sqlite3.connect(data_folder() / HISTORY)) as other:
         other.execute("BEGIN EXCLUSIVE")
