@@ -12,6 +12,7 @@ from readerkit.app.quiz_banks import open_history
 from readerkit.quiz.hints import hints
 from tests.browser.barriers import barriers
 from tests.browser.test_pages import PAINTED, overflow
+from tests.quick import quick_first
 from tests.served_quiz import fill_in, serving_quiz, typed_key
 
 
@@ -231,7 +232,7 @@ def shifts(page, address):
     return moved if sum(value for value, *_ in moved) > 0.01 else []
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", quick_first([390, 1280]))
 def test_nothing_moves_while_the_served_quiz_comes(book, served, open_page, width):
     address = f"http://127.0.0.1:{served}/quiz/7.html"
     page = open_page(address, width=width, locale="en")

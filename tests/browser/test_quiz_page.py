@@ -16,6 +16,7 @@ from readerkit.site.publish import publish
 from tests.browser.barriers import barriers
 from tests.browser.test_pages import overflow
 from tests.helpers import run_process
+from tests.quick import quick_first
 from tests.served_quiz import fill_in, make_quiz_book
 
 SAVED = "readerkit-quiz-7.json"
@@ -53,7 +54,7 @@ def answer(page, name, variant, typed=""):
     return asked
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", quick_first([390, 1280]))
 def test_each_kind_is_answered_kept_and_saved(made, open_page, width, tmp_path):
     bank, address, where = made
     page = open_page(address, width=width)

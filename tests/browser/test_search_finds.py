@@ -14,6 +14,7 @@ from starlette.requests import Request
 
 from readerkit.site.http import answer
 from tests.browser.test_pages import PAINTED
+from tests.quick import quick_first
 
 QUERIES = list(
     csv.DictReader(Path(__file__).with_name("queries.csv").read_text().splitlines())
@@ -94,7 +95,7 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("address", PAGES)
+@pytest.mark.parametrize("address", quick_first(PAGES, 2))
 def test_nothing_lies_over_the_results(site, open_page, address):
     page = open_page(f"file://{site}/{address}", width=1440)
     results(page, "forward")

@@ -39,6 +39,7 @@ from mini_impls.experts import (
 from mini_impls.model import compute_loss, make_batch, shard_batch, train_one_process
 from mini_impls.traffic import CollectiveCounter
 from readerkit.estimate.volumes import ep_volume_bytes
+from tests.quick import quick_first
 
 SMALL = ExpertsConfig(
     vocab_size=16,
@@ -384,7 +385,7 @@ LAYOUTS = [(2, 2, 1), (2, 1, 2), (3, 3, 1), (3, 1, 3), (4, 2, 2), (4, 4, 1), (4,
 WAYS = [
     *((layout, "left alone") for layout in LAYOUTS),
     *(((2, 2, 1), name) for name in list(ROUTINGS)[1:]),
-    *(((4, 2, 2), name) for name in list(ROUTINGS)[1:]),
+    *quick_first(((4, 2, 2), name) for name in list(ROUTINGS)[1:]),
 ]
 
 

@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 from mini_impls import fsdp_options
 from mini_impls.fsdp_flat import fully_shard_flat
 from mini_impls.traffic import CollectiveCounter
+from tests.quick import quick_each
 
 BLOCKS = [f"blocks.{i}" for i in range(4)]
 LEAVES = [f"{block}.{leaf}" for block in BLOCKS for leaf in "ab"]
@@ -157,7 +158,7 @@ def alone(how):
     return [list(of_rank) for of_rank in zip(*losses, strict=True)]
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", quick_each(HOW, lambda how: "reentrant" in how))
 @pytest.mark.parametrize("names", [BLOCKS, BLOCKS + LEAVES], ids=["blocks", "nested"])
 @pytest.mark.parametrize(
     ("ours", "theirs"), [("mini", "FSDP2"), ("flat mini", "FSDP1")]

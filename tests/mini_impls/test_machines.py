@@ -51,6 +51,7 @@ def agents(*module: str) -> Iterator[list[subprocess.Popen[str]]]:
             agent.communicate(timeout=60)
 
 
+@pytest.mark.slow
 def test_a_mini_runs_on_two_machines():
     with agents("mini_impls.ddp", "--steps", "2") as both:
         ended = [agent.communicate(timeout=150) for agent in both]

@@ -113,6 +113,7 @@ def test_the_table_says_where_the_time_went_beside_the_estimate(traced):
     assert all(1 <= float(ratio) < 1.1 for _, ratio in sent)
 
 
+@pytest.mark.slow
 def test_each_way_has_its_own_table(tmp_path):
     path = tmp_path / "zero.json"
     ended = run("zero", "--steps", "2", "--trace", path)
@@ -127,6 +128,7 @@ def test_each_way_has_its_own_table(tmp_path):
     assert len(steps) == len(set(steps)) == 8
 
 
+@pytest.mark.slow
 def test_a_comparison_records_both_sides_after_its_steps(tmp_path, real_cache):
     path = tmp_path / "tp.json"
     command = [sys.executable, "-m", "readerkit", "compare", "tp"]
@@ -163,6 +165,7 @@ def test_a_trace_that_cannot_be_written_is_told_before_anything_runs(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_what_takes_no_steps_is_recorded_whole(tmp_path):
     path = tmp_path / "collectives.json"
     ended = run("collectives", "--trace", path)

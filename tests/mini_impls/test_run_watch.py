@@ -5,6 +5,8 @@ import subprocess
 import sys
 from itertools import pairwise
 
+import pytest
+
 from mini_impls.run_watch import is_looked_at
 from tests.helpers import ROOT
 from tests.terminals import Terminal
@@ -40,6 +42,7 @@ def test_on_a_terminal_the_table_of_all_ranks_is_below_what_is_said():
     assert rows(last).keys() == {"0", "1", "all"}
 
 
+@pytest.mark.slow
 def test_in_a_pipe_the_last_table_is_told_alone():
     done = subprocess.run(RUN, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

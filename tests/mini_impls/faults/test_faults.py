@@ -10,9 +10,16 @@ from mini_impls.faults.show import resolve_guards
 from mini_impls.faults.symptoms import SYMPTOMS, Outcome, Symptom, refutation, shown
 from mini_impls.faults.works import get_work
 from readerkit.app.library import open_library
+from tests.quick import quick_each
 
 FAULTS = read_faults()
 ALL = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.key)
+
+ONE_OF_EACH_MINI = pytest.mark.parametrize(
+    "fault",
+    quick_each(FAULTS, lambda fault: fault.at.file),
+    ids=lambda fault: fault.key,
+)
 
 HANGS = {"ddp/skipped-collective", "pipeline/send-order", "collectives/send-order"}
 ERRORS = {
@@ -73,7 +80,7 @@ def test_guarding_lines_resolve_at_the_pins(fault, real_cache):
         assert lines.guard.note is None or lines.guard.note in library.book.annotations
 
 
-@ALL
+@ONE_OF_EACH_MINI
 def test_fault_shows_one_of_its_answers_and_a_check_fails(
     fault, pool2, as_it_is, tmp_path
 ):
