@@ -34,6 +34,7 @@ _COMMANDS = {
         "Memory, communication, bubble, FLOPs, plan: with formulas.",
     ),
     "fetch": ("fetch", "Bring each UPSTREAM, or all, and verify every file."),
+    "init": ("init", "Begin a book of your own on a repository or a package."),
     "lab": ("lab", "The labs: pages, measurements, checks."),
     "note": ("note", "Write a note of your own on FILE:LINES."),
     "path": ("path", "The reading paths: what to read, and what comes next."),

@@ -1,6 +1,8 @@
 """What stands in a book beside its notes, held: mirrors, records, pages, quizzes.
 
-Each part gives all of its faults, whatever is wrong with the others.
+Each part gives all of its faults, whatever is wrong with the others. What holds
+mirrors, pages and quizzes is imported where a book has some: a hook that checks notes
+has to be over before anybody waits for it.
 """
 
 from __future__ import annotations
@@ -9,23 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from readerkit.app.check_quiz import lint_phase
 from readerkit.app.library import Library, note_progress
-from readerkit.app.pages import (
-    diagram_files,
-    draw_diagram,
-    read_diagram_at,
-    read_labs,
-)
-from readerkit.app.quiz_banks import QuizBanks
-from readerkit.app.read_paths import read_routes
-from readerkit.app.records import read_records
-from readerkit.app.scripts import read_chapters
 from readerkit.content.book import Note, Sources, check_mirrors
 from readerkit.content.scripts import Script
 from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
-from readerkit.evidence.executed_lines import unseen_events
-from readerkit.render.html.chapter import check_script
 from readerkit.render.html.notes import check_texts
 
 Check = Callable[[], Iterable[ContentFault] | None]
@@ -63,17 +52,38 @@ def check_beside(
     found.counts["mirror"] = len(book.mirrors)
     checks: list[Check] = [
         lambda: check_mirrors(book, library.folders()),
-        lambda: unseen_events(book.mirrors.values(), read_records(library)),
         lambda: check_texts(notes, book),
     ]
-    found.faults += faults_of([*checks, partial(_check_pages, library, opened, found)])
-    found.faults += faults_of([partial(_check_quizzes, library, found)])
+    if book.mirrors:
+        checks.append(partial(_check_events, library))
+    if (library.root / "site" / "pages").is_dir():
+        checks.append(partial(_check_pages, library, opened, found))
+    if (library.root / "quizzes").is_dir():
+        checks.append(partial(_check_quizzes, library, found))
+    found.faults += faults_of(checks)
     return found
+
+
+def _check_events(library: Library) -> Iterable[ContentFault]:
+    from readerkit.app.records import read_records
+    from readerkit.evidence.executed_lines import unseen_events
+
+    return unseen_events(library.book.mirrors.values(), read_records(library))
 
 
 def _check_pages(
     library: Library, opened: Mapping[str, Sources], found: HeldCounts
 ) -> Iterator[ContentFault]:
+    from readerkit.app.pages import (
+        diagram_files,
+        draw_diagram,
+        read_diagram_at,
+        read_labs,
+    )
+    from readerkit.app.read_paths import read_routes
+    from readerkit.app.scripts import read_chapters
+    from readerkit.render.html.chapter import check_script
+
     root, diagrams = library.root, diagram_files(library.root)
     chapters, labs = [*read_chapters(root)], [*read_labs(root)]
     scripts = [
@@ -102,6 +112,9 @@ def _check_pages(
 
 
 def _check_quizzes(library: Library, found: HeldCounts) -> Iterator[ContentFault]:
+    from readerkit.app.check_quiz import lint_phase
+    from readerkit.app.quiz_banks import QuizBanks
+
     banks = QuizBanks.at(library.root)
     for phase in banks.phases():
         note_progress(f"holding quiz {phase}")

@@ -11,8 +11,6 @@ import click
 
 from readerkit.app.ground import open_ground
 from readerkit.app.library import Library
-from readerkit.app.quiz_banks import QuizBanks
-from readerkit.app.scripts import read_chapters
 from readerkit.claims.ground import Ground
 from readerkit.claims.hold import hold
 from readerkit.claims.proof import Claimable, Proof, Sentence, State, sentences
@@ -21,6 +19,7 @@ from readerkit.claims.words import say_check
 from readerkit.content.kind import Place
 from readerkit.errors import ContentFault
 from readerkit.model.freshness import Change, MadeFrom, changes
+from readerkit.model.git_names import NO_COMMIT
 from readerkit.upstreams import Lock, Upstream
 from readerkit.wording.meant_name import choose
 from readerkit.wording.next_command import typed
@@ -36,8 +35,17 @@ def entries_of(library: Library, upstream: Upstream | None = None) -> list[Claim
     if upstream is not None:
         return [*book.notes_on(upstream.name)]
     entries: list[Claimable] = [*book.annotations.values(), *book.mirrors.values()]
-    entries += [*book.concepts.values(), *read_chapters(library.root)]
-    return [*entries, *QuizBanks.at(library.root).questions()]
+    entries += [*book.concepts.values()]
+    # What these bring along takes longer than the notes of a small book.
+    if (library.root / "site" / "pages").is_dir():
+        from readerkit.app.scripts import read_chapters
+
+        entries += read_chapters(library.root)
+    if (library.root / "quizzes").is_dir():
+        from readerkit.app.quiz_banks import QuizBanks
+
+        entries += QuizBanks.at(library.root).questions()
+    return entries
 
 
 def entry_named(library: Library, name: str) -> Claimable:
@@ -85,6 +93,8 @@ class HeldClaims:
     """Those of the upstreams whose claims these are, all of them."""
     mine: frozenset[str]
     """The reader's own notes, of whose claims no lock tells."""
+    living: frozenset[str] = frozenset()
+    """The upstreams whose code changes every day: what is still true there is fine."""
 
     def _of(self, state: State) -> list[tuple[Sentence, Proof]]:
         return [each for each in self.claims if each[1].state == state]
@@ -139,6 +149,8 @@ class HeldClaims:
         """Return what holds on other grounds than those that the locks know."""
         found = []
         for sentence, proof in self._of("holds"):
+            if proof.upstream in self.living:
+                continue
             lock = self.locks.get(proof.upstream)
             was = lock.claims.get(sentence.key) if lock else None
             if was is None:
@@ -234,10 +246,15 @@ def hold_claims(
         for each in unproved(part)
     ]
     book = library.book
-    chosen_locks = [upstream] if upstream else book.upstreams.values()
-    locks = {u.name: book.locks[u.name] for u in chosen_locks if u.name in book.locks}
+    chosen_locks = [upstream] if upstream else [*book.upstreams.values()]
+    locks = {
+        each.name: book.locks.get(each.name, Lock(NO_COMMIT))
+        for each in chosen_locks
+        if each.name in book.locks or each.is_living
+    }
     mine = frozenset(note.id for note in book.annotations.values() if note.mine)
-    return HeldClaims(held, lacking, locks, mine)
+    living = frozenset(each.name for each in chosen_locks if each.is_living)
+    return HeldClaims(held, lacking, locks, mine, living)
 
 
 def print_claims(found: dict[str, Any]) -> None:

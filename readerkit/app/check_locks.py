@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import click
 
 from readerkit.app.check_claims import hold_claims
+from readerkit.app.check_living import EditedCode, edited_code, not_locked
 from readerkit.app.library import Library, note_progress, save_lock
 from readerkit.content.annotations import Annotation, Concept
 from readerkit.content.book import (
@@ -26,6 +28,7 @@ from readerkit.content.translations import TranslatedMirror, Translation
 from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
 from readerkit.model.anchor import Span
 from readerkit.upstreams import Upstream
+from readerkit.upstreams.here import author_of, head_of, top_of
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
 
@@ -63,8 +66,8 @@ def update_locks(
         said = f"{name}: {anchors} found; a folder has no lock"
         if sources.is_absent:
             said = f"{name}: {anchors} left as locked. {sources.upstream.not_fetched}"
-        elif sources.upstream.is_pinned:
-            lock = lock_notes(library.book.locks[name], notes, sources)
+        elif sources.upstream.is_locked:
+            lock = lock_notes(library.lock(sources.upstream), notes, sources)
             lock = lock.with_claims(held.to_lock(name))
             paths = [str(path) for path in save_lock(library, name, lock)]
             claims = f" and {counted(len(lock.claims), 'claim')}" if lock.claims else ""
@@ -77,22 +80,33 @@ def update_locks(
     return results
 
 
-def lock_as_read(library: Library, notes: Iterable[Annotation]) -> dict[str, Span]:
+def lock_as_read(
+    library: Library, notes: Iterable[Annotation], by: str = ""
+) -> dict[str, Span]:
     """Write that a person read some notes against their code; return their places.
 
-    With a note go its other lines; what stands in a folder has no lock.
+    With a note go its other lines; what stands in a folder has no lock. Who it was is
+    told by the git of the book, where nobody is named.
     """
+    top = top_of(library.root)
+    by, day = by or author_of(top), time.strftime("%Y-%m-%d")
     book = library.book
     found: dict[str, Span] = {}
     asked = [each for note in notes for each in (note, *book.asides_of(note))]
     for name in dict.fromkeys(each.upstream for each in asked):
-        if not book.upstreams[name].is_pinned:
+        upstream = book.upstreams[name]
+        if not upstream.is_locked:
             continue
-        sources, lock = library.sources(book.upstreams[name]), book.locks[name]
+        sources, lock = library.sources(upstream), library.lock(upstream)
+        at = head_of(top) if upstream.is_living else ""
         chosen = [each for each in asked if each.upstream == name]
-        fresh = lock_notes(lock, resolve_notes(book, sources, chosen), sources)
+        others = {key: lock.anchors[key] for key in lock.anchors}
+        for each in chosen:  # what they were read against before is over
+            others.pop(each.id, None)
+        notes_now = resolve_notes(book, sources, chosen)
+        fresh = lock_notes(lock.with_anchors(others), notes_now, sources)
         read = {
-            key: replace(anchor, reviewed=anchor.fingerprint.code)
+            key: replace(anchor, reviewed=anchor.fingerprint.code, by=by, on=day, at=at)
             for key, anchor in fresh.anchors.items()
         }
         save_lock(library, name, lock.with_anchors({**lock.anchors, **read}))
@@ -117,6 +131,8 @@ class Report:
     faults: list[ContentFault] = field(default_factory=list)
     differences: list[ContentFault] = field(default_factory=list)
     """From the locks, each at its note."""
+    edited: list[EditedCode] = field(default_factory=list)
+    """Notes on code that lives on, and was edited under them."""
     still_true: list[ContentFault] = field(default_factory=list)
     """Sentences that hold on other grounds than the locks know."""
     to_do: list[str] = field(default_factory=list)
@@ -135,7 +151,7 @@ class Report:
     def to_plain(self) -> dict[str, Any]:
         """Return the report as JSON has it; every fault with its place."""
         found = [*sorted({*self.faults}), *self.differences, *self.still_true]
-        found += self.unreviewed
+        found += [*(each.fault for each in self.edited), *self.unreviewed]
         rows = [
             {
                 "file": fault.file or None,
@@ -153,6 +169,7 @@ class Report:
             "mirrors": self.mirrors,
             "beside": dict(self.beside),
             "claims": self.claims,
+            "edited": [each.to_plain() for each in self.edited],
         }
 
     def refuse(self) -> None:
@@ -173,6 +190,14 @@ class Report:
                 *rows,
                 f"book and locks differ in {places}: look at each, then "
                 + typed("annotate", "--update-lock"),
+            ]
+        if self.edited:
+            ids = [each.note.id for each in self.edited]
+            are = "note stands" if len(ids) == 1 else "notes stand"
+            said += [
+                *(str(each.fault) for each in self.edited),
+                f"{len(ids)} {are} on code that changed: read each against it, mend "
+                f"what is no longer so, then {typed('review', *ids)}",
             ]
         said += self.to_do
         if self.unreviewed:
@@ -241,9 +266,14 @@ def _check_notes(
     notes, faults = resolve_each(book, sources, anchored.values())
     report.faults += faults
     result: dict[str, Any] = {"upstream": upstream.name, "anchors": len(notes)}
-    is_pinned = upstream.is_pinned
-    is_held = is_pinned and not sources.is_absent
-    differences = _differences(book, sources, notes) if is_held else {}
+    is_locked = upstream.is_locked
+    differences: dict[str, str] = {}
+    if upstream.is_living:
+        lock_now = library.lock(upstream)
+        differences = not_locked(lock_now, notes)
+        report.edited += edited_code(lock_now, notes, sources)
+    elif is_locked and not sources.is_absent:
+        differences = _differences(book, sources, notes)
     read = ("reviewed", "floating", "absent")
     unread = [n.annotation for n in notes if n.state not in read]
     if notes or faults or differences or always:
@@ -252,7 +282,8 @@ def _check_notes(
             {
                 **result,
                 "mirrored": len(book.minis_in(upstream.name)),
-                "locked": is_pinned,
+                "locked": is_locked,
+                "living": upstream.is_living,
                 "absent": str(upstream.not_fetched) if sources.is_absent else "",
                 "differences": [*differences.values()],
                 "not_reviewed": [each.id for each in unread],

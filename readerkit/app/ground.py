@@ -17,6 +17,9 @@ def open_ground(library: Library) -> Ground:
     root, book = library.root / "annotations", library.book
     paths = {name: frozenset(lock.files) for name, lock in book.locks.items()}
     paths |= {name: each.paths for name, each in library.folders().items()}
+    for each in book.upstreams.values():
+        if each.is_living:
+            paths[each.name] = library.sources(each).paths
 
     @cache
     def record(name: str) -> Record | None:

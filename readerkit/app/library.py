@@ -31,11 +31,12 @@ from readerkit.errors import (
     ReaderkitError,
     SourceError,
 )
-from readerkit.model.git_names import TreePath
+from readerkit.model.git_names import NO_COMMIT, TreePath
 from readerkit.render.terminal_safe import visible
 from readerkit.system.status import Status
 from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.folder import serve_below
+from readerkit.upstreams.here import living_files
 from readerkit.upstreams.provenance import Provenance, read_provenance
 from readerkit.upstreams.source_protocol import is_a_link
 from readerkit.upstreams.store import write_atomically
@@ -69,6 +70,8 @@ class Library:
     """What of the reader's own notes has faults, and is not in the book."""
     unserved: dict[str, SourceError] = field(default_factory=dict)
     """By upstream: why no source could serve it, so that it is not asked once more."""
+    living: dict[str, Sources] = field(default_factory=dict)
+    """By upstream that lives on: its files as they were at first sight."""
 
     def upstream(self, name: str) -> Upstream:
         """Return an upstream by name.
@@ -96,10 +99,14 @@ class Library:
             ReaderkitError: no lock, or one of another commit.
         """
         lock = self.book.locks.get(upstream.name)
+        if upstream.is_living:
+            return lock or Lock(NO_COMMIT)
         if lock is None or not lock.files:
             got = "no lock"
         elif lock.commit != upstream.commit:
             got = f"the lock of {lock.commit}"
+        elif not upstream.commit and lock.tag != upstream.release:
+            got = f"the lock of {lock.tag or 'no release'}"
         elif outside := [path for path in lock.files if not upstream.includes(path)]:
             got = f"{outside[0]!r}, which its upstream does not include"
         elif lock.tag and upstream.tag not in ("", lock.tag):
@@ -113,7 +120,7 @@ class Library:
             return lock
         raise ReaderkitError(
             f"{self.root / 'annotations' / upstream.name}.lock: got {got}, expected "
-            f"one of the pinned commit {upstream.commit}; make it with "
+            f"one of the pinned {upstream.pin_whole}; make it with "
             + typed("fetch", upstream.name, "--update-lock")
         )
 
@@ -125,6 +132,8 @@ class Library:
         if upstream.folder:
             files = self._folder_files(upstream)
             return Sources(upstream, files, files.__getitem__, remember)
+        if upstream.is_living:
+            return self._living(upstream, remember)
         lock = self.lock(upstream)
 
         def read(path: TreePath) -> bytes:
@@ -134,6 +143,14 @@ class Library:
             self.store.has_file(blob) for blob in lock.files.values()
         )
         return Sources(upstream, lock.files, read, remember, is_absent=is_absent)
+
+    def _living(self, upstream: Upstream, remember: Remember | None) -> Sources:
+        """Return the files of the repository around the book, parsed once a run."""
+        known = self.living.get(upstream.name)
+        if known is None or remember:
+            files = living_files(self.root, upstream)
+            known = Sources(upstream, files.paths, files.read, remember)
+        return self.living.setdefault(upstream.name, known)
 
     @contextmanager
     def sources_to_list(self, upstream: Upstream) -> Iterator[Sources]:

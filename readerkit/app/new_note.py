@@ -59,9 +59,9 @@ def find_lines(
         (upstream, known)
         for upstream in ([only] if only else library.book.upstreams.values())
         for known in (
-            library.sources(upstream).paths
-            if upstream.folder
-            else library.lock(upstream).files
+            library.lock(upstream).files
+            if upstream.is_pinned
+            else library.sources(upstream).paths
         )
     ]
     found = [

@@ -44,19 +44,27 @@ def read_writing(
         ContentError: a claim of a diagram that does not hold, an unknown id.
     """
     root = library.root  # another book has its own pages, or none
+    notes = library.book.annotations
     banks = read_banks(root)
     return Writing(
         scripts=tuple(read_chapters(root)),
-        examples=work_out,
+        examples=work_out if _estimates(library) else None,
         labs=tuple(read_labs(root)),
         diagrams={d.name: d for d in _diagrams(root, sources)},
         routes=read_routes(library),
         search_words=read_search_words(),
-        first_stop=FIRST_STOP,
+        first_stop=FIRST_STOP if FIRST_STOP in notes else next(iter(notes), ""),
         first_question=FIRST_QUESTION,
+        is_shipped=FIRST_STOP in notes,
         phases=tuple(phase_views(banks, own_asked)),
         checks=partial(checks, banks, own_asked),
     )
+
+
+def _estimates(library: Library) -> bool:
+    """Tell whether a book is about what the page of estimates computes."""
+    named = any(concept.estimates for concept in library.book.concepts.values())
+    return named or any((library.root / LABS).parent.glob("chapters/*.md"))
 
 
 def read_labs(root: Path) -> Iterator[LabScript]:

@@ -76,6 +76,13 @@ KINDS = {
     help="Of a note, concept, mirror, chapter or question: show what proves its "
     "sentences. With --check: list those that nothing proves; with --strict fail.",
 )
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "github", "sarif", "json"]),
+    help="With --check: what it found as text, as annotations of a review on GitHub, "
+    "as SARIF 2.1.0, or as --json.",
+)
 @click.option("--update-lock", is_flag=True, help="Write what anchors resolve to now.")
 @click.option(
     "--schema",
@@ -92,6 +99,7 @@ def annotate(
     check: bool,
     strict: bool,
     claims: bool,
+    form: str | None,
     update_lock: bool,
     schema: str | None,
     lang: str | None,
@@ -121,8 +129,13 @@ def annotate(
     is_filtered = any(filters.values())
     of_some = bool(note_id or is_filtered)
     _refuse_mixed(check=check, strict=strict, update=update_lock, of_some=of_some)
+    if form and not check:
+        raise click.UsageError("--format is for --check: add it")
+    if form and as_json and form != "json":
+        raise click.UsageError(f"--json and --format {form} exclude each other")
     if check:
-        _check(upstream, book, strict=strict, claims=claims, as_json=as_json)
+        form = "json" if as_json else form or "text"
+        _check(upstream, book, strict=strict, claims=claims, form=form)
         return
     with writing() if update_lock else nullcontext():
         library = open_library(book, whole=update_lock)
@@ -225,13 +238,13 @@ def _update_lock(
         raise click.UsageError("--update-lock is for a whole upstream")
     if upstream:
         chosen = [library.upstream(upstream)]
-        if not chosen[0].is_pinned:
+        if not chosen[0].is_locked:
             name = chosen[0].name
             raise ReaderkitError(f"{name} is a folder of this book: it has no lock")
     else:
         book, claimed = library.book, claimed_upstreams(library)
         locked = {
-            *(claimed & book.locks.keys()),
+            *(n for n in claimed if n in book.locks or book.upstreams[n].is_living),
             *filter(book.anchored_in, book.upstreams),
         }
         chosen = [each for name, each in book.upstreams.items() if name in locked]
@@ -248,13 +261,15 @@ def _check(
     *,
     strict: bool,
     claims: bool,
-    as_json: bool,
+    form: str,
 ) -> None:
     """Hold a book, or one upstream of it; whatever is wrong is told at once."""
     from readerkit.app.check_claims import print_unproved
     from readerkit.app.check_locks import Report, check
+    from readerkit.app.folders import shipped_book
     from readerkit.app.library import open_library
     from readerkit.system.output import printing
+    from readerkit.terminal.check_findings import print_findings
     from readerkit.terminal.lock_report import print_report
 
     report = Report()
@@ -267,12 +282,11 @@ def _check(
     except ReaderkitError as error:  # a book that cannot be opened has faults too
         report.add(error)
     with printing():
-        if as_json:
-            print_json(report.to_plain())
-        elif claims:
+        print_findings(report, form, book or shipped_book())
+        if claims and form == "text":
             print_unproved(report.claims)
     report.refuse()
-    if not as_json:
+    if form == "text":
         print_report(report)
 
 

@@ -65,7 +65,7 @@ def fetch(
     for each in chosen:
         if not each.is_pinned:
             raise ReaderkitError(
-                f"{each.name} is a folder of this book: it is read where it stands"
+                f"{each.name} is {_kind(each)}: it is read where it stands"
             )
     asked = "" if source is None else _source(source)
     results, problems = [], []
@@ -87,6 +87,12 @@ def fetch(
         print_json(results)
     if problems:
         raise ReaderkitError("\n".join(problems))
+
+
+def _kind(upstream: Upstream) -> str:
+    if upstream.is_living:
+        return "the repository around this book"
+    return "a folder of this book"
 
 
 def _source(given: str) -> str:
@@ -164,7 +170,8 @@ def _update_lock(
     with writing():  # what others locked while the files came stays locked
         now = open_library(book, quiet=True)
         before = now.book.locks.get(upstream.name, Lock(NO_COMMIT))
-        lock = before.with_files(upstream.commit, files, upstream.tag)
+        named = upstream.tag or upstream.release
+        lock = before.with_files(upstream.commit, files, named)
         written = save_lock(now, upstream.name, lock)
     if not quiet:
         report.print()

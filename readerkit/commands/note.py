@@ -143,7 +143,7 @@ def _show(
     if sys.stdout.isatty():
         click.echo()
     for each in notes:
-        read = replace(each, state="reviewed") if upstream.is_pinned else each
+        read = replace(each, state="reviewed") if upstream.is_locked else each
         show_note(library, read, sources)
 
 

@@ -14,9 +14,14 @@ from readerkit.terminal.completing import names
 @click.argument(
     "note_ids", metavar="ID...", nargs=-1, required=True, shell_complete=names("notes")
 )
+@click.option(
+    "--by", default="", help="Who reads them; by default git's user.name of the book."
+)
 @book_option
-def review(note_ids: tuple[str, ...], book: Path | None) -> None:
+def review(note_ids: tuple[str, ...], by: str, book: Path | None) -> None:
     """Mark notes as reviewed against the code that their anchors resolve to now.
+
+    The lock keeps who did, and on which day.
 
     \b
     Example:
@@ -25,10 +30,10 @@ def review(note_ids: tuple[str, ...], book: Path | None) -> None:
     from readerkit.app.library import writing
 
     with writing():
-        _review(note_ids, book)
+        _review(note_ids, by, book)
 
 
-def _review(note_ids: tuple[str, ...], book: Path | None) -> None:
+def _review(note_ids: tuple[str, ...], by: str, book: Path | None) -> None:
     from readerkit.app.check_locks import lock_as_read
     from readerkit.app.folders import is_checkout
     from readerkit.app.library import open_library
@@ -41,7 +46,7 @@ def _review(note_ids: tuple[str, ...], book: Path | None) -> None:
     floating = [
         name
         for name in note_ids
-        if not library.book.upstreams[known[name].upstream].is_pinned
+        if not library.book.upstreams[known[name].upstream].is_locked
     ]
     if floating:
         raise ReaderkitError(
@@ -54,6 +59,7 @@ def _review(note_ids: tuple[str, ...], book: Path | None) -> None:
             f"{', '.join(shipped)}: got a note of the copy inside the installed "
             "package, expected your own; review it in a checkout, with --book DIR"
         )
-    read = lock_as_read(library, [known[name] for name in dict.fromkeys(note_ids)])
+    chosen = [known[name] for name in dict.fromkeys(note_ids)]
+    read = lock_as_read(library, chosen, " ".join(by.split()))
     for key, span in read.items():
         click.echo(f"{key}: reviewed at {span}")

@@ -137,8 +137,9 @@ class Concept(Claimed, frozen=True):
     id: Id
     title: Text
     summary: Text
-    pressure: Pressure
-    layer: Layer
+    pressure: Pressure | None = None
+    """Which need it answers; nothing, in a book on other things. The same for next."""
+    layer: Layer | None = None
     requires: Annotated[tuple[ConceptId, ...], ONCE] = ()
     recurs: Annotated[tuple[ConceptId, ...], ONCE] = ()
     references: tuple[Citation, ...] = ()

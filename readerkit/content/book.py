@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_lock
 from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
@@ -321,8 +322,7 @@ def resolve_each(
         except AnchorError as error:
             faults.append(annotation.place.fault(f"{annotation.id}: {error}"))
             continue
-        is_pinned = sources.upstream.is_pinned
-        state = _state(lock, annotation.id, span, sources) if is_pinned else "floating"
+        state = _state(lock, annotation.id, span, sources)
         minis = book.minis_beside(annotation.id)
         notes.append(Note(annotation, span, symbol, state, minis))
     return sorted(notes, key=lambda note: (note.span, note.annotation.id)), faults
@@ -377,10 +377,26 @@ def lock_notes(lock: Lock, notes: Iterable[Note], sources: Sources) -> Lock:
     for note in notes:
         known = lock.anchors.get(note.annotation.id)
         marks = fingerprint(note.span, sources.file(note.span.path))
-        reviewed = known.reviewed if known else ""
-        blob = lock.files.get(note.span.path, NO_BLOB)
-        anchors[note.annotation.id] = LockedAnchor(note.span, marks, reviewed, blob)
+        if (
+            known
+            and sources.upstream.is_living
+            and known.reviewed not in ("", marks.code)
+        ):
+            anchors[note.annotation.id] = known  # until somebody has read it again
+            continue
+        fresh = LockedAnchor(note.span, marks, blob=_blob_of(note.span, lock, sources))
+        if known:
+            fresh = replace_lock(
+                fresh, reviewed=known.reviewed, by=known.by, on=known.on, at=known.at
+            )
+        anchors[note.annotation.id] = fresh
     return lock.with_anchors(anchors)
+
+
+def _blob_of(span: Span, lock: Lock, sources: Sources) -> BlobId:
+    if sources.upstream.is_living:
+        return blob_id(sources.read(span.path))
+    return lock.files.get(span.path, NO_BLOB)
 
 
 def lock_differences(locked: Lock, now: Lock, upstream: Upstream) -> dict[str, Change]:
@@ -397,14 +413,18 @@ def lock_differences(locked: Lock, now: Lock, upstream: Upstream) -> dict[str, C
 
 
 def _state(lock: Lock, name: str, span: Span, sources: Sources) -> State:
-    locked = lock.anchors.get(name)
-    if locked is None or locked.span != span:
+    upstream, locked = sources.upstream, lock.anchors.get(name)
+    if not upstream.is_locked:
+        return "floating"
+    if locked is None or (locked.span != span and not upstream.is_living):
         return "unlocked"
-    if not locked.reviewed:
+    if not locked.reviewed and not upstream.is_living:
         return "unreviewed"
     code = locked.fingerprint.code
-    if locked.blob != lock.files.get(span.path):  # the pin moved since
+    if locked.blob != _blob_of(span, lock, sources):  # the pin, or the code, moved
         from readerkit.anchors import fingerprint
 
         code = fingerprint(span, sources.file(span.path)).code
-    return "reviewed" if locked.reviewed == code else "changed"
+    if code != (locked.reviewed or locked.fingerprint.code):
+        return "changed"
+    return "reviewed" if locked.reviewed else "unreviewed"

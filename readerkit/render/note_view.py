@@ -301,11 +301,14 @@ def proof(
         verified = "{blob}"
     if upstream.is_pinned:
         title = f"{upstream.title} {upstream.tag}".strip()
+        link = upstream.permalink(note.span)
         rows = [
-            ("link", upstream.permalink(note.span)),
-            ("pinned", f"{title}, commit {upstream.commit}"),
+            *([("link", link)] if link else []),
+            ("pinned", f"{title}, {upstream.pin_whole}"),
             ("blob", verified.format(blob=blob, origin=came_from)),
         ]
+    elif upstream.is_living:
+        rows = [("as it is", f"{upstream.title}, {upstream.pin}"), ("blob", blob)]
     else:
         rows = [("folder", f"{upstream.title}, {upstream.folder}"), ("blob", blob)]
     rows.append(("state", state))

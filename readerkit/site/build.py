@@ -206,7 +206,7 @@ def open_sources(library: Library, build_cache: BuildCache) -> dict[str, Sources
     book = library.book
     sources = {}
     for upstream in book.upstreams.values():
-        if not (book.anchored_in(upstream.name) or upstream.folder):
+        if not (book.anchored_in(upstream.name) or not upstream.is_pinned):
             continue
         opened = library.sources(upstream)
         if upstream.is_pinned:

@@ -43,7 +43,8 @@ def _print_upstream(result: dict[str, Any]) -> None:
             "a folder has no lock, so that nothing tells when its code changes"
         )
         return
-    click.echo(f"{name}: {anchors}, all as the lock says")
+    held = "each found, its code as" if result["living"] else "all as"
+    click.echo(f"{name}: {anchors}, {held} the lock says")
     if unread:
         first = ", ".join(unread[:MAX_LISTED])
         more = len(unread) - MAX_LISTED

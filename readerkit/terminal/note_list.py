@@ -220,7 +220,9 @@ def _summary(library: Library, sources: Sources, notes: list[Note], say: Say) ->
     """Return one line: how many notes, on what, and what was verified."""
     upstream = sources.upstream
     of_files = _counted(len(sources.paths), "file", "files", say)
-    if not upstream.is_pinned:
+    if upstream.is_living:
+        pin = visible_line(f"{upstream.title}, {upstream.pin}")
+    elif not upstream.is_pinned:
         title = visible_line(upstream.title)
         pin = say("{title} (a folder, read where it stands)").format(title=title)
     else:

@@ -58,7 +58,7 @@ def fetch(
             return read_provenance(upstream, store)
         asked = [*lock.files] if whole else missing
         tried = []
-        for name in sources:
+        for name in _possible(upstream, sources):
             report(f"{upstream.name}: trying {name} …")
             try:
                 served = _source(name, store)(upstream, asked)
@@ -91,7 +91,7 @@ def list_files(
     """
     tried = []
     with store.locked():
-        for name in sources:
+        for name in _possible(upstream, sources):
             try:
                 served = _source(name, store)(upstream, None)
                 if not served.files:
@@ -102,7 +102,7 @@ def list_files(
                 tried.append(f"{name}: {error}")
                 report(f"{upstream.name}: not from {name}: {error}")
                 continue
-            if not served.proves_commit:
+            if upstream.commit and not served.proves_commit:
                 report(
                     f"{upstream.name}: {served.origin} does not name its commit: "
                     f"compare the blob ids with {upstream.commit[:12]} where git "
@@ -118,6 +118,11 @@ def list_files(
 def missing_files(lock: Lock, store: BlobStore) -> list[TreePath]:
     """Return the locked paths that the store lacks or holds altered."""
     return [path for path, blob in lock.files.items() if store.read(blob) is None]
+
+
+def _possible(upstream: Upstream, sources: Collection[str]) -> list[str]:
+    """Return the sources that can serve at all: a release has no commit to ask for."""
+    return [name for name in sources if upstream.commit or name != "git"]
 
 
 def _source(name: str, store: BlobStore) -> Source:
@@ -195,6 +200,6 @@ def _ways(upstream: Upstream, sources: Collection[str]) -> Iterator[str]:
     package = upstream.package
     if upstream.installed and package and "installed" in sources:
         yield f"pip install {package.name}=={package.version}"
-    version = upstream.tag or upstream.commit[:12]
+    version = upstream.tag or upstream.commit[:12] or upstream.pin
     own = typed("fetch", upstream.name, "--source", "PATH")
     yield f"name a checkout of {version}: {own}"

@@ -205,6 +205,19 @@ def remote_tag(repository: Path, tag: str) -> str:
     return ids.get(f"{name}^{{}}") or ids.get(name, "")
 
 
+def remote_head(repository: Path) -> str:
+    """Return the commit of the server's default branch.
+
+    Raises:
+        SourceError: a server without one, such as an empty repository.
+    """
+    output = _git(repository, "ls-remote", "origin", "HEAD", seconds=PROBE_SECONDS)
+    commit = output.decode().partition("\t")[0]
+    if not commit:
+        raise SourceError("it has no commit yet")
+    return commit
+
+
 def fetch_commit(repository: Path, commit: CommitId) -> None:
     """Fetch one commit and its trees: no history, and no blobs if the server can."""
     options = ("--quiet", "--depth=1", "--filter=blob:none", "--no-tags")

@@ -62,6 +62,23 @@ def installed_version(distribution: str) -> str:
         return ""
 
 
+def import_name(distribution: str) -> str:
+    """Return the one package that a distribution brings; empty where it has several.
+
+    A module of one file is none, nor is what is edited where it stands.
+    """
+    try:
+        files = metadata.distribution(distribution).files or []
+    except metadata.PackageNotFoundError:
+        return ""
+    tops = {
+        file.parts[0]
+        for file in files
+        if file.name == "__init__.py" and len(file.parts) == 2
+    }
+    return next(iter(tops)) if len(tops) == 1 else ""
+
+
 def _licence(distribution: str) -> bytes | None:
     try:
         files = metadata.distribution(distribution).files or []
@@ -77,4 +94,6 @@ def _licence(distribution: str) -> bytes | None:
 def _names_commit(package: Path, commit: str) -> bool:
     """Tell whether the package's own version file names the pinned commit."""
     version = package / "version.py"
-    return version.is_file() and commit.encode() in version.read_bytes()
+    return (
+        bool(commit) and version.is_file() and commit.encode() in version.read_bytes()
+    )

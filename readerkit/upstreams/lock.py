@@ -26,6 +26,8 @@ from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
 
 FORMAT = 1
+REVIEW = ("by", "on", "at")
+"""What a lock says of a review besides the code: absent where nobody said it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,12 @@ class LockedAnchor:
     """The code fingerprint that a person last read the note against; empty: never."""
     blob: BlobId = NO_BLOB
     """Of the file it resolved in: while a file is this blob, nothing has changed."""
+    by: str = ""
+    """Who read the note against it; empty where nobody said. The same for the next."""
+    on: str = ""
+    """The day, as 2026-01-31."""
+    at: str = ""
+    """The commit that was checked out then, of a code base that lives on."""
 
     @property
     def made_from(self) -> MadeFrom:
@@ -176,7 +184,10 @@ def _anchor(name: str, value: Mapping[str, Any]) -> LockedAnchor:
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
     blob = _blob(name, value["blob"]) if value.get("blob") else NO_BLOB
-    return LockedAnchor(span, Fingerprint(**marks), value["reviewed"], blob)
+    review = {key: value.get(key, "") for key in REVIEW}
+    if not all(isinstance(each, str) for each in review.values()):
+        raise ValueError(f"{name}: a review that is no text")
+    return LockedAnchor(span, Fingerprint(**marks), value["reviewed"], blob, **review)
 
 
 def _claims(rows: Mapping[str, Any]) -> dict[str, MadeFrom]:
@@ -203,6 +214,7 @@ def _plain(anchor: LockedAnchor) -> dict[str, Any]:
         "span": [span.first, span.last],
         "fingerprint": marks,
         "reviewed": anchor.reviewed,
+        **{key: said for key in REVIEW if (said := getattr(anchor, key))},
     }
 
 

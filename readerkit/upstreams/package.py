@@ -173,6 +173,50 @@ def _download_sdist(package: Package, folder: Path) -> Path:
     raise SourceError(f"no sdist of {name} {version}: {'; '.join(problems)}")
 
 
+def newest_release(name: str, version: str = "") -> tuple[str, bool]:
+    """Return the release that was named, or the newest, and whether any wheel fits.
+
+    Raises:
+        SourceError: no index, no such package or release.
+    """
+    command = python("-m", "pip", "download", "--quiet", "--no-input", "--no-deps")
+    command += ["--disable-pip-version-check", "--progress-bar", "off"]
+    wanted = f"{name}=={version}" if version else name
+    with tempfile.TemporaryDirectory(prefix="readerkit-") as folder:
+        try:
+            wheel = ["--only-binary", ":all:", "--platform", "any", "--dest", folder]
+            _pip([*command, *wheel, wanted])
+        except SourceError:
+            return _newest_sdist(name, version), False
+        [file] = Path(folder).iterdir()
+        return file.name.split("-")[1], True
+
+
+def _newest_sdist(name: str, version: str) -> str:
+    """Return the version of the newest sdist: a name is enough, nothing is built."""
+    from pypi_simple import PyPISimple
+
+    options = _pip_options()
+    found = []
+    for index in _index_urls(options):
+        given = {"endpoint": index} if index else {}
+        try:
+            with PyPISimple(**given, session=_session(options)) as client:
+                page = client.get_project_page(name, timeout=PROBE_SECONDS)
+        except Exception as error:  # of requests, of what is no index
+            line = re.sub(r"//[^/@\s]*@", "//", str(error).splitlines()[0])
+            raise SourceError(f"no package {name}: {line[:200]}") from None
+        for file in page.packages:
+            known = file.version or ""
+            if file.package_type == "sdist" and version in ("", known):
+                found.append(known)
+    # A pre-release is taken where somebody named it.
+    final = [each for each in found if version or re.fullmatch(r"\d+(\.\d+)*", each)]
+    if not final:
+        raise SourceError(f"no release of {name} {version}".rstrip())
+    return max(final, key=lambda each: [int(n) for n in re.findall(r"\d+", each)])
+
+
 def _pip_options() -> dict[str, str]:
     """Return pip's own options that choose an index."""
     names = ("index-url", "extra-index-url", "no-index", "cert", "client-cert", "proxy")

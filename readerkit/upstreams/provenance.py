@@ -68,4 +68,6 @@ def licence_text(upstream: Upstream, store: BlobStore) -> str:
 
 
 def _path(upstream: Upstream, store: BlobStore) -> Path:
-    return store.root / "served" / f"{upstream.name}-{upstream.commit[:12]}.json"
+    release = upstream.package.version if upstream.package else ""
+    pin = upstream.commit[:12] or release
+    return store.root / "served" / f"{upstream.name}-{pin}.json"

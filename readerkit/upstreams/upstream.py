@@ -66,12 +66,17 @@ class Licence(Model, frozen=True):
 
 
 class Upstream(Model, frozen=True):
-    """A code base pinned at one full commit id, or a folder beside the book."""
+    """A code base: pinned, a folder beside the book, or the repository it stands in.
+
+    Pinned is a full commit id, or the release of a package.
+    """
 
     name: UpstreamName
     title: Text
     include: Annotated[tuple[Text, ...], SOME]
     """Globs from the repository's root; ``**`` stands for any number of folders."""
+    exclude: Annotated[tuple[Text, ...], SOME] = ()
+    """Globs of what is left out of that: tests, what a program wrote."""
     url: Annotated[str, pattern('^(https|ssh|http|git|file)://[^\\s"<>]+$')] = ""
     tag: Tag = ""
     commit: Annotated[
@@ -83,13 +88,18 @@ class Upstream(Model, frozen=True):
     installed: Annotated[str, pattern("^[A-Za-z_][A-Za-z0-9_]*$")] = ""
     """The import name of a package that carries the same files."""
     folder: Folder = ""
+    worktree: bool = False
+    """Whether it is the repository that the book stands in, as its files are now."""
+    branch: Tag = ""
+    """A branch of that repository, whose files are read in place of those."""
     optional: bool = False
     """Whether a book goes without it: only ``fetch`` brings it, and where it was not
     brought, what stands in it is told as not read, and nothing fails."""
 
     def problems(self) -> Iterator[Problem]:
         """Yield each glob and licence that could lead out of the upstream or folder."""
-        globs = [re.sub(r"[*?]+", "x", glob) for glob in self.include]
+        every = (*self.include, *self.exclude)
+        globs = [re.sub(r"[*?]+", "x", glob) for glob in every]
         for path in [*globs, *([self.licence.path] if self.licence else [])]:
             try:
                 parse_path(path)
@@ -100,15 +110,53 @@ class Upstream(Model, frozen=True):
                 what = f"{self.name}: 'include' leads beside its folder"
                 yield what, repr(glob), repr(f"{self.folder}/{glob.lstrip('/')}")
 
+        kinds = {
+            "commit": self.commit,
+            "folder": self.folder,
+            "worktree": self.worktree,
+            "branch": self.branch,
+        }
+        if len(given := [kind for kind, value in kinds.items() if value]) > 1:
+            what = f"{self.name}: 'commit', 'folder', 'worktree' and 'branch' exclude"
+            yield f"{what} each other", " and ".join(given), "one of them"
+
     @property
     def is_pinned(self) -> bool:
         """Whether bytes are held against a lock."""
-        return bool(self.commit)
+        is_release = bool(self.package) and not (self.folder or self.is_living)
+        return bool(self.commit) or is_release
+
+    @property
+    def is_living(self) -> bool:
+        """Whether it changes under its notes: what these were read against is locked.
+
+        Lines that only move are followed; code that changed is what a check tells.
+        """
+        return self.worktree or bool(self.branch)
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether a lock says what its notes were read against."""
+        return self.is_pinned or self.is_living
 
     @property
     def pin(self) -> str:
-        """The tag, where there is one, and the commit."""
-        return ", ".join(filter(None, (self.tag, f"commit {self.commit[:12]}")))
+        """The tag, where there is one, and the commit; else the release, the branch."""
+        if self.commit:
+            return ", ".join(filter(None, (self.tag, f"commit {self.commit[:12]}")))
+        if self.is_pinned and self.package:
+            return f"{self.package.name} {self.package.version}"
+        return f"branch {self.branch}" if self.branch else "the work tree"
+
+    @property
+    def release(self) -> str:
+        """The version of the package that is pinned where no commit is."""
+        return self.package.version if self.package and not self.commit else ""
+
+    @property
+    def pin_whole(self) -> str:
+        """The pin as a lock has it: the full commit, or the release."""
+        return f"commit {self.commit}" if self.commit else self.pin
 
     @property
     def not_fetched(self) -> Told:
@@ -117,7 +165,7 @@ class Upstream(Model, frozen=True):
             "title": self.title,
             "by_git": typed("fetch", self.name),
             "own": typed("fetch", self.name, "--source", "PATH"),
-            "version": self.tag or self.commit[:12],
+            "version": self.tag or self.commit[:12] or self.pin,
         }
         if self.package:
             return Told("{title} was not fetched: {by_git}", **named)
@@ -131,22 +179,28 @@ class Upstream(Model, frozen=True):
         """Tell whether ``path`` is one that matters."""
         if ".." in path.split("/"):
             return False
-        return any(matching(pattern).fullmatch(path) for pattern in self.include)
+        return _fits(path, self.include) and not _fits(path, self.exclude)
 
     def permalink(self, span: Span) -> str:
         """Return these lines' address at the pinned commit, or an empty string."""
-        if not self.url:
+        if not (self.url and self.commit):
             return ""
         lines = f"#L{span.first}-L{span.last}"
         return f"{self.url}/blob/{self.commit}/{span.path}{lines}"
 
 
+_NO_PIN = [{"required": [key]} for key in ("folder", "worktree", "branch", "package")]
 PINNED_OR_FOLDER = rules(
+    # What names a commit has to say whose text it is.
     {
-        "if": {"not": {"required": ["folder"]}},
+        "if": {"anyOf": [{"required": ["commit"]}, {"not": {"anyOf": _NO_PIN}}]},
         "then": {"required": ["url", "commit", "licence"]},
     }
 )
+
+
+def _fits(path: str, globs: tuple[str, ...]) -> bool:
+    return any(matching(glob).fullmatch(path) for glob in globs)
 
 
 @lru_cache

@@ -62,6 +62,7 @@ class Site:
     untranslated: str
     outdated: str
     script_words: Markup
+    is_shipped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ class Writing:
     diagrams: Mapping[str, Diagram] = field(default_factory=dict)
     routes: ReadingPaths = ReadingPaths()  # noqa: RUF009  a frozen value
     search_words: SearchWords = SearchWords()  # noqa: RUF009  a frozen value
+    is_shipped: bool = False
+    """Whether it is the book that ships, and its first page says of what it is."""
     first_stop: str = ""
     first_question: str = ""
     phases: tuple[BankView, ...] = ()
@@ -104,6 +107,7 @@ def pages(model: SiteModel, templates: Templates, writing: Writing) -> Iterator[
         model.words.in_spanish("Not translated yet: the English text."),
         model.words.in_spanish("The English text changed after this one."),
         model.words.for_scripts(),
+        writing.is_shipped,
     )
 
     def page(
@@ -152,9 +156,12 @@ def _written_pages(
         addresses.START: ("start.html", start),
         addresses.PATHS: ("paths.html", partial(path_page, model, writing.routes)),
         addresses.CONCEPTS: ("concepts.html", partial(concept_page, model)),
-        addresses.REFERENCES: ("references.html", partial(reference_page, model)),
-        addresses.BESIDE: ("mirrors.html", partial(mirror_index, model)),
     }
+    if model.book.references:
+        works = partial(reference_page, model)
+        found[addresses.REFERENCES] = ("references.html", works)
+    if model.book.mirrors:
+        found[addresses.BESIDE] = ("mirrors.html", partial(mirror_index, model))
     if writing.phases:
         quiz = {"title": "Quiz", "phases": writing.phases}
         found[addresses.QUIZ] = ("quiz.html", lambda: quiz)
@@ -227,8 +234,10 @@ def _start_page(
     )
     first = first_question(*asked) if asked else None
     failures = writing.routes.failures
-    return start_page(model, writing.first_stop, lists) | {
+    title = "Read the code that trains large models" if writing.is_shipped else ""
+    return start_page(model, writing.first_stop, lists, title) | {
         "question": first,
+        "routes": writing.routes,
         "symptoms": [symptom(writing.routes, each) for each in failures],
     }
 
@@ -244,7 +253,8 @@ def menu(model: SiteModel, writing: Writing) -> Iterator[MenuItem]:
     if writing.scripts:
         yield MenuItem("Chapters", addresses.CHAPTERS, "chapters/")
     yield MenuItem("Paths", addresses.PATHS)
-    yield MenuItem("Side by side", addresses.BESIDE, "beside/")
+    if model.book.mirrors:
+        yield MenuItem("Side by side", addresses.BESIDE, "beside/")
     if model.played:
         yield MenuItem("Mechanisms", addresses.MECHANISMS, "mechanisms/")
     yield MenuItem("Concepts", addresses.CONCEPTS)
@@ -254,7 +264,8 @@ def menu(model: SiteModel, writing: Writing) -> Iterator[MenuItem]:
         yield MenuItem("Labs", addresses.LABS, "labs/")
     if writing.examples:
         yield MenuItem("Estimates", addresses.ESTIMATES)
-    yield MenuItem("References", addresses.REFERENCES)
+    if model.book.references:
+        yield MenuItem("References", addresses.REFERENCES)
     trees = [*tree_items(model)]
     if len(trees) > MOST_IN_BAR:
         trees = [replace(trees[0], label="Code", folder="read/")]

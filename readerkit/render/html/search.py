@@ -145,7 +145,9 @@ def _ideas(model: SiteModel) -> Iterator[Indexed]:
             translated = model.book.translated(concept, language)
             text += " " + " ".join(translated.texts.values())
         spanish = model.book.translated(concept, SPANISH).texts.get("title", "")
-        yield Indexed("concept", concept.title, concept.layer, page, text, spanish)
+        yield Indexed(
+            "concept", concept.title, concept.layer or "", page, text, spanish
+        )
     for mirror in model.book.mirrors.values():
         page = addresses.mirror_page(mirror.id)
         other = model.book.mirror_in(mirror.id, SPANISH)

@@ -35,7 +35,7 @@ def concept_page(model: SiteModel) -> Context:
     """Return the page of all concepts, by the pressure that they answer."""
     by_pressure: dict[str, list[Context]] = {}
     for concept in model.book.concepts.values():
-        shown_there = by_pressure.setdefault(concept.pressure, [])
+        shown_there = by_pressure.setdefault(concept.pressure or "", [])
         shown_there.append(_concept(model, concept))
     return {"title": "Concepts", "pressures": list(by_pressure.items())}
 
@@ -51,7 +51,7 @@ def _concept(model: SiteModel, concept: Concept) -> Context:
     return {
         "card": told,
         "proofs": passages(proofs, concept.id, (told.summary,)),
-        "layer": concept.layer,
+        "layer": concept.layer or "",
         "requires": _titles(model, concept.requires),
         "recurs": _titles(model, concept.recurs),
         "cites": [cite(each, book, model.words) for each in concept.references],
@@ -140,14 +140,19 @@ def _views(model: SiteModel, notes: Iterable[str]) -> list[NoteView]:
 
 
 def start_page(
-    model: SiteModel, first_stop: str, lists: Mapping[str, Sequence[tuple[str, object]]]
+    model: SiteModel,
+    first_stop: str,
+    lists: Mapping[str, Sequence[tuple[str, object]]],
+    title: str,
 ) -> Context:
     """Return the start page, with one stop on it to begin with; ``lists`` lead on."""
     stop = model.notes.get(first_stop)
     pinned = [u for u in model.book.upstreams.values() if model.book.notes_on(u.name)]
+    records = len(model.evidence)
     lines = sum(len(sheet.drawn.lines) for sheet in model.sheets.values())
     return {
-        "title": "Read the code that trains large models",
+        # A book of one's own is called by what it is on.
+        "title": title or ", ".join(each.title for each in pinned),
         "stop": _stop(model, stop) if stop else None,
         "mirrors": mirror_lines(model),
         "upstreams": [(u, list(_files(model, u.name))) for u in pinned],
@@ -155,7 +160,7 @@ def start_page(
             ("note", "notes", len(model.notes)),
             ("file", "files", len(model.sheets)),
             ("line", "lines", lines),
-            ("record", "records", len(model.evidence)),
+            *([("record", "records", records)] if records else []),
         ),
         "rights": rights_of(model, (u.name for u in pinned)),
         **lists,

@@ -175,7 +175,7 @@ class _Stops:
             topics = [stop for stop in self._topics if stop.page in own]
             yield self.say("Quiz"), [head, *topics]
         last = Readable(addresses.REFERENCES, self.say("References"))
-        yield self.say("References"), [last]
+        yield self.say("References"), [last] if self._model.book.references else []
 
     def lists(self) -> Iterator[tuple[str, Readable]]:
         """Yield the pages that only list others, and the first of those."""

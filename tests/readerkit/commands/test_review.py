@@ -1,5 +1,6 @@
 import json
 import re
+import time
 
 import pytest
 
@@ -32,12 +33,13 @@ def repin(desk, source: str) -> None:
 
 def test_review_marks_one_note_and_says_where_it_stands(locked):
     before = json.loads(locked.lock().read_text())["anchors"]
-    done = locked.run("review", "close")
+    done = locked.run("review", "close", "--by", "Ada  Reader")
     assert (done.code, done.err) == (0, "")
     assert done.out == "close: reviewed at lib/linear.py:14-17\n"
     assert states(locked) == {"close": "reviewed", "whole-step": "unreviewed"}
     after = json.loads(locked.lock().read_text())["anchors"]
     before["close"]["reviewed"] = before["close"]["fingerprint"]["code"]
+    before["close"] |= {"by": "Ada Reader", "on": time.strftime("%Y-%m-%d")}
     assert after == before
     table = locked.run("annotate").out
     assert re.search(r"^close\t.*\treviewed$", table, re.M)

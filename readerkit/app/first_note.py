@@ -1,0 +1,135 @@
+"""The first note of a new book: on the definition that its code names most often."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from readerkit.anchors import SourceFile
+from readerkit.app.new_upstream import NewUpstream
+from readerkit.errors import AnchorError, ReaderkitError
+from readerkit.model.git_names import TreePath
+
+MAX_FILES = 400
+MAX_BYTES = 20_000_000
+"""What is looked at: the choice is to take seconds, on any repository."""
+LINES = range(4, 61)
+"""How long a definition is that fits a screen and says something."""
+MIN_NAME = 4
+_WORD = re.compile(rb"[A-Za-z_]\w{3,}")
+_DULL = re.compile(
+    r"(^|[./_])(tests?|examples?|conftest|vendor|third_party|setup)([./_]|$)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstNote:
+    """What a first note is on, and a sentence of it with what proves that."""
+
+    path: TreePath
+    symbol: str
+    uses: int
+    says: str
+    claim: dict[str, Any]
+
+
+def choose_first(new: NewUpstream) -> Iterator[FirstNote]:
+    """Yield notes to begin with, the likeliest first.
+
+    Raises:
+        ReaderkitError: no file of it defines anything.
+    """
+    texts = dict(_texts(new))
+    words: Counter[bytes] = Counter()
+    for data in texts.values():
+        words.update(_WORD.findall(data))
+    found = [
+        (words[name.rpartition(".")[2].encode()], path, name)
+        for path, data in texts.items()
+        for name in _definitions(path, data)
+    ]
+    if not found:
+        raise ReaderkitError(
+            f"{new.upstream.name}: no definition of {LINES.start} lines or more in "
+            f"{len(texts)} files, so that there is nothing to begin a note on: name "
+            "other files with --include"
+        )
+    found.sort(key=lambda each: (bool(_DULL.search(each[1])), -each[0], *each[1:]))
+    chosen = found[:20]
+    for uses, path, name in chosen:
+        for says, claim in _defaults(path, name, texts[path]):
+            yield FirstNote(path, name, uses, says, {"default": claim})
+    for uses, path, name in chosen:
+        stands = {"file": str(path), "symbol": name}
+        yield FirstNote(path, name, uses, f"{name} is defined here", {"stands": stands})
+
+
+def _texts(new: NewUpstream) -> Iterator[tuple[TreePath, bytes]]:
+    left = MAX_BYTES
+    for path in new.paths[:MAX_FILES]:
+        try:
+            data = new.read(path)
+        except ReaderkitError:  # too large: no file to begin with
+            continue
+        left -= len(data)
+        if left < 0:
+            return
+        if b"\0" not in data:
+            yield path, data
+
+
+def _definitions(path: TreePath, data: bytes) -> Iterator[str]:
+    """Yield the definitions of a file that are of one place, and of a handy length."""
+    try:
+        source = SourceFile(path, data)
+        symbols = source.symbols
+    except AnchorError:
+        return
+    if source.root.has_error:
+        return
+    for name, places in symbols.items():
+        last = name.rpartition(".")[2]
+        is_short = len(last) < MIN_NAME or last.startswith("_")
+        [place, *others] = places
+        is_handy = place.kind == "function" and place.last - place.first + 1 in LINES
+        if is_handy and not is_short and not others:
+            yield name
+
+
+def _defaults(
+    path: TreePath, name: str, data: bytes
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield sentences on the defaults of a Python function that are numbers."""
+    if not path.endswith(".py"):
+        return
+    try:
+        tree: ast.AST = ast.parse(data)
+    except (SyntaxError, ValueError):
+        return
+    for part in name.split("."):
+        defined = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        below = ast.iter_child_nodes(tree)
+        tree = next(
+            (each for each in below if isinstance(each, defined) and each.name == part),
+            ast.Pass(),
+        )
+    if not isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef):
+        return
+    positional = [*tree.args.posonlyargs, *tree.args.args]
+    given = [*zip(reversed(positional), reversed(tree.args.defaults), strict=False)]
+    given += [
+        (argument, default)
+        for argument, default in zip(
+            tree.args.kwonlyargs, tree.args.kw_defaults, strict=True
+        )
+        if default
+    ]
+    for argument, default in given:
+        value = default.value if isinstance(default, ast.Constant) else None
+        if isinstance(value, bool | int | float):
+            says, at = f"{argument.arg} is {value} by default", f"{name}.{argument.arg}"
+            yield says, {"file": str(path), "of": at, "is": value}

@@ -1,0 +1,156 @@
+"""``readerkit init``: from a repository to a book with a note, a check and a site."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from readerkit.commands.options import begun_book_option, json_option
+from readerkit.terminal.as_json import print_json
+from readerkit.wording import next_command
+from readerkit.wording.next_command import typed
+
+if TYPE_CHECKING:
+    from readerkit.app.new_upstream import NewUpstream
+
+
+@click.command(short_help="Begin a book of your own on a repository or a package.")
+@click.argument("subject", metavar="[PATH]", default=".")
+@click.option(
+    "--name", default="", help="What the code is called; by default as its folder is."
+)
+@click.option(
+    "--include",
+    multiple=True,
+    metavar="GLOB",
+    help="Read only these files, as 'src/**/*.py'; may be given again.",
+)
+@click.option("--no-site", is_flag=True, help="Build no site yet.")
+@json_option
+@begun_book_option
+def init(
+    subject: str,
+    name: str,
+    include: tuple[str, ...],
+    no_site: bool,
+    as_json: bool,
+    book: Path | None,
+) -> None:
+    """Write a book on PATH: a folder (by default this one), an address, or a package.
+
+    On a repository of yours it reads the files as they are now, and stands in its
+    folder book; on an address or a package (`requests`, `requests==2.32.0`) it is
+    pinned, and stands in NAME-book. It has one note with a claim, on a much-named
+    definition; a check that holds it; and a site. Nothing is asked, and nothing that is
+    there is overwritten.
+
+    \b
+    Example:
+        readerkit init
+        readerkit init ~/src/thing --include 'src/**/*.py'
+        readerkit init https://example.org/thing.git
+        readerkit init requests --book reading
+    """
+    from readerkit.app.new_book import make_book
+
+    root, make = _planned(subject, name, include, book)
+    paths, first = make_book(root, make)
+    next_command.remember("book", _shown(root))
+    site = None if no_site else _build_site(root)
+    if as_json:
+        wrote = [str(path) for path in paths]
+        place = str(site) if site else None
+        on = {"path": first.path, "symbol": first.symbol, "says": first.says}
+        print_json({"book": str(root), "wrote": wrote, "note": on, "site": place})
+        return
+    for path in paths:
+        click.echo(f"wrote {_shown(path)}")
+    click.echo(f"the first note is on {first.symbol}, in {first.path}: {first.says}")
+    if site:
+        click.echo(f"site: open {_shown(site / 'index.html')}")
+    click.echo("Next:")
+    for words, says in (
+        (("note", "FILE:LINES"), "write one of your own"),
+        (("annotate", "--check"), "red once the code under a note is edited"),
+        (("review", "first-note"), "you read it against the code as it is now"),
+        (("site", "serve"), "read and write in a browser"),
+    ):
+        click.echo(f"  {typed(*words)}\n      {says}")
+
+
+def _planned(
+    subject: str, given: str, include: tuple[str, ...], book: Path | None
+) -> tuple[Path, Callable[[Path], NewUpstream]]:
+    """Return where a book goes, and what makes its upstream."""
+    from readerkit.app.folders import cache_folder
+    from readerkit.app.new_upstream import (
+        from_address,
+        from_package,
+        here,
+        is_address,
+        name_for,
+    )
+    from readerkit.errors import ReaderkitError
+    from readerkit.upstreams import BlobStore
+    from readerkit.upstreams.here import top_of
+
+    _check_name(given)
+    folder = Path(subject).expanduser()
+    if folder.is_dir():
+        # The repository around a book that would be in it.
+        top = top_of(folder.absolute() / "book")
+        root = (book or top / "book").absolute()
+        if top_of(root) != top:
+            raise ReaderkitError(
+                f"{root}: got a place outside of {top}, expected one in it: a book "
+                "reads the work tree that it stands in"
+            )
+        name = given or name_for(top.name)
+        return root, lambda aside: here(name, aside, include)
+    store = BlobStore(cache_folder())
+    name = given or name_for(subject)
+    root = (book or Path(f"{name}-book")).absolute()
+    if is_address(subject):
+        return root, lambda _: from_address(subject, name, include, store)
+    if "/" in subject or subject.startswith("."):
+        raise ReaderkitError(f"{subject}: got no folder there, expected a repository")
+    return root, lambda _: from_package(subject, name, include, store)
+
+
+def _check_name(given: str) -> None:
+    import re
+
+    if given and not re.fullmatch("[a-z][a-z0-9-]{0,59}", given):
+        raise click.UsageError(
+            f"--name: got '{given}', expected small letters, digits and hyphens"
+        )
+
+
+def _build_site(root: Path) -> Path:
+    from readerkit.app.library import open_library
+    from readerkit.site.build import BuildCache, make_site, rendered
+    from readerkit.site.inputs import find_inputs
+    from readerkit.site.publish import check_place, publish
+    from readerkit.system.garbage import uncollected
+    from readerkit.system.status import Status
+
+    place, status, inputs = root / "build" / "site", Status(), find_inputs(root)
+    check_place(place)
+    today = inputs.made_from()
+    with uncollected():
+        made = make_site(open_library(root), inputs, BuildCache(), status=status)
+        files = rendered(made, status)
+    status.clear()
+    publish(place, files, {**today, **inputs.served()})
+    return place
+
+
+def _shown(path: Path) -> str:
+    """Return a path as short as it can be typed from here."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(path)

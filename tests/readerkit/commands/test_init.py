@@ -1,0 +1,207 @@
+"""From a repository, an address or a package to a book, a check and a site."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.helpers import git, make_repository, run, run_process, write_files
+
+APP = '''\
+"""An app that fetches."""
+
+
+def fetch_page(url, tries=3):
+    """Return what an address answers."""
+    for _ in range(tries):
+        if url:
+            return url
+    raise ValueError(url)
+
+
+def main():
+    return fetch_page("a"), fetch_page("b", 1)
+'''
+LICENCE = """\
+Copyright (c) 2020 Jane Doe
+
+Permission is hereby granted, free of charge, to any person obtaining a copy
+"""
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("READERKIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("READERKIT_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("READERKIT_SCHEMES", "file")
+    root = tmp_path / "thing"
+    files = {"src/app.py": APP, "notes.txt": "no code\n", "LICENSE": LICENCE}
+    make_repository(root, files)
+    git(root, "config", "user.name", "Jane Doe")
+    return root
+
+
+@pytest.fixture
+def in_it(repository, monkeypatch) -> Path:
+    monkeypatch.chdir(repository)
+    return repository
+
+
+def check(capsys, book: Path, *more: str):
+    return run(capsys, "annotate", "--check", *more, "--book", str(book))
+
+
+def test_a_repository_becomes_a_book_with_a_note_a_check_and_a_site(in_it, capsys):
+    made = run(capsys, "init")
+    assert (made.code, made.err) == (0, "")
+    book = in_it / "book"
+    wrote = {line.removeprefix("wrote ") for line in made.out.splitlines()[:7]}
+    there = {str(p.relative_to(in_it)) for p in book.rglob("*") if p.is_file()}
+    assert wrote == {path for path in there if "/build/" not in path}
+    assert "the first note is on fetch_page, in src/app.py: tries is 3" in made.out
+
+    held = check(capsys, book, "--strict", "--claims")
+    assert (held.code, held.err) == (0, "")
+    assert "claims: 1 sentence held" in held.out
+    site = book / "build" / "site"
+    assert "<h1>thing</h1>" in (site / "index.html").read_text()
+    assert "tries is 3 by default" in (site / "read/thing/src/app.py.html").read_text()
+    assert git(in_it, "status", "--porcelain") == "?? book/"
+    assert "build" not in git(in_it, "add", "--dry-run", "book")
+
+
+def test_pages_of_what_a_book_lacks_are_not_there(in_it, capsys):
+    run(capsys, "init")
+    site = in_it / "book/build/site"
+    pages = {str(p.relative_to(site)) for p in site.rglob("*.html")}
+    assert pages == {
+        "index.html",
+        "paths.html",
+        "concepts.html",
+        "read/thing/index.html",
+        "read/thing/src/app.py.html",
+        "read/thing/src/app.py.uses.html",
+    }
+    for page in pages:
+        text = (site / page).read_text()
+        links = re.findall(r'href="([^"#:]+\.html)', text)
+        assert all((site / page).parent.joinpath(link).is_file() for link in links)
+        assert "large models" not in text
+
+
+def test_nothing_is_overwritten(in_it, capsys):
+    write_files(in_it, {"book/mine.txt": "mine\n"})
+    refused = run(capsys, "init")
+    assert refused.code == 1
+    assert "nothing is overwritten" in refused.err
+    assert [p.name for p in (in_it / "book").iterdir()] == ["mine.txt"]
+
+
+def test_a_book_stands_in_the_work_tree_that_it_reads(in_it, tmp_path, capsys):
+    refused = run(capsys, "init", "--book", str(tmp_path / "elsewhere"))
+    assert refused.code == 1
+    assert f"outside of {in_it}, expected one in it" in refused.err
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(
+    "subject, told",
+    [
+        ("./nowhere", "./nowhere: got no folder there"),
+        ("file:///nowhere/at/all.git", "git ls-remote"),
+        ("gopher://example.org/x", "gopher://example.org/x"),
+        ("no such thing", "neither a folder that is there, nor an address"),
+    ],
+)
+def test_a_subject_that_is_none_is_one_line_and_writes_nothing(
+    in_it, capsys, subject, told
+):
+    before = sorted(in_it.iterdir())
+    refused = run(capsys, "init", subject)
+    assert refused.code == 1
+    assert told in refused.err
+    assert refused.err.count("\n") == 1
+    assert sorted(in_it.iterdir()) == before
+
+
+def test_a_folder_without_code_is_one_line(tmp_path, repository, capsys):
+    empty = write_files(tmp_path / "empty", {"a.txt": "a"})
+    refused = run(capsys, "init", str(empty))
+    assert refused.code == 1
+    assert "no file to read: expected a file like **/*.py" in refused.err
+    assert [p.name for p in empty.iterdir()] == ["a.txt"]
+
+
+def test_a_folder_without_git_is_read_as_it_is(tmp_path, repository, capsys):
+    folder = write_files(tmp_path / "plain", {"app.py": APP})
+    made = run(capsys, "init", str(folder), "--no-site")
+    assert (made.code, made.err) == (0, "")
+    assert check(capsys, folder / "book").code == 0
+    write_files(folder, {"app.py": APP.replace("tries=3", "tries=4")})
+    assert check(capsys, folder / "book").code == 1
+
+
+def test_an_address_is_pinned_with_its_licence(
+    repository, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    made = run(capsys, "init", repository.as_uri(), "--json")
+    assert (made.code, made.err) == (0, "")
+    book = tmp_path / "thing-book"
+    assert json.loads(made.out)["book"] == str(book)
+    [upstream] = yaml.safe_load((book / "annotations/upstreams.yaml").read_text())
+    assert upstream["commit"] == git(repository, "rev-parse", "HEAD")
+    assert upstream["licence"] == {
+        "spdx": "MIT",
+        "path": "LICENSE",
+        "holder": "Jane Doe",
+    }
+    held = check(capsys, book, "--strict")
+    assert (held.code, held.err) == (0, "")
+
+
+def test_an_installed_package_is_pinned_at_its_release(
+    tmp_path, repository, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    made = run(capsys, "init", "click", "--no-site")
+    assert (made.code, made.err) == (0, "")
+    book = tmp_path / "click-book"
+    [upstream] = yaml.safe_load((book / "annotations/upstreams.yaml").read_text())
+    assert upstream["installed"] == "click"
+    assert upstream["include"] == ["click/**/*.py"]
+    held = check(capsys, book, "--strict")
+    assert (held.code, held.err) == (0, "")
+    shown = run(capsys, "start", "--book", str(book))
+    assert f"click {upstream['package']['version']}" in shown.out
+
+
+def test_a_release_that_is_not_locked_is_refused(
+    tmp_path, repository, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    run(capsys, "init", "click", "--no-site")
+    file = tmp_path / "click-book/annotations/upstreams.yaml"
+    file.write_text(re.sub(r"version: .*", "version: 0.0.1", file.read_text()))
+    refused = check(capsys, tmp_path / "click-book")
+    assert refused.code == 1
+    assert "expected one of the pinned click 0.0.1" in refused.err
+
+
+def test_it_works_without_a_terminal_and_within_seconds(in_it):
+    made = run_process("init", cwd=in_it, timeout=50)
+    assert (made.code, made.err) == (0, "")
+
+
+def test_an_interrupted_one_leaves_nothing(in_it, monkeypatch, capsys):
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("readerkit.app.new_book.check", interrupt)
+    before = sorted(in_it.iterdir())
+    assert run(capsys, "init").code == 130
+    assert sorted(in_it.iterdir()) == before

@@ -1,0 +1,207 @@
+"""Notes on the repository that a book stands in, as its files are now."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.helpers import git, make_repository, run, write_files
+from tests.readerkit.commands.test_init import APP, LICENCE
+
+NOTE = """\
+- id: tries
+  at: {file: src/app.py, symbol: fetch_page}
+  kind: note
+  title: It tries again
+  text: It gives up after 3 tries, by default.
+  concepts: [idea]
+  claims:
+    - says: 3 tries, by default
+      default: {file: src/app.py, of: fetch_page.tries, is: 3}
+- id: use
+  at: {file: src/app.py, symbol: main}
+  kind: note
+  title: Where it is used
+  text: Two addresses are asked.
+  concepts: [idea]
+"""
+CONCEPTS = "- {id: idea, title: An idea, summary: What this is about.}\n"
+
+
+class Kept:
+    """A repository with a book in it, and the command on that."""
+
+    def __init__(self, root: Path, capsys) -> None:
+        self.root, self.book, self._capsys = root, root / "book", capsys
+        self.app = root / "src/app.py"
+
+    def __call__(self, *arguments: str):
+        return run(self._capsys, *arguments, "--book", str(self.book))
+
+    def edit(self, old: str, new: str) -> None:
+        text = self.app.read_text()
+        assert old in text
+        self.app.write_text(text.replace(old, new))
+
+    @property
+    def locked(self) -> dict:
+        return json.loads((self.book / "annotations/app.lock").read_text())
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch, capsys) -> Kept:
+    monkeypatch.setenv("READERKIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("READERKIT_DATA", str(tmp_path / "data"))
+    upstream = {"name": "app", "title": "App", "worktree": True}
+    root = tmp_path / "repo"
+    files = {
+        "src/app.py": APP,
+        "LICENSE": LICENCE,
+        ".gitignore": "ignored/\n",
+        "book/annotations/upstreams.yaml": yaml.safe_dump(
+            [upstream | {"include": ["**/*.py"], "exclude": ["gen/**"]}]
+        ),
+        "book/annotations/concepts.yaml": CONCEPTS,
+        "book/annotations/references.yaml": "[]\n",
+        "book/annotations/app/notes.yaml": NOTE,
+    }
+    make_repository(root, files)
+    git(root, "config", "user.name", "Jane Doe")
+    kept = Kept(root, capsys)
+    assert kept("annotate", "--update-lock").code == 0
+    assert kept("review", "tries", "use").code == 0
+    return kept
+
+
+def test_a_lock_says_who_read_a_note_against_which_code(kept):
+    anchor = kept.locked["anchors"]["tries"]
+    assert anchor["by"] == "Jane Doe"
+    assert anchor["at"] == git(kept.root, "rev-parse", "HEAD")
+    assert anchor["blob"] == git(kept.root, "hash-object", "src/app.py")
+    assert len(anchor["on"]) == len("2026-01-31")
+
+
+def test_lines_that_only_move_are_followed(kept):
+    kept.app.write_text("# one\n# two\n\n" + APP)
+    held = kept("annotate", "--check", "--strict")
+    assert (held.code, held.err) == (0, "")
+    assert "src/app.py:7-12" in kept("annotate", "app").out
+    assert "as the lock says" in held.out
+
+
+def test_code_that_was_edited_names_note_sentence_lines_and_reader(kept):
+    kept.edit("tries=3", "tries=5")
+    red = kept("annotate", "--check")
+    assert red.code == 1
+    commit = git(kept.root, "rev-parse", "HEAD")[:12]
+    [day] = {each["on"] for each in kept.locked["anchors"].values()}
+    assert (
+        "annotations/app/notes.yaml:1:3: tries: the code under it changed since Jane "
+        f"Doe reviewed it on {day}, at commit {commit}: src/app.py:4-9 of fetch_page, "
+        "line 4\n    4: def fetch_page(url, tries=5):\n    it says: It tries again: "
+        "It gives up after 3 tries, by default.\n"
+    ) in red.err
+    assert "'3 tries, by default' is no longer true: got src/app.py:4" in red.err
+    assert "use:" not in red.err
+
+    told = json.loads(kept("annotate", "--check", "--json").out)
+    [edited] = told["edited"]
+    assert edited["id"] == "tries"
+    assert edited["lines"] == [4]
+    assert edited["reviewed_by"] == "Jane Doe"
+
+
+def test_an_update_of_the_lock_is_no_review(kept):
+    kept.edit("if url:", "if url is not None:")
+    before = kept.locked["anchors"]["tries"]
+    assert kept("annotate", "--update-lock").code == 0
+    assert kept.locked["anchors"]["tries"] == before
+    assert kept("annotate", "--check").code == 1
+    reviewed = kept("review", "tries", "--by", "John Roe")
+    assert (reviewed.code, reviewed.err) == (0, "")
+    held = kept("annotate", "--check", "--strict")
+    assert (held.code, held.err) == (0, "")
+    assert kept.locked["anchors"]["tries"]["by"] == "John Roe"
+    assert kept.locked["anchors"]["use"]["by"] == "Jane Doe"
+
+
+def test_a_definition_that_is_gone_is_told_with_what_is_near(kept):
+    kept.edit("def fetch_page(", "def fetch_pages(")
+    red = kept("annotate", "--check")
+    assert red.code == 1
+    assert "no symbol 'fetch_page'" in red.err
+    assert "did you mean fetch_pages?" in red.err
+
+
+def test_a_note_that_is_new_is_to_be_locked(kept):
+    file = kept.book / "annotations/app/notes.yaml"
+    new = NOTE[NOTE.index("- id: use") :].replace("id: use", "id: more")
+    file.write_text(NOTE + new)
+    assert "more: not in the lock yet" in kept("annotate", "--check").err
+    assert kept("annotate", "--update-lock").code == 0
+    assert kept("annotate", "--check").code == 0
+    strict = kept("annotate", "--check", "--strict")
+    assert "more: not reviewed against this code" in strict.err
+
+
+def test_what_git_ignores_what_is_left_out_and_the_book_are_not_read(kept):
+    write_files(
+        kept.root,
+        {
+            "ignored/a.py": "a\n",
+            "gen/b.py": "b\n",
+            "new.py": "c\n",
+            "book/annotations/experiments/e.py": "e\n",
+        },
+    )
+    (kept.root / "link.py").symlink_to("new.py")
+    assert "of 2 files" in kept("annotate", "app").out
+
+
+def test_a_branch_is_read_whatever_is_checked_out(kept):
+    file = kept.book / "annotations/upstreams.yaml"
+    file.write_text(file.read_text().replace("worktree: true", "branch: main"))
+    kept.edit("tries=3", "tries=5")
+    assert kept("annotate", "--check").code == 0
+    git(kept.root, "commit", "--quiet", "--all", "--message=five")
+    assert kept("annotate", "--check").code == 1
+    git(kept.root, "checkout", "--quiet", "-b", "other")
+    git(kept.root, "branch", "--quiet", "-D", "main")
+    gone = kept("annotate", "--check")
+    assert gone.code == 1
+    assert "has no branch 'main'" in gone.err
+
+
+def test_a_book_names_no_place_outside_of_its_repository(kept, tmp_path):
+    write_files(tmp_path, {"secret.py": "secret = 1\n"})
+    file = kept.book / "annotations/upstreams.yaml"
+    for path in ("../**/*.py", "src/../../secret.py", str(tmp_path / "secret.py")):
+        file.write_text(
+            json.dumps(
+                [{"name": "app", "title": "A", "worktree": True, "include": [path]}]
+            )
+        )
+        assert "secret" not in kept("annotate", "app").out
+
+
+def test_the_kinds_of_code_exclude_each_other(kept):
+    file = kept.book / "annotations/upstreams.yaml"
+    file.write_text(file.read_text() + "  branch: main\n")
+    refused = kept("annotate")
+    assert refused.code == 1
+    assert "'worktree' and 'branch' exclude each other" in refused.err
+
+
+def test_a_page_and_a_draft_are_of_today(kept, tmp_path):
+    kept.app.write_text("\n" + APP)
+    page = kept("annotate", "tries")
+    assert "src/app.py:5-10" in page.out
+    assert "App, the work tree" in page.out
+    entry = kept("note", "src/app.py:6-7", "--print", "--kind", "note")
+    assert "symbol: fetch_page" in entry.out
+    site = tmp_path / "site"
+    assert kept("site", "build", "--output", str(site)).code == 0
+    assert 'id="tries"' in (site / "read/app/src/app.py.html").read_text()
