@@ -12,7 +12,7 @@ from typing import Any
 
 from readerkit.anchors import Span
 from readerkit.app.check_locks import lock_as_read
-from readerkit.app.folders import is_own
+from readerkit.app.folders import is_checkout, is_own
 from readerkit.app.library import Library, open_library
 from readerkit.content.book import Note, Sources, resolve_notes
 from readerkit.errors import ReaderkitError
@@ -166,6 +166,20 @@ def _said_nearby(library: Library, upstream: Upstream, path: str) -> list[str]:
         for verb, words in rows.items()
         if words
     ]
+
+
+def note_root(library: Library, into: str | None) -> Path:
+    """Return the folder that new notes go to: of the book, or the reader's overlay.
+
+    Raises:
+        ReaderkitError: the book was asked for, and cannot be written to.
+    """
+    writable = is_checkout(library.root)
+    if into == "book" and not writable:
+        raise ReaderkitError(
+            f"{library.root} is the copy inside the installed package: use --into mine"
+        )
+    return library.root if writable and into != "mine" else library.mine
 
 
 def note_file(root: Path, upstream: Upstream, topic: str) -> Path:

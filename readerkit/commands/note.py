@@ -182,21 +182,14 @@ def _find(place: str, library: Library) -> tuple[Upstream, Span]:
 
 
 def _target(library: Library, upstream: Upstream, topic: str, into: str | None) -> Path:
-    from readerkit.app.folders import is_checkout
-    from readerkit.app.new_note import note_file
+    from readerkit.app.new_note import note_file, note_root
     from readerkit.errors import ReaderkitError
 
     if not re.fullmatch(r"[a-z][a-z0-9_-]*", topic):
         raise ReaderkitError(
             f"--topic: got '{topic}', expected a name such as my-notes"
         )
-    writable = is_checkout(library.root)
-    if into == "book" and not writable:
-        raise ReaderkitError(
-            f"{library.root} is the copy inside the installed package: use --into mine"
-        )
-    root = library.root if writable and into != "mine" else library.mine
-    return note_file(root, upstream, topic)
+    return note_file(note_root(library, into), upstream, topic)
 
 
 def _in_draft(error: ReaderkitError, target: Path, entry: DraftEntry) -> str:

@@ -1,0 +1,143 @@
+"""``readerkit import``: notes from other programs' files, each with its anchor."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from readerkit.commands.options import book_option
+from readerkit.errors import ReaderkitError
+from readerkit.terminal.completing import names
+from readerkit.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from readerkit.app.import_files import ImportedTour
+    from readerkit.app.import_notes import TakenNotes
+    from readerkit.app.library import Library
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command("import", short_help="Notes from CodeTour, or from Web Annotations.")
+@click.option("--codetour", type=FILE, metavar="FILE", help="A .tour file of CodeTour.")
+@click.option(
+    "--quotes", type=FILE, metavar="FILE", help="W3C Web Annotations (JSON-LD)."
+)
+@click.option(
+    "--concept",
+    "concepts",
+    metavar="ID",
+    multiple=True,
+    help="What notes are about that do not say it; may be repeated.",
+    shell_complete=names("concepts"),
+)
+@click.option("--topic", default="imported", help="The file they go to: <topic>.yaml.")
+@click.option(
+    "--into",
+    type=click.Choice(["book", "mine"]),
+    help="The book at hand, or your own overlay (the default outside a checkout).",
+)
+@click.option(
+    "--any-ref",
+    is_flag=True,
+    help="Take the lines of a tour although it is of another revision.",
+)
+@click.option("--print", "only_print", is_flag=True, help="Print them; write nothing.")
+@book_option
+def import_(
+    codetour: Path | None,
+    quotes: Path | None,
+    concepts: tuple[str, ...],
+    topic: str,
+    into: str | None,
+    any_ref: bool,
+    only_print: bool,
+    book: Path | None,
+) -> None:
+    """Make notes of another program's file, each with the narrowest unique anchor.
+
+    What has no place of its own is listed, and the command exits with 1; the rest is
+    written. A file that points outside the book's upstreams is refused as a whole.
+
+    \b
+    Example:
+        readerkit import --codetour first-steps.tour --concept collectives
+        readerkit import --quotes notes.jsonld --concept all-gather --print
+    """
+    from contextlib import nullcontext
+
+    from readerkit.app.library import open_library, writing
+
+    if (codetour is None) == (quotes is None):
+        raise click.UsageError("expected one of --codetour and --quotes")
+    if not re.fullmatch(r"[a-z][a-z0-9_-]*", topic):
+        raise ReaderkitError(
+            f"--topic: got '{topic}', expected a name such as imported"
+        )
+    with nullcontext() if only_print else writing():
+        library = open_library(book)
+        for concept in concepts:
+            if concept not in library.book.concepts:
+                raise ReaderkitError(
+                    f"--concept: got '{concept}', expected a concept of this book"
+                )
+        made, _ = _read(codetour, quotes, library, concepts, any_ref=any_ref)
+        if only_print:
+            from readerkit.app.import_notes import as_yaml
+
+            entries = [entry for _, entry in made.entries]
+            click.echo(as_yaml(entries) if entries else "", nl=False)
+        else:
+            _write(library, made, topic, into, book)
+    _report(made)
+
+
+def _read(
+    codetour: Path | None,
+    quotes: Path | None,
+    library: Library,
+    concepts: tuple[str, ...],
+    *,
+    any_ref: bool,
+) -> tuple[TakenNotes, ImportedTour | None]:
+    from readerkit.app.folders import read_at_most
+    from readerkit.app.import_files import import_code_tour, import_quotes
+
+    if codetour:
+        data = read_at_most(codetour, None)
+        file = str(codetour)
+        return import_code_tour(data, file, library, concepts, any_ref=any_ref)
+    assert quotes is not None  # one of them was given
+    if any_ref:
+        raise click.UsageError("--any-ref is for --codetour: quotes find their lines")
+    data = read_at_most(quotes, None)
+    return import_quotes(data, str(quotes), library, concepts), None
+
+
+def _write(
+    library: Library, made: TakenNotes, topic: str, into: str | None, book: Path | None
+) -> None:
+    from readerkit.app.import_notes import write_notes
+    from readerkit.app.new_note import note_file, note_root
+
+    root = note_root(library, into)
+    upstreams = {asked.upstream.name: asked.upstream for asked, _ in made.entries}
+    target = {name: note_file(root, u, topic) for name, u in upstreams.items()}
+    for path in write_notes(library, made, target, book):
+        click.echo(f"wrote {path}")
+
+
+def _report(made: TakenNotes) -> None:
+    """Say what became of each note; what has no place ends with 1."""
+    for asked, entry in made.entries:
+        click.echo(f"  {entry['id']}  {asked.span}", err=True)
+    for name, known in made.known:
+        click.echo(f"  {name}: in the book already, as {known}", err=True)
+    if made.unplaced:
+        rows = "\n".join(f"    {name}: {why}" for name, why in made.unplaced)
+        count = counted(len(made.unplaced), "note")
+        taken = counted(len(made.entries), "note")
+        raise ReaderkitError(f"{taken} placed; {count} could not be:\n{rows}")

@@ -1,0 +1,1 @@
+"""What leaves a book: its notes and tours as other programs read them."""

@@ -1,0 +1,400 @@
+"""Notes go out to other programs' files, and come back to the same lines."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+import yaml
+
+from readerkit.model.anchor import Span
+from tests.helpers import (
+    ANNOTATIONS,
+    ROOT,
+    SAMPLE,
+    Result,
+    make_book,
+    run,
+    write_files,
+)
+
+PLACE = {
+    "type": "object",
+    "required": ["line", "character"],
+    "properties": {"line": {"type": "number"}, "character": {"type": "number"}},
+}
+# What the extension asks of its files, in our own words.
+CODE_TOUR = {
+    "type": "object",
+    "required": ["title", "steps"],
+    "properties": {
+        **{key: {"type": "string"} for key in ("title", "description", "ref")},
+        "isPrimary": {"type": "boolean"},
+        "steps": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["description"],
+                "properties": {
+                    **{
+                        key: {"type": "string"}
+                        for key in ("file", "directory", "uri", "title", "description")
+                    },
+                    "line": {"type": "number"},
+                    "selection": {
+                        "type": "object",
+                        "required": ["start", "end"],
+                        "properties": {"start": PLACE, "end": PLACE},
+                    },
+                    "commands": {"type": "array", "items": {"type": "string"}},
+                },
+            },
+        },
+    },
+}
+LINES = SAMPLE.splitlines()
+
+
+def tour(*steps: dict, **more: object) -> str:
+    return json.dumps({"title": "A tour", "steps": steps, **more})
+
+
+def step(line: int | None = None, **more: object) -> dict:
+    found = {"file": "lib/linear.py", "description": "Words.", "title": "Here", **more}
+    return found if line is None else {**found, "line": line}
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def imported(desk, name: str, text: str, *more: str) -> Result:
+    form = "--quotes" if name.endswith("jsonld") else "--codetour"
+    file = desk.book.root.parent / name
+    file.write_text(text)
+    return desk.run("import", form, str(file), "--concept", "collectives", *more)
+
+
+def entries(desk) -> list[dict]:
+    return yaml.safe_load(desk.book.path("sample/imported.yaml").read_text())
+
+
+def resolved(desk) -> dict[str, tuple]:
+    notes = json.loads(desk.run("annotate", "--json").out)
+    return {n["id"]: (n["path"], n["first"], n["last"]) for n in notes}
+
+
+# --- out ---
+
+
+def test_tours_of_codetour_keep_its_schema_and_select_the_lines_of_notes(locked):
+    folder = locked.book.root.parent / "tours"
+    done = locked.run("export", "sample", "--codetour", str(folder))
+    assert (done.code, done.out) == (0, f"wrote {folder / 'linear.tour'}\n")
+    made = json.loads((folder / "linear.tour").read_text())
+    assert jsonschema_rs.Draft202012Validator(CODE_TOUR).is_valid(made)
+    assert made["ref"] == locked.book.commit
+    places = [*resolved(locked).values()]
+    for each, (path, first, last) in zip(made["steps"], places, strict=True):
+        start, end = each["selection"]["start"], each["selection"]["end"]
+        assert (each["file"], start, end["line"], each["line"]) == (
+            path,
+            {"line": first, "character": 1},
+            last,
+            last,
+        )
+        assert end["character"] == len(LINES[last - 1]) + 1
+    assert "**Why.** Half the bytes." in made["steps"][0]["description"]
+    assert "[A paper (2020)](https://example.org/paper), 3" in str(made["steps"][0])
+
+
+def test_tour_that_others_wrote_is_not_written_over(locked):
+    file = locked.book.root.parent / "tours" / "linear.tour"
+    write_files(file.parent, {"linear.tour": "{}"})
+    done = locked.run("export", "sample", "--codetour", str(file.parent))
+    assert (done.code, file.read_text()) == (1, "{}")
+    assert "did not write" in done.err
+    file.unlink()
+    for _ in range(2):  # what it wrote itself is brought up to date
+        assert locked.run("export", "sample", "--codetour", str(file.parent)).code == 0
+
+
+def test_web_annotations_quote_exactly_the_lines_at_their_place(locked):
+    done = locked.run("export", "--webannotation", "-")
+    made = json.loads(done.out)
+    assert made["@context"] == "http://www.w3.org/ns/anno.jsonld"
+    assert made["total"] == len(made["first"]["items"]) == 2
+    for each, (path, first, last) in zip(
+        made["first"]["items"], resolved(locked).values(), strict=True
+    ):
+        quoted, position = each["target"]["selector"]
+        text = "\n".join(LINES[first - 1 : last])
+        assert quoted["exact"] == text
+        assert SAMPLE[position["start"] : position["end"]] == text
+        around = quoted["prefix"] + quoted["exact"] + quoted["suffix"]
+        assert SAMPLE.count(around) == 1
+        assert each["target"]["source"].endswith(f"/{locked.book.commit}/{path}")
+        assert each["target"]["rights"] == "MIT, Nobody"
+
+
+def test_sarif_has_a_run_of_the_pinned_commit_with_a_result_for_each_note(locked):
+    log = json.loads(locked.run("export", "--sarif", "-").out)
+    [run] = log["runs"]
+    assert log["version"] == "2.1.0"
+    assert run["versionControlProvenance"][0]["revisionId"] == locked.book.commit
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert [rules[r["ruleIndex"]] for r in run["results"]] == ["citation", "note"]
+    for result, (path, first, last) in zip(
+        run["results"], resolved(locked).values(), strict=True
+    ):
+        # A result that is no failure must say so twice.
+        assert (result["kind"], result["level"]) == ("informational", "none")
+        at = result["locations"][0]["physicalLocation"]
+        assert at["artifactLocation"] == {"uri": path, "uriBaseId": "SRCROOT"}
+        assert at["region"] == {"startLine": first, "endLine": last}
+
+
+def test_markdown_has_the_lines_in_a_fence_that_they_cannot_end(tmp_path, capsys):
+    text = 'FENCE = """\n````\n"""\n'
+    note = (
+        "- id: fence\n  at: {file: lib/fence.py, code: 'FENCE = ...'}\n  kind: note\n"
+        "  title: A fence\n  text: Words.\n  concepts: [collectives]\n"
+    )
+    book = make_book(tmp_path, files={"lib/fence.py": text}, annotations=note)
+    done = run(capsys, "export", "--markdown", "-", "--book", str(book.root))
+    assert f"`````python\n{text}`````\n\nWords.\n" in done.out
+    assert "(MIT, Nobody)" in done.out
+
+
+def test_filters_choose_what_leaves_and_nothing_is_an_error(locked):
+    made = json.loads(locked.run("export", "--sarif", "-", "--kind", "note").out)
+    assert [r["ruleId"] for r in made["runs"][0]["results"]] == ["note"]
+    done = locked.run("export", "--sarif", "-", "--kind", "pitfall")
+    assert (done.code, done.out) == (1, "")
+    assert "nothing to export" in done.err
+
+
+# --- there and back ---
+
+
+def emptied(desk) -> dict[str, tuple]:
+    """Take the notes out of the book; return where they stood."""
+    places = resolved(desk)
+    desk.book.path("sample/linear.yaml").write_text("")
+    assert desk.run("annotate", "--update-lock").code == 0
+    assert resolved(desk) == {}
+    return places
+
+
+def test_web_annotations_come_back_whole(locked):
+    text = locked.run("export", "--webannotation", "-").out
+    places = emptied(locked)
+    assert imported(locked, "notes.jsonld", text).code == 0
+    assert resolved(locked) == places
+    written, original = entries(locked), yaml.safe_load(ANNOTATIONS)
+    for new, old in zip(written, original, strict=True):
+        assert {**new, "at": 0} == {**old, "at": 0}
+    # Nobody has read them against their lines.
+    said = locked.run("annotate", "--check").out
+    assert "not reviewed against this code yet: close, whole-step" in said
+
+
+def test_tours_come_back_to_the_same_lines(locked):
+    folder = locked.book.root.parent / "tours"
+    locked.run("export", "sample", "--codetour", str(folder))
+    text = (folder / "linear.tour").read_text()
+    places = emptied(locked)
+    assert imported(locked, "again.tour", text).code == 0
+    assert [*resolved(locked).values()] == [*places.values()]
+
+
+def test_what_the_book_has_is_not_taken_twice(locked):
+    text = locked.run("export", "--webannotation", "-").out
+    before = tree(locked.book.root)
+    done = imported(locked, "notes.jsonld", text)
+    assert (done.code, done.out) == (0, "")
+    assert "in the book already, as close" in done.err
+    assert tree(locked.book.root) == before
+
+
+def test_quote_finds_its_lines_in_another_revision_of_the_file(locked):
+    text = locked.run("export", "--webannotation", "-").out
+    places = emptied(locked)
+    items = json.loads(text)
+    for each in items["first"]["items"]:
+        quoted, position = each["target"]["selector"]
+        quoted["prefix"] = f"otherwise {quoted['prefix']}"
+        position["start"] += 40
+        each["target"]["source"] = each["target"]["source"].replace(
+            locked.book.commit, "0" * 40
+        )
+    assert imported(locked, "notes.jsonld", json.dumps(items)).code == 0
+    assert resolved(locked) == places
+
+
+# --- in ---
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (step(14), (14, 14)),
+        (step(pattern=r"^[^\S\n]*loss\.backward\(\)$"), (23, 23)),
+        (
+            step(
+                selection={
+                    "start": {"line": 22, "character": 1},
+                    "end": {"line": 24, "character": 1},
+                }
+            ),
+            (22, 23),
+        ),
+    ],
+    ids=["line", "pattern", "selection"],
+)
+def test_step_becomes_an_anchor_on_its_lines(locked, given, expected):
+    assert imported(locked, "one.tour", tour(given)).code == 0
+    assert resolved(locked)["here"][1:] == expected
+    [entry] = entries(locked)
+    assert (entry["kind"], entry["text"]) == ("note", "Words.")
+    assert "line" not in entry["at"]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (step(12), "holds no code"),
+        (step(400), "expected lines within 1 to 24"),
+        (step(), "it names a file alone"),
+        (step(pattern="y = .*"), "more than the text of a line"),
+        (step(pattern="return y and more"), "fits 0 lines"),
+    ],
+    ids=["comment", "beyond", "no line", "regular expression", "nowhere"],
+)
+def test_what_has_no_place_is_listed_and_the_rest_is_taken(locked, given, why):
+    done = imported(locked, "two.tour", tour(given, step(14, title="There")))
+    assert done.code == 1
+    assert "1 note placed; 1 note could not be" in done.err
+    assert "step 1: " in done.err and why in done.err
+    assert [entry["id"] for entry in entries(locked)] == ["there"]
+
+
+def test_tour_of_another_revision_is_not_believed(locked):
+    before = tree(locked.book.root)
+    text = tour(step(14), ref="v9")
+    done = imported(locked, "old.tour", text)
+    assert (done.code, tree(locked.book.root)) == (1, before)
+    assert "its lines are of 'v9', and sample is at v1" in done.err
+    assert imported(locked, "old.tour", text, "--any-ref").code == 0
+    assert imported(locked, "v1.tour", tour(step(15), ref="v1")).code == 0
+
+
+def outside(source: str) -> str:
+    quote = {"type": "TextQuoteSelector", "exact": "loss.backward()"}
+    target = {"source": source, "selector": quote}
+    return json.dumps({"type": "Annotation", "target": target, "body": "x"})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.tour", tour(step(14), step(1, file="../../etc/passwd"))),
+        ("a.tour", tour(step(14), step(1, file="/etc/passwd"))),
+        ("a.tour", tour(step(14), step(1, file="elsewhere.py"))),
+        ("a.tour", tour(step(14), {"uri": "file:///etc/passwd", "description": "x"})),
+        ("a.jsonld", outside("https://example.org/other/lib/linear.py")),
+        ("a.jsonld", outside("../lib/linear.py")),
+        ("a.jsonld", outside("urn:readerkit:file:nobody/lib/linear.py")),
+    ],
+)
+def test_file_that_points_outside_is_refused_in_one_line(locked, name, text):
+    before = tree(locked.book.root)
+    done = imported(locked, name, text)
+    assert (done.code, done.out, tree(locked.book.root)) == (1, "", before)
+    assert done.err.count("\n") == 1
+    assert "points outside this book" in done.err and "nothing was written" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.tour", "{"),
+        ("a.tour", '{"title": "x"}'),
+        ("a.tour", tour(step("fourteen"))),
+        ("a.tour", tour(step(0))),
+        ("a.jsonld", "[]"),
+        ("a.jsonld", '{"target": {}}'),
+        ("a.jsonld", "[" * 3_000),
+    ],
+)
+def test_nonsense_is_one_clear_line(locked, name, text):
+    before = tree(locked.book.root)
+    done = imported(locked, name, text)
+    assert (done.code, done.out, tree(locked.book.root)) == (1, "", before)
+    assert done.err.count("\n") == 1 and f"{name}:1:1: " in done.err
+
+
+def test_quote_that_stands_twice_is_told_apart_by_what_is_around_it(locked):
+    def asked(**quote: object) -> str:
+        exact = {"type": "TextQuoteSelector", "exact": "group=self.group)", **quote}
+        target = {"source": "lib/linear.py", "selector": exact}
+        return json.dumps({"target": target, "bodyValue": "The group."})
+
+    done = imported(locked, "a.jsonld", asked())
+    assert done.code == 1 and "its quote stands in 2 places" in done.err
+    done = imported(locked, "a.jsonld", asked(prefix="all_reduce(y, "))
+    assert done.code == 0
+    assert resolved(locked)["the-group"][1:] == (17, 17)
+
+
+def test_entry_that_the_book_refuses_leaves_all_as_it_was(locked):
+    before = tree(locked.book.root)
+    lock = locked.book.path("sample.lock")
+    locked.book.path("sample").joinpath("imported.yaml").write_text("- broken: [\n")
+    broken = tree(locked.book.root)
+    done = imported(locked, "a.tour", tour(step(14)))
+    assert done.code == 1 and tree(locked.book.root) == broken
+    assert lock.read_bytes() == before[str(lock)]
+
+
+def test_reader_without_a_checkout_gets_them_in_the_overlay(locked, tmp_path):
+    done = imported(locked, "a.tour", tour(step(14)), "--into", "mine")
+    mine = tmp_path / "data" / "book" / "annotations" / "sample" / "imported.yaml"
+    assert done.code == 0 and done.out == f"wrote {mine}\n"
+    assert resolved(locked)["here"][1:] == (14, 14)
+
+
+def test_printed_import_writes_nothing(locked):
+    before = tree(locked.book.root)
+    done = imported(locked, "a.tour", tour(step(14)), "--print")
+    assert tree(locked.book.root) == before
+    [entry] = yaml.safe_load(done.out)
+    assert entry["id"] == "here"
+
+
+def test_every_note_of_the_shipped_book_comes_back(real_cache, tmp_path, capsys):
+    """All but one, whose lines no short pattern names; that one is listed."""
+    file, book = tmp_path / "all.jsonld", tmp_path / "book" / "annotations"
+    assert run(capsys, "export", "--webannotation", str(file)).code == 0
+    book.mkdir(parents=True)
+    stood = {}
+    for lock in (ROOT / "annotations").glob("*.lock"):
+        plain = json.loads(lock.read_text())
+        stood |= {
+            k: str(Span(v["path"], *v["span"])) for k, v in plain["anchors"].items()
+        }
+        kept = {**plain, "anchors": {}}
+        kept.pop("claims", None)
+        (book / lock.name).write_text(json.dumps(kept))
+    for name in ("upstreams.yaml", "concepts.yaml", "references.yaml"):
+        shutil.copy(ROOT / "annotations" / name, book)
+    done = run(
+        capsys, "import", "--quotes", str(file), "--print", "--book", str(book.parent)
+    )
+    placed = dict(re.findall(r"^  (\S+)  (\S+)$", done.err, re.MULTILINE))
+    asked = len(json.loads(file.read_text())["first"]["items"])
+    assert len(placed) >= asked - 1
+    assert placed == {name: stood[name] for name in placed}
+    assert done.code == 1 and "tp-dgrad-overlap: no short pattern names" in done.err
