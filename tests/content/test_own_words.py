@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from readerkit.app.quiz_banks import QuizBanks
+from readerkit.quiz.kinds.short import Short
 from tests.helpers import ROOT
 
 RIGHT = {
@@ -106,9 +108,18 @@ Big buckets are dominated by bandwidth and small ones are dominated by latency.
 """
 
 
+TYPED = yaml.safe_load((ROOT / "tests/content/own_words.yaml").read_text("utf-8"))
+"""By question and point, and under `wrong`: of the other explain-questions."""
+
+
 @pytest.fixture(scope="module")
-def asked():
-    return QuizBanks(ROOT).bank(35).variant("col-ring-short", 0)
+def bank():
+    return QuizBanks(ROOT).bank(35)
+
+
+@pytest.fixture(scope="module")
+def asked(bank):
+    return bank.variant("col-ring-short", 0)
 
 
 def made(asked, text):
@@ -128,3 +139,27 @@ def test_who_says_both_is_not_taken_to_deny_one(asked):
 
 def test_wrong_sentences_make_no_point(asked):
     assert [text for text in WRONG.splitlines() if made(asked, text)] == []
+
+
+def test_every_explain_question_has_texts_for_each_point(bank):
+    own = {id: q for id, q in bank.questions.items() if isinstance(q, Short)}
+    assert set(TYPED) | {"col-ring-short"} == set(own)
+    for name, texts in TYPED.items():
+        assert set(texts) == {*range(1, len(own[name].rubric) + 1), "wrong"}, name
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_what_a_practitioner_types_makes_its_point(bank, name):
+    variant = bank.variant(name, 0)
+    for point, texts in TYPED[name].items():
+        if point == "wrong":
+            assert [text for text in texts if made(variant, text)] == []
+        else:
+            assert [text for text in texts if point not in made(variant, text)] == []
+
+
+def test_points_of_one_text_do_not_undo_each_other(bank):
+    for name, texts in TYPED.items():
+        points = {each for each in texts if each != "wrong"}
+        whole = " ".join(texts[point][0].rstrip(".") + "." for point in sorted(points))
+        assert made(bank.variant(name, 0), whole) == points, name
