@@ -272,6 +272,15 @@ def convert(number: float, unit: str, to: str) -> float:
     return number * UNITS[unit][1] / UNITS[to][1]
 
 
+def may_be_billions(given: TypedQuantity, to: str) -> bool:
+    """Tell whether a B may be a billion: ``16 * 7B`` where GB are asked.
+
+    Nobody counts a single byte there, so it is no answer in bytes.
+    """
+    is_large = dimension(to) == "bytes" and UNITS[to][1] >= MEGA
+    return is_large and given.unit == "B" and abs(given.number) < MEGA
+
+
 def binary_twin(unit: str) -> str | None:
     """Return GiB for GB and GB for GiB; None for what has no such twin."""
     if dimension(unit) not in ("bytes", "bytes per second"):

@@ -158,6 +158,9 @@
         : "read as {number} {given}, which measures {measured}; expected a number without a unit",
       { number: shownNumber(given.number), given: given.unit, measured: tell(measured(given.unit)), asked: tell(measured(key.unit)), unit: key.unit }));
     }
+    if (given.unit === "B" && measured(key.unit) === "bytes" && rules.units[key.unit][1] >= rules.mega && Math.abs(given.number) < rules.mega) {
+      throw new Refusal(tell("read as {number} bytes; a billion is e9: 16 * 7e9 B, or {unit}", { number: shownNumber(given.number), unit: key.unit }));
+    }
     let value = given.unit ? convert(given.number, given.unit, key.unit) : given.number;
     const scale = rules.units[key.unit][1], isBare = !given.unit;
     if (isBare && key.unit === "%" && accepts(given.number * 100, key.key)) value = given.number * 100;

@@ -38,7 +38,8 @@ gb; 480 Gb; 480 gbit; 480 Gbit; 480 kB/s; 480 GB/s; 50 GBps; 1 h; 3 min; 3 days;
 s; 90 seconds; 2 ms; $5; 5 usd; USD 5; 5 $; 16 B/param; 16 bytes; 4 weights; 3
 elements; 7 apples; 7 TFLOP/s; 7 tflops; 1 GPU-hours; 3 x; 3 times; (2; 2); --2; 2 -
 -1; 5//2; 5%2; 1/0; 3**99; =12; ≈ 12 GB; 0x1F; 0x10; 1.0*5; 12 gigabytes; 4 Gbytes;
-2 weeks; 350 cents; US$5; 3 días; 480e9; 8.7e9; 16*30e9; 4 miles de millones; 7.5
+2 weeks; 350 cents; US$5; 3 días; 480e9; 8.7e9; 16*30e9; 4 miles de millones; 7.5;
+16 * 7B; 112B; 112e9 B; 2000000 B
 """
 WORDS = """\
 no_sync; no sync; No-Sync; `no_sync`; model.no_sync; with no_sync():; nosync;

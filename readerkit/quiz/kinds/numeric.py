@@ -32,6 +32,7 @@ from readerkit.quiz.units import (
     convert,
     dimension,
     find_unit,
+    may_be_billions,
     parse_quantity,
 )
 from readerkit.quiz.variant import (
@@ -254,6 +255,14 @@ class AskedNumber(Variant):
             raise AnswerError(*error.args) from None
         if given.unit and dimension(given.unit) != dimension(self.unit):
             raise AnswerError(self._other_dimension(given))
+        if may_be_billions(given, self.unit):
+            raise AnswerError(
+                Told(
+                    "read as {number} bytes; a billion is e9: 16 * 7e9 B, or {unit}",
+                    number=format_number(given.number),
+                    unit=self.unit,
+                )
+            )
         return given
 
     def _said_to(self, value: float) -> Iterator[Remark]:

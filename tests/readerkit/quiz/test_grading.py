@@ -148,6 +148,8 @@ def test_number_may_be_typed_as_the_field_does(unit, answer, credit):
         ("7*16 s", "read as 112 s"),
         ("48 Gb", "GB for bytes or Gbit for bits"),
         ("many", "got 'many', expected a number and a unit"),
+        ("16 * 7B", "read as 112 bytes; a billion is e9: 16 * 7e9 B, or GB"),
+        ("112B", "read as 112 bytes"),
     ],
 )
 def test_quantity_of_another_kind_is_asked_again_with_what_was_understood(answer, said):
