@@ -1,4 +1,4 @@
-"""What is wrong with a bank: keys that do not compute, tricks that work, dead links.
+"""What is wrong with a bank: keys that do not compute, dead links, doubles.
 
 Pure: the bank comes with its resolved keys, the book with the names it knows.
 """
@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations
 
 from readerkit.errors import ContentFault, ReaderkitError
 from readerkit.model.expression import calls_in, names_in, parse_expression
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.kinds.base import Question, Refutation, plain
-from readerkit.quiz.kinds.choice import AskedChoice, Choice, Option
+from readerkit.quiz.kinds.choice import AskedChoice, Choice
 from readerkit.quiz.kinds.locate import AskedLine, Locate
 from readerkit.quiz.kinds.numeric import AskedNumber, Numeric
 from readerkit.quiz.kinds.predict import AskedWords, Predict
 from readerkit.quiz.kinds.sequence import Order
 from readerkit.quiz.kinds.short import AskedShort
+from readerkit.quiz.tricks import tricks_that_work
 from readerkit.quiz.units import binary_twin, convert
 from readerkit.quiz.variant import Variant, formulas_of
 
@@ -30,12 +30,6 @@ MAX_SEARCHED_LINES = 90
 MAX_KEY_LINES = 12
 NEAR_DUPLICATE = 0.6
 """Share of three-word runs that two prompts may have in common."""
-MAX_TRICK_GAIN = 0.15
-"""How far above blind guessing a reader may get with a trick, over the bank."""
-MIN_FOR_TRICKS = 8
-"""Single-choice questions below which a trick that works is chance."""
-MAX_POSITION_GAIN = 0.1
-_COMMON = re.compile(r"[a-z0-9_]{5,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +57,7 @@ def lint_bank(bank: Bank, known: Known) -> list[ContentFault]:
             faults.append(question.fault(f"{error}"))
     faults += _near_duplicates(bank)
     faults += _without_questions(bank)
-    return sorted(set(faults)) or [*_tricks(bank)]
+    return sorted(set(faults)) or [*tricks_that_work(bank, range(SEEDS))]
 
 
 # --- one question ---
@@ -290,74 +284,3 @@ def _runs(question: Question) -> set[tuple[str, ...]]:
         return {tuple(words[i : i + 3]) for i in range(len(words) - 2)}
     at = [str(place) for place in question.own_places().values()]
     return {tuple(words[i : i + 3]) for i in range(len(words) - 2)} | {tuple(at)}
-
-
-def _words(text: str) -> set[str]:
-    return set(_COMMON.findall(text.casefold()))
-
-
-def _alike(option: Option, others: list[Option]) -> float:
-    """Return how many words an option has in common with the others."""
-    own = _words(option.text)
-    return sum(len(own & _words(each.text)) for each in others if each is not option)
-
-
-Trick = Callable[[str, Option, list[Option]], float]
-"""How much a prompt's options make one who knows nothing take one of them."""
-TRICKS: Mapping[str, Trick] = {
-    "taking the longest option": lambda _, each, options: len(each.text),
-    "taking the shortest option": lambda _, each, options: -len(each.text),
-    "taking the option that repeats the prompt": lambda prompt, each, options: len(
-        _words(prompt) & _words(each.text)
-    ),
-    "taking the odd one out": lambda _, each, options: -_alike(each, options),
-    "taking the option most like the others": lambda _, each, options: _alike(
-        each, options
-    ),
-}
-
-
-def _tricks(bank: Bank) -> Iterator[ContentFault]:
-    """Yield ways to beat single-choice questions without understanding them."""
-    singles = [
-        question
-        for question in bank.questions.values()
-        if isinstance(question, Choice) and not question.several
-    ]
-    if len(singles) < MIN_FOR_TRICKS:
-        return
-    chance = sum(1 / len(question.options) for question in singles) / len(singles)
-    for name, trick in TRICKS.items():
-        won = sum(_won(trick, question) for question in singles) / len(singles)
-        if won - chance > MAX_TRICK_GAIN:
-            what = f"{name} finds {won:.0%} of {len(singles)} keys"
-            expected = f"at most {chance + MAX_TRICK_GAIN:.0%}"
-            yield ContentFault(bank.file, 1, 1, what, "", expected)
-    yield from _positions(bank, singles)
-
-
-def _won(trick: Trick, question: Choice) -> float:
-    """Return the chance that what a trick takes is right; among equals it guesses."""
-    options = list(question.options)
-    pull = [trick(question.prompt, option, options) for option in options]
-    picked = [o for o, each in zip(options, pull, strict=True) if each == max(pull)]
-    return sum(option.right for option in picked) / len(picked)
-
-
-def _positions(bank: Bank, singles: list[Choice]) -> Iterator[ContentFault]:
-    """Yield a letter that is right too often, over many variants."""
-    seen: Counter[str] = Counter()
-    chance: dict[str, float] = defaultdict(float)
-    total = len(singles) * SEEDS
-    for question, seed in product(singles, range(SEEDS)):
-        asked = bank.variant(question.id, seed)
-        assert isinstance(asked, AskedChoice)
-        for label, option in asked.options.items():
-            seen[label] += option.right
-            chance[label] += 1 / len(asked.options)
-    for label in seen:
-        if (seen[label] - chance[label]) / total > MAX_POSITION_GAIN:
-            share = seen[label] / total
-            yield ContentFault(
-                bank.file, 1, 1, f"{label} is right {share:.0%} of the time"
-            )
