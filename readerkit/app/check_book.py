@@ -50,6 +50,8 @@ def check_beside(
     """
     book, found = library.book, HeldCounts()
     found.counts["mirror"] = len(book.mirrors)
+    if book.tours:
+        found.counts["tour"] = len(book.tours)
     checks: list[Check] = [
         lambda: check_mirrors(book, library.folders()),
         lambda: check_texts(notes, book),

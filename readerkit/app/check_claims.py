@@ -35,7 +35,7 @@ def entries_of(library: Library, upstream: Upstream | None = None) -> list[Claim
     if upstream is not None:
         return [*book.notes_on(upstream.name)]
     entries: list[Claimable] = [*book.annotations.values(), *book.mirrors.values()]
-    entries += [*book.concepts.values()]
+    entries += [*book.concepts.values(), *book.tours.values()]
     # What these bring along takes longer than the notes of a small book.
     if (library.root / "site" / "pages").is_dir():
         from readerkit.app.scripts import read_chapters
@@ -55,7 +55,7 @@ def entry_named(library: Library, name: str) -> Claimable:
         ReaderkitError: none, or several.
     """
     entries = entries_of(library)
-    what = "note, concept, mirror, chapter or question"
+    what = "note, concept, mirror, tour, chapter or question"
     meant = choose(what, name, dict.fromkeys(entry.id for entry in entries))
     return next(entry for entry in entries if entry.id == meant)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from readerkit.app.library import Library, warn
 from readerkit.content.annotations import Annotation
 from readerkit.content.book import Note, Sources, resolve_notes
+from readerkit.content.tours import Tour
 from readerkit.errors import ReaderkitError
 from readerkit.model.git_names import TreePath
+from readerkit.render.exchange.code_tour import TourStop
 from readerkit.render.exchange.shared_note import SharedNote
 from readerkit.upstreams import Upstream
 
@@ -45,6 +48,39 @@ def shared(
     text = None if sources.is_absent else file_text(sources, note.span.path)
     works = library.book.references
     return SharedNote(own, note.span, sources.upstream, text, works)
+
+
+def notes_of(library: Library, tour: Tour) -> Iterator[tuple[Note, Sources]]:
+    """Yield the notes of a tour in its order, each with the files of its upstream.
+
+    Raises:
+        ContentError: a note that does not resolve.
+    """
+    book, opened = library.book, dict[str, Sources]()
+    for stop in tour.stops:
+        annotation = book.annotations[stop.note]
+        name = annotation.upstream
+        if name not in opened:
+            opened[name] = library.sources(book.upstreams[name])
+        [note] = resolve_notes(book, opened[name], [annotation])
+        yield note, opened[name]
+
+
+def tour_stops(library: Library, tour: Tour, language: str = "en") -> list[TourStop]:
+    """Return the stops of a tour as they leave the book, in a language."""
+    told = library.book.tour_in(tour.id, language)
+    pairs = zip(told.stops, notes_of(library, tour), strict=True)
+    return [
+        TourStop(shared(library, note, sources, language), stop.says)
+        for stop, (note, sources) in pairs
+    ]
+
+
+def home_of(stops: list[TourStop]) -> Upstream:
+    """Return the upstream that most stops are in: the checkout that a tour opens in."""
+    by_name = {stop.note.upstream.name: stop.note.upstream for stop in stops}
+    counts = Counter(stop.note.upstream.name for stop in stops)
+    return by_name[counts.most_common(1)[0][0]]
 
 
 def file_text(sources: Sources, path: TreePath) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from readerkit.app.folders import is_own
 from readerkit.app.library import Library, open_library, save_lock
 from readerkit.app.new_note import text_before
 from readerkit.content.annotations import TEXT_FIELDS, Annotation
@@ -185,9 +186,14 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
 
 def write_notes(
-    library: Library, wanted: TakenNotes, target: Mapping[str, Path], book: Path | None
+    wanted: TakenNotes,
+    target: Mapping[str, Path],
+    book: Path | None,
+    tour: tuple[Path, dict[str, Any]] | None = None,
 ) -> list[Path]:
     """Add every entry to its file, ``target`` by upstream; all of them or none.
+
+    A tour goes to a file of its own, after the notes that it leads through.
 
     Raises:
         ReaderkitError: the book does not hold with one of them; all is as it was.
@@ -199,10 +205,15 @@ def write_notes(
     try:
         for name, entries in groups.items():
             _write_group(name, entries, target[name], book, before)
+        if tour:
+            path, data = tour[0], as_yaml(tour[1]).encode()
+            open_library(book, quiet=True, as_if=(path, data))
+            before[path] = None
+            write_atomically(path, data, private=is_own(path))
     except BaseException:
         put_back(before)
         raise
-    return [target[name] for name in groups]
+    return [*(target[name] for name in groups), *([tour[0]] if tour else [])]
 
 
 def put_back(before: Mapping[Path, bytes | None]) -> None:
@@ -211,7 +222,7 @@ def put_back(before: Mapping[Path, bytes | None]) -> None:
         if data is None:
             path.unlink(missing_ok=True)
         else:
-            write_atomically(path, data)
+            write_atomically(path, data, private=is_own(path))
 
 
 def _write_group(
@@ -230,7 +241,7 @@ def _write_group(
     ]
     for path in (target, *locks):
         before.setdefault(path, path.read_bytes() if path.is_file() else None)
-    write_atomically(target, data, private=target.is_relative_to(fresh.mine))
+    write_atomically(target, data, private=is_own(target))
     _lock_unread(fresh, fresh.book.upstreams[upstream], new)
 
 

@@ -79,7 +79,8 @@ def known_language(language: str | None, library: Library) -> str:
     Raises:
         ReaderkitError: one in which it has no translations.
     """
-    known = sorted(library.book.translations)
+    book = library.book
+    known = sorted({*book.translations, *book.tour_translations})
     if language is not None and language not in known:
         expected = f"expected one of {', '.join(known)}" if known else "there are none"
         raise ReaderkitError(

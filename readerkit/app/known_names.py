@@ -195,6 +195,12 @@ def paths(book: Path | None, given: Given) -> Names:
             yield stop.id, stop.title
 
 
+def tours(book: Path | None, given: Given) -> Names:
+    """Yield the tours of a book."""
+    for tour in _open(book).tours.values():
+        yield tour.id, tour.title
+
+
 def _open(book: Path | None) -> Any:
     from readerkit.app.library import open_library
 
@@ -203,7 +209,7 @@ def _open(book: Path | None) -> Any:
 
 _BY_NAME = (
     *(annotate, upstreams, notes, concepts, minis, compared, beside, faulty),
-    *(proved, phases, labs, paths, rebuilt),
+    *(proved, phases, labs, paths, tours, rebuilt),
 )
 KINDS: dict[str, Find] = {
     **{find.__name__: find for find in _BY_NAME},

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from readerkit.content.book import Book
-from readerkit.content.parse_book import BookFile, Read, read_book
+from readerkit.content.parse_book import IN_FOLDER, BookFile, Read, read_book
 from readerkit.errors import ContentError, ContentFault
 from readerkit.wording.numbers import counted
 
@@ -32,7 +32,7 @@ def for_this_book(
     pins, faults = read_book([f for f in (*shared, *own) if f.path == PINS], read)
     if faults:
         return [*own], ""
-    known = {*pins.upstreams, "mirrors"}
+    known = {*pins.upstreams, *IN_FOLDER}
     here = [file for file in own if (_upstream(file) or "mirrors") in known]
     away = sorted({_upstream(file) for file in own if file not in here})
     if not away:

@@ -8,7 +8,7 @@ from readerkit.app.folders import read_at_most
 from readerkit.app.library import Library
 from readerkit.content.book import resolve_notes
 from readerkit.content.read import read_document
-from readerkit.content.reading_order import Route, routes
+from readerkit.content.reading_order import Route, routes, tour_route
 from readerkit.content.reading_paths import PATHS, ReadingPaths, join_paths
 from readerkit.content.translations import PATH_TRANSLATION
 from readerkit.model.language import SPANISH
@@ -49,4 +49,6 @@ def read_paths(library: Library) -> list[Route]:
         if book.notes_on(upstream.name):
             with library.sources_to_list(upstream) as sources:
                 notes += [n.annotation for n in resolve_notes(book, sources)]
-    return routes(read_routes(library), book.concepts, notes)
+    titles = {name: note.title for name, note in book.annotations.items()}
+    tours = [tour_route(tour, titles) for tour in book.tours.values()]
+    return [*routes(read_routes(library), book.concepts, notes), *tours]

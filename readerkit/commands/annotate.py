@@ -32,6 +32,8 @@ KINDS = {
     "concepts": "annotations.CONCEPTS",
     "concept-translation": "translations.CONCEPT_TRANSLATION",
     "references": "annotations.REFERENCES",
+    "tour": "tours.TOUR",
+    "tour-translation": "tours.TOUR_TRANSLATION",
     "comparisons": "annotations.COMPARISONS",
     "upstreams": "annotations.UPSTREAMS",
     "chapter": "scripts.CHAPTER",
@@ -63,6 +65,7 @@ KINDS = {
 )
 @click.option("--file", metavar="PATH", help="Only in files so called, or a pattern.")
 @click.option("--grep", "text", metavar="TEXT", help="Only those that say this.")
+@click.option("--tour", help="One after the other.", shell_complete=names("tours"))
 @click.option("--check", is_flag=True, help="Fail on anything wrong in the book.")
 @click.option(
     "--strict",
@@ -106,6 +109,7 @@ def annotate(
     pager: bool,
     as_json: bool,
     book: Path | None,
+    tour: str | None,
     **filters: str | None,
 ) -> None:
     """Resolve every anchor of UPSTREAM (or of all) and list the notes; show one by ID.
@@ -119,6 +123,7 @@ def annotate(
         readerkit annotate megatron tp-row-forward
         readerkit annotate fsdp2
         readerkit annotate --concept all-gather --grep "in place"
+        readerkit annotate --tour fsdp2-step
         readerkit annotate --check
     """
     from contextlib import nullcontext
@@ -127,7 +132,7 @@ def annotate(
     from readerkit.app.library import open_library, writing
 
     is_filtered = any(filters.values())
-    of_some = bool(note_id or is_filtered)
+    of_some = bool(note_id or tour or is_filtered)
     _refuse_mixed(check=check, strict=strict, update=update_lock, of_some=of_some)
     if form and not check:
         raise click.UsageError("--format is for --check: add it")
@@ -144,6 +149,13 @@ def annotate(
             _print_schema(library, schema)
             return
         language = known_language(lang, library)
+        if tour is not None:
+            from readerkit.terminal.tour import show_tour
+
+            if upstream or is_filtered or claims:
+                raise click.UsageError("--tour is shown whole: leave out the rest")
+            show_tour(library, tour, language, as_json=as_json, pager=pager)
+            return
         if claims and upstream is not None and note_id is None:
             from readerkit.app.check_claims import entry_named
             from readerkit.app.quiz_banks import refuse_in_exam

@@ -33,6 +33,7 @@ class _Leaving:
     upstream: str | None
     wanted: dict[str, str | None]
     language: str
+    tour: str
 
     def notes(self) -> list[SharedNote]:
         """Return the notes that are wanted, in reading order."""
@@ -60,6 +61,7 @@ class _Leaving:
 )
 @click.option("--markdown", type=FILE, metavar="FILE", help="One file to be read.")
 @click.option("--sarif", type=FILE, metavar="FILE", help="For tools of code review.")
+@click.option("--tour", help="One tour, in its order.", shell_complete=names("tours"))
 @click.option("--topic", help="Only of this file.", shell_complete=names("note-topics"))
 @click.option(
     "--concept", metavar="ID", help="Only on it.", shell_complete=names("concepts")
@@ -79,6 +81,7 @@ def export(
     webannotation: Path | None,
     markdown: Path | None,
     sarif: Path | None,
+    tour: str | None,
     lang: str,
     book: Path | None,
     **wanted: str | None,
@@ -94,6 +97,7 @@ def export(
         readerkit export megatron --codetour ../Megatron-LM/.tours
         readerkit export --webannotation notes.jsonld --concept all-gather
         readerkit export torch --markdown fsdp2.md --topic fsdp2
+        readerkit export --codetour ../pytorch/.tours --tour fsdp2-step
         readerkit export --sarif notes.sarif
     """
     from readerkit.app.library import open_library
@@ -104,7 +108,12 @@ def export(
         raise click.UsageError(
             "expected one of --codetour, --webannotation, --markdown and --sarif"
         )
-    asked = _Leaving(open_library(book), upstream, wanted, lang)
+    asked = _Leaving(open_library(book), upstream, wanted, lang, tour or "")
+    if tour and (upstream or any(wanted.values()) or webannotation or sarif):
+        raise click.UsageError("--tour is whole, for --codetour and --markdown")
+    if tour:
+        _write_one_tour(asked, codetour, markdown)
+        return
     if codetour:
         _write_tours(asked, codetour)
         return
@@ -168,6 +177,25 @@ def _write_tours(asked: _Leaving, folder: Path) -> None:
         _refuse_foreign(path)
     for path, data in files.items():
         _write(data, path)
+
+
+def _write_one_tour(asked: _Leaving, folder: Path | None, file: Path | None) -> None:
+    """Write a tour of the book for CodeTour, or to be read."""
+    from readerkit.app.export_notes import home_of, tour_stops
+    from readerkit.render.exchange.code_tour import code_tour
+    from readerkit.render.exchange.markdown_notes import markdown_notes
+    from readerkit.wording.meant_name import choose
+
+    book, say = asked.library.book, _say(asked)
+    tour = book.tours[choose("tour", asked.tour, book.tours)]
+    told = book.tour_in(tour.id, asked.language)
+    stops = tour_stops(asked.library, tour, asked.language)
+    if folder:
+        path = folder / f"{tour.id}.tour"
+        _refuse_foreign(path)
+        _write(code_tour(told.title, told.about, home_of(stops), stops, say), path)
+    elif file:
+        _write(markdown_notes(told.title, told.about, stops, say), file)
 
 
 def _refuse_foreign(path: Path) -> None:

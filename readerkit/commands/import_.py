@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -84,14 +84,14 @@ def import_(
                 raise ReaderkitError(
                     f"--concept: got '{concept}', expected a concept of this book"
                 )
-        made, _ = _read(codetour, quotes, library, concepts, any_ref=any_ref)
+        made, way = _read(codetour, quotes, library, concepts, any_ref=any_ref)
         if only_print:
             from readerkit.app.import_notes import as_yaml
 
             entries = [entry for _, entry in made.entries]
             click.echo(as_yaml(entries) if entries else "", nl=False)
         else:
-            _write(library, made, topic, into, book)
+            _write(library, made, way, (topic, into, book))
     _report(made)
 
 
@@ -118,16 +118,41 @@ def _read(
 
 
 def _write(
-    library: Library, made: TakenNotes, topic: str, into: str | None, book: Path | None
+    library: Library,
+    made: TakenNotes,
+    way: ImportedTour | None,
+    where: tuple[str, str | None, Path | None],
 ) -> None:
     from readerkit.app.import_notes import write_notes
     from readerkit.app.new_note import note_file, note_root
 
+    topic, into, book = where
     root = note_root(library, into)
     upstreams = {asked.upstream.name: asked.upstream for asked, _ in made.entries}
     target = {name: note_file(root, u, topic) for name, u in upstreams.items()}
-    for path in write_notes(library, made, target, book):
+    # A tour of notes that the book has already is one of its own.
+    tour = _tour(library, way, root) if way and made.entries else None
+    for path in write_notes(made, target, book, tour):
         click.echo(f"wrote {path}")
+
+
+def _tour(
+    library: Library, way: ImportedTour, root: Path
+) -> tuple[Path, dict[str, Any]] | None:
+    """Return the tour that a file of CodeTour is, and its place; None of one stop."""
+    from readerkit.app.import_notes import free_name, slug
+
+    if len(way.stops) < 2:
+        return None
+    name = free_name(slug(way.title), library.book.tours)
+    stops = [
+        {"note": note, **({"says": says} if says.strip() else {})}
+        for note, says in way.stops
+    ]
+    title = " ".join(way.title.split()) or name
+    about = way.about.strip() or title
+    tour = {"id": name, "title": title, "about": about, "stops": stops}
+    return root / "annotations" / "tours" / f"{name}.yaml", tour
 
 
 def _report(made: TakenNotes) -> None:

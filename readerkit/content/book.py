@@ -17,6 +17,7 @@ from readerkit.content.annotations import Annotation, CitedWork, ComparisonName,
 from readerkit.content.claims import Claimed
 from readerkit.content.kind import Place
 from readerkit.content.mirrors import Difference, Mirror, MirrorSection
+from readerkit.content.tours import Tour, TranslatedTour
 from readerkit.content.translations import TranslatedMirror, Translation
 from readerkit.errors import AnchorError, ContentError, ContentFault, SourceError
 from readerkit.model.anchor import Anchor, Span
@@ -66,6 +67,11 @@ class Book:
         default_factory=dict
     )
     """Language to mirror id."""
+    tours: Mapping[str, Tour] = field(default_factory=dict)
+    tour_translations: Mapping[str, Mapping[str, TranslatedTour]] = field(
+        default_factory=dict
+    )
+    """Language to tour id."""
 
     def notes_on(self, upstream: str) -> list[Annotation]:
         """Return the annotations of one upstream in the order they were written."""
@@ -111,6 +117,11 @@ class Book:
         said = self.mirror_translations.get(language, {}).get(name)
         mirror = self.mirrors[name]
         return mirror.with_texts(said) if said else mirror
+
+    def tour_in(self, name: str, language: str) -> Tour:
+        """Return a tour in a language: English where that has no text."""
+        said = self.tour_translations.get(language, {}).get(name)
+        return self.tours[name].with_texts(said) if said else self.tours[name]
 
     def reason_in(self, mirror: str, why: str, language: str) -> str:
         """Return what a mirror gives as a reason in a language; empty if it is none.

@@ -18,6 +18,7 @@ from readerkit.content.annotations import (
 )
 from readerkit.content.kind import Document, Kind, Place
 from readerkit.content.mirrors import MIRROR, Mirror
+from readerkit.content.tours import TOUR, TOUR_TRANSLATION, TranslatedTour
 from readerkit.content.translations import (
     CONCEPT_TRANSLATION,
     MIRROR_TRANSLATION,
@@ -98,6 +99,12 @@ class _Check:
                         problem = notes.unknown(entry.note)
                         self.faults.append(mirror.document.fault(path, *problem))
             self._check_minis(mirror.entry)
+        for tour in entries[TOUR]:
+            for number, stop in enumerate(tour.entry.stops):
+                if not self._is_known(stop.note, notes):
+                    at = (*tour.path, "stops", number, "note")
+                    fault = tour.document.fault(at, *notes.unknown(stop.note))
+                    self.faults.append(fault)
         self._check_locks()
         self._check_translations(NOTE_TRANSLATION, notes)
         self._check_translations(CONCEPT_TRANSLATION, concepts)
@@ -105,7 +112,11 @@ class _Check:
             MIRROR_TRANSLATION,
             _Names("mirror", MIRROR, self.written.by_name(MIRROR).keys()),
         )
+        self._check_translations(
+            TOUR_TRANSLATION, _Names("tour", TOUR, self.written.by_name(TOUR).keys())
+        )
         self._check_translated_sections()
+        self._check_translated_tours()
         self._check_cycles()
 
     def _check_unique(self, kind: Kind[Any]) -> None:
@@ -206,6 +217,20 @@ class _Check:
                     assert isinstance(entry, TranslatedMirror)
                     at = (*path, "sections")
                     self._check_sections(mirror, entry, each.document, at)
+
+    def _check_translated_tours(self) -> None:
+        """Check that none says a sentence of more stops than there are."""
+        tours = self.written.by_name(TOUR)
+        for each in self.written.translated:
+            for path, entry in each.document.entries.items():
+                tour = tours.get(str(path[0]))
+                if isinstance(entry, TranslatedTour) and tour:
+                    got, most = len(entry.says), len(tour.stops)
+                    if got > most:
+                        what = "more texts in 'says' than stops in English"
+                        at = (*path, "says")
+                        told = (what, f"{got}", f"at most {most}")
+                        self.faults.append(each.document.fault(at, *told))
 
     def _check_sections(
         self, mirror: Mirror, said: TranslatedMirror, document: Document[Any], at: Path

@@ -26,6 +26,7 @@ from readerkit.content.check_links import check_links
 from readerkit.content.claims import Claimed
 from readerkit.content.kind import Document, E, Kind
 from readerkit.content.mirrors import MIRROR
+from readerkit.content.tours import TOUR, TOUR_TRANSLATION
 from readerkit.content.translations import (
     CONCEPT_TRANSLATION,
     MIRROR_TRANSLATION,
@@ -35,6 +36,18 @@ from readerkit.content.written_book import Translated, WrittenBook, WrittenEntry
 from readerkit.errors import ContentError, ContentFault
 from readerkit.upstreams import Lock, Upstream
 
+TRANSLATIONS = (
+    NOTE_TRANSLATION,
+    CONCEPT_TRANSLATION,
+    MIRROR_TRANSLATION,
+    TOUR_TRANSLATION,
+)
+"""Sidecars."""
+IN_FOLDER: dict[str, tuple[Kind[Any], Kind[Any]]] = {
+    "mirrors": (MIRROR, MIRROR_TRANSLATION),
+    "tours": (TOUR, TOUR_TRANSLATION),
+}
+"""What a folder that is no upstream's holds, in English and in another language."""
 BY_NAME: dict[str, Kind[Any]] = {
     "comparisons.yaml": COMPARISONS,
     "concepts.yaml": CONCEPTS,
@@ -149,7 +162,7 @@ class _Reader:
         self.book.refused |= document.refused
         if document.is_broken:
             self.book.unread.add(kind)
-        elif kind in (NOTE_TRANSLATION, CONCEPT_TRANSLATION, MIRROR_TRANSLATION):
+        elif kind in TRANSLATIONS:
             language = file.path.split(".")[-2]
             self.book.translated.append(Translated(kind, language, document))
         else:
@@ -196,15 +209,12 @@ def _kind(file: BookFile) -> Kind[Any]:
     """Tell what a file is from where it stands."""
     _, *folders, name = file.path.split("/")
     if len(folders) == 1 and name.endswith(".yaml"):
-        english, other = (
-            (MIRROR, MIRROR_TRANSLATION)
-            if folders == ["mirrors"]
-            else (ANNOTATIONS, NOTE_TRANSLATION)
-        )
+        english, other = IN_FOLDER.get(folders[0], (ANNOTATIONS, NOTE_TRANSLATION))
         return other if name.count(".") > 1 else english
     general = re.sub(r"^concepts\.[A-Za-z-]+\.yaml$", "concepts.<language>.yaml", name)
     if not folders and general in BY_NAME:
         return BY_NAME[general]
-    expected = f"{', '.join(BY_NAME)}, <upstream>/<topic>.yaml or mirrors/<idea>.yaml"
+    places = "<upstream>/<topic>.yaml, mirrors/<idea>.yaml or tours/<tour>.yaml"
+    expected = f"{', '.join(BY_NAME)}, {places}"
     fault = ContentFault(file.name, 1, 1, "a file nobody reads", "", expected)
     raise ContentError([fault])

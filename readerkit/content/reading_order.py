@@ -9,6 +9,7 @@ from graphlib import TopologicalSorter
 from readerkit.content.annotations import Annotation, Concept
 from readerkit.content.mirrors import Mirror
 from readerkit.content.reading_paths import ReadingPaths
+from readerkit.content.tours import Tour
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,12 @@ def routes(
         Route("synthesis", "what saves memory against what talks", tuple(pairs)),
     )
     return [path for path in found if path.stops]
+
+
+def tour_route(tour: Tour, titles: Mapping[str, str]) -> Route:
+    """Return the way that a tour goes, each of its notes a stop."""
+    stops = (Stop(s.note, titles[s.note], s.says, (s.note,)) for s in tour.stops)
+    return Route(tour.id, tour.title, tuple(stops))
 
 
 def by_need(

@@ -16,6 +16,7 @@ from readerkit.content.annotations import (
 from readerkit.content.book import Book
 from readerkit.content.kind import Document, Kind
 from readerkit.content.mirrors import MIRROR
+from readerkit.content.tours import TOUR, TOUR_TRANSLATION
 from readerkit.content.translations import (
     CONCEPT_TRANSLATION,
     MIRROR_TRANSLATION,
@@ -32,6 +33,7 @@ E = TypeVar("E")
 NAMED_BY: Mapping[Kind[Any], str] = {
     ANNOTATIONS: "id",
     MIRROR: "id",
+    TOUR: "id",
     CONCEPTS: "id",
     REFERENCES: "key",
     COMPARISONS: "name",
@@ -94,6 +96,8 @@ class WrittenBook:
             self._translations(CONCEPT_TRANSLATION),
             self.by_name(COMPARISONS),
             self._translations(MIRROR_TRANSLATION),
+            self.by_name(TOUR),
+            self._translations(TOUR_TRANSLATION),
         )
 
     def _translations(self, kind: Kind[Any]) -> dict[str, dict[str, Any]]:

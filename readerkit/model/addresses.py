@@ -69,6 +69,11 @@ def mirror_page(mirror: str) -> str:
     return f"beside/{mirror}.html"
 
 
+def tour_page(tour: str) -> str:
+    """Return the page of a tour."""
+    return f"tours/{tour}.html"
+
+
 def mechanism_page(mechanism: str) -> str:
     """Return the page of a mechanism that plays."""
     return f"mechanisms/{mechanism}.html"

@@ -179,7 +179,8 @@ def _proofs(
     known: dict[tuple[str, str], Proof] = {}
     book = library.book
     entries: list[Claimable] = [*book.annotations.values(), *book.mirrors.values()]
-    entries += [*book.concepts.values(), *read_chapters(library.root)]
+    entries += [*book.concepts.values(), *book.tours.values()]
+    entries += read_chapters(library.root)
     entries += [each for bank in banks for each in bank.questions.values()]
     for entry in entries:
         for each in sentences(entry):

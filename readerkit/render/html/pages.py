@@ -34,6 +34,7 @@ from readerkit.render.html.study import (
     start_page,
     symptom,
 )
+from readerkit.render.html.tour_page import tour_page
 from readerkit.render.html.tree_page import tree_page, trees, upstreams_shown
 from readerkit.render.html.uses_page import uses_page
 from readerkit.render.html.way import Way, make_way
@@ -192,6 +193,9 @@ def _written_pages(
     for mirror in model.book.mirrors.values():
         beside = partial(mirror_page, model, mirror)
         found[addresses.mirror_page(mirror.id)] = ("mirror.html", beside)
+    for tour in model.book.tours.values():
+        shown = partial(tour_page, model, tour)
+        found[addresses.tour_page(tour.id)] = ("tour.html", shown)
     for upstream in upstreams_shown(model):
         tree = partial(tree_page, model, upstream)
         found[addresses.tree_page(upstream)] = ("tree.html", tree)

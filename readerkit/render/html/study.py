@@ -28,6 +28,7 @@ from readerkit.render.html.notes import (
 )
 from readerkit.render.html.proved import marked, passages
 from readerkit.render.html.site_model import Context, SiteModel
+from readerkit.render.html.tour_page import tour_lines
 from readerkit.render.html.words import Text
 
 
@@ -90,6 +91,7 @@ def path_page(model: SiteModel, paths: ReadingPaths) -> Context:
     """Return the page of the reading paths."""
     return {
         "title": "Reading paths",
+        "tours": tour_lines(model),
         "prerequisite": list(_prerequisites(model)),
         "failure": [_failure(model, paths, failure) for failure in paths.failures],
         "synthesis": [_pairing(model, paths, pair) for pair in paths.pairs],
