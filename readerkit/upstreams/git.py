@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readerkit.errors import SourceError
-from readerkit.model.git_names import BlobId, CommitId, parse_blob
+from readerkit.model.git_names import BlobId, CommitId, parse_blob, parse_commit
 from readerkit.system.children import end_with_parent
 from readerkit.upstreams.git_address import check_address
 
@@ -265,6 +265,34 @@ def tree(repository: Path, commit: CommitId) -> Tree:
         elif mode.startswith("100"):
             blobs[path] = parse_blob(blob)
     return Tree(blobs, frozenset(links))
+
+
+def resolve(root: Path, revision: str) -> CommitId:
+    """Return the commit that a name stands for in a local repository.
+
+    Raises:
+        SourceError: no such commit, or a repository that git does not read.
+    """
+    ask = ("rev-parse", "--verify", "--quiet", "--end-of-options")
+    try:
+        found = _git(None, "-C", str(root), *ask, f"{revision}^{{commit}}")
+        return parse_commit(found.decode().strip())
+    except (SourceError, ValueError):
+        raise SourceError(f"{root} has no commit called '{revision}'") from None
+
+
+def sizes(repository: Path, blobs: Iterable[BlobId]) -> dict[BlobId, int]:
+    """Return how large those of some blobs are that a repository holds, in bytes."""
+    ids = "".join(f"{blob}\n" for blob in sorted(set(blobs))).encode()
+    rows = (
+        row.split()
+        for row in _git(repository, "cat-file", "--batch-check", stdin=ids).splitlines()
+    )
+    return {
+        parse_blob(row[0].decode()): int(row[2])
+        for row in rows
+        if len(row) == 3 and row[1] == b"blob"
+    }
 
 
 def lacking(repository: Path, blobs: Iterable[BlobId]) -> set[BlobId]:

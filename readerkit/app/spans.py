@@ -1,0 +1,62 @@
+"""``drift --spans``: rows of a file carried from one tree to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from readerkit.app.revisions import CommitTree, FolderTree, open_tree
+from readerkit.drift.engine import carry
+from readerkit.drift.rows import AskedSpan, answers, parse_rows
+from readerkit.drift.verdict import Carried
+from readerkit.errors import ReaderkitError
+
+MAX_SPANS_BYTES = 200_000_000
+
+
+def carry_rows(file: Path, old: str, new: str) -> tuple[list[str], list[str]]:
+    """Return a line of JSON for each row of a file, and one for each that is none.
+
+    Raises:
+        ReaderkitError: a file that cannot be read.
+        SourceError: a tree that is not there.
+    """
+    rows, bad = parse_rows(_read(file))
+    verdicts = carry_between(rows, old, new) if rows else []
+    return [*answers(rows, verdicts)], [f"{file}:{b.line}: {b.problem}" for b in bad]
+
+
+def carry_between(rows: list[AskedSpan], old: str, new: str) -> list[Carried]:
+    """Return where each row's span of one revision stands in another.
+
+    Raises:
+        SourceError: a revision that is not there.
+    """
+    with open_tree(old) as before, open_tree(new) as after:
+        _preload((before, after), {row.span.path for row in rows})
+        return carry([row.span for row in rows], before, after)
+
+
+def _preload(trees: Iterable[FolderTree | CommitTree], paths: Iterable[str]) -> None:
+    wanted = [*paths]
+    for tree in trees:
+        if isinstance(tree, CommitTree):
+            tree.preload(wanted)
+
+
+def _read(file: Path) -> bytes:
+    try:
+        if file.is_dir():
+            raise ReaderkitError(
+                f"--spans: got the folder {file}, expected a file of JSON lines"
+            )
+        with file.open("rb") as opened:
+            data = opened.read(MAX_SPANS_BYTES + 1)
+    except OSError as error:
+        raise ReaderkitError(
+            f"--spans: cannot read {file}: {error.strerror or error}"
+        ) from None
+    if len(data) > MAX_SPANS_BYTES:
+        most = f"expected at most {MAX_SPANS_BYTES:,}"
+        raise ReaderkitError(f"--spans: got more bytes in {file}, {most}")
+    return data

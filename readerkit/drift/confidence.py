@@ -1,0 +1,95 @@
+"""How likely a place is exactly the right one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import exp
+
+from readerkit.drift.place import Candidate
+from readerkit.drift.weights import GONE, PLACE
+
+_OF_BOTH = ("kept", "share", "taken", "elsewhere", "light", "around")
+
+
+def is_rival(c: Candidate, other: Candidate) -> bool:
+    """Tell whether another place is as good as one, but for its path."""
+    return (
+        (other.path, other.first, other.last) != (c.path, c.first, c.last)
+        and other.kept >= c.kept - 0.02
+        and other.frame_likeness >= c.frame_likeness - 0.05
+        and other.path_likeness >= c.path_likeness - 0.1
+        and other.taken <= c.taken + 0.1
+    )
+
+
+def features(c: Candidate, others: list[Candidate]) -> dict[str, float]:
+    """Return what a place is judged by."""
+    start, end = c.start, c.end
+    rival = any(is_rival(c, other) for other in others)
+    is_alone = c.elsewhere and c.share > 0.999 and not c.taken and not rival
+    return {
+        "share": c.share,
+        "kept": c.kept,
+        "all kept": float(c.share > 0.999),
+        "start exact, tight": float(start.exact and c.tight[0]),
+        "start exact, loose": float(start.exact and not c.tight[0]),
+        "start like, tight": start.likeness * (not start.exact and c.tight[0]),
+        "start like, loose": start.likeness * (not start.exact and not c.tight[0]),
+        "start guess, tight": float(not start.likeness and c.tight[0]),
+        "start slack": min(start.slack, 4) / 4,
+        "start margin": max(-0.5, start.margin) * (start.likeness > 0),
+        "end margin": max(-0.5, end.margin) * (end.likeness > 0),
+        "end exact, tight": float(end.exact and c.tight[1]),
+        "end exact, loose": float(end.exact and not c.tight[1]),
+        "end like, tight": end.likeness * (not end.exact and c.tight[1]),
+        "end like, loose": end.likeness * (not end.exact and not c.tight[1]),
+        "end guess, tight": float(not end.likeness and c.tight[1]),
+        "end slack": min(end.slack, 4) / 4,
+        "frame": c.frame_likeness,
+        "named": float(c.by_name),
+        "whole": float(c.whole),
+        "around": c.around,
+        "length": float(c.same_length),
+        "elsewhere": float(c.elsewhere),
+        "taken": c.taken,
+        "elsewhere, named": float(c.elsewhere and c.by_name),
+        "elsewhere, around": c.around * c.elsewhere,
+        "elsewhere, kept": c.kept * c.elsewhere,
+        "elsewhere, frame": c.frame_likeness * c.elsewhere,
+        "light": 1 / (1 + c.weight),
+        "elsewhere, light": c.elsewhere / (1 + c.weight),
+        "elsewhere, path": c.path_likeness * c.elsewhere,
+        "elsewhere, alone": is_alone * c.weight / (3 + c.weight),
+        "elsewhere, whole": float(is_alone and c.whole and c.by_name),
+        "rival": float(rival),
+        "light, around": c.around / (1 + c.weight),
+    }
+
+
+def chance(found: Mapping[str, float]) -> float:
+    """Return how likely a place with these features is the right one."""
+    return _logistic(found, PLACE)
+
+
+def gone_features(chance: float, found: Mapping[str, float] | None) -> dict[str, float]:
+    """Return what tells whether a span is gone, by the likeliest of its places."""
+    if found is None:
+        return {"no place": 1.0}
+    edges = ("exact, tight", "like, tight")
+    return {
+        "chance": chance,
+        "ends": sum(
+            found[f"{end} {edge}"] for end in ("start", "end") for edge in edges
+        ),
+        **{name: found[name] for name in _OF_BOTH},
+    }
+
+
+def gone_chance(found: Mapping[str, float]) -> float:
+    """Return how likely it is that nothing is left of a span."""
+    return _logistic(found, GONE)
+
+
+def _logistic(found: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    total = sum(value * weights[name] for name, value in found.items())
+    return 1 / (1 + exp(-max(-30.0, min(30.0, total + weights["bias"]))))

@@ -1,0 +1,89 @@
+"""What is said of a span: its likeliest place, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from readerkit.drift.confidence import (
+    chance,
+    features,
+    gone_chance,
+    gone_features,
+)
+from readerkit.drift.corpus import Corpus
+from readerkit.drift.place import Candidate
+from readerkit.model.anchor import Span
+from readerkit.model.git_names import TreePath
+
+Status = Literal["same", "moved", "edited", "gone", "unsure"]
+SURE = 0.94
+SURELY_GONE = 0.9
+"""From these chances on a verdict is given; below, it is said to be unsure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """Where a span stands in another revision."""
+
+    span: Span
+    status: Status
+    to: Span | None
+    """The place; of one that is unsure, the best guess."""
+    confidence: float
+    """How likely exactly this place is the right one: 0 to 1."""
+    reason: str
+    candidate: Candidate | None = None
+
+
+def refuse(span: Span, reason: str) -> Carried:
+    """Return that nothing can be said of a span, and why."""
+    return Carried(span, "unsure", None, 0.0, reason)
+
+
+def unchanged(span: Span) -> Carried:
+    """Return that a span is where it was, in a file that is byte for byte the same."""
+    return Carried(span, "same", span, 1.0, "the file is the same")
+
+
+def decide(span: Span, candidates: list[Candidate], corpus: Corpus) -> Carried:
+    """Return the likeliest of some places, or that there is none."""
+    scored = [(features(each, candidates), each) for each in candidates]
+    ranked = sorted(
+        ((chance(found), found, each) for found, each in scored),
+        key=lambda row: (-row[0], -row[2].path_likeness),
+    )
+    best, marks, found = ranked[0] if ranked else (0.0, None, None)
+    gone = gone_chance(gone_features(best, marks))
+    if found is not None and (best >= SURE or (gone < SURELY_GONE and best >= gone)):
+        to = Span(TreePath(found.path), found.first + 1, found.last + 1)
+        status = _status(span, to, corpus) if best >= SURE else "unsure"
+        return Carried(span, status, to, best, _why(found, best), found)
+    status = "gone" if gone >= SURELY_GONE else "unsure"
+    said = "nothing like it is left" if found is None else "what is like it is not it"
+    return Carried(span, status, None, gone, said, None)
+
+
+def _status(span: Span, to: Span, corpus: Corpus) -> Status:
+    """Return whether a span is the same there: white space does not count."""
+    old, new = corpus.old_side(span.path), corpus.new_side(to.path)
+    assert old is not None and new is not None  # a place was found between them
+    was = b"".join(old.text.keys[span.first - 1 : span.last])
+    now = b"".join(new.text.keys[to.first - 1 : to.last])
+    if was != now:
+        return "edited"
+    return "same" if span == to else "moved"
+
+
+def _why(found: Candidate, chance: float) -> str:
+    """Return in words what a place rests on."""
+    kept = f"{found.share:.0%} of it is there word for word"
+    if found.kept - found.share > 0.005:
+        kept += f", {found.kept - found.share:.0%} like it"
+    ends = [
+        f"its {name} line {'was edited' if edge.likeness else 'is gone'}"
+        for name, edge in (("first", found.start), ("last", found.end))
+        if not edge.exact
+    ]
+    around = f"{found.around:.0%} of what stood beside it still does"
+    return "; ".join([kept, *ends, around])
