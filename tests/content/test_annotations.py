@@ -18,7 +18,13 @@ from readerkit.content.book import (
 )
 from tests.conftest import REAL_CACHE
 
-UPSTREAMS = ("megatron", "megatron-training", "transformer-engine", "pytorch")
+UPSTREAMS = (
+    "megatron",
+    "megatron-training",
+    "transformer-engine",
+    "pytorch",
+    "deepspeed",
+)
 MAX_WORDS = 120
 MAX_WORDS_ALONE = 180
 """Of a text that is all its note says."""
