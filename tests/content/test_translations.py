@@ -51,9 +51,9 @@ def changed(english: str, spanish: str) -> list[str]:
 
 
 def sidecars() -> list[Path]:
-    """Return those of notes; mirrors have theirs in their own folder."""
+    """Return those of notes; mirrors and tours have theirs in their own folders."""
     every = sorted(NOTES.glob("*/*.es.yaml"))
-    return [path for path in every if path.parent.name != "mirrors"]
+    return [path for path in every if path.parent.name not in ("mirrors", "tours")]
 
 
 def translated() -> list[tuple[Annotation, dict[str, str]]]:
