@@ -39,6 +39,7 @@ _COMMANDS = {
     "import": ("import_", "Notes from CodeTour, or from Web Annotations."),
     "init": ("init", "Begin a book of your own on a repository or a package."),
     "lab": ("lab", "The labs: pages, measurements, checks."),
+    "lsp": ("lsp", "Notes in your editor, as a language server on stdio."),
     "note": ("note", "Write a note of your own on FILE:LINES."),
     "path": ("path", "The reading paths: what to read, and what comes next."),
     "progress": ("progress", "The definition of done, each line with its evidence."),

@@ -1,0 +1,1 @@
+"""What editors and assistants ask of a book over a pipe."""
