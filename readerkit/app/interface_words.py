@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from readerkit.app.folders import read_at_most, shipped_book
 from readerkit.errors import ContentError, ReaderkitError
 from readerkit.model.language import SPANISH, Say, english, said
+from readerkit.model.told_parts import in_parts
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library
@@ -69,8 +70,12 @@ def say_of_estimates(language: str | None) -> Say:
     """Return what says in a language the names, titles and units of estimates."""
     if language != SPANISH:
         return english
-    words, other = read_words().estimates, say_in(language)
-    return lambda text: words.get(text) or said(text, other)
+    words, other = read_words(), say_in(language)
+    return lambda text: (
+        words.estimates.get(text)
+        or in_parts(text, words.conventions)
+        or said(text, other)
+    )
 
 
 def known_language(language: str | None, library: Library) -> str:

@@ -128,6 +128,7 @@ def work_out() -> Examples:
         against_command=f"{written('estimate', 'plan')} --against all",
         known=known_names(),
         names_in_spanish=read_words().estimates,
+        conventions_in_spanish=read_words().conventions,
     )
 
 

@@ -22,6 +22,7 @@ ENTRIES = {
     "Dials": ("readerkit.estimate.instrument", "Dials"),
     "Shipped": ("readerkit.estimate.instrument", "Shipped"),
     "numberTexts": ("readerkit.render.estimate_table", "number_texts"),
+    "inParts": ("readerkit.model.told_parts", "in_parts"),
     "plain": ("readerkit.render.estimate_table", "plain_number"),
 }
 """What the page calls, by the name that it has there."""
@@ -73,4 +74,5 @@ def _spanish(script: str) -> str:
     """Return the Spanish of what the script says: names, units and phrases."""
     words = read_words()
     said = {p: es for p, es in words.all.items() if json.dumps(p) in script}
-    return data("spanish", {**said, **words.estimates})
+    spanish = data("spanish", {**said, **words.estimates})
+    return spanish + data("parts", words.conventions)

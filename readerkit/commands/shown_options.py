@@ -59,7 +59,7 @@ def show(
     say, say_name = spoken()
     tell(estimate_table(estimates, brief=brief, say=say_name, width=columns()))
     if say is not english:
-        tell_rest(say("Conventions, sources and notes are English."))
+        tell_rest(say("Sources are English, and what has no Spanish yet."))
 
 
 def tell_rest(rest: str) -> None:

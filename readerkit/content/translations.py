@@ -193,6 +193,10 @@ class InterfaceWords(Model, frozen=True):
     phrases: Mapping[Text, Text]
     estimates: Mapping[Text, Text] = {}
     """Said by the estimates alone, where a word may mean something else."""
+    records: Mapping[Text, Text] = {}
+    """Parts of the texts of records (``model/told_parts.py``)."""
+    conventions: Mapping[Text, Text] = {}
+    """Parts of what estimates say of their numbers."""
 
     @property
     def all(self) -> Mapping[str, str]:

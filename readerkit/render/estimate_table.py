@@ -110,7 +110,7 @@ def estimate_table(
             for text in _formulas(item):
                 lines += dim(f"= {text}")
             if item.convention and item.convention != last:
-                lines += dim(item.convention)
+                lines += dim(say(item.convention))
             last = item.convention
             if item.source and item.source != source:
                 lines += dim(f"from {item.source}")
@@ -119,7 +119,7 @@ def estimate_table(
             meanings = (f"{name} {means}" for name, means in estimate.symbols.items())
             lines += dim(f"({', '.join(meanings)})")
         for note in estimate.notes:
-            lines += _wrap(note, width, "- ")
+            lines += _wrap(say(note), width, "- ")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 

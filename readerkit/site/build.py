@@ -266,7 +266,7 @@ def make_site_model(
         absent=absent,
         asked=questions_by_note(banks),
         played=read_played(library),
-        words=Words(spanish.all, spanish.scripts),
+        words=Words(spanish.all, spanish.scripts, spanish.records),
         proofs=_proofs(library, sources, banks, build_cache, links_id),
         links_id=links_id,
         content_id=content_id,

@@ -13,6 +13,15 @@
     if (document.documentElement.lang !== "es") return text;
     return $.spanish.get(text) || $.said(text, function (phrase) { return $.spanish.get(phrase, phrase); });
   }
+  // A convention or a note, put together of parts; in English, and marked, where one has no Spanish.
+  const inSpanish = new Map();
+  function tell(element, text) {
+    if (document.documentElement.lang === "es" && !inSpanish.has(text)) inSpanish.set(text, ours.inParts(text, $.parts));
+    const other = document.documentElement.lang === "es" && inSpanish.get(text);
+    element.textContent = other || text;
+    element.lang = other ? "es" : "en";
+    return element;
+  }
   function make(tag, classes, text) {
     const made = document.createElement(tag);
     if (classes) made.className = classes;
@@ -58,7 +67,7 @@
   }
 
   // --- what is answered ---
-  function shown(item, parts, most, english) {
+  function shown(item, parts, most) {
     const row = make("details", "number"), head = make("summary");
     const texts = ours.numberTexts(item, say);
     head.append(make("span", "what", item.name), make("span", "n", texts[0]));
@@ -70,17 +79,16 @@
       head.append(bar);
     }
     row.addEventListener("toggle", function () {
-      if (row.open && row.childElementCount === 1) row.append(origin(item, english));
+      if (row.open && row.childElementCount === 1) row.append(origin(item));
     });
     return row;
   }
-  function origin(item, english) {
+  function origin(item) {
     const told = make("div", "origin");
     told.append(make("p", "", item.formula));
     if (item.substitution !== item.formula) told.append(make("p", "", "= " + item.substitution));
     [item.convention, item.source].filter(Boolean).forEach(function (text) {
-      told.append(make("p", "dim", text));
-      if (english.has(text)) told.lastChild.lang = "en"; // in whichever language all else is
+      told.append(tell(make("p", "dim"), text));
     });
     return told;
   }
@@ -100,11 +108,9 @@
     const other = document.documentElement.lang === "es" ? estimate.said(say) : estimate;
     box.append(make("h4", "", other.title));
     const named = new Set(estimate.items.flatMap(function (item, at) { return parts.has(item.name) ? [other.items[at].name] : []; }));
-    const english = new Set(estimate.items.flatMap(function (item) { return [item.convention, item.source]; }));
-    other.items.forEach(function (item) { box.append(shown(item, named, most, english)); });
+    other.items.forEach(function (item) { box.append(shown(item, named, most)); });
     const notes = make("ul", "facts");
-    notes.lang = "en";
-    estimate.notes.forEach(function (note) { notes.append(make("li", "", note)); });
+    estimate.notes.forEach(function (note) { notes.append(tell(make("li"), note)); });
     if (estimate.notes.length) box.append(notes);
   }
   function hand(text) {
@@ -134,7 +140,7 @@
       if (were.has(row.querySelector(".what").textContent)) row.open = true;
     });
     const first = found[0];
-    status.textContent = first.refusal || first.estimates[1].notes[0];
+    tell(status, first.refusal || first.estimates[1].notes[0]);
   }
   function changed(event) {
     if (event.target.name === "gpu") nearest(event.target.value);

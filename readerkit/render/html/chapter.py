@@ -5,6 +5,7 @@ A Spanish text shows the same between its words, so a page holds each of these o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -193,6 +194,10 @@ def _check_known(part: Part, names: Container[str]) -> None:
         raise part.fault(f"unknown {part.kind}", part.name)
 
 
+_FILE_NAMED = re.compile(r'(?<!">)<code>([\w./-]+\.py)</code>')
+"""A file's path in prose, but for one that leads somewhere already."""
+
+
 @dataclass(frozen=True, slots=True)
 class _ChapterWriter:
     model: SiteModel
@@ -213,10 +218,22 @@ class _ChapterWriter:
         """Return prose with a mark behind each proved sentence."""
 
         def render(body: str) -> Markup:
-            return _prose(replace(part, body=body))
+            return self._with_files(_prose(replace(part, body=body)))
 
         how = (self.proofs, None, self.name, render)
         return marked(part.body, english.body, *how)
+
+    def _with_files(self, told: Markup) -> Markup:
+        """Return prose in which a file that has a page leads to it."""
+
+        def link(found: re.Match[str]) -> str:
+            those = [file for file in self.model.sheets if file[1] == found[1]]
+            if len(those) != 1:
+                return found[0]
+            page = addresses.href(addresses.source_page(*those[0]))
+            return f'<a href="{addresses.to_page(page, self.address)}">{found[0]}</a>'
+
+        return Markup(_FILE_NAMED.sub(link, told))
 
     def _fenced(self, part: Part, other: Part | None) -> Piece:
         name = part.name

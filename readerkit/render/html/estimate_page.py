@@ -13,21 +13,22 @@ from readerkit.estimate.instrument import Shipped
 from readerkit.estimate.item import Estimate, Item
 from readerkit.estimate.memory_estimates import HELD
 from readerkit.estimate.pipeline import PlannedStep
-from readerkit.estimate.plan import Plan
+from readerkit.estimate.plan import Plan, Ranked, Rejected
 from readerkit.estimate.reports import COMPARISON, TOTALS
 from readerkit.estimate.runs import Compared, tally
+from readerkit.model.language import Say, english
 from readerkit.render.catalog_table import HEADS, listed_cells, price_cells
 from readerkit.render.estimate_table import number_texts, plain_number
 from readerkit.render.html.charts import (
     Cell,
     MemoryStack,
     gantt,
-    phrase_of,
     stack_chart,
 )
+from readerkit.render.html.estimate_words import EstimateWords
 from readerkit.render.html.instrument_view import controls
 from readerkit.render.html.site_model import Context
-from readerkit.render.html.words import Words
+from readerkit.render.html.words import Text, Words
 from readerkit.render.plan_table import HEAD, assumed, layout_cells
 from readerkit.render.runs_table import HEAD as RUNS_HEAD
 from readerkit.render.runs_table import READING, half_texts, run_cells
@@ -142,6 +143,8 @@ class Examples:
     """What can be asked for by name, where the page itself computes."""
     names_in_spanish: Mapping[str, str] = field(default_factory=dict)
     """Of numbers and symbols."""
+    conventions_in_spanish: Mapping[str, str] = field(default_factory=dict)
+    """Parts of what is said of them."""
 
 
 # --- how it is shown --------------------------------------------------------------
@@ -168,7 +171,7 @@ class Case:
     command: str = ""
     charts: tuple[tuple[Markup, str], ...] = ()
     """Each with what stands below it."""
-    notes: tuple[tuple[str, Sequence[str]], ...] = ()
+    notes: tuple[tuple[str, Sequence[str | Text]], ...] = ()
     """Sentences under a heading."""
     files: Mapping[str, str] = field(default_factory=dict)
     """What stands in files, by their names."""
@@ -184,16 +187,18 @@ def headings() -> tuple[tuple[str, str], ...]:
 def estimate_page(examples: Examples, words: Words) -> Context:
     """Return the page of estimates."""
     # Names of numbers have words of their own, where one may mean something else.
-    words = Words({**words.phrases, **examples.names_in_spanish})
+    names, conventions = examples.names_in_spanish, examples.conventions_in_spanish
+    told = EstimateWords(words.phrases, names, conventions)
+    words = Words({**words.phrases, **names})
     cases = {
         "memory": [_memory_case(words, *each) for each in enumerate(examples.memory)],
         "tools": [_tools_case(examples.tools)],
         "traffic": [_traffic_case(group) for group in examples.traffic],
-        "bubble": [_bubble_case(words, examples.bubbles)],
+        "bubble": [_bubble_case(words, told, examples.bubbles)],
         "ring": [_ring_case(examples.ring)],
         "runs": [_run_case(group) for group in examples.runs],
         "more": [_run_case(group) for group in examples.more],
-        "plan": [_plan_case(examples)],
+        "plan": [_plan_case(examples, told)],
         "catalog": _catalog_cases(examples),
         "against": [_against_case(examples)],
     }
@@ -201,7 +206,7 @@ def estimate_page(examples: Examples, words: Words) -> Context:
     return {
         "title": "Estimates",
         "sections": sections,
-        "value_of": number_texts,
+        "words": told,
         "controls": controls(examples.known, examples.names_in_spanish),
     }
 
@@ -242,7 +247,7 @@ def _traffic_case(group: EstimateGroup) -> Case:
     return Case(group.title, _grid(group, names), group.worked)
 
 
-def _bubble_case(words: Words, group: EstimateGroup) -> Case:
+def _bubble_case(words: Words, told: EstimateWords, group: EstimateGroup) -> Case:
     names = dict.fromkeys(
         item.name for each in group.worked for item in each.estimate.items
     )
@@ -252,7 +257,7 @@ def _bubble_case(words: Words, group: EstimateGroup) -> Case:
             ranks = 1 + max(bar.rank for bar in each.bars)
             rows = [f"rank {rank}" for rank in range(ranks)]
             cells = [_cell(bar) for bar in each.bars]
-            title = partial(phrase_of, each.estimate.title)
+            title = partial(_title, told, each.estimate.title)
             drawn = gantt(f"bubble-{each.name}", title, rows, cells, words)
             charts.append((drawn, each.estimate.title))
     return Case(
@@ -261,6 +266,10 @@ def _bubble_case(words: Words, group: EstimateGroup) -> Case:
         group.worked,
         charts=tuple(charts),
     )
+
+
+def _title(told: EstimateWords, title: str, say: Say) -> str:
+    return title if say is english else told.say(title)
 
 
 def _cell(bar: PlannedStep) -> Cell:
@@ -292,13 +301,13 @@ def _run_case(group: EstimateGroup) -> Case:
     return Case(group.title, _grid(group, [*names]), group.worked)
 
 
-def _plan_case(examples: Examples) -> Case:
+def _plan_case(examples: Examples, told: EstimateWords) -> Case:
     plan = examples.plan
     reasons = [
-        f"{place}: {'; '.join(each.reasons)}"
+        told.both(partial(_say_reasons, place, each))
         for place, each in enumerate(plan.ranked, start=1)
     ]
-    others = [f"{each.count} {each.why}; {each.example}" for each in plan.rejected]
+    others = [told.both(partial(_say_rejected, each)) for each in plan.rejected]
     return Case(
         examples.best.title,
         Grid(HEAD, tuple(map(tuple, layout_cells(plan)))),
@@ -311,6 +320,14 @@ def _plan_case(examples: Examples) -> Case:
             ("Assumed", [assumed(plan)]),
         ),
     )
+
+
+def _say_reasons(place: int, each: Ranked, say: Say) -> str:
+    return f"{place}: {'; '.join(map(say, each.reasons))}"
+
+
+def _say_rejected(each: Rejected, say: Say) -> str:
+    return f"{each.count} {say(each.why)}; {say(each.example)}"
 
 
 def _catalog_cases(examples: Examples) -> list[Case]:

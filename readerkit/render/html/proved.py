@@ -178,8 +178,15 @@ def _check(sentence: Sentence, proof: Proof, words: Words) -> Text:
     has_printed = proof.state == "holds" and sentence.claim.experiment is not None
     ask = say_printed if has_printed else say_check
     told = words.text(partial(ask, sentence.claim))
-    spanish = ask(sentence.claim, words.in_spanish) if told.es else None
-    return Text(line(ask(sentence.claim)), line(spanish) if spanish else None)
+    own = line(ask(sentence.claim))
+    if not told.es:
+        return Text(own)
+    other = line(ask(sentence.claim, words.in_spanish))
+    if sentence.claim.undecided:  # why is told in English
+        why = line(sentence.claim.undecided)
+        marked_why = Markup('<span lang="en">{}</span>').format(why)
+        other = Markup(str(other).replace(str(why), str(marked_why)))
+    return Text(own, other)
 
 
 def marked(

@@ -67,11 +67,11 @@ def record_view(model: SiteModel, evidence: Evidence, mirror: Mirror) -> Context
             if each.what in PARAMETER_LINES
         ],
         "shims": [
-            ("", tuple(map(_english, (each.name, each.reason))))
+            ("", (_english(each.name), model.words.of_record(each.reason)))
             for each in record.shims
         ],
-        "limits": list(limits(record)),
-        "facts": list(facts(record)),
+        "limits": list(limits(record, model.words)),
+        "facts": list(facts(record, model.words)),
         "raw": addresses.record_file(record.comparison),
     }
 
@@ -145,23 +145,25 @@ def totals(record: Record, words: Words) -> Iterator[Row]:
                 f"{total.calls}",
                 f"{total.payload_bytes:,}",
                 formula,
-                total.formula,
             )
             op, *numbers = map(_english, cells)
             side = words.text(partial(phrase_of, total.side))
-            yield "agree" if same else "differ", (op, side, *numbers)
+            told = words.of_record(total.formula) if total.formula else _english("")
+            yield "agree" if same else "differ", (op, side, *numbers, told)
 
 
 def verdict_row(model: SiteModel, verdict: Verdict) -> Row:
     """Return one line of the verdict."""
     rank = "" if verdict.rank is None else f", rank {verdict.rank}"
     numbers = verdict.mini, verdict.upstream, verdict.difference, verdict.tolerance
-    said = (verdict.what + rank, *map(format_number, numbers))
+    what = model.words.of_record(verdict.what + rank)
+    said = map(_english, map(format_number, numbers))
     state = model.words.text(partial(phrase_of, verdict.state))
-    reason = _english(verdict.reason)
     if verdict.mirror:
         reason = reason_of(model, verdict.mirror, verdict.reason)
-    return verdict.state, (*map(_english, said), state, reason)
+    else:
+        reason = model.words.of_record(verdict.reason)
+    return verdict.state, (what, *said, state, reason)
 
 
 _LIMITS = {
@@ -171,22 +173,27 @@ _LIMITS = {
 }
 
 
-def limits(record: Record) -> Iterator[tuple[str, str]]:
+def limits(record: Record, words: Words) -> Iterator[tuple[str, list[Text]]]:
     """Yield what the verdict does not say, by why it does not."""
     for kind, name in _LIMITS.items():
-        told = "; ".join(
-            f"{each.what} ({each.why})" if each.why else each.what
+        told = [
+            words.of_record(each.what, each.why, form="{} ({})")
+            if each.why
+            else words.of_record(each.what)
             for each in record.limits
             if each.kind == kind
-        )
+        ]
         if told:
             yield name, told
 
 
-def facts(record: Record) -> Iterator[tuple[str, str]]:
+def facts(record: Record, words: Words) -> Iterator[tuple[Text, Text]]:
     """Yield what a record was made with."""
-    yield "steps", f"{record.steps}, the first {record.warm_up_steps} warm up"
-    yield "traced step", str(record.traced_step)
-    yield from {**record.versions, **record.environment}.items()
+    steps = f"{record.steps}, the first {record.warm_up_steps} warm up"
+    yield words.of_record("steps"), words.of_record(steps)
+    yield words.of_record("traced step"), _english(str(record.traced_step))
+    made_with = {**record.versions, **record.environment}
+    for name, value in made_with.items():
+        yield words.of_record(name), words.of_record(str(value))
     work = ", ".join(f"{key} {value}" for key, value in record.work.items())
-    yield "work", work
+    yield words.of_record("work"), _english(work)

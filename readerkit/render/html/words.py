@@ -10,6 +10,7 @@ from functools import lru_cache
 from markupsafe import Markup
 
 from readerkit.model.language import InBoth, Say, Told, english, said
+from readerkit.model.told_parts import in_parts
 from readerkit.render.html.escape import shown
 from readerkit.render.terminal_safe import visible
 
@@ -28,6 +29,8 @@ _BLOCKS = ("<p", "<ul", "<ol", "<div", "<pre", "<table", "<figure", "<details")
 @lru_cache(1 << 12)
 def both(text: Text, tag: str = "span") -> Markup:
     """Return a text in both languages, of which a page shows one at a time."""
+    if text.es == text.en:
+        return text.en
     if text.es is None:
         # A name is the same in both; a block within a span would be no HTML.
         if " " not in text.en or (tag == "span" and text.en.startswith(_BLOCKS)):
@@ -45,6 +48,8 @@ class Words:
     phrases: Mapping[str, str] = field(default_factory=dict)
     scripts: Mapping[str, str] = field(default_factory=dict)
     """Those among them that scripts say."""
+    records: Mapping[str, str] = field(default_factory=dict)
+    """Parts of the texts of records."""
 
     def in_spanish(self, phrase: str) -> str:
         """Return a phrase in Spanish; the English one where there is no other."""
@@ -54,6 +59,14 @@ class Words:
         """Return what is told with phrases, in both languages."""
         own, other = tell(english), tell(self.in_spanish)
         return Text(shown(own), shown(other) if other != own else None)
+
+    def of_record(self, *texts: str, form: str = "{}") -> Text:
+        """Return what a record says; in English alone where a part has no other."""
+        known = [
+            self.phrases.get(text) or in_parts(text, self.records) for text in texts
+        ]
+        other = shown(form.format(*known)) if all(known) else None
+        return Text(shown(form.format(*texts)), other)
 
     def told(self, text: str, marked: Callable[[str], Markup] = shown) -> Markup:
         """Return what a quiz says, in both languages where it has words for it."""

@@ -9,7 +9,8 @@ from tests.helpers import make_book, read_search_index, run, write_files
 LABS = {
     "00.md": "# Lab 00: a *price*\n\nHow much? <script>alert(1)</script>\n",
     "00.solution.md": "# Lab 00: what it was\n\nFortytwo, with $x^2$.\n",
-    "01.md": "# Lab 01: ranks\n\n```note close\n```\n",
+    "01.md": "# Lab 01: ranks\n\nIn `lib/linear.py`, not `lib/no.py`.\n\n"
+    "```note close\n```\n",
     "01.es.md": "# Laboratorio 01: ranks\n\nDos procesos.\n\n```note close\n```\n",
     "01.task.yaml": "run: |\n  echo '</code><b>'\n",
 }
@@ -48,6 +49,9 @@ def test_cloud_task_is_shown_as_it_stands_and_notes_beside_their_lines(site):
     assert "readerkit lab 01 --task" in html
     assert "read/sample/lib/linear.py.html#close" in html
     assert "Dos procesos." in html
+    path = "lib/linear.py"
+    link = f'<a href="../read/sample/{path}.html"><code>{path}</code></a>'
+    assert f"<p>In {link}, not <code>lib/no.py</code>.</p>" in html
     assert 'id="solution"' not in html
     assert 'href="../labs/00.html" rel="prev"' in html
 
