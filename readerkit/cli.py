@@ -40,6 +40,7 @@ _COMMANDS = {
     "init": ("init", "Begin a book of your own on a repository or a package."),
     "lab": ("lab", "The labs: pages, measurements, checks."),
     "lsp": ("lsp", "Notes in your editor, as a language server on stdio."),
+    "mcp": ("mcp", "The book for assistants, by the Model Context Protocol."),
     "note": ("note", "Write a note of your own on FILE:LINES."),
     "path": ("path", "The reading paths: what to read, and what comes next."),
     "progress": ("progress", "The definition of done, each line with its evidence."),

@@ -104,9 +104,12 @@ BELOW: dict[str, set[str]] = {
     "wire": {
         "anchors",
         "app",
+        "claims",
         "content",
         "errors",
+        "evidence",
         "model",
+        "quiz",
         "render",
         "system",
         "upstreams",
