@@ -17,8 +17,8 @@ Follows:
 - pytorch/pytorch: torch/distributed/device_mesh.py (a mesh names the slowest first)
 
 Leaves out:
-- the parallelisms themselves: a group is handed to `tensor_parallel.py`, `ddp.py`,
-  `pipeline.py` and `context_parallel_model.py` as any other
+- a model on all of them: `layout_gpt.py`, `layout_stages.py`, `layout_train.py`; each
+  parallelism by itself: `tensor_parallel.py`, `ddp.py`, `pipeline.py` and their like
 - several meshes in one job, ranks that are in no layout
 """
 
@@ -147,3 +147,9 @@ def each_group(
     for kind in kinds:
         for ranks in layout.groups(kind):
             yield kind, ranks
+
+
+if __name__ == "__main__":
+    from mini_impls.demos.layout import main
+
+    raise SystemExit(main())

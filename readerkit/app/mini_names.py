@@ -20,6 +20,7 @@ ALIASES = {
     "amp": "mixed_precision",
     "ac": "recompute",
     "dcp": "checkpoint",
+    "5d": "layout",
 }
 """What people call a mini, spelt as ``wording.meant_name`` compares names."""
 SAYS = {
@@ -33,6 +34,7 @@ SAYS = {
     "fsdp_flat": "FSDP1: flat parameters sharded, ZeRO-3",
     "fsdp_state": "FSDP2's state: clipping, saving, loading what is sharded",
     "inference": "generation with tensor parallelism and a cache",
+    "layout": "all dimensions at once: tp x cp x dp x pp, and experts on ep",
     "mixed_precision": "bf16 and fp16, main weights, a loss scale; FP8 emulated",
     "pipeline": "pipeline parallelism: what the schedules order, run",
     "recompute": "activations run again: layers, parts, by hooks, by a policy",

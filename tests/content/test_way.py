@@ -37,6 +37,7 @@ def test_side_by_side_pages_come_as_they_are_taught(book):
         "zero-bubble",
         "recompute",
         "half-precision",
+        "layout",
         "experts",
         "context-parallel",
         "sharded-checkpoint",

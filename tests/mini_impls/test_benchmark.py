@@ -28,7 +28,8 @@ def test_every_comparison_shares_the_sixteen_rows(benchmark, comparison):
     sized = benchmark.sized(comparison)
     ranks = benchmark.WORLD_SIZE if sized.data_parallel else 1
     assert sized.rows_per_rank * ranks == 16
-    assert sized.microbatches == (4 if sized.mini in ("pipeline", "zero_bubble") else 1)
+    parts = {"pipeline": 4, "zero_bubble": 4, "layout": 2}
+    assert sized.microbatches == parts.get(sized.mini, 1)
     assert sized.config.num_layers % (benchmark.WORLD_SIZE * sized.chunks) == 0
 
 

@@ -77,9 +77,9 @@ def test_all_demos_are_run():
     files = {path.stem for path in (ROOT / "mini_impls/demos").glob("[!_]*.py")}
     labs = {"lab", "lab_ddp", "lab_fsdp", "lab_generation"}  # test_lab runs them
     elsewhere = {"pipeline", "inference", "schedules", "compression", *labs}
-    elsewhere |= {"zero_bubble", "experts", "mixed_precision"}
+    elsewhere |= {"zero_bubble", "experts", "mixed_precision", "layout"}
     recorders = {name for name in files if name.split("_")[0] == "play"}
-    shared = {"expected", "formulas", "training"}
+    shared = {"expected", "formulas", "layout_traffic", "training"}
     assert files - {*shared, *recorders} == {*OPTIONS, *elsewhere}
 
 

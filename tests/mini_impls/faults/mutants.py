@@ -15,6 +15,7 @@ import test_fsdp
 import test_fsdp_flat
 import test_fsdp_state
 import test_inference
+import test_layout_gpt
 import test_mixed_precision
 import test_overlap
 import test_pipeline
@@ -65,6 +66,12 @@ def in_a_folder(
             check(pool, Path(folder))
 
     return checked
+
+
+def in_a_cut(cut: str) -> Callable[[RankPool], None]:
+    """Return a layout of two ranks beside one process."""
+    check = test_layout_gpt.test_two_ranks_cut_any_way_train_as_one_process
+    return lambda pool: check(pool, cut)
 
 
 def in_attention(way: str) -> Callable[[RankPool], None]:
@@ -207,6 +214,15 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
     "checkpoint/wrong-start": in_a_folder(
         test_checkpoint.test_ranks_save_together_and_load_another_layout
     ),
+    **{
+        f"layout/{name}": in_a_cut(cut)
+        for name, cut in (
+            ("own-share", "dp, experts"),
+            ("half-a-router", "tp, experts"),
+            ("own-positions", "cp"),
+            ("newest-first", "pp"),
+        )
+    },
     "fsdp_state/local-norm": lambda pool: (
         test_fsdp_state.test_clips_by_the_norm_of_all_gradients(pool, 2.0, 0.7)
     ),

@@ -21,6 +21,11 @@ WRONG = {
     "zero/share": ("if owner == rank", "if owner == rank == 0"),
     "fsdp/gather": ("self.is_unsharded = True", "pass"),
     "fsdp/scatter": ("dist.ReduceOp.AVG", "dist.ReduceOp.SUM"),
+    "layout/groups": ("if name not in free", "if name in free"),
+    "layout/experts": (
+        "weight = move(self.router.weight, stay, all_reduce, tp)",
+        "weight = self.router.weight",
+    ),
     "mixed_precision/scale": ("self.hysteresis_tracker <= 0", "True"),
     "mixed_precision/unscale": ("grad *= inv_scale", "pass"),
     "fsdp_flat/reduce": ("padded /= self.gradient_predivide_factor", "pass"),

@@ -1,0 +1,208 @@
+"""A GPT on tp x dp x pp beside Megatron's layers and groups, and torch's mesh."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import torch.distributed as dist
+
+from mini_impls.compare import megatron
+from mini_impls.compare.layout_megatron import build_upstream
+from mini_impls.compare.layout_mini import MICROBATCHES, ROWS, MiniSide, build_mini
+from mini_impls.compare.layout_torch import TorchSide
+from mini_impls.compare.sides import (
+    Alone,
+    Comparison,
+    Formula,
+    Formulas,
+    Sides,
+    Tolerance,
+    trained,
+)
+from mini_impls.compare.steps import StepLog
+from mini_impls.demos.layout_traffic import get_layout_traffic
+from mini_impls.launch import Rank
+from mini_impls.layout_stages import (
+    LayoutConfig,
+    LayoutGroups,
+    TwoLayouts,
+    build_layout_model,
+    check_sizes,
+    make_groups,
+)
+from mini_impls.model import GPTConfig
+from readerkit.content.vocabulary import Category
+
+LAYERS = 2
+SIZES = {2: {"tp": 2}, 4: {"tp": 2, "pp": 2}, 8: {"tp": 2, "pp": 2}}
+"""How many ranks are cut how; data parallelism takes the rest."""
+
+
+# --- Megatron ---
+
+
+def build_megatron(rank: Rank, comparison: Comparison) -> Sides:
+    """Return the mini, and the same model on Megatron's groups."""
+    config = comparison.config
+    assert isinstance(config, LayoutConfig)
+    sizes = SIZES[rank.world_size]
+    tp, pp = sizes["tp"], sizes.get("pp", 1)
+    names = megatron.start(rank, tensor=tp, pipeline=pp)
+    groups = make_groups(TwoLayouts.parse(rank.world_size, sizes), rank.rank)
+    logs = StepLog("mini", rank.rank), StepLog("upstream", rank.rank)
+    mini = build_mini(rank, comparison, groups, logs[0])
+    upstream = build_upstream(rank, comparison, groups, logs[1])
+    state: Any = import_module("megatron.core.parallel_state")
+    reduced = state.get_data_parallel_group(with_context_parallel=True)
+    names |= {**named(groups), **named_groups({"dp": reduced})}
+    params = sum(param.numel() for param in mini.trainer.stage.parameters())
+    due = of_megatron(formulas(config, mini, groups), groups, params)
+    return Sides(mini, upstream, names, due)
+
+
+def named(groups: LayoutGroups) -> dict[str, str]:
+    """Return what the mini's groups are for, by their names."""
+    return named_groups({"tp": groups.layer.tp, "pp": groups.pp, "dp": groups.dp_cp})
+
+
+def named_groups(made: Mapping[str, dist.ProcessGroup]) -> dict[str, str]:
+    """Return the labels of groups by the names that torch gave them."""
+    return {str(group.group_name): label for label, group in made.items()}
+
+
+# --- torch ---
+
+
+def build_torch(rank: Rank, comparison: Comparison) -> Sides:
+    """Return the mini, and the same model cut by torch along a mesh."""
+    config = comparison.config
+    assert isinstance(config, LayoutConfig)
+    sizes = SIZES[rank.world_size]
+    groups = make_groups(TwoLayouts.parse(rank.world_size, sizes), rank.rank)
+    logs = StepLog("mini", rank.rank), StepLog("upstream", rank.rank)
+    mini = build_mini(rank, comparison, groups, logs[0])
+    upstream = TorchSide(
+        rank, config, groups, MICROBATCHES, logs[1], comparison.learning_rate
+    )
+    of_mesh = {name: upstream.mesh.get_group(name) for name in ("tp", "pp", "dp")}
+    names = {**named(groups), **named_groups(of_mesh)}
+    sizes_of_params = [param.numel() for param in mini.trainer.stage.parameters()]
+    due = of_torch(formulas(config, mini, groups), groups, sizes_of_params)
+    return Sides(mini, upstream, names, due)
+
+
+# --- both ---
+
+
+def formulas(config: LayoutConfig, mini: MiniSide, groups: LayoutGroups) -> Formulas:
+    """Return what a step of this rank sends, and slices of everything."""
+    stage = mini.trainer.stage
+    traffic = get_layout_traffic(
+        config, stage, groups, microbatches=MICROBATCHES, rows=ROWS
+    )
+    text = (
+        f"{MICROBATCHES} microbatches x {len(stage.layers)} layers of f and g, "
+        "neighbours of the stage, gradients of the ranks with a loss of their own"
+    )
+    sent = {op: Formula(n, text) for op, n in traffic.items()}
+    kept = trained(list(stage.parameters()), "parameters of this rank's slices")
+    return Formulas.alike(sent, kept)
+
+
+def of_megatron(expected: Formulas, groups: LayoutGroups, params: int) -> Formulas:
+    """Return the formulas of Megatron, which reduces over a group of one rank too."""
+    sent = dict(expected.payload["upstream"])
+    if groups.dp_cp.size() == 1:
+        usual = sent["all_reduce"]
+        text = f"{usual.text}, to this rank itself"
+        sent["all_reduce"] = Formula(usual.bytes + 4 * params, text)
+    return replace(expected, payload={**expected.payload, "upstream": sent})
+
+
+def of_torch(expected: Formulas, groups: LayoutGroups, sizes: list[int]) -> Formulas:
+    """Return the formulas of FSDP2: shards, gathered and their gradients scattered."""
+    dp, numel = groups.dp_cp.size(), sum(sizes)
+    if dp == 1:
+        return expected
+    sent = dict(expected.payload["upstream"])
+    usual = sent["all_reduce"]
+    text = f"4 B x {numel:,} parameters of this rank's slices, once a step"
+    sent["all_reduce"] = Formula(usual.bytes - 4 * numel, "f and g alone")
+    sent["all_gather"] = sent["reduce_scatter"] = Formula(4 * numel, text)
+    shard = Formula(4 * numel // dp, f"4 B x {numel:,} / {dp} ranks")
+    state = f"2 moments x 4 B x {numel:,} / {dp} ranks + a 4 B step count x"
+    kept: dict[Category, Formula] = {
+        "parameters": shard,
+        "gradients": shard,
+        "optimizer state": Formula(
+            8 * numel // dp + 4 * len(sizes), f"{state} {len(sizes)}"
+        ),
+    }
+    return Formulas(
+        {**expected.payload, "upstream": sent}, {**expected.held, "upstream": kept}
+    )
+
+
+def check(world_size: int) -> None:
+    """Raise ValueError where ranks are not cut here."""
+    if world_size not in SIZES:
+        known = ", ".join(map(str, SIZES))
+        raise ValueError(f"layouts are compared on {known} ranks, not {world_size}")
+    check_sizes(
+        LayoutConfig(num_layers=LAYERS),
+        TwoLayouts.parse(world_size, SIZES[world_size]),
+    )
+
+
+def resize(comparison: Comparison, world_size: int) -> Comparison:
+    """Return the comparison with microbatches for each rank of data parallelism."""
+    sizes = SIZES[world_size]
+    dp = world_size // (sizes["tp"] * sizes.get("pp", 1))
+    return replace(
+        comparison,
+        microbatches=MICROBATCHES * dp,
+        rows_per_rank=ROWS * MICROBATCHES * dp,
+    )
+
+
+def alone(config: GPTConfig, microbatches: int) -> Alone:
+    """Return the whole model in one process."""
+    assert isinstance(config, LayoutConfig)
+    return Alone(build_layout_model(config))
+
+
+def comparison(upstream: str, **rest: Any) -> Comparison:
+    """Return one of them."""
+    return Comparison(
+        mini="layout",
+        upstream=upstream,
+        config=LayoutConfig(num_layers=LAYERS),
+        data_parallel=False,
+        uneven=True,
+        covers=frozenset({"groups of some of the ranks"}),
+        alone=alone,
+        check=check,
+        resize=resize,
+        **rest,
+    )
+
+
+COMPARISONS = (
+    comparison(
+        "megatron",
+        build=build_megatron,
+        tolerance=Tolerance(
+            1e-4, "gradients lie in another order in a buffer, so sums have another"
+        ),
+        upstreams=("megatron",),
+        shims=("current_device", "synchronize", "cuda_is_cpu"),
+    ),
+    comparison(
+        "torch",
+        build=build_torch,
+        tolerance=Tolerance(
+            1e-4, "attention by a mask and by a flag round apart, and AdamW divides"
+        ),
+    ),
+)
