@@ -29,6 +29,7 @@ _COMMANDS = {
     "cache": ("cache", "The fetched source: where, how large, verify, remove."),
     "compare": ("compare", "A mini beside its upstream: losses, collectives, bytes."),
     "completion": ("completion", "Complete names in your shell."),
+    "doctor": ("doctor", "What works here and what is missing, on one screen."),
     "drift": ("drift", "Where everything stands in another revision of the code."),
     "estimate": (
         "estimate",

@@ -13,6 +13,7 @@ from tree_sitter import Node
 
 from readerkit.anchors.source import SourceFile
 from readerkit.model.anchor import Fingerprint, Span
+from readerkit.model.languages import COMMENTS
 
 NEIGHBOUR_LINES = 3
 _OPAQUE = {"string_content"}
@@ -102,7 +103,7 @@ def _steps(root: Node, first_row: int, last_row: int) -> Iterator[tuple[int, Nod
         assert node is not None  # a cursor stands on a node
         if node.start_point[0] > last_row:
             return
-        touches = node.end_point[0] >= first_row and node.type != "comment"
+        touches = node.end_point[0] >= first_row and node.type not in COMMENTS
         if touches and node.type not in _OPAQUE and cursor.goto_first_child():
             if node.type == "block":
                 yield 1, node

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
-import tree_sitter_python
-from tree_sitter import Query, QueryCursor
+from tree_sitter import QueryCursor
 
-from readerkit.anchors.source import PYTHON, SourceFile
+from readerkit.anchors.grammars import marks_query
+from readerkit.anchors.source import SourceFile
 
 MAX_LINE_BYTES = 5_000
 """A query over one endless line takes minutes: lines are then shown without marks."""
@@ -27,11 +26,6 @@ class Mark:
     """A capture name of the grammar's own highlight query: ``keyword``, ``string``."""
 
 
-@lru_cache
-def _query() -> Query:
-    return Query(PYTHON, tree_sitter_python.HIGHLIGHTS_QUERY)
-
-
 def highlight(source: SourceFile, first: int, last: int) -> list[Mark]:
     """Return the marks on lines ``first`` to ``last``, outer before inner ones.
 
@@ -40,7 +34,7 @@ def highlight(source: SourceFile, first: int, last: int) -> list[Mark]:
     """
     if any(len(line) > MAX_LINE_BYTES for line in source.raw_lines[first - 1 : last]):
         return []
-    cursor = QueryCursor(_query())
+    cursor = QueryCursor(marks_query(source.language))
     cursor.set_point_range((first - 1, 0), (last, 0))
     kinds: dict[tuple[int, int], tuple[int, str]] = {}
     spans = {}

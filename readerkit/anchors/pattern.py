@@ -55,6 +55,13 @@ class PatternMatch:
     node: Node
     first: int
     last: int
+    start: int = -1
+    """The byte where it begins, if that is not where the node does."""
+
+    @property
+    def begin(self) -> int:
+        """The byte where it begins."""
+        return self.node.start_byte if self.start < 0 else self.start
 
 
 @lru_cache(maxsize=4096)

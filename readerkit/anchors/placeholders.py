@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node, Parser
 
-from readerkit.anchors.source import PYTHON
+from readerkit.anchors.grammars import python_grammar
 from readerkit.anchors.tree import parts, ungrouped
 from readerkit.errors import AnchorError
 
@@ -29,7 +29,7 @@ GAP_TEXTS = {
 }
 """The text of a node that is a gap, or that holds nothing else."""
 GAP_DECORATORS = {f"@{_GAP}".encode(), f"@ {_GAP}".encode()}
-_PARSER = Parser(PYTHON)
+_PARSER = Parser(python_grammar())
 # Strings, comments and the dots of a relative import first: their dots stay dots.
 _STRING = r"""'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*\""""
 _TOKEN = re.compile(

@@ -8,7 +8,7 @@ from typing import Literal
 
 from tree_sitter import Node
 
-from readerkit.anchors.pattern import compile_pattern
+from readerkit.anchors.pattern import PatternMatch
 from readerkit.anchors.resolve import symbols_of
 from readerkit.anchors.search_token import positions
 from readerkit.anchors.source import SourceFile
@@ -16,6 +16,7 @@ from readerkit.anchors.suggestions import near_code, shorten
 from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
 from readerkit.model.anchor import Span
+from readerkit.model.languages import COMMENTS
 
 Use = Literal["call", "set", "read", "definition"]
 MAX_FOUND = 200
@@ -50,6 +51,13 @@ class Found:
     """Empty at the level of the module."""
     text: str
     node: Node
+    start: int = -1
+    """The byte where it begins, if that is not where the node does."""
+
+    @property
+    def begin(self) -> int:
+        """The byte where it begins."""
+        return self.node.start_byte if self.start < 0 else self.start
 
     def __str__(self) -> str:
         """Return ``file:line: code``."""
@@ -62,10 +70,9 @@ def find_code(text: str, source: SourceFile, symbol: str | None = None) -> list[
     Raises:
         AnchorError: no pattern, no such definition, or more places than anyone means.
     """
-    pattern = compile_pattern(text)
-    if symbol is None and not pattern.may_stand_in(source.data):
+    if symbol is None and not source.may_hold(text):
         return []
-    matches = pattern.find(scopes_of(symbol, source), source.data)
+    matches = source.find(text, scopes_of(symbol, source))
     if len(matches) > MAX_FOUND:
         raise AnchorError(
             f"{source.path}: {text!r} stands in {len(matches)} places, expected at "
@@ -74,7 +81,7 @@ def find_code(text: str, source: SourceFile, symbol: str | None = None) -> list[
     if source.root.has_error:
         for match in matches:
             source.check_parsed(match.first, match.last)
-    return [found_at(match.node, source) for match in matches]
+    return [_found(match, source) for match in matches]
 
 
 def first_code(text: str, source: SourceFile, symbol: str | None = None) -> list[Found]:
@@ -114,6 +121,18 @@ def found_at(node: Node, source: SourceFile) -> Found:
     )
 
 
+def _found(match: PatternMatch, source: SourceFile) -> Found:
+    """Return a match as a place; one of tokens by its own lines, not by its node's."""
+    if match.start < 0:
+        return found_at(match.node, source)
+    around = source.symbol_around(match.first, match.last)
+    lines = (source.line(n) for n in range(match.first, match.last + 1))
+    text = " ".join(" ".join(lines).split())
+    span = Span(source.path, match.first, match.last)
+    name = around.name if around else ""
+    return Found(span, name, text, match.node, match.start)
+
+
 def find_words(
     word: str, source: SourceFile, symbol: str | None = None
 ) -> Iterator[Node]:
@@ -124,7 +143,7 @@ def find_words(
     for scope in scopes_of(symbol, source):
         for at in positions(raw, source.data, scope.start_byte, scope.end_byte):
             node = scope.descendant_for_byte_range(at, at + len(raw))
-            if node is not None and node.type != "comment":
+            if node is not None and node.type not in COMMENTS:
                 yield node
 
 
@@ -133,7 +152,11 @@ def find_uses(name: str, source: SourceFile) -> Iterator[tuple[Use, Found]]:
 
     An import, a parameter and what is declared without a value count as definitions; a
     field with its default, and the name of a keyword argument, as set.
+
+    Raises:
+        AnchorError: a file of another language than Python.
     """
+    only_python(source, "a use of a name")
     for node in find_words(name, source):
         if node.type == "identifier":
             above = node.parent
@@ -145,6 +168,20 @@ def find_uses(name: str, source: SourceFile) -> Iterator[tuple[Use, Found]]:
             if source.root.has_error:
                 source.check_parsed(found.span.first, found.span.last)
             yield _use(whole, above), found
+
+
+def only_python(source: SourceFile, what: str) -> None:
+    """Refuse what is known of Python alone.
+
+    Raises:
+        AnchorError: a file of another language.
+    """
+    if not source.language.is_python:
+        raise AnchorError(
+            f"{source.path}: {what} is read in Python alone, and this is "
+            f"{source.language.title}: expected a claim that something stands, is "
+            "absent, or comes in an order"
+        )
 
 
 def _use(node: Node, above: Node | None) -> Use:

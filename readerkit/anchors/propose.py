@@ -9,6 +9,7 @@ from keyword import iskeyword
 from tree_sitter import Node
 
 from readerkit.anchors.pattern import PatternMatch, compile_pattern
+from readerkit.anchors.propose_tokens import is_quiet, token_candidates
 from readerkit.anchors.resolve import resolve
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.symbols import Symbol
@@ -61,7 +62,7 @@ def propose(span: Span, source: SourceFile) -> Anchor:
                 return anchor
         except AnchorError:
             continue
-    whole = _whole_statements(span, source)
+    whole = _whole_statements(span, source) if source.language.is_python else span
     if whole != span:
         raise AnchorError(
             f"{span} cuts through a statement",
@@ -81,21 +82,27 @@ def _trim(span: Span, source: SourceFile) -> Span:
             f"{span}: expected lines within 1 to {count}, first before last"
         )
     first, last = span.first, span.last
-    while first <= last and _is_quiet(source.line(first)):
+    while first <= last and _is_quiet(first, source):
         first += 1
-    while last >= first and _is_quiet(source.line(last)):
+    while last >= first and _is_quiet(last, source):
         last -= 1
     if first > last:
         raise AnchorError(f"{span} holds no code: an anchor names code, not comments")
     return Span(span.path, first, last)
 
 
-def _is_quiet(line: str) -> bool:
+def _is_quiet(number: int, source: SourceFile) -> bool:
+    if not source.language.is_python:
+        return is_quiet(number, source)
+    line = source.line(number)
     return not line.strip() or line.lstrip().startswith("#")
 
 
 def _candidates(span: Span, source: SourceFile) -> Iterator[Anchor]:
     """Yield anchors to try, the ones that read best first."""
+    if not source.language.is_python:
+        yield from token_candidates(span, source)
+        return
     path = span.path
     for symbols in source.symbols.values():
         for index, symbol in enumerate(symbols, 1):

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from tree_sitter import Node, Query, QueryCursor, QueryError
+from tree_sitter import Node, QueryCursor, QueryError
 
-from readerkit.anchors.pattern import PatternMatch, compile_pattern
-from readerkit.anchors.source import PYTHON, SourceFile
+from readerkit.anchors.grammars import query as compile_query
+from readerkit.anchors.pattern import PatternMatch
+from readerkit.anchors.source import SourceFile
 from readerkit.anchors.suggestions import near_code, near_symbols, shorten
 from readerkit.anchors.symbols import Symbol
 from readerkit.anchors.tree import check_whole_depth, last_row
 from readerkit.errors import AnchorError
 from readerkit.model.anchor import Anchor, Span
+from readerkit.model.languages import Language
 
 MAX_CANDIDATES = 8
 MAX_QUERY_BYTES = 2_000
@@ -34,7 +36,7 @@ def resolve(anchor: Anchor, source: SourceFile) -> Span:
     if is_broken and source.root.is_error:
         raise AnchorError(
             f"{source.path}:1: got a file that does not parse at all, so that no line "
-            "of it can be anchored: expected valid Python"
+            f"of it can be anchored: expected valid {source.language.title}"
         )
     symbols = symbols_of(anchor.symbol, source) if anchor.symbol else []
     if anchor.code is None and anchor.start is None and anchor.query is None:
@@ -45,7 +47,7 @@ def resolve(anchor: Anchor, source: SourceFile) -> Span:
         if anchor.query is not None:
             if not source.data.strip():
                 raise AnchorError(f"{source.path}: got a blank file, expected code")
-            matches = _query(anchor.query, scopes)
+            matches = _query(anchor.query, scopes, source.language)
             place = _pick(matches, anchor.nth, "the query", source)
         else:
             text = anchor.code if anchor.start is None else anchor.start
@@ -82,7 +84,7 @@ def _pick_symbol(symbols: list[Symbol], anchor: Anchor, source: SourceFile) -> S
 def _pattern(
     text: str, anchor: Anchor, scopes: Sequence[Node], source: SourceFile
 ) -> PatternMatch:
-    matches = compile_pattern(text).find(scopes, source.data)
+    matches = source.find(text, scopes)
     if anchor.nth is None and len(matches) == 1:
         return matches[0]
     where = f" in {anchor.symbol}" if anchor.symbol else ""
@@ -101,11 +103,8 @@ def _end_of_range(
     scopes: Sequence[Node],
     source: SourceFile,
 ) -> PatternMatch:
-    pattern = compile_pattern(text)
-    scope = next(
-        s for s in scopes if s.start_byte <= start.node.start_byte < s.end_byte
-    )
-    matches = pattern.find([scope], source.data, start.node.start_byte)
+    scope = next(s for s in scopes if s.start_byte <= start.begin < s.end_byte)
+    matches = source.find(text, [scope], start.begin)
     if not matches:
         raise AnchorError(
             f"{source.path}: no match for {shorten(text)!r} at or after line "
@@ -117,7 +116,7 @@ def _end_of_range(
     return _pick(matches, anchor.to_nth, what, source, key="to_nth")
 
 
-def _query(text: str, scopes: Sequence[Node]) -> list[PatternMatch]:
+def _query(text: str, scopes: Sequence[Node], language: Language) -> list[PatternMatch]:
     size = len(text.encode())
     if size > MAX_QUERY_BYTES:
         raise AnchorError(
@@ -125,7 +124,7 @@ def _query(text: str, scopes: Sequence[Node]) -> list[PatternMatch]:
             f"{MAX_QUERY_BYTES:,}"
         )
     try:
-        query = Query(PYTHON, text)
+        query = compile_query(language, text)
     except QueryError as error:
         raise AnchorError(f"query is not valid: {error}") from None
     names = [query.capture_name(index) for index in range(query.capture_count)]

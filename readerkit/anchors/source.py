@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import accumulate
 
 import tree_sitter
-import tree_sitter_python
 
+from readerkit.anchors.grammars import grammar, language_at
+from readerkit.anchors.pattern import PatternMatch, compile_pattern
 from readerkit.anchors.symbols import Symbol, collect_symbols
+from readerkit.anchors.tags import tagged_symbols
+from readerkit.anchors.tokens import Tokens, compile_tokens
 from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
 from readerkit.model.git_names import TreePath
-
-PYTHON = tree_sitter.Language(tree_sitter_python.language())
 
 MAX_BYTES = 2_000_000
 MAX_LINE_BYTES = 200_000
 """A tree costs about 200 times its source: one line of 5 MB takes nearly 1 GB. Columns
 of a long line are counted anew at each step: one of 1 MB takes minutes to search."""
 
+BINARY_BYTES = 8_000
+"""A zero byte among the first of them makes a file binary, as git sees it."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -30,17 +36,21 @@ class SourceFile:
     no line. Bytes that are not UTF-8 are kept for parsing and shown as U+FFFD.
 
     Raises:
-        AnchorError: a file or a line too large to parse within sane memory.
+        AnchorError: a file or a line too large to parse within sane memory, one that is
+            no text, or of a language without a grammar.
     """
 
     def __init__(self, path: TreePath, data: bytes) -> None:
         self.path = path
+        self.language = language_at(path)
         self.data = data.removeprefix(_BOM)
         if len(data) > MAX_BYTES:
             raise AnchorError(
                 f"{path}: skipped: got {len(data):,} bytes, "
                 f"expected at most {MAX_BYTES:,} for a source file"
             )
+        if b"\0" in data[:BINARY_BYTES] and not self.language.is_python:
+            raise AnchorError(f"{path}: skipped: got a binary file, expected source")
         if len(data) > MAX_LINE_BYTES:
             longest = max(map(len, self.raw_lines))
             if longest > MAX_LINE_BYTES:
@@ -64,15 +74,70 @@ class SourceFile:
     @cached_property
     def root(self) -> tree_sitter.Node:
         """The root of the syntax tree; broken source gives a tree with ERROR nodes."""
-        return tree_sitter.Parser(PYTHON).parse(self.data).root_node
+        return tree_sitter.Parser(grammar(self.language)).parse(self.data).root_node
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """Its tokens, which patterns of other languages than Python are made of."""
+        return Tokens(self.root, self.data)
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        """The byte at which each line begins."""
+        lengths = (len(line) + 1 for line in self.raw_lines)
+        return [0, *accumulate(lengths)][: max(1, len(self.raw_lines))]
+
+    def row(self, at: int) -> int:
+        """Return the row that a byte is in, counted from 0."""
+        return bisect_right(self.line_starts, at) - 1
 
     @cached_property
     def symbols(self) -> dict[str, list[Symbol]]:
         """Classes and functions by qualified name; redefinitions share one."""
         table: dict[str, list[Symbol]] = {}
-        for symbol in collect_symbols(self.root, self.data):
+        found = (
+            collect_symbols(self.root, self.data)
+            if self.language.is_python
+            else tagged_symbols(self.root, self.language)
+        )
+        for symbol in found:
             table.setdefault(symbol.name, []).append(symbol)
         return table
+
+    def find(
+        self, text: str, scopes: Sequence[tree_sitter.Node], begin: int = 0
+    ) -> list[PatternMatch]:
+        """Return every match of a pattern in some scopes, in source order.
+
+        It is compared by syntax in Python, by tokens elsewhere, and begins at byte
+        ``begin`` or behind it.
+
+        Raises:
+            AnchorError: no pattern of the language, or one that stands everywhere.
+        """
+        if self.language.is_python:
+            return compile_pattern(text).find(scopes, self.data, begin)
+        found = {each.begin: each for each in self._by_tokens(text, scopes, begin)}
+        return [found[start] for start in sorted(found)]
+
+    def may_hold(self, text: str) -> bool:
+        """Tell whether it has a text of a pattern at all, before it is parsed."""
+        compiled = compile_pattern if self.language.is_python else compile_tokens
+        return compiled(text).may_stand_in(self.data)
+
+    def _by_tokens(
+        self, text: str, scopes: Sequence[tree_sitter.Node], begin: int
+    ) -> Iterator[PatternMatch]:
+        pattern = compile_tokens(text)
+        if not pattern.may_stand_in(self.data):
+            return
+        for scope in scopes:
+            start, end = max(scope.start_byte, begin), scope.end_byte
+            for match in pattern.find(self.tokens, self.root, self.data, start, end):
+                # The smallest node that holds all of it may begin before it.
+                node = self.root.descendant_for_byte_range(match.start, match.end)
+                first, last = self.row(match.start) + 1, self.row(match.end - 1) + 1
+                yield PatternMatch(node or scope, first, last, match.start)
 
     def symbol_around(self, first: int, last: int) -> Symbol | None:
         """Return the smallest definition that holds these lines, if one does."""
@@ -105,6 +170,9 @@ class SourceFile:
         Raises:
             AnchorError: lines of such a statement; the message says what is broken.
         """
+        if not self.language.is_python:
+            self._check_clear(first, last)
+            return
         end = -1
         for statement in self.root.children:
             (row, column), before = statement.start_point, end
@@ -119,6 +187,26 @@ class SourceFile:
                     f"{first}-{last} depend on it: expected valid Python; mend it, "
                     f"or anchor a place outside lines {row + 1}-{end + 1}"
                 )
+
+    def _check_clear(self, first: int, last: int) -> None:
+        """Refuse lines in which something does not parse.
+
+        Brackets hold the rest of such a file together better than indentation does: a
+        macro that the grammar does not know is no reason to refuse all of it.
+        """
+        todo = [self.root]
+        while todo:
+            node = todo.pop()
+            rows = node.start_point[0] + 1, node.end_point[0] + 1
+            if rows[0] > last or rows[1] < first:
+                continue
+            if node.is_missing or (node.is_error and node.end_byte > node.start_byte):
+                raise AnchorError(
+                    f"{self.path}:{rows[0]}: got code that does not parse, and lines "
+                    f"{first}-{last} depend on it: expected valid "
+                    f"{self.language.title}; anchor a place beside it"
+                )
+            todo += [child for child in node.children if child.has_error]
 
 
 def _first_error(node: tree_sitter.Node) -> tree_sitter.Node:

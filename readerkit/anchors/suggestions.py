@@ -10,10 +10,10 @@ from keyword import iskeyword
 
 from tree_sitter import Node
 
-from readerkit.anchors.pattern import compile_pattern
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
+from readerkit.model.languages import COMMENTS
 
 MAX_SHOWN = 8
 MAX_LINES = 3
@@ -95,7 +95,7 @@ def near_code(text: str, scopes: Sequence[Node], source: SourceFile) -> list[str
 def _elsewhere(text: str, source: SourceFile) -> list[str]:
     """Name the definitions outside the scopes in which the pattern has a match."""
     try:
-        matches = compile_pattern(text).find([source.root], source.data)
+        matches = source.find(text, [source.root])
     except AnchorError:  # in too many places
         return []
     rows: dict[str, str] = {}
@@ -131,7 +131,9 @@ def _is_code(number: int, source: SourceFile) -> bool:
     line = source.raw_lines[number - 1]
     point = (number - 1, len(line) - len(line.lstrip()))
     node = source.root.descendant_for_point_range(point, point)
-    return node is None or node.type not in ("string", "string_content", "comment")
+    if node is None or node.type in COMMENTS:
+        return node is None
+    return node.type not in ("string", "string_content")
 
 
 class _WordLikeness:

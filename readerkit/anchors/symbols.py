@@ -29,6 +29,8 @@ class Symbol:
     """From ``def`` or ``class`` to the end of the body."""
     scope: Node
     """The same with its decorators."""
+    label: Node | None = None
+    """Its name, where another language than Python is read."""
 
     @property
     def first(self) -> int:

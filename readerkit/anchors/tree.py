@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from readerkit.errors import AnchorError
+from readerkit.model.languages import COMMENTS
 
 MAX_DEPTH = 1_000
 """Levels of nesting that a search descends before it gives up on a place."""
@@ -84,7 +85,7 @@ def last_row(node: Node) -> int:
     """
     end = node.end_byte
     ending = node.descendant_for_byte_range(max(0, end - 1), end)
-    if ending is not None and ending.type == "comment":
+    if ending is not None and ending.type in COMMENTS:
         node = _last_that_counts(node)
     row, column = node.end_point
     # A module ends behind its last line end.
@@ -96,7 +97,7 @@ def _last_that_counts(node: Node) -> Node:
     while node.type.endswith(_WITH_BODY) and node.child_count:
         index = node.child_count - 1
         child = node.child(index)
-        while child is not None and child.type == "comment" and index > 0:
+        while child is not None and child.type in COMMENTS and index > 0:
             index -= 1
             child = node.child(index)
         if child is None:

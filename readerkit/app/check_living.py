@@ -7,7 +7,7 @@ a note: which note, what it says, which lines, and who read it against them last
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
@@ -44,10 +44,7 @@ class EditedCode:
         """Since when, and who read it then."""
         if not self.was.reviewed:
             return "since it was locked; nobody has reviewed it"
-        who = self.was.by or "somebody"
-        when = f" on {self.was.on}" if self.was.on else ""
-        at = f", at commit {self.was.at[:12]}" if self.was.at else ""
-        return f"since {who} reviewed it{when}{at}"
+        return f"since {_reviewed(self.was)}"
 
     @property
     def says(self) -> str:
@@ -112,6 +109,30 @@ def edited_code(
         lines = tuple(_changed(was.fingerprint.lines, now.lines, note.span))
         code = tuple(source.line(number) for number in lines[:MAX_LINES])
         yield EditedCode(note.annotation, note.span, note.symbol, was, lines, code)
+
+
+def told_reader(
+    faults: Iterable[ContentFault], lock: Lock, anchored: Mapping[str, Annotation]
+) -> list[ContentFault]:
+    """Return faults of anchors, each with who read the note last, and where."""
+    by_place = {
+        (note.place.file, note.place.line): lock.anchors[name]
+        for name, note in anchored.items()
+        if name in lock.anchors and lock.anchors[name].reviewed
+    }
+    told = []
+    for fault in faults:
+        was = by_place.get((fault.file, fault.line))
+        more = f"\n    {_reviewed(was)}: {was.span}" if was else ""
+        told.append(fault._replace(what=fault.what + more))
+    return told
+
+
+def _reviewed(was: LockedAnchor) -> str:
+    """Return who reviewed a note, on which day, at which commit."""
+    when = f" on {was.on}" if was.on else ""
+    at = f", at commit {was.at[:12]}" if was.at else ""
+    return f"{was.by or 'somebody'} reviewed it{when}{at}"
 
 
 def not_locked(lock: Lock, notes: Iterable[Note]) -> dict[str, str]:

@@ -10,7 +10,12 @@ from typing import Any
 import click
 
 from readerkit.app.check_claims import hold_claims
-from readerkit.app.check_living import EditedCode, edited_code, not_locked
+from readerkit.app.check_living import (
+    EditedCode,
+    edited_code,
+    not_locked,
+    told_reader,
+)
 from readerkit.app.library import Library, note_progress, save_lock
 from readerkit.content.annotations import Annotation, Concept
 from readerkit.content.book import (
@@ -264,6 +269,8 @@ def _check_notes(
     book, upstream = library.book, sources.upstream
     anchored = {each.id: each for each in book.anchored_in(upstream.name)}
     notes, faults = resolve_each(book, sources, anchored.values())
+    if upstream.is_living:
+        faults = told_reader(faults, library.lock(upstream), anchored)
     report.faults += faults
     result: dict[str, Any] = {"upstream": upstream.name, "anchors": len(notes)}
     is_locked = upstream.is_locked

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from readerkit.anchors.languages import ENDINGS
 from readerkit.errors import ReaderkitError, SourceError
 from readerkit.model.git_names import BlobId, CommitId, TreePath
+from readerkit.model.languages import ENDINGS
 from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.here import living_files, top_of
+from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES
 from readerkit.upstreams.upstream import Licence, Package, Wheel
 from readerkit.wording.next_command import typed
 
@@ -77,10 +78,16 @@ def here(name: str, book: Path, include: Iterable[str]) -> NewUpstream:
     wanted = tuple(include) or every_ending()
     everything = Upstream(name, name, wanted, worktree=True)
     files = living_files(book, everything)
-    kept = _kept(wanted, files.paths, top_of(book), is_given=bool(tuple(include)))
-    upstream = Upstream(name, name, kept, worktree=True)
+    top = top_of(book)
+    large = sorted(
+        p for p in files.paths if (top / p).stat().st_size > MAX_MEMBER_BYTES
+    )
+    paths = tuple(sorted(files.paths - {*large}))
+    kept = _kept(wanted, paths, top, is_given=bool(tuple(include)))
+    upstream = Upstream(name, name, kept, exclude=tuple(large), worktree=True)
     written = {"name": name, "title": name, "worktree": True, "include": [*kept]}
-    return NewUpstream(upstream, tuple(sorted(files.paths)), files.read, None, written)
+    written |= {"exclude": large} if large else {}  # no page could show them
+    return NewUpstream(upstream, paths, files.read, None, written)
 
 
 def from_address(

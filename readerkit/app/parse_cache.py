@@ -19,6 +19,7 @@ from readerkit.app.folders import PACKAGE
 from readerkit.app.kept import keep, kept_file, parsed_by, read_kept
 from readerkit.content.kind import Document, E, Kind
 from readerkit.model.anchor import Anchor, Span
+from readerkit.model.languages import language_of
 
 if TYPE_CHECKING:
     from readerkit.content.book import Located
@@ -95,7 +96,7 @@ class FoundPlaces:
 
     def find(self, blob: str, anchor: Anchor, look: Callable[[], Located]) -> Located:
         """Return where an anchor stands in a blob: from memory, or else by ``look``."""
-        key = f"{blob} {json.encode(anchor).decode()}"
+        key = f"{blob} {json.encode(anchor).decode()}{_grammar_mark(anchor.file)}"
         if key not in self._known:
             span, symbol = look()
             self._used[key] = span.first, span.last, symbol
@@ -124,6 +125,17 @@ def _made_by() -> str:
             about = path.stat()
             digest.update(f"{path} {about.st_size} {about.st_mtime_ns}".encode())
     return digest.hexdigest()
+
+
+def _grammar_mark(path: str) -> str:
+    """Return what grammar reads a file; nothing of Python's, which is in every key."""
+    language = language_of(path)
+    if language is None or language.is_python:
+        return ""
+    found = importlib.util.find_spec(language.package)
+    folder = Path(found.origin).parent if found and found.origin else Path()
+    about = [(p.stat().st_size, p.stat().st_mtime_ns) for p in folder.glob("_bind*")]
+    return f" {language.title} {about}"
 
 
 _T = TypeVar("_T")

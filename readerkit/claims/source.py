@@ -14,6 +14,7 @@ from readerkit.anchors.places import (
     find_words,
     first_code,
     found_at,
+    only_python,
     scopes_of,
 )
 from readerkit.anchors.settings import find_default, is_like
@@ -77,6 +78,7 @@ def _listed(rows: Iterable[str]) -> str:
 def hold_default(check: DefaultCheck, ground: Ground) -> Proof:
     """Hold the default of a field, a parameter, an option or a constant."""
     source = ground.file(check.file)
+    only_python(source, "a default")
     found, value = find_default(check.of, source)
     code = " ".join((value.text or b"").decode().split()) if value else ""
     if check.code is not None:
@@ -154,10 +156,8 @@ def hold_absent(check: AbsentCheck, ground: Ground) -> Proof:
             found += find_code(check.code, source, check.symbol)
         else:
             nodes = find_words(str(check.name or check.text), source, check.symbol)
-            kinds = ("identifier",) if check.name else ()
-            found += [
-                found_at(n, source) for n in nodes if not kinds or n.type in kinds
-            ]
+            kind = "identifier" if check.name else ""
+            found += [found_at(n, source) for n in nodes if n.type.endswith(kind)]
     if check.symbol and not defines:
         raise AnchorError(f"no file of {', '.join(check.places)} has {check.symbol}")
     if found:
@@ -239,11 +239,11 @@ def hold_order(check: OrderCheck, ground: Ground) -> Proof:
     """Hold that the first places of some patterns follow one another."""
     source = ground.file(check.file)
     firsts = [first_code(code, source, check.symbol)[0] for code in check.code]
-    starts = [each.node.start_byte for each in firsts]
+    starts = [each.begin for each in firsts]
     return verdict_on(
         ground,
         firsts,
-        " before ".join(map(str, sorted(firsts, key=lambda f: f.node.start_byte))),
+        " before ".join(map(str, sorted(firsts, key=lambda f: f.begin))),
         holds=all(a < b for a, b in pairwise(starts)),
     )
 
@@ -251,6 +251,7 @@ def hold_order(check: OrderCheck, ground: Ground) -> Proof:
 def hold_guard(check: GuardCheck, ground: Ground) -> Proof:
     """Hold that every place of a pattern stands under a condition."""
     source = ground.file(check.file)
+    only_python(source, "a guard")
     places = first_code(check.code, source, check.symbol)
     if check.nth is not None:
         if check.nth > len(places):

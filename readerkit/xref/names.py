@@ -100,7 +100,7 @@ def _parse(data: bytes) -> ast.Module | None:
 
 def _names(data: bytes, tree: ast.Module) -> Names:
     read = ScopeReader(data, tree)
-    names = Names(kinds=read.kinds, words=_words(data))
+    names = Names(kinds=read.kinds, words=said_words(data))
     taken = {each.alias for _, scope, each in read.imports if scope.outer is None}
     names.aliases.update(_aliases(tree, taken))
     for start, name in read.definitions:
@@ -141,7 +141,8 @@ def _extent(node: Any, name: str) -> Extent:
     return Extent(node.lineno, head, node.end_lineno, name)
 
 
-def _words(data: bytes) -> dict[str, int]:
+def said_words(data: bytes) -> dict[str, int]:
+    """Return the names of several words that a file says often, each with its line."""
     lines: dict[bytes, list[int]] = {}
     for number, line in enumerate(data.split(b"\n"), 1):
         for word in _JOINED.findall(line):

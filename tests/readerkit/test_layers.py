@@ -181,7 +181,6 @@ MAX_ROOMS = 26
 # Third parties that one room alone may import.
 ONLY_IN = {
     "tree_sitter": "anchors",
-    "tree_sitter_python": "anchors",
     "git": "upstreams",
     "jinja2": "render",
     "markdown_it": "render",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from readerkit.render.html.escape import Escaping, attribute, escaping
-from readerkit.xref.colours import find_colours
+from readerkit.xref.colours import Colours, find_colours
 from readerkit.xref.names import Names
 
 # Control characters of source never reach a line as they are: these are free.
@@ -59,10 +59,10 @@ DefinitionLink = Callable[[str], str | None]
 """From a qualified name to the page of its uses."""
 
 
-def draw(data: bytes, names: Names) -> Drawn:
-    """Return the coloured lines of a file."""
+def draw(data: bytes, names: Names, colours: Colours | None = None) -> Drawn:
+    """Return the coloured lines of a file; of one of Python by its tokens."""
     safe = escaping(data)
-    kinds = find_colours(data) | names.kinds
+    kinds = (find_colours(data) if colours is None else colours) | names.kinds
     pieces: list[tuple[int, int, bytes, bytes]] = [
         (*place, *_ELEMENTS[kind]) for place, kind in kinds.items()
     ]

@@ -16,6 +16,7 @@ from readerkit.model.git_names import TreePath
 from readerkit.model.language import Told
 from readerkit.render.html.code import Drawn, draw, draw_plain
 from readerkit.render.html.notes import NoteView
+from readerkit.render.html.other_languages import colours_by_marks, names_by_tags
 from readerkit.render.html.quiz_page import TopicQuestions
 from readerkit.render.html.words import Words
 from readerkit.xref.links import File, Link, Links, Target, rivals
@@ -41,8 +42,14 @@ def make_sheet(path: TreePath, data: bytes) -> Sheet:
         source = SourceFile(path, data)
     except AnchorError as error:
         return Sheet(draw_plain(data), Names(), str(error))
-    names = collect_names(source.data)
-    return Sheet(draw(source.data, names), names)
+    if source.language.is_python:
+        names = collect_names(source.data)
+        return Sheet(draw(source.data, names), names)
+    try:
+        names, colours = names_by_tags(source), colours_by_marks(source)
+    except AnchorError as error:  # no grammar is installed
+        return Sheet(draw_plain(data), Names(), str(error))
+    return Sheet(draw(source.data, names, colours), names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,16 @@ def test_a_folder_without_code_is_one_line(tmp_path, repository, capsys):
     assert [p.name for p in empty.iterdir()] == ["a.txt"]
 
 
+def test_a_file_that_no_page_could_show_is_left_out_by_name(in_it, capsys):
+    write_files(in_it, {"src/big.js": b"x" * 5_000_000, "src/odd.js": b"a\0b"})
+    made = run(capsys, "init")
+    assert (made.code, made.err) == (0, "")
+    [upstream] = yaml.safe_load((in_it / "book/annotations/upstreams.yaml").read_text())
+    assert upstream["exclude"] == ["src/big.js"]
+    assert upstream["include"] == ["**/*.py", "**/*.js"]
+    assert check(capsys, in_it / "book").code == 0
+
+
 def test_a_folder_without_git_is_read_as_it_is(tmp_path, repository, capsys):
     folder = write_files(tmp_path / "plain", {"app.py": APP})
     made = run(capsys, "init", str(folder), "--no-site")

@@ -110,6 +110,11 @@ def test_page_stands_in_menu_start_and_search(capsys, tmp_path):
     write_files(book.root, {"site/pages/chapters/sums.md": "# Sums\n\nOf memory.\n"})
     options = ("--book", str(book.root), "--output", str(site))
     assert run(capsys, "site", "build", *options).code == 0
+    assert not (site / "estimates.html").exists()  # the book computes nothing
+    concepts = book.path("concepts.yaml")
+    named = "layer: collective, estimates: [memory]}"
+    concepts.write_text(concepts.read_text().replace("layer: collective}", named, 1))
+    assert run(capsys, "site", "build", *options).code == 0
     html = (site / "estimates.html").read_text()
     assert "<script>" not in html and html.count("<svg") == 3 + len(SOURCES)
     assert set(re.findall(r'<section id="(\w+)">', html)) == set(SECTIONS)

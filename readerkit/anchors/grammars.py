@@ -1,0 +1,85 @@
+"""The grammar and the queries of each language, loaded where a file asks for them.
+
+Every grammar comes in its own package; nothing is fetched at run time.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from importlib.resources import files
+
+import tree_sitter
+
+from readerkit.errors import AnchorError
+from readerkit.model.languages import ENDINGS, PYTHON, Language, language_of
+
+
+@cache
+def language_at(path: str) -> Language:
+    """Return the language of a file by its ending.
+
+    Raises:
+        AnchorError: an ending that no grammar here reads.
+    """
+    language = language_of(path)
+    if language is None:
+        known = ", ".join(sorted(ENDINGS))
+        raise AnchorError(
+            f"{path}: no grammar here reads such a file: expected one of {known}"
+        )
+    return language
+
+
+@cache
+def grammar(language: Language) -> tree_sitter.Language:
+    """Return the grammar of a language.
+
+    Raises:
+        AnchorError: its package is not installed.
+    """
+    try:
+        module = importlib.import_module(language.package)
+    except ImportError:
+        package = language.package.replace("_", "-")
+        raise AnchorError(
+            f"the grammar of {language.title} is not installed: pip install {package}"
+        ) from None
+    return tree_sitter.Language(getattr(module, language.function)())
+
+
+# A query is never freed: in tree-sitter 0.26 that can end the process.
+@cache
+def query(language: Language, text: str) -> tree_sitter.Query:
+    """Return a compiled query.
+
+    Raises:
+        tree_sitter.QueryError: it is none.
+    """
+    return tree_sitter.Query(grammar(language), text)
+
+
+@cache
+def tags_query(language: Language) -> tree_sitter.Query:
+    """Return the query that names definitions."""
+    packages = language.tags or (language.package,)
+    texts = [_query_text(package, "tags.scm") for package in packages]
+    return query(language, "\n".join([*texts, language.own_tags]))
+
+
+@cache
+def marks_query(language: Language) -> tree_sitter.Query:
+    """Return the query that says what each part of a line is."""
+    packages = language.marks or (language.package,)
+    texts = [_query_text(package, "highlights.scm") for package in packages]
+    return query(language, "\n".join(texts))
+
+
+def _query_text(package: str, name: str) -> str:
+    return (files(package) / "queries" / name).read_text("utf-8")
+
+
+@cache
+def python_grammar() -> tree_sitter.Language:
+    """Return the grammar that patterns of Python are parsed with."""
+    return grammar(PYTHON)

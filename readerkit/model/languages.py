@@ -1,0 +1,124 @@
+"""The languages that are read: by which endings, with which grammar, how deep.
+
+Python is read by its syntax, node by node. The others are read by their tokens, with
+what the tags query of each grammar says of definitions: one way for all of them.
+``anchors.grammars`` loads each where a file asks for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """One language, and where its grammar and its queries are."""
+
+    title: str
+    package: str
+    endings: tuple[str, ...]
+    function: str = "language"
+    tags: tuple[str, ...] = ()
+    """Packages whose tags query holds here; its own where nothing is said."""
+    marks: tuple[str, ...] = ()
+    """The same of what is highlighted; a later one rules."""
+    own_tags: str = ""
+    """What that query leaves out, as a query."""
+    scopes: dict[str, str] = field(default_factory=dict, hash=False)
+    """Node types that only hold definitions, each with the field that names it."""
+
+    is_python: bool = False
+    """Whether patterns are compared by syntax, and claims know what code does."""
+
+
+_C = ("tree_sitter_c",)
+_CPP = ("tree_sitter_c", "tree_sitter_cpp")
+_JS = ("tree_sitter_javascript",)
+_TS = ("tree_sitter_javascript", "tree_sitter_typescript")
+_CPP_TAGS = """
+(function_declarator declarator: (qualified_identifier) @name) @definition.method
+(function_declarator declarator: (destructor_name) @name) @definition.method
+(function_declarator declarator: (operator_name) @name) @definition.method
+(namespace_definition name: (_) @name) @definition.module
+"""
+_TS_TAGS = """
+(enum_declaration name: (identifier) @name) @definition.class
+(type_alias_declaration name: (type_identifier) @name) @definition.class
+(public_field_definition name: (_) @name
+  value: [(arrow_function) (function_expression)]) @definition.method
+(method_definition name: (_) @name) @definition.method
+"""
+_JS_TAGS = """
+(method_definition name: (_) @name) @definition.method
+(field_definition property: (_) @name
+  value: [(arrow_function) (function_expression)]) @definition.method
+"""
+_JAVA_TAGS = """
+(constructor_declaration name: (identifier) @name) @definition.method
+(enum_declaration name: (identifier) @name) @definition.class
+(record_declaration name: (identifier) @name) @definition.class
+"""
+LANGUAGES = (
+    Language("Python", "tree_sitter_python", (".py", ".pyi"), is_python=True),
+    Language("C", "tree_sitter_c", (".c",), marks=_C),
+    Language(
+        "C++",
+        "tree_sitter_cpp",
+        (".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".hxx", ".inl"),
+        marks=_CPP,
+        own_tags=_CPP_TAGS,
+    ),
+    Language(
+        "CUDA",
+        "tree_sitter_cuda",
+        (".cu", ".cuh"),
+        tags=("tree_sitter_cpp",),
+        marks=_CPP,
+        own_tags=_CPP_TAGS,
+    ),
+    Language("Rust", "tree_sitter_rust", (".rs",), scopes={"impl_item": "type"}),
+    Language("Go", "tree_sitter_go", (".go",)),
+    Language(
+        "JavaScript",
+        "tree_sitter_javascript",
+        (".js", ".mjs", ".cjs", ".jsx"),
+        marks=_JS,
+        own_tags=_JS_TAGS,
+    ),
+    Language(
+        "TypeScript",
+        "tree_sitter_typescript",
+        (".ts", ".mts", ".cts"),
+        function="language_typescript",
+        tags=_TS,
+        marks=_TS,
+        own_tags=_TS_TAGS,
+        scopes={"internal_module": "name"},
+    ),
+    Language(
+        "TSX",
+        "tree_sitter_typescript",
+        (".tsx",),
+        function="language_tsx",
+        tags=_TS,
+        marks=_TS,
+        own_tags=_TS_TAGS,
+        scopes={"internal_module": "name"},
+    ),
+    Language("Java", "tree_sitter_java", (".java",), own_tags=_JAVA_TAGS),
+)
+ENDINGS = {ending: each for each in LANGUAGES for ending in each.endings}
+"""Of file names, to the language. A header is read as C++, which nearly all C is."""
+PYTHON = LANGUAGES[0]
+
+
+def language_of(path: str) -> Language | None:
+    """Return the language of a file by its ending; of one without, Python.
+
+    None where no grammar reads such a file.
+    """
+    ending = PurePosixPath(path).suffix.lower()
+    return ENDINGS.get(ending) if ending else PYTHON
