@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec import to_builtins
-
 from readerkit.anchors import Span, resolve
 from readerkit.app.ground import open_ground
 from readerkit.app.library import Library
@@ -28,6 +26,7 @@ from readerkit.errors import ReaderkitError
 from readerkit.evidence.conclusion import Conclusion, say_conclusion
 from readerkit.model.anchor import Anchor
 from readerkit.model.freshness import tell
+from readerkit.quiz.messages import encode
 from readerkit.quiz.prompts import LocatePrompt
 from readerkit.upstreams import Upstream
 from readerkit.wire.note_text import MAX_CHARACTERS, bounded
@@ -262,7 +261,7 @@ class AssistantTools:
         else:
             name = among[seed % len(among)].id
         prompt = bank.variant(name, seed).prompt
-        plain = to_builtins(prompt)
+        plain = json.loads(encode(prompt))
         if isinstance(prompt, LocatePrompt):
             rows = SourceLines(banks, library.root).lines(prompt.search)
             plain["search"]["lines"] = [row[:MAX_COLUMNS] for row in rows or ()]
