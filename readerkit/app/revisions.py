@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from readerkit.errors import SourceError
-from readerkit.model.git_names import BlobId
+from readerkit.model.git_names import NO_COMMIT, BlobId, CommitId
 
 MAX_FILE_BYTES = 64_000_000
 """A larger file is not read: no source is, and its lines would fill the memory."""
@@ -21,6 +21,7 @@ class FolderTree(Mapping[str, bytes]):
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.commit = NO_COMMIT
         self._paths: list[str] | None = None
 
     def __getitem__(self, path: str) -> bytes:
@@ -62,8 +63,10 @@ class FolderTree(Mapping[str, bytes]):
 class CommitTree(Mapping[str, bytes]):
     """The files of a commit; those asked for first are read alone, then all at once."""
 
-    def __init__(self, repository: Path, blobs: Mapping[str, BlobId]) -> None:
-        self.repository, self._blobs = repository, blobs
+    def __init__(
+        self, repository: Path, blobs: Mapping[str, BlobId], commit: CommitId
+    ) -> None:
+        self.repository, self._blobs, self.commit = repository, blobs, commit
         self._read: dict[BlobId, bytes] = {}
         self._has_all = False
 
@@ -139,4 +142,4 @@ def _commit_tree(root: Path, revision: str) -> Iterator[CommitTree]:
     with tempfile.TemporaryDirectory(prefix="readerkit-") as folder:
         lent = Path(folder) / "lent.git"
         git.lend_objects(lent, root)
-        yield CommitTree(lent, git.tree(lent, commit).blobs)
+        yield CommitTree(lent, git.tree(lent, commit).blobs, commit)

@@ -6,50 +6,153 @@ from pathlib import Path
 
 import click
 
-from readerkit.commands.options import book_option
+from readerkit.commands.options import book_option, json_option
 from readerkit.errors import ReaderkitError
+from readerkit.terminal.as_json import print_json
+from readerkit.terminal.completing import names
 
 
 @click.command(short_help="Where everything stands in another revision of the code.")
+@click.argument("upstream", required=False, shell_complete=names("upstreams"))
+@click.option(
+    "--to",
+    "new",
+    metavar="REVISION|RELEASE|PATH",
+    help="The other revision: a folder, DIR@REV (a commit of a git directory), a "
+    "release, a tag; by default the newest release, or a work tree as it is.",
+)
+@click.option(
+    "--apply",
+    is_flag=True,
+    help="Move what is sure: anchors, pin and lock. The rest is listed.",
+)
+@click.option(
+    "--commit",
+    metavar="ID",
+    help="With --apply: the commit of a release, where nothing else tells it.",
+)
+@click.option("--all", "everything", is_flag=True, help="List what is the same, too.")
 @click.option(
     "--spans",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help='Lines to carry: a JSON object each, {"id", "path", "start", "end"}.',
+    help='Carry these lines: a JSON object each, {"id", "path", "start", "end"}.',
 )
 @click.option(
     "--from",
     "old",
     metavar="PATH",
-    help="Where the lines are: a folder, or DIR@REV, a commit of a git directory.",
+    help="With --spans: where the lines are, a folder or DIR@REV.",
 )
-@click.option("--to", "new", metavar="PATH", help="Where to find them: the same.")
+@json_option
 @book_option
 def drift(
-    spans: Path | None, old: str | None, new: str | None, book: Path | None
+    upstream: str | None,
+    new: str | None,
+    apply: bool,
+    commit: str | None,
+    everything: bool,
+    spans: Path | None,
+    old: str | None,
+    as_json: bool,
+    book: Path | None,
 ) -> None:
-    """Find lines of one revision in another, of any language.
+    """Find every anchor and claim of UPSTREAM in another revision of its code.
 
-    Each row of --spans, {"id", "path", "start", "end"} (lines from 1, both included),
-    is answered by a row: id, status, path, start, end, confidence, reason. The status
-    is same, moved (the code is the same but for white space), edited, gone or unsure;
-    with unsure, the place is the best guess, or null. The confidence is the chance
-    that exactly these lines are the right ones. A row that asks for nothing is named
-    on stderr, and the exit code is 1.
+    Each note is same, moved (the code is the same), edited, split, gone or unsure, with
+    a confidence, the reason, and what to do; then the sentences that are no longer
+    true. With --apply the anchors that are sure are written anew, and pin and lock move
+    with them, as one change to commit; a review stays where the code is the same.
+
+    With --spans, any lines of any language: each row, {"id", "path", "start", "end"}
+    (lines from 1, both included), is answered by a row of JSON: id, status, path,
+    start, end, confidence, reason. With unsure, the place is the best guess, or null;
+    the confidence is the chance that exactly these lines are the right ones. A row
+    that asks for nothing is named on stderr, and the exit code is 1.
 
     \b
     Example:
+        readerkit drift megatron
+        readerkit drift megatron --to 0.15.3
+        readerkit drift megatron --to ~/src/Megatron-LM@core_v0.17.0 --apply
+        readerkit drift megatron --to ~/src/Megatron-LM@main
         readerkit drift --spans lines.jsonl --from v1/ --to v2/
-        readerkit drift --spans lines.jsonl --from ~/src/x@v1.0 --to ~/src/x@main
     """
+    if spans is not None:
+        if upstream or as_json or everything:
+            raise click.UsageError("--spans is for any code: leave out the UPSTREAM")
+        if old is None or new is None:
+            raise click.UsageError("--spans, --from and --to go together")
+        _carry(spans, old, new)
+        return
+    if old is not None:
+        raise click.UsageError("--from is for --spans: an upstream is at its pin")
+    if upstream is None:
+        raise click.UsageError("name an UPSTREAM, or lines to carry by --spans")
+    if commit is not None and not apply:
+        raise click.UsageError("--commit is for --apply: add it")
+    how = {"everything": everything, "as_json": as_json}
+    if apply:
+        _apply(upstream, new, commit, book, as_json=as_json)
+    else:
+        _drift(upstream, new, book, **how)
+
+
+def _carry(spans: Path, old: str, new: str) -> None:
     from readerkit.app.spans import carry_rows
     from readerkit.system.output import printing
 
-    if spans is None or old is None or new is None:
-        raise click.UsageError("--spans, --from and --to go together")
     rows, problems = carry_rows(spans, old, new)
     with printing():
         for row in rows:
             click.echo(row)
     if problems:
         raise ReaderkitError("\n".join(problems))
+
+
+def _drift(
+    name: str, to: str | None, book: Path | None, *, everything: bool, as_json: bool
+) -> None:
+    from readerkit.app.drift_target import find_target
+    from readerkit.app.drifted import find_drift
+    from readerkit.app.library import open_library
+    from readerkit.terminal.drift_report import print_drift
+
+    library = open_library(book)
+    upstream = library.upstream(name)
+    found = find_drift(library, upstream, find_target(library, upstream, to))
+    if as_json:
+        print_json(found.to_plain())
+    else:
+        print_drift(found, everything=everything)
+
+
+def _apply(
+    name: str, to: str | None, commit: str | None, book: Path | None, *, as_json: bool
+) -> None:
+    from readerkit.app.drift_apply import apply_drift, next_step
+    from readerkit.app.drift_target import find_target
+    from readerkit.app.drifted import find_drift
+    from readerkit.app.library import open_library, writing
+    from readerkit.model.git_names import NO_COMMIT, parse_commit
+    from readerkit.terminal.drift_report import print_drift
+
+    try:
+        known = NO_COMMIT if commit is None else parse_commit(commit)
+    except ValueError as error:
+        raise click.UsageError(f"--commit: {error}") from None
+    with writing():
+        library = open_library(book, whole=True)
+        upstream = library.upstream(name)
+        found = find_drift(library, upstream, find_target(library, upstream, to))
+        applied = apply_drift(library, found, known)
+    if as_json:
+        wrote, left = [*map(str, applied.wrote)], [row.note.id for row in applied.left]
+        print_json({**found.to_plain(), "wrote": wrote, "left": left})
+        return
+    print_drift(found)
+    for path in applied.wrote:
+        click.echo(f"wrote {path}")
+    if applied.left:
+        click.echo(f"left for you: {', '.join(row.note.id for row in applied.left)}")
+    click.echo(f"then: {next_step(found)}")

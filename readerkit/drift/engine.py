@@ -199,7 +199,13 @@ def _in_window(
         return None
     taken = _taken(found, span, corpus)
     alike = _path_likeness(span.path, path)
-    return replace(found, elsewhere=True, taken=taken, path_likeness=alike)
+    return replace(
+        found,
+        elsewhere=True,
+        taken=taken,
+        path_likeness=alike,
+        file_gone=corpus.new_side(span.path) is None,
+    )
 
 
 def _path_likeness(one: str, other: str) -> float:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from readerkit.drift.gaps import Edit, fill_gap
 from readerkit.drift.outline import Block, outline
 from readerkit.drift.sequences import align
-from readerkit.drift.text import FileText
+from readerkit.drift.text import FileText, Weight, bag_likeness
 
 RENAMED = 0.5
 """So much of two definitions must be the same where their names differ."""
@@ -72,9 +72,6 @@ class PairedLines:
     """What became of edited lines, by position; found when a gap is asked for."""
     filled: set[int] = field(default_factory=set)
     """The gaps whose edited lines were looked for, by where they begin."""
-
-
-Weight = Callable[[bytes], float]
 
 
 class FileMatch:
@@ -338,20 +335,3 @@ def _named(blocks: Iterable[Block]) -> dict[bytes, list[Block]]:
 def _head(items: list[FrameItem], line: int) -> int | None:
     at = (n for n, item in enumerate(items) if item.first == line == item.last)
     return next(at, None)
-
-
-def bag_likeness(one: Counter[bytes], other: Counter[bytes], weight: Weight) -> float:
-    """Return how much of two bags of lines is the same, by weight, from 0 to 1."""
-    if len(one) > len(other):
-        one, other = other, one
-    both = sum(
-        min(count, other[key]) * weight(key)
-        for key, count in one.items()
-        if key in other
-    )
-    if not both:
-        return 0.0
-    total = sum(
-        count * weight(key) for bag in (one, other) for key, count in bag.items()
-    )
-    return 2 * both / total

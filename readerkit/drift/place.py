@@ -58,6 +58,8 @@ class Candidate:
     """Whether the line just before, and that just behind, is still right there."""
     taken: float = 0.0
     """How much of the place was something else in the old revision, 0 to 1."""
+    file_gone: bool = False
+    """Whether the file it was in is no more."""
     path_likeness: float = 1.0
     """How much of the path is the same, 0 to 1."""
 

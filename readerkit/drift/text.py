@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 _BOM = b"\xef\xbb\xbf"
@@ -18,6 +19,8 @@ _BINARY_LOOK = 8_000
 _WORD = re.compile(rb"[A-Za-z_0-9\x80-\xff]+|[^\sA-Za-z_0-9\x80-\xff]")
 BLANK = b""
 
+Weight = Callable[[bytes], float]
+"""Returns how much a line says."""
 Tree = Mapping[str, bytes]
 """The files of one revision by path; asked for one at a time."""
 
@@ -91,3 +94,20 @@ def likeness(one: frozenset[bytes], other: frozenset[bytes]) -> float:
     """Return how much of two lines is the same, from 0 to 1."""
     both = len(one) + len(other)
     return 2 * len(one & other) / both if both else 0.0
+
+
+def bag_likeness(one: Counter[bytes], other: Counter[bytes], weight: Weight) -> float:
+    """Return how much of two bags of lines is the same, by weight, from 0 to 1."""
+    if len(one) > len(other):
+        one, other = other, one
+    both = sum(
+        min(count, other[key]) * weight(key)
+        for key, count in one.items()
+        if key in other
+    )
+    if not both:
+        return 0.0
+    total = sum(
+        count * weight(key) for bag in (one, other) for key, count in bag.items()
+    )
+    return 2 * both / total

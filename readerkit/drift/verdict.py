@@ -17,7 +17,7 @@ from readerkit.model.anchor import Span
 from readerkit.model.git_names import TreePath
 
 Status = Literal["same", "moved", "edited", "gone", "unsure"]
-SURE = 0.94
+SURE = 0.92
 SURELY_GONE = 0.9
 """From these chances on a verdict is given; below, it is said to be unsure."""
 
@@ -34,6 +34,8 @@ class Carried:
     """How likely exactly this place is the right one: 0 to 1."""
     reason: str
     candidate: Candidate | None = None
+    parts: tuple[Span, ...] = ()
+    """Where other parts of it went, where it was split."""
 
 
 def refuse(span: Span, reason: str) -> Carried:
@@ -58,9 +60,14 @@ def decide(span: Span, candidates: list[Candidate], corpus: Corpus) -> Carried:
     if found is not None and (best >= SURE or (gone < SURELY_GONE and best >= gone)):
         to = Span(TreePath(found.path), found.first + 1, found.last + 1)
         status = _status(span, to, corpus) if best >= SURE else "unsure"
-        return Carried(span, status, to, best, _why(found, best), found)
+        parts = _parts(found, candidates)
+        return Carried(span, status, to, best, _why(found), found, parts)
     status = "gone" if gone >= SURELY_GONE else "unsure"
-    said = "nothing like it is left" if found is None else "what is like it is not it"
+    said = (
+        "nothing like it is left"
+        if found is None
+        else "what is like it was there before, as something else, or is too unlike"
+    )
     return Carried(span, status, None, gone, said, None)
 
 
@@ -75,7 +82,30 @@ def _status(span: Span, to: Span, corpus: Corpus) -> Status:
     return "same" if span == to else "moved"
 
 
-def _why(found: Candidate, chance: float) -> str:
+def _parts(found: Candidate, candidates: list[Candidate]) -> tuple[Span, ...]:
+    """Return the places of what a place lacks, each of them new there."""
+    if found.kept > 0.85:
+        return ()
+    parts = [
+        each
+        for each in candidates
+        if each.share >= 0.2
+        and each.taken < 0.2
+        and each.share + found.share < 1.15
+        and (each.path != found.path or not _overlap(each, found))
+    ]
+    apart: list[Candidate] = []
+    for each in sorted(parts, key=lambda each: -each.share):
+        if not any(each.path == p.path and _overlap(each, p) for p in apart):
+            apart.append(each)
+    return tuple(Span(TreePath(p.path), p.first + 1, p.last + 1) for p in apart)
+
+
+def _overlap(one: Candidate, other: Candidate) -> bool:
+    return one.first <= other.last and other.first <= one.last
+
+
+def _why(found: Candidate) -> str:
     """Return in words what a place rests on."""
     kept = f"{found.share:.0%} of it is there word for word"
     if found.kept - found.share > 0.005:

@@ -1,0 +1,331 @@
+"""``drift UPSTREAM``: where every anchor and claim stands in another revision."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from readerkit.app.check_claims import AT, claims_of
+from readerkit.app.drift_target import OtherRevision, SourceTree, old_tree
+from readerkit.app.ground import open_ground
+from readerkit.app.library import Library
+from readerkit.claims.ground import Ground
+from readerkit.claims.hold import hold
+from readerkit.claims.proof import Proof, Sentence
+from readerkit.content.annotations import Annotation
+from readerkit.content.book import Sources
+from readerkit.drift.engine import carry
+from readerkit.drift.text import FileText
+from readerkit.drift.verdict import SURE, Carried
+from readerkit.errors import AnchorError
+from readerkit.model.anchor import Anchor, Span
+from readerkit.model.freshness import MadeFrom
+from readerkit.upstreams import Lock, LockedAnchor, Upstream
+
+Status = Literal["same", "moved", "edited", "split", "gone", "unsure"]
+STATUSES: tuple[Status, ...] = ("same", "moved", "edited", "split", "gone", "unsure")
+MAX_LINES = 40
+"""Lines of a text that are shown side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class DriftedNote:
+    """A note, and where its lines stand in the other revision."""
+
+    note: Annotation
+    status: Status
+    was: Span
+    to: Span | None
+    confidence: float
+    reason: str
+    anchor: Anchor | None = None
+    """What names the lines there, where the anchor as it is does not."""
+    parts: tuple[Span, ...] = ()
+    texts: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """The lines before and after, of what was edited."""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether nobody need look where it went."""
+        return self.status in ("same", "moved", "edited")
+
+    @property
+    def to_do(self) -> str:
+        """What a person does about it; nothing, where nothing is to be done."""
+        rewrite = f"its anchor becomes {_shown(self.anchor)}" if self.anchor else ""
+        said = {
+            "same": "",
+            "moved": rewrite,
+            "edited": f"read it against the code as it is{rewrite and '; '}{rewrite}",
+            "split": "choose the part that the note is about, and anchor that",
+            "gone": "anchor it to what took its place, or take the note out",
+            "unsure": "look where it went, and anchor that",
+        }
+        return said[self.status]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it for a program."""
+        return {
+            "id": self.note.id,
+            "title": self.note.title,
+            "status": self.status,
+            "was": _plain(self.was),
+            "to": _plain(self.to),
+            "parts": [_plain(part) for part in self.parts],
+            "confidence": round(self.confidence, 4),
+            "reason": self.reason,
+            "anchor": self.anchor.to_yaml() if self.anchor else None,
+            "before": list(self.texts[0]),
+            "after": list(self.texts[1]),
+            "to_do": self.to_do,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DriftedSentence:
+    """A claimed sentence that does not hold in the other revision, and held before."""
+
+    sentence: Sentence
+    proof: Proof
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it for a program."""
+        return {
+            "id": self.sentence.entry,
+            "says": self.sentence.claim.says,
+            "is": "not true" if self.proof.state == "false" else "not held",
+            "found": self.proof.found,
+            "near": list(self.proof.near),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """All of an upstream in another revision."""
+
+    upstream: Upstream
+    target: OtherRevision
+    notes: list[DriftedNote]
+    sentences: list[DriftedSentence]
+    held: int
+    """How many claimed sentences hold there."""
+    grounds: Mapping[str, MadeFrom]
+    """By the key of each of those: what it rests on there."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many notes there are of each status."""
+        found = Counter(each.status for each in self.notes)
+        return {status: found[status] for status in STATUSES if found[status]}
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it for a program, and for the page of the site."""
+        return {
+            "upstream": self.upstream.name,
+            "from": self.upstream.pin,
+            "to": self.target.release or self.target.tag or self.target.commit,
+            "origin": self.target.origin,
+            "counts": self.counts,
+            "held": self.held,
+            "notes": [each.to_plain() for each in self.notes],
+            "sentences": [each.to_plain() for each in self.sentences],
+        }
+
+
+def find_drift(library: Library, upstream: Upstream, target: OtherRevision) -> Drift:
+    """Return where the notes and claims of an upstream stand in another revision.
+
+    Raises:
+        ReaderkitError: no lock, or code that is nowhere any more.
+    """
+    lock = library.lock(upstream)
+    before = old_tree(library, upstream, lock)
+    after = new_sources(upstream, target)
+    notes = [
+        (note, lock.anchors[note.id])
+        for note in library.book.anchored_in(upstream.name)
+        if note.id in lock.anchors
+    ]
+    carried = carry([locked.span for _, locked in notes], before, SourceTree(after))
+    found = [
+        _with_texts(_judge(note, locked, to, after), before, after)
+        for (note, locked), to in zip(notes, carried, strict=True)
+    ]
+    sentences, grounds = _claims(library, upstream, after, lock)
+    return Drift(upstream, target, found, *sentences, grounds)
+
+
+def new_sources(upstream: Upstream, target: OtherRevision) -> Sources:
+    """Return the files of a revision as those of the upstream that is pinned there."""
+    there = upstream
+    if not target.is_now and not upstream.is_living:
+        there = replace(upstream, commit=target.commit, tag=target.tag)
+    return Sources(there, target.files, target.files.__getitem__)
+
+
+# --- anchors --------------------------------------------------------------------------
+
+
+def _judge(
+    note: Annotation, locked: LockedAnchor, carried: Carried, after: Sources
+) -> DriftedNote:
+    """Return where a note stands, told by its anchor and by its lines."""
+    try:
+        at = after.resolve(note.anchor)
+    except AnchorError as error:
+        return _reanchored(note, locked, carried, after, error.reason)
+    chance = carried.confidence
+    if _is_same_code(at, locked, after):
+        status: Status = "same" if at == locked.span else "moved"
+        sure = chance if carried.to == at else SURE
+        return DriftedNote(
+            note, status, locked.span, at, max(sure, SURE), "its code is the same"
+        )
+    found = carried.to
+    is_whole = note.anchor.to_yaml().keys() <= {"file", "symbol"}
+    here = found is not None and found.path == at.path and _overlap(found, at)
+    if carried.parts and here:
+        return _row(note, "split", locked, at, carried)
+    if here or (is_whole and carried.status in ("unsure", "gone")):
+        reason = f"its anchor names it still; {carried.reason}"
+        return DriftedNote(note, "edited", locked.span, at, max(chance, SURE), reason)
+    where = f"the lines went to {found}" if found else "the lines are gone"
+    reason = f"its anchor names {at}, and {where}: {carried.reason}"
+    return DriftedNote(note, "unsure", locked.span, at, 1 - chance, reason)
+
+
+def _reanchored(
+    note: Annotation,
+    locked: LockedAnchor,
+    carried: Carried,
+    after: Sources,
+    problem: str,
+) -> DriftedNote:
+    """Return where a note stands whose anchor resolves no more."""
+    if carried.to is None:
+        status: Status = "gone" if carried.status == "gone" else "unsure"
+        return _row(note, status, locked, None, carried)
+    if carried.parts:
+        return _row(note, "split", locked, carried.to, carried)
+    try:
+        from readerkit.anchors.propose import propose
+
+        anchor = propose(carried.to, after.file(carried.to.path))
+        to = after.resolve(anchor)
+    except AnchorError as error:
+        reason = f"{problem}; no anchor names these lines: {error.reason}"
+        found = dataclasses.replace(carried, reason=reason)
+        return _row(note, "unsure", locked, carried.to, found)
+    row = _row(note, "unsure", locked, to, carried)
+    if carried.status != "unsure":
+        same = _is_same_code(to, locked, after)
+        row = dataclasses.replace(row, status="moved" if same else "edited")
+    return dataclasses.replace(row, anchor=anchor, reason=f"{problem}; {row.reason}")
+
+
+def _row(
+    note: Annotation,
+    status: Status,
+    locked: LockedAnchor,
+    to: Span | None,
+    carried: Carried,
+) -> DriftedNote:
+    return DriftedNote(
+        note, status, locked.span, to, carried.confidence, carried.reason,
+        parts=carried.parts,
+    )  # fmt: skip
+
+
+def _is_same_code(span: Span, locked: LockedAnchor, after: Sources) -> bool:
+    from readerkit.anchors import fingerprint
+
+    try:
+        return fingerprint(span, after.file(span.path)).code == locked.fingerprint.code
+    except AnchorError:
+        return False
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one.first <= other.last and other.first <= one.last
+
+
+def _with_texts(
+    row: DriftedNote, before: Mapping[str, bytes], after: Sources
+) -> DriftedNote:
+    """Return a row with the lines of what was edited, before and after."""
+    if row.status in ("same", "moved") or row.was.path not in before:
+        return row
+    old = _lines(before[row.was.path], row.was)
+    new = _lines(after.read(row.to.path), row.to) if row.to else ()
+    return dataclasses.replace(row, texts=(old, new))
+
+
+def _lines(data: bytes, span: Span) -> tuple[str, ...]:
+    lines = FileText(data).lines[span.first - 1 : span.last]
+    return tuple(line.decode("utf-8", "replace").rstrip() for line in lines)
+
+
+def side_by_side(row: DriftedNote) -> Iterator[tuple[str, str, str]]:
+    """Yield a mark, a line before and a line after, of a few around each change."""
+    old, new = row.texts
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    marks = {"replace": "~", "delete": "-", "insert": "+"}
+    count = 0
+    for group in matcher.get_grouped_opcodes(1):
+        for kind, a, b, c, d in group:
+            for n in range(max(b - a, d - c)):
+                if count >= MAX_LINES:
+                    return
+                count += 1
+                left = old[a + n] if a + n < b else ""
+                right = new[c + n] if c + n < d else ""
+                yield marks.get(kind, " "), left, right
+
+
+# --- claims ---------------------------------------------------------------------------
+
+
+def _claims(
+    library: Library, upstream: Upstream, after: Sources, lock: Lock
+) -> tuple[tuple[list[DriftedSentence], int], dict[str, MadeFrom]]:
+    """Return what is no longer so, how much still is, and what that rests on."""
+    ground = open_ground(library)
+    claims = claims_of(library, upstream, ground)
+    there = Ground(
+        ground.upstreams,
+        {**ground.paths, upstream.name: after.paths},
+        lambda each: after if each.name == upstream.name else ground.open(each),
+        ground.record,
+        ground.program,
+        ground.output,
+    )
+    wrong, held = [], 0
+    grounds: dict[str, MadeFrom] = {}
+    for sentence in claims:
+        proof = hold(sentence.claim, there)
+        if proof.state in ("false", "lost") and (
+            sentence.key in lock.claims or upstream.is_living
+        ):
+            wrong.append(DriftedSentence(sentence, proof))
+        held += proof.state == "holds"
+        if proof.state == "holds" and proof.upstream == upstream.name:
+            at = {AT: proof.at} if proof.at else {}
+            grounds[sentence.key] = {**proof.made_from, **at}
+    return (wrong, held), grounds
+
+
+def _plain(span: Span | None) -> dict[str, Any] | None:
+    if span is None:
+        return None
+    return {"path": span.path, "first": span.first, "last": span.last}
+
+
+def _shown(anchor: Anchor | None) -> str:
+    rows = anchor.to_yaml() if anchor else {}
+    return ", ".join(f"{key}: {value}" for key, value in rows.items())

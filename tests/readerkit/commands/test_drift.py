@@ -1,0 +1,203 @@
+"""``drift UPSTREAM``: notes followed to another revision, and what is no longer so."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.helpers import ANNOTATIONS, SAMPLE, git, make_book, run, write_files
+from tests.readerkit.commands.test_living import Kept, kept  # noqa: F401  a fixture
+
+STEP = SAMPLE[SAMPLE.index("def step") :]
+CLAIMS = """\
+  claims:
+    - says: One switch
+      guard: {file: lib/linear.py, symbol: Linear.forward,
+              code: reduce_scatter(...), under: self.sequence_parallel}
+"""
+NOTED = ANNOTATIONS.replace(
+    "  concepts: [all-reduce]\n", "  concepts: [all-reduce]\n" + CLAIMS, 1
+)
+
+
+class Desk:
+    def __init__(self, book, capsys):
+        self.book, self._capsys = book, capsys
+
+    def __call__(self, *arguments):
+        return run(self._capsys, *arguments, "--book", str(self.book.root))
+
+    def commit(self, files, tag):
+        """Make another commit of the sample; None takes a file out."""
+        repository = self.book.repository
+        for path in [path for path, text in files.items() if text is None]:
+            (repository / path).unlink()
+        write_files(repository, {p: t for p, t in files.items() if t is not None})
+        git(repository, "add", "--all")
+        git(repository, "commit", "--quiet", "--message", tag)
+        git(repository, "tag", "--annotate", "--message", tag, tag)
+        return f"{repository}@{tag}"
+
+    def statuses(self, to):
+        done = self("drift", "sample", "--to", to, "--json")
+        assert done.code == 0, done.err
+        found = json.loads(done.out)
+        return found, {row["id"]: row for row in found["notes"]}
+
+
+@pytest.fixture
+def reviewed(tmp_path, capsys):
+    desk = Desk(make_book(tmp_path, annotations=NOTED), capsys)
+    assert desk("annotate", "--update-lock").code == 0
+    assert desk("review", "close", "whole-step").code == 0
+    return desk
+
+
+def test_the_same_code_is_the_same(reviewed):
+    found, rows = reviewed.statuses(str(reviewed.book.repository))
+    assert found["counts"] == {"same": 2}
+    assert found["held"] == 1
+    assert [row["to_do"] for row in rows.values()] == ["", ""]
+
+
+def test_a_note_whose_code_went_to_another_file_gets_an_anchor_there(reviewed):
+    to = reviewed.commit(
+        {
+            "lib/linear.py": SAMPLE.replace(STEP, ""),
+            "lib/train.py": '"""Training."""\n\nimport os\n\n\n' + STEP,
+        },
+        "v2",
+    )
+    _, rows = reviewed.statuses(to)
+    assert rows["close"]["status"] == "same"
+    moved = rows["whole-step"]
+    assert moved["status"] == "moved"
+    assert moved["anchor"] == {"file": "lib/train.py", "symbol": "step"}
+    assert moved["to"]["path"] == "lib/train.py"
+
+
+def test_edited_code_shows_both_texts_and_sentences_that_are_no_longer_true(reviewed):
+    other = SAMPLE.replace(
+        "if self.sequence_parallel:", "if self.fused or self.sequence_parallel:"
+    ).replace("reduce_scatter(y, ", "reduce_scatter(y * 2, ")
+    found, rows = reviewed.statuses(reviewed.commit({"lib/linear.py": other}, "v2"))
+    edited = rows["close"]
+    assert edited["status"] == "edited"
+    assert "        if self.sequence_parallel:" in edited["before"]
+    assert "        if self.fused or self.sequence_parallel:" in edited["after"]
+    assert edited["anchor"]["file"] == "lib/linear.py"
+    [sentence] = found["sentences"]
+    assert (sentence["id"], sentence["says"]) == ("close", "One switch")
+    shown = reviewed("drift", "sample", "--to", f"{reviewed.book.repository}@v2").out
+    assert "edited close: lib/linear.py:14-17 -> lib/linear.py:14-17" in shown
+    assert "One switch" in shown
+
+
+def test_code_that_is_gone_is_gone(reviewed):
+    to = reviewed.commit({"lib/linear.py": SAMPLE.replace(STEP, "")}, "v2")
+    _, rows = reviewed.statuses(to)
+    assert rows["whole-step"]["status"] == "gone"
+    assert rows["whole-step"]["to"] is None
+    assert "take the note out" in rows["whole-step"]["to_do"]
+
+
+def test_apply_moves_anchors_pin_and_lock_and_keeps_reviews(reviewed):
+    to = reviewed.commit(
+        {
+            "lib/linear.py": SAMPLE.replace(STEP, "").replace(
+                "if self.sequence_parallel:", "if self.sequence_parallel is True:"
+            ),
+            "lib/train.py": '"""Training."""\n\nimport os\n\n\n' + STEP,
+        },
+        "v2",
+    )
+    commit = git(reviewed.book.repository, "rev-parse", "v2^{commit}")
+    done = reviewed("drift", "sample", "--to", to, "--apply")
+    assert done.code == 0, done.err
+    [pin] = yaml.safe_load(reviewed.book.path("upstreams.yaml").read_text())
+    assert (pin["tag"], pin["commit"]) == ("v2", commit)
+    written = reviewed.book.path("sample/linear.yaml").read_text()
+    assert "at: {file: lib/train.py, symbol: step}" in written
+    lock = json.loads(reviewed.book.path("sample.lock").read_text())
+    assert lock["commit"] == commit
+    assert "lib/train.py" in lock["files"]
+    # What it needs was brought along, and every anchor stands where the lock says.
+    listed = reviewed("annotate", "sample", "--json")
+    states = {note["id"]: note["state"] for note in json.loads(listed.out)}
+    assert states == {"close": "changed", "whole-step": "reviewed"}
+    check = reviewed("annotate", "sample", "--check")
+    assert "One switch" in check.err  # no longer true, and a person says what is
+    assert "whole-step" not in check.err
+
+
+def test_apply_leaves_what_is_not_sure_to_a_person(reviewed):
+    to = reviewed.commit({"lib/linear.py": SAMPLE.replace(STEP, "")}, "v2")
+    done = reviewed("drift", "sample", "--to", to, "--apply")
+    assert done.code == 0, done.err
+    assert "left for you: whole-step" in done.out
+    check = reviewed("annotate", "sample", "--check")
+    assert check.code == 1
+    assert "whole-step" in check.err
+
+
+def test_apply_without_a_commit_writes_nothing(reviewed, tmp_path):
+    write_files(tmp_path / "tree", {"lib/linear.py": "import os\n" + SAMPLE})
+    files = [reviewed.book.path(n) for n in ("upstreams.yaml", "sample.lock")]
+    before = [file.read_bytes() for file in files]
+    done = reviewed("drift", "sample", "--to", str(tmp_path / "tree"), "--apply")
+    assert done.code == 1
+    assert "expected the full id of the commit" in done.err
+    assert [file.read_bytes() for file in files] == before
+
+
+def test_a_tag_of_the_upstreams_own_repository_is_asked_for(reviewed, monkeypatch):
+    monkeypatch.setenv("READERKIT_SCHEMES", "file")
+    reviewed.commit({"lib/linear.py": "import os\n" + SAMPLE}, "v2")
+    found, rows = reviewed.statuses("v2")
+    assert found["to"] == "v2"
+    assert {row["status"] for row in rows.values()} == {"moved"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["sample", "--to", "v99"], 1, "has no tag v99"),
+        (["sample"], 1, "no newer release can be had"),
+        (["nothing"], 1, "unknown upstream"),
+        ([], 2, "name an UPSTREAM"),
+        (["sample", "--from", "x"], 2, "--from is for --spans"),
+        (["sample", "--commit", "abc"], 2, "--commit is for --apply"),
+        (["sample", "--apply", "--commit", "abc"], 2, "expected 40 digits"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_words(
+    reviewed, monkeypatch, arguments, code, said
+):
+    monkeypatch.setenv("READERKIT_SCHEMES", "file")
+    done = reviewed("drift", *arguments)
+    assert (done.code, done.out) == (code, "")
+    assert said in done.err
+
+
+def test_notes_on_a_work_tree_follow_a_refactoring(kept: Kept):  # noqa: F811
+    kept.edit('"""An app that fetches."""\n\n\n', '"""An app."""\n\nimport os\n\n\n')
+    text = kept.app.read_text()
+    at = text.index("def fetch_page")
+    moved, rest = text[at : text.index("def main")], text[text.index("def main") :]
+    kept.app.write_text(text[:at] + rest)
+    (kept.root / "src/net.py").write_text(
+        '"""The net."""\n\n\n' + moved.rstrip() + "\n"
+    )
+    assert kept("annotate", "app", "--check").code == 1
+    done = kept("drift", "app", "--apply")
+
+    assert done.code == 0, done.err
+    written = (kept.book / "annotations/app/notes.yaml").read_text()
+    assert "at: {file: src/net.py, symbol: fetch_page}" in written
+    shown = kept("annotate", "app", "--json")
+    assert shown.code == 0, shown.err
+    shown = json.loads(shown.out)
+    assert {note["id"]: note["state"] for note in shown} == {
+        "tries": "reviewed",
+        "use": "reviewed",
+    }
