@@ -1,11 +1,14 @@
 """What a step of each mini should send: counted by demos, comparisons and tests."""
 
 import math
+from collections.abc import Sequence
+
+from torch import Tensor
 
 from mini_impls.expert_routing import ExpertsConfig, get_capacity
 from mini_impls.experts import ExpertGroups
 from mini_impls.launch import Rank
-from mini_impls.model import GPTConfig
+from mini_impls.model import GPT, GPTConfig
 
 
 def get_tensor_parallel_traffic(
@@ -122,3 +125,48 @@ def get_expert_traffic(
         copies = layers * experts * min(capacity, num_tokens)
         found["all_to_all"] = 4 * copies * (4 * hidden + 2)
     return found
+
+
+def get_layer_wise_traffic(params_list: Sequence[Sequence[Tensor]]) -> dict[str, int]:
+    """Payload bytes of a step whose owners, one a rank, have whole tensors, in fp32."""
+    shares = [sum(p.numel() for p in params) for params in params_list]
+    return {
+        "all_reduce": 4 * sum(shares) + 4,  # gradients, and the norm's square
+        "all_gather": 4 * len(shares) * max(shares),  # each as long as the longest
+    }
+
+
+def get_rows_traffic(gpt: GPT, world_size: int) -> dict[str, int]:
+    """Payload bytes of a step of `fsdp.py` whose Muon gathers momenta in two bytes."""
+    if world_size == 1:
+        return {"all_gather": 2 * sum(_elements(p, 1) for p in _matrices(gpt))}
+    in_layers = sum(_elements(p, world_size) for p in gpt.layers.parameters())
+    whole = sum(_elements(p, world_size) for p in gpt.parameters())
+    momenta = sum(_elements(p, world_size) for p in _matrices(gpt))
+    return {
+        # Layers are gathered before forward and before backward, the root once.
+        "all_gather": 4 * (whole + in_layers) + 2 * momenta,
+        "reduce_scatter": 4 * whole,
+    }
+
+
+def _matrices(gpt: GPT) -> list[Tensor]:
+    return [p for p in gpt.layers.parameters() if p.ndim == 2]
+
+
+def _elements(param: Tensor, world_size: int) -> int:
+    """Return how many there are with rows added until ranks have equally many."""
+    rows = -(-param.size(0) // world_size) * world_size
+    return rows * (param.numel() // param.size(0))
+
+
+def get_split_traffic(
+    shape: tuple[int, int], mode: str, *, dim: int = 1, steps: int = 5
+) -> dict[str, int]:
+    """Payload bytes of one update of a matrix that is cut along `dim`, in fp32."""
+    gram = shape[1 - dim] ** 2
+    return {
+        "blockwise": {},
+        "duplicated": {"all_gather": 4 * shape[0] * shape[1]},
+        "distributed": {"all_reduce": 4 + 4 * steps * gram},
+    }[mode]

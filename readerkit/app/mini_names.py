@@ -36,6 +36,7 @@ SAYS = {
     "inference": "generation with tensor parallelism and a cache",
     "layout": "all dimensions at once: tp x cp x dp x pp, and experts on ep",
     "mixed_precision": "bf16 and fp16, main weights, a loss scale; FP8 emulated",
+    "muon": "Muon on sharded state: rows gathered, or owners of whole tensors",
     "pipeline": "pipeline parallelism: what the schedules order, run",
     "recompute": "activations run again: layers, parts, by hooks, by a policy",
     "schedules": "the schedules alone: GPipe, 1F1B, interleaved (no torch)",

@@ -24,6 +24,7 @@ OPTIONS = {
     "fsdp": {},
     "fsdp_flat": {},
     "fsdp_state": {},
+    "muon": {},
     "recompute": {},
     "sequence_parallel": {},
     "tensor_parallel": {},
