@@ -28,6 +28,7 @@ def test_side_by_side_pages_come_as_they_are_taught(book):
         "data-parallel",
         "gradient-compression",
         "zero",
+        "matrix-optimizer",
         "fsdp",
         "fsdp-flat",
         "tensor-parallel",

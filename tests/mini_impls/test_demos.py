@@ -24,7 +24,6 @@ OPTIONS = {
     "fsdp": {},
     "fsdp_flat": {},
     "fsdp_state": {},
-    "muon": {},
     "recompute": {},
     "sequence_parallel": {},
     "tensor_parallel": {},
@@ -78,7 +77,7 @@ def test_all_demos_are_run():
     files = {path.stem for path in (ROOT / "mini_impls/demos").glob("[!_]*.py")}
     labs = {"lab", "lab_ddp", "lab_fsdp", "lab_generation"}  # test_lab runs them
     elsewhere = {"pipeline", "inference", "schedules", "compression", *labs}
-    elsewhere |= {"zero_bubble", "experts", "mixed_precision", "layout"}
+    elsewhere |= {"zero_bubble", "experts", "mixed_precision", "muon", "layout"}
     recorders = {name for name in files if name.split("_")[0] == "play"}
     shared = {"expected", "formulas", "layout_traffic", "training"}
     assert files - {*shared, *recorders} == {*OPTIONS, *elsewhere}

@@ -17,6 +17,7 @@ import test_fsdp_state
 import test_inference
 import test_layout_gpt
 import test_mixed_precision
+import test_muon
 import test_overlap
 import test_pipeline
 import test_recompute
@@ -197,6 +198,16 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
         "test_zero_bubble",
         "test_both_halves_are_a_whole_backward_bit_for_bit",
         ("tied, weight first", 0),
+    ),
+    "muon/parts-alone": lambda pool: test_muon.test_rows_gathered_equal_one_process(
+        pool, "untied"
+    ),
+    "muon/early-gather": lambda pool: (
+        test_muon.test_owners_of_whole_tensors_equal_one_process(pool, "untied")
+    ),
+    "muon/own-norm": test_muon.test_gradients_are_shortened_by_the_norm_of_all,
+    "muon/owner-of-all": lambda pool: (
+        test_muon.test_owners_of_whole_tensors_equal_one_process(pool, "untied")
     ),
     "checkpoint/no-copy": in_every_rank(
         "test_checkpoint", "test_a_staged_state_stays_what_it_was"

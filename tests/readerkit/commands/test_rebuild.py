@@ -26,6 +26,8 @@ WRONG = {
         "weight = move(self.router.weight, stay, all_reduce, tp)",
         "weight = self.router.weight",
     ),
+    "muon/deal": ("loop = ranks + ranks[::-1]", "loop = ranks"),
+    "muon/rows": ("whole[: self.num_rows[p]]", "mine"),
     "mixed_precision/scale": ("self.hysteresis_tracker <= 0", "True"),
     "mixed_precision/unscale": ("grad *= inv_scale", "pass"),
     "fsdp_flat/reduce": ("padded /= self.gradient_predivide_factor", "pass"),
