@@ -103,18 +103,28 @@ def _read(
     *,
     any_ref: bool,
 ) -> tuple[TakenNotes, ImportedTour | None]:
-    from readerkit.app.folders import read_at_most
     from readerkit.app.import_files import import_code_tour, import_quotes
 
     if codetour:
-        data = read_at_most(codetour, None)
-        file = str(codetour)
+        file, data = str(codetour), _bytes(codetour)
         return import_code_tour(data, file, library, concepts, any_ref=any_ref)
     assert quotes is not None  # one of them was given
     if any_ref:
         raise click.UsageError("--any-ref is for --codetour: quotes find their lines")
-    data = read_at_most(quotes, None)
+    data = _bytes(quotes)
     return import_quotes(data, str(quotes), library, concepts), None
+
+
+def _bytes(file: Path) -> bytes:
+    from readerkit.app.folders import read_at_most
+    from readerkit.system.json_file import MAX_BYTES
+
+    data = read_at_most(file, None)
+    if len(data) > MAX_BYTES:
+        raise ReaderkitError(
+            f"{file}: got more than {MAX_BYTES:,} bytes, expected a file of notes"
+        )
+    return data
 
 
 def _write(

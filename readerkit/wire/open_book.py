@@ -172,6 +172,9 @@ def _stamp(library: Library) -> object:
     found = []
     for top in (library.root, library.mine):
         for file in (top / "annotations").rglob("*.yaml"):
-            about = file.stat()
+            try:
+                about = file.stat()
+            except OSError:  # gone since it was listed
+                continue
             found.append((str(file), about.st_mtime_ns, about.st_size))
     return sorted(found)

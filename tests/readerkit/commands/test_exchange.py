@@ -10,13 +10,16 @@ import pytest
 import yaml
 
 from readerkit.model.anchor import Span
+from readerkit.system.json_file import MAX_BYTES
 from tests.helpers import (
     ANNOTATIONS,
     ROOT,
     SAMPLE,
     Result,
     make_book,
+    make_repository,
     run,
+    run_process,
     write_files,
 )
 
@@ -334,6 +337,33 @@ def test_nonsense_is_one_clear_line(locked, name, text):
     done = imported(locked, name, text)
     assert (done.code, done.out, tree(locked.book.root)) == (1, "", before)
     assert done.err.count("\n") == 1 and f"{name}:1:1: " in done.err
+
+
+def test_file_too_large_is_one_line(locked):
+    done = imported(locked, "a.tour", " " * (MAX_BYTES + 1))
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert "expected a file of notes" in done.err
+
+
+def test_notes_come_to_a_work_tree_and_leave_it(tmp_path, capsys):
+    make_repository(tmp_path / "own", {"src/app.py": SAMPLE})
+    root = tmp_path / "own" / "book"
+    done = run_process("init", cwd=root.parent)
+    assert done.code == 0, done.err
+    book = ("--book", str(root))
+    [concept] = yaml.safe_load((root / "annotations" / "concepts.yaml").read_text())
+    file = tmp_path / "their.tour"
+    file.write_text(tour(step(23, file="src/app.py"), ref="main"))
+    asked = ("import", "--codetour", str(file), "--concept", concept["id"], *book)
+    assert run(capsys, *asked).code == 0
+    (root.parent / "src" / "app.py").write_text(f"LIMIT = 1\n{SAMPLE}")
+    log = json.loads(run(capsys, "export", "--sarif", "-", *book).out)
+    lines = {
+        each["partialFingerprints"]["readerkitNote/v1"]: each["locations"][0]
+        for each in log["runs"][0]["results"]
+    }
+    assert lines["here"]["physicalLocation"]["region"]["startLine"] == 24
+    assert "versionControlProvenance" not in log["runs"][0]
 
 
 def test_quote_that_stands_twice_is_told_apart_by_what_is_around_it(locked):

@@ -16,7 +16,14 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.helpers import ROOT, SAMPLE, SampleBook, write_files
+from tests.helpers import (
+    ROOT,
+    SAMPLE,
+    SampleBook,
+    make_repository,
+    run_process,
+    write_files,
+)
 from tests.readerkit.commands.test_tours import TOUR
 from tests.terminals import WAIT_S
 
@@ -60,34 +67,38 @@ class Editor:
         return list(told.diagnostics)
 
 
-@pytest.fixture
-def edit(locked) -> Callable[[Callable[[Editor, SampleBook], Awaitable[Any]]], Any]:
-    """Return what runs a scene with an editor and a server of the sample book."""
+Scene = Callable[[Editor, SampleBook], Awaitable[Any]]
 
-    def run(scene: Callable[[Editor, SampleBook], Awaitable[Any]]) -> Any:
-        async def play() -> Any:
-            editor = Editor()
-            book = [*COMMAND, str(locked.book.root)]
-            await editor.client.start_io(sys.executable, *book)
-            await editor.client.initialize_async(
-                types.InitializeParams(
-                    types.ClientCapabilities(),
-                    workspace_folders=[
-                        types.WorkspaceFolder(locked.book.repository.as_uri(), "sample")
-                    ],
-                )
+
+def played(book: SampleBook, scene: Scene) -> Any:
+    """Return what comes of a scene with an editor, and a server of a book."""
+
+    async def play() -> Any:
+        editor = Editor()
+        await editor.client.start_io(sys.executable, *COMMAND, str(book.root))
+        await editor.client.initialize_async(
+            types.InitializeParams(
+                types.ClientCapabilities(),
+                workspace_folders=[
+                    types.WorkspaceFolder(book.repository.as_uri(), "sample")
+                ],
             )
-            editor.client.initialized(types.InitializedParams())
-            try:
-                return await asyncio.wait_for(scene(editor, locked.book), 4 * WAIT_S)
-            finally:
-                await editor.client.shutdown_async(None)
-                editor.client.exit(None)
-                await editor.client.stop()
+        )
+        editor.client.initialized(types.InitializedParams())
+        try:
+            return await asyncio.wait_for(scene(editor, book), 4 * WAIT_S)
+        finally:
+            await editor.client.shutdown_async(None)
+            editor.client.exit(None)
+            await editor.client.stop()
 
-        return asyncio.run(play())
+    return asyncio.run(play())
 
-    return run
+
+@pytest.fixture
+def edit(locked) -> Callable[[Scene], Any]:
+    """Return what plays a scene on the sample book."""
+    return lambda scene: played(locked.book, scene)
 
 
 def at(line: int, character: int = 4) -> types.Position:
@@ -335,6 +346,28 @@ def test_broken_book_is_said_once_and_mending_it_is_enough(edit):
     broken, mended, shown = edit(scene)
     assert broken is None and mended is not None
     assert len(shown) == 1 and "concepts.yaml:2:" in shown[0]
+
+
+def test_notes_stand_beside_the_code_of_a_work_tree_that_nobody_committed(tmp_path):
+    make_repository(tmp_path / "own", {"src/app.py": SAMPLE})
+    done = run_process("init", cwd=tmp_path / "own")
+    assert done.code == 0, done.err
+    root, file = tmp_path / "own" / "book", tmp_path / "own" / "src" / "app.py"
+    book = SampleBook(root, root.parent, "")
+
+    async def scene(editor, _):
+        document = await editor.open(file, f"LIMIT = 1\n\n{SAMPLE}")
+        lenses = types.CodeLensParams(document)
+        links = types.DocumentLinkParams(document)
+        return (
+            await editor.client.text_document_code_lens_async(lenses),
+            await editor.client.text_document_document_link_async(links),
+        )
+
+    [lens], [link] = played(book, scene)
+    row = (f"LIMIT = 1\n\n{SAMPLE}").splitlines()[lens.range.start.line]
+    assert row.lstrip().startswith(("def ", "class ", "@"))
+    assert link.target.startswith((root / "annotations").as_uri())
 
 
 def test_extra_that_is_missing_is_said_in_one_line(tmp_path):

@@ -178,3 +178,10 @@ def test_extra_that_is_missing_is_said_in_one_line(tmp_path):
     )
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.count("\n") == 1 and "readerkit-distributed[mcp]" in done.stderr
+
+
+def test_no_question_is_asked_while_an_exam_is_open(real_cache):
+    begun = run_process("quiz", "35", "--exam", "--json", stdin='{"stop": true}\n')
+    assert '"type":"question"' in begun.out.replace(" ", ""), begun.err
+    [refused] = ask(("ask_question", {}))
+    assert "an exam that goes on" in refused
