@@ -12,7 +12,7 @@ from importlib.resources import files
 import tree_sitter
 
 from readerkit.errors import AnchorError
-from readerkit.model.languages import ENDINGS, PYTHON, Language, language_of
+from readerkit.model.languages import COMMENTS, ENDINGS, PYTHON, Language, language_of
 
 
 @cache
@@ -73,6 +73,14 @@ def marks_query(language: Language) -> tree_sitter.Query:
     packages = language.marks or (language.package,)
     texts = [_query_text(package, "highlights.scm") for package in packages]
     return query(language, "\n".join(texts))
+
+
+@cache
+def comments_query(language: Language) -> tree_sitter.Query:
+    """Return the query for comments, whatever the grammar calls them."""
+    known = grammar(language)
+    kinds = [kind for kind in sorted(COMMENTS) if known.id_for_node_kind(kind, True)]
+    return query(language, "\n".join(f"({kind}) @comment" for kind in kinds))
 
 
 def _query_text(package: str, name: str) -> str:

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 import tree_sitter
 
-from readerkit.anchors.grammars import grammar, language_at
+from readerkit.anchors.grammars import comments_query, grammar, language_at
 from readerkit.anchors.pattern import PatternMatch, compile_pattern
 from readerkit.anchors.symbols import Symbol, collect_symbols
 from readerkit.anchors.tags import tagged_symbols
@@ -79,7 +79,8 @@ class SourceFile:
     @cached_property
     def tokens(self) -> Tokens:
         """Its tokens, which patterns of other languages than Python are made of."""
-        return Tokens(self.root, self.data)
+        found = tree_sitter.QueryCursor(comments_query(self.language))
+        return Tokens(self.data, found.captures(self.root).get("comment", ()))
 
     @cached_property
     def line_starts(self) -> list[int]:

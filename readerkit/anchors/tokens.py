@@ -11,7 +11,8 @@ of syntax that begins where the pattern does.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -40,25 +41,29 @@ class TokenMatch:
 class Tokens:
     """The tokens of a file, comments left out, and which brackets belong together."""
 
-    def __init__(self, root: Node, data: bytes) -> None:
+    def __init__(self, data: bytes, comments: Iterable[Node]) -> None:
         texts: list[bytes] = []
         starts: list[int] = []
-        for leaf in _leaves(root):
-            for match in _TOKEN.finditer(data, leaf.start_byte, leaf.end_byte):
-                if match[0] in _CLOSE and texts and texts[-1] == b",":
+        at = 0
+        ends = [(node.start_byte, node.end_byte) for node in comments]
+        for begin, end in (*sorted(ends), (len(data), len(data))):
+            for match in _TOKEN.finditer(data, at, begin):
+                text = match[0]
+                if text in _CLOSE and texts and texts[-1] == b",":
                     texts.pop()
                     starts.pop()
-                texts.append(match[0])
+                texts.append(text)
                 starts.append(match.start())
+            at = max(at, end)
         self.texts, self.starts = texts, starts
 
-    @cached_property
-    def places(self) -> dict[bytes, list[int]]:
-        """Every token to where it stands."""
-        found: dict[bytes, list[int]] = {}
-        for index, text in enumerate(self.texts):
-            found.setdefault(text, []).append(index)
-        return found
+    def places(self, text: bytes) -> Iterator[int]:
+        """Yield every index at which a token stands."""
+        index = -1
+        with suppress(ValueError):
+            while True:
+                index = self.texts.index(text, index + 1)
+                yield index
 
     @cached_property
     def closing(self) -> dict[int, int]:
@@ -74,22 +79,6 @@ class Tokens:
     def end(self, index: int) -> int:
         """Return the byte behind a token."""
         return self.starts[index] + len(self.texts[index])
-
-
-def _leaves(root: Node) -> Iterator[Node]:
-    """Yield what has a text of its own; a string is one piece, whatever is in it."""
-    cursor = root.walk()
-    while True:
-        node = cursor.node
-        assert node is not None  # a cursor stands on a node
-        is_comment = node.type in COMMENTS
-        if not is_comment and cursor.goto_first_child():
-            continue
-        if not is_comment and node.end_byte > node.start_byte:
-            yield node
-        while not cursor.goto_next_sibling():
-            if not cursor.goto_parent():
-                return
 
 
 @lru_cache(maxsize=4096)
@@ -142,7 +131,7 @@ class TokenPattern:
         """
         found: list[TokenMatch] = []
         search = _Search(self, tokens)
-        for index in tokens.places.get(self.parts[0], ()):
+        for index in tokens.places(self.parts[0]):
             if not start <= tokens.starts[index] < end:
                 continue
             last = search.match(index)

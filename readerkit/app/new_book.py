@@ -9,10 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from readerkit.app.check_locks import Report, check, lock_as_read, update_locks
+from readerkit.app.check_locks import Report, check
 from readerkit.app.first_note import FirstNote, choose_first
 from readerkit.app.library import open_library, writing
 from readerkit.app.new_upstream import NewUpstream
+from readerkit.app.write_locks import lock_as_read, update_locks
 from readerkit.errors import ContentError, ReaderkitError
 from readerkit.upstreams.store import write_atomically
 from readerkit.wording.next_command import written

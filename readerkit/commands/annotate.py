@@ -244,7 +244,7 @@ def _update_lock(
     library: Library, upstream: str | None, *, is_one: bool, as_json: bool
 ) -> None:
     from readerkit.app.check_claims import claimed_upstreams
-    from readerkit.app.check_locks import update_locks
+    from readerkit.app.write_locks import update_locks
 
     if is_one:
         raise click.UsageError("--update-lock is for a whole upstream")

@@ -34,9 +34,9 @@ def review(note_ids: tuple[str, ...], by: str, book: Path | None) -> None:
 
 
 def _review(note_ids: tuple[str, ...], by: str, book: Path | None) -> None:
-    from readerkit.app.check_locks import lock_as_read
     from readerkit.app.folders import is_checkout
     from readerkit.app.library import open_library
+    from readerkit.app.write_locks import lock_as_read
     from readerkit.errors import ReaderkitError
     from readerkit.wording.meant_name import choose_all
 
