@@ -21,6 +21,7 @@ ALIASES = {
     "ac": "recompute",
     "dcp": "checkpoint",
     "5d": "layout",
+    "elastic": "recover",
 }
 """What people call a mini, spelt as ``wording.meant_name`` compares names."""
 SAYS = {
@@ -39,6 +40,7 @@ SAYS = {
     "muon": "Muon on sharded state: rows gathered, or owners of whole tensors",
     "pipeline": "pipeline parallelism: what the schedules order, run",
     "recompute": "activations run again: layers, parts, by hooks, by a policy",
+    "recover": "a step run again, replicas compared, workers started again",
     "schedules": "the schedules alone: GPipe, 1F1B, interleaved (no torch)",
     "sequence_parallel": "activations sharded between layers",
     "tensor_parallel": "weights cut by column and by row",

@@ -10,7 +10,12 @@ from tests.helpers import ROOT
 
 README = (ROOT / "README.md").read_text()
 SETTINGS = README.partition("| variable |")[2].partition("\n\n")[0]
-TORCHRUN = {"LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"}
+TORCHRUN = {
+    "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE",
+    "TORCHELASTIC_RESTART_COUNT",
+    "TORCHELASTIC_RUN_ID",
+}
 """Set by ``torchrun`` beside those that the table names."""
 READS = {"get", "pop", "getenv", "setdefault"}
 

@@ -25,6 +25,7 @@ OPTIONS = {
     "fsdp_flat": {},
     "fsdp_state": {},
     "recompute": {},
+    "recover": {"directory": "", "kill": ""},
     "sequence_parallel": {},
     "tensor_parallel": {},
     "zero": {},
@@ -80,6 +81,7 @@ def test_all_demos_are_run():
     elsewhere |= {"zero_bubble", "experts", "mixed_precision", "muon", "layout"}
     recorders = {name for name in files if name.split("_")[0] == "play"}
     shared = {"expected", "formulas", "layout_traffic", "training"}
+    elsewhere |= {"recover_elastic"}  # test_recover_agent
     assert files - {*shared, *recorders} == {*OPTIONS, *elsewhere}
 
 
@@ -139,6 +141,9 @@ def test_a_pipeline_draws_the_order_it_keeps(pool2, schedule, chunks):
         ("ddp", ["--timeout", "nan"], "--timeout nan is not above 0"),
         ("fsdp_state", ["--steps", "1"], "--steps 1: at least 2, saved half-way"),
         ("checkpoint", ["--steps", "1"], "--steps 1: at least 2, resumed half-way"),
+        ("recover", ["--steps", "2"], "--steps 2: at least 3, struck in the third"),
+        ("recover", ["--world", "1"], "--world 1: at least 2, one beside the other"),
+        ("recover", ["--kill", "1:2"], "--kill is for a run under torchrun"),
         ("collectives", ["--numel", "0"], "--numel 0 is below 1"),
     ],
 )

@@ -21,6 +21,8 @@ import test_muon
 import test_overlap
 import test_pipeline
 import test_recompute
+import test_recover
+import test_recover_checks
 import test_sequence_parallel
 import test_tensor_parallel
 import test_zero
@@ -234,6 +236,12 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
             ("newest-first", "pp"),
         )
     },
+    "recover/next-batch": (
+        test_recover.test_a_rerun_has_the_same_batches_and_random_numbers
+    ),
+    "recover/same-device": test_recover.test_findings_and_exit_codes_of_each_cause,
+    "recover/short-digest": test_recover_checks.test_a_bit_is_found_wherever_it_turned,
+    "recover/random-numbers": test_recover.test_with_dropout_a_rerun_changes_no_bit,
     "fsdp_state/local-norm": lambda pool: (
         test_fsdp_state.test_clips_by_the_norm_of_all_gradients(pool, 2.0, 0.7)
     ),

@@ -52,6 +52,8 @@ WRONG = {
         "self.output_tensors[forward]",
     ),
     "collectives/ring": ("accumulate(mine, received, op)", "mine.copy_(received)"),
+    "recover/validate": ("self.rerun_requested = True", "pass"),
+    "recover/digests": ("if len(set(digests)) > 1:", "if len(set(digests)) > 2:"),
     "fsdp_state/norm": ("norm_type, dtype", "1.0, dtype"),
     "inference/cache": ("start = self.sequence_len_offset", "start = 0"),
 }
