@@ -91,6 +91,7 @@ _IN_PLAIN_WORDS = {
     "special characters": "a control character",
 }
 """What the parser says, by a part of it, to what a person has to look for."""
+TOO_DEEP = "maximum nesting depth"
 _UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
 
 
@@ -162,6 +163,9 @@ def _syntax_fault(error: yaml.YAMLError, text: str, file: str) -> ContentFault:
         line, column = 1, 1
     problem = getattr(error, "problem", None) or getattr(error, "reason", None)
     got = _plainly(str(problem or error).splitlines()[0], text, line, column)
+    if TOO_DEEP in got:  # a parser of late 2026 has a limit of its own
+        most = f"at most {MAX_DEPTH} levels"
+        return ContentFault(file, line, column, "nested too deep", "", most)
     start = getattr(error, "context_mark", None)
     if start is not None and start.line + 1 < line:
         got += f", in what began at line {start.line + 1}"

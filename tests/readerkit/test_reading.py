@@ -303,7 +303,7 @@ FAULTS = {
         {"references.es.yaml": "paper: {title: Un trabajo}\n"},
         ["references.es.yaml:1:1: a file nobody reads: expected comparisons.yaml, "
          "concepts.yaml, concepts.<language>.yaml, references.yaml, upstreams.yaml, "
-         "<upstream>/<topic>.yaml or mirrors/<idea>.yaml"],
+         "<upstream>/<topic>.yaml, mirrors/<idea>.yaml or tours/<tour>.yaml"],
     ),
     "unknown upstream": (
         {"simple/linear.yaml": NOTE.replace("whole-step", "other")},
@@ -356,7 +356,7 @@ FAULTS = {
         {"notes.yaml": "[]"},
         ["notes.yaml:1:1: a file nobody reads: expected comparisons.yaml, "
          "concepts.yaml, concepts.<language>.yaml, references.yaml, upstreams.yaml, "
-         "<upstream>/<topic>.yaml or mirrors/<idea>.yaml"],
+         "<upstream>/<topic>.yaml, mirrors/<idea>.yaml or tours/<tour>.yaml"],
     ),
     "a lock of another version": (
         {"sample.lock": '{"format": 2}'},

@@ -267,7 +267,7 @@ FAULTS = {
     ),
     "a claim has one check": (
         "annotations",
-        NOTE + "  claims:\n  - {says: W}\n  - {default: {file: a, of: b, is: 1}}\n"
+        NOTE + "  claims:\n  - {says: W}\n  - {default: {file: a, is: 1, of: b}}\n"
         "  - {says: W, stands: {file: a, symbol: f}, undecided: no program can say}\n",
         ["8:5: wrong value for this entry: got {'says': 'W'}, expected 'says' and "
          f"exactly one check: {KINDS_OF_CHECK}",
