@@ -107,10 +107,10 @@ def test_catalog_is_that_of_the_command_and_of_the_files_that_the_page_shows(
 def test_page_stands_in_menu_start_and_search(capsys, tmp_path):
     site = tmp_path / "site"
     book = make_book(tmp_path)
-    write_files(book.root, {"site/pages/chapters/sums.md": "# Sums\n\nOf memory.\n"})
     options = ("--book", str(book.root), "--output", str(site))
     assert run(capsys, "site", "build", *options).code == 0
     assert not (site / "estimates.html").exists()  # the book computes nothing
+    write_files(book.root, {"site/pages/chapters/sums.md": "# Sums\n\nOf memory.\n"})
     concepts = book.path("concepts.yaml")
     named = "layer: collective, estimates: [memory]}"
     concepts.write_text(concepts.read_text().replace("layer: collective}", named, 1))
