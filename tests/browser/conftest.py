@@ -21,7 +21,7 @@ from readerkit.site.inputs import find_inputs
 from readerkit.site.publish import publish
 from tests.browser.which import NO_BROWSER, find_browser
 from tests.conftest import REAL_CACHE
-from tests.helpers import made_once, make_book
+from tests.helpers import CONCEPTS, made_once, make_book
 
 ARGUMENTS = [
     "--no-sandbox",  # nobody else's pages are opened, and a container's root has none
@@ -80,8 +80,10 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small_site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of a small book of which one note and one concept are translated."""
     folder = tmp_path_factory.mktemp("small")
+    # Who names an estimate has the page of them.
+    concepts = CONCEPTS.replace("requires:", "estimates: [memory], requires:")
     more = {"sample/linear.es.yaml": SPANISH, "concepts.es.yaml": SPANISH_CONCEPTS}
-    book = make_book(folder, more=more)
+    book = make_book(folder, more={**more, "concepts.yaml": concepts})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("READERKIT_CACHE", str(folder / "cache"))
         patch.setenv("READERKIT_DATA", str(folder / "data"))

@@ -52,7 +52,7 @@ def record_view(model: SiteModel, evidence: Evidence, mirror: Mirror) -> Context
         "ranks": [rank_view(model, evidence, rank) for rank in record.events],
         "operations": [each for each in OPERATIONS if each[0] in used],
         "set_up": model.words.text(partial(say_set_up, record)),
-        "title": model.book.comparisons[record.comparison].title,
+        "title": model.words.of_record(model.book.comparisons[record.comparison].title),
         "prediction": prediction(model.words, record),
         "issuers_upstream": issuers(model, evidence, "upstream", address),
         "issuers_mini": issuers(model, evidence, "mini", address),
