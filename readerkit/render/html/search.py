@@ -54,7 +54,7 @@ class Indexed(NamedTuple):
 def search_index(model: SiteModel, writing: Writing) -> bytes:
     """Return the script; it works from a file as well as from a server."""
     texts = [*_notes(model), *_ideas(model), *_chapters(writing.scripts)]
-    texts += [*_labs(writing.labs), *_mechanisms(model)]
+    texts += [*_tours(model), *_labs(writing.labs), *_mechanisms(model)]
     texts += _estimates() if writing.examples else ()
     texts += [*_quiz(writing.phases), *_symptoms(writing.routes)]
     texts += [*_works(model), *_pages(model, writing)]
@@ -160,6 +160,14 @@ def _ideas(model: SiteModel) -> Iterator[Indexed]:
             place, text = f"{page}#s{number}", section.why
             title = told.title if told.title != section.title else ""
             yield Indexed("beside", section.title, mirror.title, place, text, title)
+
+
+def _tours(model: SiteModel) -> Iterator[Indexed]:
+    for tour in model.book.tours.values():
+        other = model.book.tour_in(tour.id, SPANISH)
+        title = other.title if other.title != tour.title else ""
+        page, text = addresses.tour_page(tour.id), f"{tour.id} {tour.about}"
+        yield Indexed("tour", tour.title, "reading paths", page, text, title)
 
 
 def _chapters(scripts: Iterable[Script]) -> Iterator[Indexed]:

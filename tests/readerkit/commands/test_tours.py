@@ -6,7 +6,7 @@ import re
 import pytest
 import yaml
 
-from tests.helpers import write_files
+from tests.helpers import read_search_index, write_files
 from tests.readerkit.commands.test_exchange import imported, step, tour
 
 TOUR = """\
@@ -107,6 +107,8 @@ def test_tour_has_a_page_and_the_paths_lead_to_it(toured):
     page = (folder / "tours" / "a-step.html").read_text()
     assert page.index("Begin with") < page.index("Its forward ends here")
     assert page.index("loss.backward") < page.index("Its forward ends here")
+    entry, words = read_search_index(folder)["tours/a-step.html"]
+    assert entry[:2] == ["tour", "One step and its end"] and "closes" in words
     assert 'href="tours/a-step.html"' in (folder / "paths.html").read_text()
 
 
