@@ -13,6 +13,7 @@ from types import MappingProxyType
 from readerkit.app.folders import read_at_most
 from readerkit.app.interface_words import read_search_words
 from readerkit.app.kept import keep, read_kept
+from readerkit.app.kept_drifts import read_drifts
 from readerkit.app.library import Library
 from readerkit.app.page_estimates import work_out
 from readerkit.app.page_questions import OwnAsked, checks, phase_views, read_banks
@@ -56,6 +57,7 @@ def read_writing(
         first_stop=FIRST_STOP if FIRST_STOP in notes else next(iter(notes), ""),
         first_question=FIRST_QUESTION,
         is_shipped=FIRST_STOP in notes,
+        drifts=read_drifts(library),
         phases=tuple(phase_views(banks, own_asked)),
         checks=partial(checks, banks, own_asked),
     )

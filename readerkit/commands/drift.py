@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,10 @@ from readerkit.commands.options import book_option, json_option
 from readerkit.errors import ReaderkitError
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
+
+if TYPE_CHECKING:
+    from readerkit.app.drifted import Drift
+    from readerkit.app.library import Library
 
 
 @click.command(short_help="Where everything stands in another revision of the code.")
@@ -31,6 +36,11 @@ from readerkit.terminal.completing import names
     metavar="ID",
     help="With --apply: the commit of a release, where nothing else tells it.",
 )
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Keep what was found in the book: the site has a page and a feed of it.",
+)
 @click.option("--all", "everything", is_flag=True, help="List what is the same, too.")
 @click.option(
     "--spans",
@@ -51,6 +61,7 @@ def drift(
     new: str | None,
     apply: bool,
     commit: str | None,
+    keep: bool,
     everything: bool,
     spans: Path | None,
     old: str | None,
@@ -79,7 +90,7 @@ def drift(
         readerkit drift --spans lines.jsonl --from v1/ --to v2/
     """
     if spans is not None:
-        if upstream or as_json or everything:
+        if upstream or as_json or everything or apply or keep:
             raise click.UsageError("--spans is for any code: leave out the UPSTREAM")
         if old is None or new is None:
             raise click.UsageError("--spans, --from and --to go together")
@@ -91,11 +102,11 @@ def drift(
         raise click.UsageError("name an UPSTREAM, or lines to carry by --spans")
     if commit is not None and not apply:
         raise click.UsageError("--commit is for --apply: add it")
-    how = {"everything": everything, "as_json": as_json}
+    how = {"keep": keep, "as_json": as_json}
     if apply:
-        _apply(upstream, new, commit, book, as_json=as_json)
+        _apply(upstream, new, commit, book, **how)
     else:
-        _drift(upstream, new, book, **how)
+        _drift(upstream, new, book, everything=everything, **how)
 
 
 def _carry(spans: Path, old: str, new: str) -> None:
@@ -111,7 +122,13 @@ def _carry(spans: Path, old: str, new: str) -> None:
 
 
 def _drift(
-    name: str, to: str | None, book: Path | None, *, everything: bool, as_json: bool
+    name: str,
+    to: str | None,
+    book: Path | None,
+    *,
+    everything: bool,
+    keep: bool,
+    as_json: bool,
 ) -> None:
     from readerkit.app.drift_target import find_target
     from readerkit.app.drifted import find_drift
@@ -125,10 +142,26 @@ def _drift(
         print_json(found.to_plain())
     else:
         print_drift(found, everything=everything)
+    if keep:
+        _keep(library, found, quiet=as_json)
+
+
+def _keep(library: Library, found: Drift, *, quiet: bool) -> None:
+    from readerkit.app.kept_drifts import keep_drift
+
+    path = keep_drift(library, found)
+    if not quiet:
+        click.echo(f"wrote {path}")
 
 
 def _apply(
-    name: str, to: str | None, commit: str | None, book: Path | None, *, as_json: bool
+    name: str,
+    to: str | None,
+    commit: str | None,
+    book: Path | None,
+    *,
+    keep: bool,
+    as_json: bool,
 ) -> None:
     from readerkit.app.drift_apply import apply_drift, next_step
     from readerkit.app.drift_target import find_target
@@ -146,6 +179,8 @@ def _apply(
         upstream = library.upstream(name)
         found = find_drift(library, upstream, find_target(library, upstream, to))
         applied = apply_drift(library, found, known)
+        if keep:
+            _keep(library, found, quiet=True)
     if as_json:
         wrote, left = [*map(str, applied.wrote)], [row.note.id for row in applied.left]
         print_json({**found.to_plain(), "wrote": wrote, "left": left})

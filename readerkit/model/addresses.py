@@ -74,6 +74,16 @@ def tour_page(tour: str) -> str:
     return f"tours/{tour}.html"
 
 
+def drift_page(upstream: str) -> str:
+    """Return the page of an upstream that drifted."""
+    return f"drift/{upstream}.html"
+
+
+def drift_feed(upstream: str) -> str:
+    """Return the feed of an upstream that drifted."""
+    return f"drift/{upstream}.xml"
+
+
 def mechanism_page(mechanism: str) -> str:
     """Return the page of a mechanism that plays."""
     return f"mechanisms/{mechanism}.html"

@@ -33,6 +33,7 @@ from readerkit.quiz.bank import Bank
 from readerkit.render.html import quiz_rules, search
 from readerkit.render.html.chapter import diagram_file
 from readerkit.render.html.code import Drawn
+from readerkit.render.html.drift_page import drift_feed
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.notes import check_texts
 from readerkit.render.html.pages import Page, pages
@@ -125,6 +126,9 @@ def make_site(
         page.address: partial(build_cache.rendered_page, page)
         for page in pages(model, _templates(inputs, build_cache, model.words), writing)
     }
+    for kept in writing.drifts:
+        feed = addresses.drift_feed(kept.upstream)
+        files[feed] = partial(drift_feed, model, kept)
     files[search.FILE] = partial(search.search_index, model, writing)
     drawn = [each for d in writing.diagrams.values() for each in (d, d.spanish)]
     drawings = list(filter(None, drawn))

@@ -10,12 +10,14 @@ from typing import Any
 from markupsafe import Markup
 
 from readerkit.content.diagrams import Diagram
+from readerkit.content.kept_drift import KeptDrift
 from readerkit.content.reading_paths import ReadingPaths
 from readerkit.content.scripts import Script
 from readerkit.content.search_words import SearchWords
 from readerkit.model import addresses
 from readerkit.quiz.page_key import Asked
 from readerkit.render.html.chapter import chapter_page, chapter_title
+from readerkit.render.html.drift_page import drift_page
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.estimate_page import Examples, estimate_page, headings
 from readerkit.render.html.file_page import FilePage, code_html, file_page
@@ -81,6 +83,8 @@ class Writing:
     """Whether it is the book that ships, and its first page says of what it is."""
     first_stop: str = ""
     first_question: str = ""
+    drifts: tuple[KeptDrift, ...] = ()
+    """Of the upstreams that somebody held against another revision."""
     phases: tuple[BankView, ...] = ()
     """Of the quiz."""
     checks: Callable[[int, str], Sequence[Sequence[Asked]]] = field(
@@ -196,8 +200,11 @@ def _written_pages(
     for tour in model.book.tours.values():
         shown = partial(tour_page, model, tour)
         found[addresses.tour_page(tour.id)] = ("tour.html", shown)
+    for kept in writing.drifts:
+        drifted = partial(drift_page, model, kept)
+        found[addresses.drift_page(kept.upstream)] = ("drift.html", drifted)
     for upstream in upstreams_shown(model):
-        tree = partial(tree_page, model, upstream)
+        tree = partial(tree_page, model, upstream, writing.drifts)
         found[addresses.tree_page(upstream)] = ("tree.html", tree)
     return found
 

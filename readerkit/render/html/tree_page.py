@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from readerkit.content.book import MINIS
+from readerkit.content.kept_drift import KeptDrift
 from readerkit.model import addresses
 from readerkit.model.git_names import TreePath
 from readerkit.model.language import said
@@ -33,7 +34,9 @@ class Folder:
     is_open: bool
 
 
-def tree_page(model: SiteModel, upstream: str) -> Context:
+def tree_page(
+    model: SiteModel, upstream: str, drifts: Sequence[KeptDrift] = ()
+) -> Context:
     """Return the page of an upstream's files."""
     paths = sorted(path for name, path in model.sheets if name == upstream)
     leaves = {path: _leaf(model, (upstream, path)) for path in paths}
@@ -48,6 +51,14 @@ def tree_page(model: SiteModel, upstream: str) -> Context:
         "trees": [*trees(model)],
         "absent": model.words.text(partial(said, why)) if why else None,
         "annotated": [(path, *leaf[1:]) for path, leaf in leaves.items() if leaf[2]],
+        "drift": next(
+            (
+                (addresses.drift_page(upstream), each.to)
+                for each in drifts
+                if each.upstream == upstream
+            ),
+            None,
+        ),
         "rights": rights(model, model.book.upstreams[upstream]),
     }
 

@@ -1,6 +1,7 @@
 """``drift UPSTREAM``: notes followed to another revision, and what is no longer so."""
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -156,6 +157,39 @@ def test_a_tag_of_the_upstreams_own_repository_is_asked_for(reviewed, monkeypatc
     found, rows = reviewed.statuses("v2")
     assert found["to"] == "v2"
     assert {row["status"] for row in rows.values()} == {"moved"}
+
+
+def test_what_was_kept_has_a_page_and_a_feed(reviewed, tmp_path):
+    other = SAMPLE.replace(STEP, "").replace(
+        "if self.sequence_parallel:", "if self.fused or self.sequence_parallel:"
+    )
+    to = reviewed.commit(
+        {"lib/linear.py": other, "lib/train.py": "import os\n\n\n" + STEP}, "v2"
+    )
+    assert reviewed("drift", "sample", "--to", to, "--keep").code == 0
+    report = reviewed.book.path("drift/sample.json").read_text()
+    assert "reduce_scatter(" not in report  # no code of upstream is kept
+    built = reviewed("site", "build", "--output", str(tmp_path / "site"))
+    assert built.code == 0, built.err
+    page = (tmp_path / "site/drift/sample.html").read_text()
+    assert "Sample: v1, commit" in page
+    assert "lib/train.py:4" in page
+    assert '<q lang="en">One switch</q>' in page
+    tree = (tmp_path / "site/read/sample/index.html").read_text()
+    assert "../../drift/sample.html" in tree
+    feed = ElementTree.parse(tmp_path / "site/drift/sample.xml").getroot()
+    atom = "{http://www.w3.org/2005/Atom}"
+    titles = [entry.findtext(f"{atom}title") for entry in feed.iter(f"{atom}entry")]
+    assert titles == ["close: no longer true", "close: edited", "whole-step: moved"]
+    ids = [each.text for each in feed.iter(f"{atom}id")]
+    assert len({*ids}) == len(ids) == 4
+
+
+def test_a_damaged_report_is_named(reviewed, tmp_path):
+    write_files(reviewed.book.root / "annotations", {"drift/sample.json": "{}"})
+    built = reviewed("site", "build", "--output", str(tmp_path / "site"))
+    assert built.code == 1
+    assert "annotations/drift/sample.json:1" in built.err
 
 
 @pytest.mark.parametrize(
