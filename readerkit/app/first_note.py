@@ -20,6 +20,8 @@ MAX_BYTES = 20_000_000
 LINES = range(4, 61)
 """How long a definition is that fits a screen and says something."""
 MIN_NAME = 4
+_JOINED = re.compile("[a-z0-9](_[a-z0-9]|[A-Z])")
+"""A name of several words; a plain one, as ``name``, is said of much else too."""
 _WORD = re.compile(rb"[A-Za-z_]\w{3,}")
 _DULL = re.compile(
     r"(^|[./_])(tests?|examples?|conftest|vendor|third_party|setup)([./_]|$)"
@@ -58,7 +60,7 @@ def choose_first(new: NewUpstream) -> Iterator[FirstNote]:
             f"{len(texts)} files, so that there is nothing to begin a note on: name "
             "other files with --include"
         )
-    found.sort(key=lambda each: (bool(_DULL.search(each[1])), -each[0], *each[1:]))
+    found.sort(key=_likeliest)
     chosen = found[:20]
     for uses, path, name in chosen:
         for says, claim in _defaults(path, name, texts[path]):
@@ -68,9 +70,17 @@ def choose_first(new: NewUpstream) -> Iterator[FirstNote]:
         yield FirstNote(path, name, uses, f"{name} is defined here", {"stands": stands})
 
 
+def _likeliest(found: tuple[int, TreePath, str]) -> tuple[bool, bool, int, str, str]:
+    """Return how a definition is ranked: no test, of a telling name, named often."""
+    uses, path, name = found
+    is_plain = not _JOINED.search(name.rpartition(".")[2])
+    return bool(_DULL.search(path)), is_plain, -uses, path, name
+
+
 def _texts(new: NewUpstream) -> Iterator[tuple[TreePath, bytes]]:
     left = MAX_BYTES
-    for path in new.paths[:MAX_FILES]:
+    step = -(-len(new.paths) // MAX_FILES)  # of many files, some of each folder
+    for path in new.paths[:: max(1, step)]:
         try:
             data = new.read(path)
         except ReaderkitError:  # too large: no file to begin with

@@ -221,7 +221,10 @@ def _summary(library: Library, sources: Sources, notes: list[Note], say: Say) ->
     upstream = sources.upstream
     of_files = _counted(len(sources.paths), "file", "files", say)
     if upstream.is_living:
-        pin = visible_line(f"{upstream.title}, {upstream.pin}")
+        title, branch = visible_line(upstream.title), upstream.branch
+        pin = say("{title} (the work tree, as it is now)").format(title=title)
+        if branch:
+            pin = say("{title} (branch {branch})").format(title=title, branch=branch)
     elif not upstream.is_pinned:
         title = visible_line(upstream.title)
         pin = say("{title} (a folder, read where it stands)").format(title=title)
