@@ -12,11 +12,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from readerkit.drift.bags import bag_likeness, holders_of, worth_a_look
 from readerkit.drift.gaps import Edit, fill_gap
 from readerkit.drift.outline import Block, outline
 from readerkit.drift.sequences import align
-from readerkit.drift.text import FileText, Weight, bag_likeness
+from readerkit.drift.text import FileText, Weight
 
+MANY_PAIRS = 2_500
+"""Of more pairs only those are compared that share a line which few have."""
 RENAMED = 0.5
 """So much of two definitions must be the same where their names differ."""
 
@@ -160,12 +163,14 @@ class FileMatch:
     ) -> tuple[list[tuple[Block, Block]], list[Block], list[Block]]:
         if not old or not new:
             return [], old, new
-        bags = {id(b): self._bag(b, self.new.text) for b in new}
+        bags = [self._bag(b, self.new.text) for b in new]
+        holders = holders_of(bags) if len(old) * len(new) > MANY_PAIRS else None
         scored = []
         for i, one in enumerate(old):
             bag = self._bag(one, self.old.text)
-            for j, other in enumerate(new):
-                like = bag_likeness(bag, bags[id(other)], self.weight)
+            for j in worth_a_look(bag, holders, len(new)):
+                other = new[j]
+                like = bag_likeness(bag, bags[j], self.weight)
                 if name_helps and one.name == other.name:
                     like = min(1.0, like + 0.2)
                 if like >= least:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
@@ -94,20 +93,3 @@ def likeness(one: frozenset[bytes], other: frozenset[bytes]) -> float:
     """Return how much of two lines is the same, from 0 to 1."""
     both = len(one) + len(other)
     return 2 * len(one & other) / both if both else 0.0
-
-
-def bag_likeness(one: Counter[bytes], other: Counter[bytes], weight: Weight) -> float:
-    """Return how much of two bags of lines is the same, by weight, from 0 to 1."""
-    if len(one) > len(other):
-        one, other = other, one
-    both = sum(
-        min(count, other[key]) * weight(key)
-        for key, count in one.items()
-        if key in other
-    )
-    if not both:
-        return 0.0
-    total = sum(
-        count * weight(key) for bag in (one, other) for key, count in bag.items()
-    )
-    return 2 * both / total

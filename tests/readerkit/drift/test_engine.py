@@ -4,6 +4,7 @@ Each case is a tree before and after; the span is the lines between two marks.
 """
 
 import random
+import time
 from textwrap import dedent
 
 import pytest
@@ -351,3 +352,19 @@ def test_any_bytes_get_an_answer():
             if verdict.to:
                 lines = after[verdict.to.path].split(b"\n")
                 assert 1 <= verdict.to.first <= verdict.to.last <= len(lines)
+
+
+def test_a_file_whose_every_function_was_renamed_is_carried_in_a_second():
+    def file(prefix):
+        return "".join(
+            f"def {prefix}{n}(a):\n    x = a + {n}\n    log('{n}')\n    return x\n\n\n"
+            for n in range(900)
+        ).encode()
+
+    spans = [Span("a.py", 6 * n + 1, 6 * n + 4) for n in range(0, 900, 30)]
+    begun = time.process_time()
+    verdicts = carry(spans, {"a.py": file("old")}, {"a.py": b"\n" + file("new")})
+    assert time.process_time() - begun < 2
+    for verdict in verdicts:
+        first, last = verdict.span.first + 1, verdict.span.last + 1
+        assert verdict.to == Span("a.py", first, last)
