@@ -15,7 +15,7 @@ Leaves out:
 - sampling (the most likely token is taken), requests of different lengths, paging
 - fewer query groups than ranks, where Megatron shares a group: refused here
 - an embedding cut along the vocabulary: it is whole here, and its all-reduce missing
-- everything that backward needs: `tensor_parallel.py` has f and g
+- what backward needs: `tensor_parallel.py`; prompts read apart: `inference_apart.py`
 """
 
 import time

@@ -1,6 +1,7 @@
 """Generation with tensor parallelism and a cache, beside one process without one."""
 
 import argparse
+import copy
 import statistics
 import tempfile
 from pathlib import Path
@@ -17,10 +18,12 @@ from mini_impls.inference import (
     generate,
     tensor_parallel,
 )
+from mini_impls.inference_apart import PromptSides, serve, split_ranks
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, GPTConfig
 from mini_impls.traffic import CollectiveCounter
 from mini_impls.weights import load_weights, save_weights
+from readerkit.estimate.activations import kv_cache_bytes
 from readerkit.wording.numbers import format_seconds
 
 CONFIG = GPTConfig(num_query_groups=4)
@@ -109,6 +112,67 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     same = torch.equal(made.tokens, generate_alone(alone, prompt, num_tokens))
     rank.say(f"row 0: {' '.join(str(t) for t in made.tokens[0].tolist())}")
     rank.say_each(f"the tokens of one process without a cache: {same}")
+    if rank.world_size > 1:
+        serve_apart(rank, alone, num_tokens)
+
+
+def get_handover_bytes(
+    config: GPTConfig, shape: tuple[int, int], sides: PromptSides
+) -> dict[str, int]:
+    """Return what one prompt of this shape has a rank send and receive, in fp32.
+
+    Keys and values of its query groups, and a token to each rank that gets some.
+    """
+    batch_size, sequence_length = shape
+    cache = kv_cache_bytes(
+        layers=config.num_layers,
+        kv_heads=config.num_query_groups,
+        head_dim=config.kv_channels,
+        tokens=sequence_length,
+        batch=batch_size,
+        element_bytes=4,
+        tensor_parallel=sides.tp_group.size(),
+    )
+    partners = len(sides.handovers(config.num_query_groups))
+    way = "send" if sides.reads else "recv"
+    return {way: int(cache) + 8 * batch_size * partners}
+
+
+def serve_apart(rank: Rank, alone: GPT, num_tokens: int) -> None:
+    """Read three prompts on half of the ranks, continue them on the others."""
+    config = CONFIG
+    sides = split_ranks(rank.group, rank.world_size // 2)
+    gpt = copy.deepcopy(alone)
+    context = StaticInferenceContext(4, config.max_sequence_length)
+    tensor_parallel(gpt, context, sides.tp_group)
+    prompts = [
+        model.make_batch(config, step=2_000 + i, batch_size=4)[0][:, :PROMPT_LENGTH]
+        for i in range(3)
+    ]
+    prompts = [prompt.to(rank.device) for prompt in prompts]
+    with CollectiveCounter() as sent:
+        served = serve(gpt, context, prompts, num_tokens, sides)
+    due = get_handover_bytes(config, (4, PROMPT_LENGTH), sides)
+    what = "reads" if sides.reads else "writes"
+    parts = [
+        f"{sent.counts()[way]} {way}, {sent.payload_bytes()[way]:,} bytes "
+        f"(formula {len(prompts) * payload_bytes:,})"
+        for way, payload_bytes in due.items()
+    ]
+    text = (
+        f"apart, {what}: {', '.join(parts)}; in the model "
+        f"{format_seconds(served.busy_s)}, waiting {format_seconds(served.waited_s)}"
+    )
+    if not sides.reads:
+        same = all(
+            torch.equal(
+                torch.cat([prompt, tokens], dim=1),
+                generate_alone(alone, prompt, num_tokens),
+            )
+            for prompt, tokens in zip(prompts, served.tokens, strict=True)
+        )
+        text += f"; the tokens of one process: {same}"
+    rank.say_each(text)
 
 
 def check(args: argparse.Namespace) -> None:

@@ -43,6 +43,7 @@ def test_side_by_side_pages_come_as_they_are_taught(book):
         "context-parallel",
         "sharded-checkpoint",
         "recovery",
+        "inference",
     ]
 
 

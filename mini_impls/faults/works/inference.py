@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mini_impls import inference, model
+import torch.distributed as dist
+
+from mini_impls import inference, inference_apart, model
 from mini_impls.demos.inference import generate_alone
 from mini_impls.faults.works.measures import apart_between_ranks
 from mini_impls.launch import Rank
@@ -29,6 +31,30 @@ def generate_text(rank: Rank) -> dict[str, float]:
     }
 
 
+def write_apart(rank: Rank) -> dict[str, float]:
+    """Continue prompts on other ranks than read them, and alone without a cache."""
+    config = GPTConfig(num_query_groups=4)
+    prompts = [
+        model.make_batch(config, step=step, batch_size=4)[0][:, :8] for step in range(2)
+    ]
+    sides = inference_apart.split_ranks(rank.group, 1)
+    gpt = build_model(config)
+    context = inference.StaticInferenceContext(4, config.max_sequence_length)
+    inference.tensor_parallel(gpt, context, sides.tp_group)
+    served = inference_apart.serve(gpt, context, prompts, 16, sides)
+    alone, shares = build_model(config), []
+    for prompt, new in zip(prompts, served.tokens, strict=False):
+        expected = generate_alone(alone, prompt, 16)[:, 8:]
+        shares.append((new == expected).double().mean().item())
+    of_all: list[list[float]] = [[]] * rank.world_size
+    dist.all_gather_object(of_all, shares, group=rank.group)
+    return {
+        "share of new tokens as without a cache": min(x for row in of_all for x in row),
+        "bytes of keys and values": float(context.num_bytes()),
+    }
+
+
 WORKS = {
     "inference": generate_text,
+    "inference, apart": write_apart,
 }

@@ -15,6 +15,7 @@ import test_fsdp
 import test_fsdp_flat
 import test_fsdp_state
 import test_inference
+import test_inference_apart
 import test_layout_gpt
 import test_mixed_precision
 import test_muon
@@ -247,6 +248,12 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
     ),
     "inference/overwritten-cache": lambda pool: (
         test_inference.test_tokens_are_those_of_one_process_without_a_cache(pool, 1)
+    ),
+    "inference/forgotten-length": lambda pool: test_inference_apart.check_tokens(
+        pool, 1
+    ),
+    "inference/keys-for-values": lambda pool: test_inference_apart.check_tokens(
+        pool, 1
     ),
     "collectives/send-order": lambda pool: (
         test_collectives.test_ring_adds_in_the_order_of_gloo_for_any_dtype(
