@@ -31,6 +31,7 @@ ARGUMENTS = {
     "init": "FOLDER/served/sample --no-site",
     "lab": "",
     "lsp": "--book BOOK",
+    "mcp": "--book BOOK",
     "note": "linear.py:14-17 --book BOOK",
     "path": "",
     "progress": "35",
