@@ -578,7 +578,9 @@ MERGES = "a: &a {x: 1}\n" + "".join(
         ),
         pytest.param(LAUGHS, r"yaml:1:4: an anchor: got '&a'", id="alias-bomb"),
         pytest.param(MERGES, r"yaml:3:3: a merge key: got '<<'", id="merge-bomb"),
-        pytest.param("[" * 50_000, r"yaml:1:33: nested too deep", id="deep-flow"),
+        pytest.param(
+            "[" * 50_000, r"yaml:1:(33|1001): nested too deep", id="deep-flow"
+        ),
         pytest.param("{a: " * 50_000, r"nested too deep", id="deep-flow-mappings"),
         pytest.param(
             "".join(" " * n + "-\n" for n in range(1_000)),
