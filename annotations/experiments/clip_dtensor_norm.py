@@ -1,0 +1,40 @@
+"""The norm that clipping returns for gradients that are DTensors on two ranks."""
+
+import json
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
+from torch.distributed.tensor.debug import CommDebugMode
+
+RANKS = 2
+
+dist.init_process_group("gloo")
+mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("dp",))
+other = init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
+loose = torch.nn.Parameter(torch.zeros(2))
+loose.grad = torch.ones(2)
+
+
+def parameter(mesh, value):
+    weight = torch.nn.Parameter(distribute_tensor(torch.zeros(2), mesh, [Shard(0)]))
+    weight.grad = distribute_tensor(torch.tensor([0.0, value]), mesh, [Shard(0)])
+    return weight
+
+
+def attempt(*weights):
+    try:
+        with CommDebugMode() as comm:
+            norm = torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        counts = {str(op).split(".")[-1]: n for op, n in comm.get_comm_counts().items()}
+        return [str(norm.placements[0]), norm.to_local().item(), counts]
+    except RuntimeError as error:
+        return "mixed torch.Tensor" if "mixed" in str(error) else str(error)[:50]
+
+
+answers = {"sharded": attempt(parameter(mesh, 3.0), parameter(mesh, 4.0))}
+answers["with_a_plain_one"] = attempt(parameter(mesh, 3.0), loose)
+answers["two_meshes"] = attempt(parameter(mesh, 3.0), parameter(other, 4.0))
+if dist.get_rank() == 0:
+    print("\n".join(f"{name} = {json.dumps(a)}" for name, a in answers.items()))
