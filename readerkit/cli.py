@@ -18,6 +18,7 @@ from readerkit import __version__
 from readerkit.errors import EstimateError, ReaderkitError
 from readerkit.render.fold import fold
 from readerkit.system import prompt
+from readerkit.system.output import OutputError
 from readerkit.system.screen import screen_columns
 from readerkit.terminal.group import LateGroup
 
@@ -158,7 +159,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         error.show(said)
         _say(said.getvalue().rstrip("\n"))
         code = error.exit_code
-    except ReaderkitError as error:
+    except (ReaderkitError, OutputError) as error:
         _complain(str(error))
         code = 2 if isinstance(error, EstimateError) else 1
     except Exception as error:

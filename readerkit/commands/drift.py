@@ -90,8 +90,14 @@ def drift(
         readerkit drift --spans lines.jsonl --from v1/ --to v2/
     """
     if spans is not None:
-        if upstream or as_json or everything or apply or keep:
+        if upstream:
             raise click.UsageError("--spans is for any code: leave out the UPSTREAM")
+        of_notes = {"--apply": apply, "--commit": commit is not None, "--keep": keep}
+        of_notes |= {"--all": everything, "--json": as_json}
+        if given := [option for option, is_given in of_notes.items() if is_given]:
+            raise click.UsageError(
+                f"{given[0]} is for notes: leave it out with --spans"
+            )
         if old is None or new is None:
             raise click.UsageError("--spans, --from and --to go together")
         _carry(spans, old, new)

@@ -2,11 +2,14 @@
 
 import json
 import resource
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.helpers import git, make_repository, run_typed, write_files
+from tests.terminals import READERKIT
 
 OLD = "import os\n\n\ndef first(value):\n    return os.fspath(value) + '!'\n"
 NEW = (
@@ -128,6 +131,32 @@ def test_links_lead_nowhere(tmp_path, folders):
     row = {"id": 1, "path": "pkg/link.py", "start": 1, "end": 2}
     result = carry(rows_file(tmp_path, row), *folders)
     assert json.loads(result.out)["reason"] == "the old tree has no such file"
+
+
+@pytest.mark.parametrize("option", ["--apply", "--keep", "--all", "--json"])
+def test_an_option_for_notes_is_named(tmp_path, folders, option):
+    old, new = folders
+    words = ("--spans", rows_file(tmp_path, ROW), "--from", old, "--to", new)
+    result = run_typed("drift", *words, option, stdin="")
+    assert (result.code, result.out) == (2, "")
+    assert f"{option} is for notes: leave it out with --spans" in result.err
+
+
+def test_rows_onto_a_full_disk_are_one_message(tmp_path, folders):
+    old, new = folders
+    typed = (*READERKIT, "drift", "--spans", rows_file(tmp_path, ROW))
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            (*typed, "--from", old, "--to", new),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert (
+        done.stderr == "readerkit: cannot write the output: No space left on device\n"
+    )
 
 
 def test_many_spans_over_many_files_take_seconds(tmp_path):
