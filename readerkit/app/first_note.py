@@ -13,6 +13,7 @@ from readerkit.anchors import SourceFile
 from readerkit.app.new_upstream import NewUpstream
 from readerkit.errors import AnchorError, ReaderkitError
 from readerkit.model.git_names import TreePath
+from readerkit.wording.numbers import counted
 
 MAX_FILES = 400
 MAX_BYTES = 20_000_000
@@ -56,9 +57,10 @@ def choose_first(new: NewUpstream) -> Iterator[FirstNote]:
     ]
     if not found:
         raise ReaderkitError(
-            f"{new.upstream.name}: no definition of {LINES.start} lines or more in "
-            f"{len(texts)} files, so that there is nothing to begin a note on: name "
-            "other files with --include"
+            f"{new.upstream.name}: no function of {LINES.start} to {LINES[-1]} lines "
+            f"with a name of {MIN_NAME} letters or more, defined once, in a file "
+            f"without a syntax error, of {counted(len(texts), 'file')}, so that there "
+            "is nothing to begin a note on: name other files with --include"
         )
     found.sort(key=_likeliest)
     chosen = found[:20]

@@ -83,6 +83,12 @@ def here(name: str, book: Path, include: Iterable[str]) -> NewUpstream:
         p for p in files.paths if (top / p).stat().st_size > MAX_MEMBER_BYTES
     )
     paths = tuple(sorted(files.paths - {*large}))
+    if large and not paths:
+        raise ReaderkitError(
+            f"{top}: no file to read: {large[0]} has "
+            f"{(top / large[0]).stat().st_size:,} bytes, expected at most "
+            f"{MAX_MEMBER_BYTES:,}: name others with --include"
+        )
     kept = _kept(wanted, paths, top, is_given=bool(tuple(include)))
     upstream = Upstream(name, name, kept, exclude=tuple(large), worktree=True)
     written = {"name": name, "title": name, "worktree": True, "include": [*kept]}

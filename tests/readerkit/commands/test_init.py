@@ -136,6 +136,28 @@ def test_a_folder_without_code_is_one_line(tmp_path, repository, capsys):
     assert [p.name for p in empty.iterdir()] == ["a.txt"]
 
 
+def test_a_folder_whose_only_file_is_too_large_says_so(tmp_path, repository, capsys):
+    folder = write_files(tmp_path / "large", {"big.py": b"x" * 5_000_000})
+    refused = run(capsys, "init", str(folder))
+    assert refused.code == 1
+    assert "big.py has 5,000,000 bytes, expected at most" in refused.err
+    assert [p.name for p in folder.iterdir()] == ["big.py"]
+
+
+def test_code_with_nothing_to_begin_on_says_what_was_looked_for(
+    tmp_path, repository, capsys
+):
+    pop = (
+        "class Stack {\n int pop() {\n  int v = at();\n  drop();\n  return v;\n }\n};\n"
+    )
+    folder = write_files(tmp_path / "small", {"a.cpp": pop})
+    refused = run(capsys, "init", str(folder))
+    assert refused.code == 1
+    looked_for = "no function of 4 to 60 lines with a name of 4 letters or more"
+    assert looked_for in refused.err
+    assert "without a syntax error, of 1 file, so that" in refused.err
+
+
 def test_a_file_that_no_page_could_show_is_left_out_by_name(in_it, capsys):
     write_files(in_it, {"src/big.js": b"x" * 5_000_000, "src/odd.js": b"a\0b"})
     made = run(capsys, "init")
