@@ -25,7 +25,7 @@ from readerkit.model.languages import LANGUAGES
 from readerkit.upstreams import Upstream
 from readerkit.upstreams.holdings import holding
 from readerkit.wording.next_command import typed
-from readerkit.wording.numbers import counted
+from readerkit.wording.numbers import counted, format_bytes
 
 State = Literal["works", "missing", "broken"]
 """``missing`` is what something optional wants; ``broken`` stops the rest."""
@@ -91,7 +91,7 @@ def _folders() -> Iterator[Ailment]:
         there = next(each for each in (place, *place.parents) if each.exists())
         if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
             free = shutil.disk_usage(there).free
-            detail = f"{place}, {free / 1e9:.1f} GB free"
+            detail = f"{place}, {format_bytes(free)} free"
             yield Ailment(what, "works", detail)
         else:
             yield Ailment(what, "broken", f"{place} cannot be written", mend)

@@ -25,12 +25,13 @@ def lsp(book: Path | None) -> None:
         readerkit lsp --book book
     """
     from readerkit.errors import ReaderkitError
+    from readerkit.wording.next_command import typed
 
     try:
         import pygls  # noqa: F401  whether it is there
     except ImportError:
         raise ReaderkitError(
-            "readerkit lsp needs pygls: pip install 'readerkit-distributed[lsp]'"
+            f"{typed('lsp')} needs pygls: pip install 'readerkit-distributed[lsp]'"
         ) from None
     from readerkit.wire.language_server import make_server
 

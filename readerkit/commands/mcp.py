@@ -25,12 +25,13 @@ def mcp(book: Path | None) -> None:
         readerkit mcp --book book
     """
     from readerkit.errors import ReaderkitError
+    from readerkit.wording.next_command import typed
 
     try:
         import mcp.server.mcpserver  # noqa: F401  whether it is there
     except ImportError:
         raise ReaderkitError(
-            "readerkit mcp needs the protocol's library, mcp: "
+            f"{typed('mcp')} needs the protocol's library, mcp: "
             "pip install 'readerkit-distributed[mcp]'"
         ) from None
     from readerkit.wire.mcp_server import make_mcp_server

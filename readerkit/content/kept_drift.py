@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from readerkit.model.stored import Stored, parse
+from readerkit.wording.next_command import typed
 
 FORMAT = 1
 DriftStatus = Literal["same", "moved", "edited", "split", "gone", "unsure"]
@@ -83,6 +84,6 @@ class KeptDrift(Stored, frozen=True, rename={"was": "from"}):
         Raises:
             ContentError: text that is no such file.
         """
-        expected = "what readerkit drift UPSTREAM --keep writes"
+        expected = f"what {typed('drift', 'UPSTREAM', '--keep')} writes"
         how = {"what": "report of drift", "expected": expected, "version": FORMAT}
         return parse(text, cls, file, **how)  # type: ignore[arg-type]

@@ -32,6 +32,7 @@ from readerkit.upstreams import Upstream
 from readerkit.wire.note_text import MAX_CHARACTERS, bounded
 from readerkit.wire.open_book import OpenBook
 from readerkit.wording.meant_name import choose
+from readerkit.wording.next_command import typed
 
 MAX_FOUND = 50
 """Of a list, whatever was asked for."""
@@ -265,7 +266,7 @@ class AssistantTools:
         if isinstance(prompt, LocatePrompt):
             rows = SourceLines(banks, library.root).lines(prompt.search)
             plain["search"]["lines"] = [row[:MAX_COLUMNS] for row in rows or ()]
-        again = f"readerkit quiz {phase} --only {name}"
+        again = typed("quiz", str(phase), "--only", name)
         return {"question": plain, "topics": topics, "to_answer": again}
 
     def _library(self) -> Library:

@@ -206,9 +206,9 @@ def _quiz(phases: Iterable[BankView]) -> Iterator[Indexed]:
             )
             asked = zip(each.questions, each.prompts, strict=True)
             for (_, place), (prompt, spanish) in asked:
-                whole = f"{prompt} {spanish}"
                 title, told = _begin(prompt), _begin(spanish)
-                yield Indexed("question", title, topic, place, whole, told)
+                # Its Spanish is sought in its beginning alone: all of it is too large.
+                yield Indexed("question", title, topic, place, prompt, told)
 
 
 def _begin(text: str) -> str:

@@ -34,7 +34,7 @@ LINES = {
     "quiz rev": ["review"],
     "quiz 35 --topic tensor": ["tensor_parallel"],
     "lab 0": ["00", "01", "02", "03", "04"],
-    "path silent": ["silent-hang"],
+    "path silent-h": ["silent-hang"],
     "path fail": ["failure"],
     "estimate memory --model mixtral-8x7": ["mixtral-8x7b"],
     "estimate memory --gpu h100-8": ["h100-80gb"],

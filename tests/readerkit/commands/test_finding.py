@@ -99,7 +99,9 @@ def test_notes_are_found_by_what_they_are_on(arguments, some, none, real_cache, 
 
 def test_a_word_says_what_it_names(real_cache, capsys):
     first = run(capsys, "annotate", "fsdp2").out.splitlines()[0]
-    assert first.startswith("# fsdp2: topic fsdp2; mini fsdp = FSDP2 (fully_shard)")
+    assert first.startswith(
+        "# fsdp2: topic fsdp2, fsdp2_inside; mini fsdp = FSDP2 (fully_shard)"
+    )
 
 
 def test_filters_that_nothing_fits_say_so(desk):

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.event_loops import run_apart
 from tests.helpers import (
     ROOT,
     SAMPLE,
@@ -92,7 +93,7 @@ def played(book: SampleBook, scene: Scene) -> Any:
             editor.client.exit(None)
             await editor.client.stop()
 
-    return asyncio.run(play())
+    return run_apart(play())
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.event_loops import run_apart
 from tests.helpers import ANNOTATIONS, ROOT, run_process, write_files
 from tests.terminals import WAIT_S
 
@@ -53,7 +54,7 @@ def ask(*calls: tuple[str, dict[str, Any]], book: str = "") -> list[Any]:
                 found.append(text if done.is_error else json.loads(text))
             return found
 
-    return asyncio.run(asyncio.wait_for(play(), 4 * WAIT_S))
+    return run_apart(asyncio.wait_for(play(), 4 * WAIT_S))
 
 
 @pytest.fixture
