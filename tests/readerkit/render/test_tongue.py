@@ -37,7 +37,7 @@ def test_a_note_in_spanish_has_spanish_around_it(real_cache, capsys):
 
 
 def test_the_list_is_in_spanish_and_marks_what_is_not(real_cache, capsys):
-    shown = run_on_terminal(120, "annotate", "megatron", "--lang", "es", lines=999)
+    shown = run_on_terminal(160, "annotate", "megatron", "--lang", "es", lines=999)
     head = shown.split("\n")[0]
     assert all(word in head for word in ("tipo", "símbolo", "líneas", "título"))
     assert "notas (" in shown and "verificado" in shown
