@@ -30,7 +30,7 @@ from readerkit.model import addresses
 from readerkit.model.freshness import digest_all
 from readerkit.model.git_names import BlobId, TreePath
 from readerkit.quiz.bank import Bank
-from readerkit.render.html import quiz_rules, search
+from readerkit.render.html import quiz_rules, search, search_names
 from readerkit.render.html.chapter import diagram_file
 from readerkit.render.html.code import Drawn
 from readerkit.render.html.drift_page import drift_feed
@@ -130,6 +130,7 @@ def make_site(
         feed = addresses.drift_feed(kept.upstream)
         files[feed] = partial(drift_feed, model, kept)
     files[search.FILE] = partial(search.search_index, model, writing)
+    files[search_names.FILE] = partial(search_names.names_index, model)
     drawn = [each for d in writing.diagrams.values() for each in (d, d.spanish)]
     drawings = list(filter(None, drawn))
     for done, diagram in enumerate(drawings):

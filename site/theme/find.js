@@ -120,17 +120,30 @@ window.readerkitIndex = function (data) {
     }
   });
   files.forEach(function (file) { add("file", file.path.split("/").pop(), file.path, file.page); });
-  unpackNames(data.files.names, data.files.at, function (file, name, line, isField) {
-    add(isField ? "field" : "name", name, file.path + ":" + line, file.page + "#L" + line);
-  });
-  unpackNames(data.files.said, data.files.said_at, function (file, name, line) {
-    add("code", name, file.path + ":" + line, file.page + "#L" + line);
-  });
-  const vocabulary = Array.from(stemOf.keys());
+  let vocabulary;
   const same = data.same.map(function (group) {
     return group.split(" = ").map(function (phrase) { return asked(phrase).map(stem); });
   });
-  const scores = new Float64Array(entries.length), covered = new Float64Array(entries.length);
+  let scores, covered, all, hasNames = false; // all: a word is as rare before the names come
+  function size() {
+    vocabulary = Array.from(stemOf.keys());
+    all = Math.max(entries.length, data.names);
+    scores = new Float64Array(entries.length);
+    covered = new Float64Array(entries.length);
+  }
+  size();
+  // The other half: the names in the files, and words in the midst of their code.
+  window.readerkitNames = function (packed) {
+    hasNames = true;
+    unpackNames(packed.names, packed.at, function (file, name, line, isField) {
+      add(isField ? "field" : "name", name, file.path + ":" + line, file.page + "#L" + line);
+    });
+    unpackNames(packed.said, packed.said_at, function (file, name, line) {
+      add("code", name, file.path + ":" + line, file.page + "#L" + line);
+    });
+    size();
+    document.dispatchEvent(new Event("readerkit:index"));
+  };
 
   // --- what is asked ---
   function asked(text) {
@@ -191,7 +204,7 @@ window.readerkitIndex = function (data) {
     function count(keys, sure) {
       const lists = keys.map(function (key) { return stems.get(key); });
       if (!lists.every(Boolean)) return;
-      const rare = Math.max(...lists.map(function (said) { return Math.log(1 + entries.length / said.who.length); }));
+      const rare = Math.max(...lists.map(function (said) { return Math.log(1 + all / said.who.length); }));
       let found = new Map(lists[0].who.map(function (number, at) { return [number, lists[0].weight[at]]; }));
       for (const said of lists.slice(1)) {
         const both = new Map();
@@ -231,23 +244,26 @@ window.readerkitIndex = function (data) {
   }
   function annotated(entry) { return Number(noted.has(entry.page.split("#")[0])); }
 
+  // What is found, and whether the names in the files, not here yet, may answer better:
+  // it looks like one, or no text says all of it.
   function find(query) {
     const line = places(query);
-    if (line.length) return line.slice(0, LIMIT);
+    if (line.length) return { results: line.slice(0, LIMIT), wantsNames: false };
     const bare = query.replace(/\(.*$/, "").replace(/:\d*$/, ""); // without what is called with
     const list = terms(bare);
     scores.fill(0);
     covered.fill(0);
-    let all = 0;
+    let most = 0, isSaid = true;
     list.forEach(function (term) {
       const best = score(term);
+      isSaid = isSaid && best.size > 0;
       if (!best.size) return;
-      let most = 0;
-      best.forEach(function (value) { most = Math.max(most, value); });
-      all += most;
+      let top = 0;
+      best.forEach(function (value) { top = Math.max(top, value); });
+      most += top;
       best.forEach(function (value, number) {
         scores[number] += value;
-        covered[number] += most;
+        covered[number] += top;
       });
     });
     const whole = letters(bare), isTyped = /[_.(A-Z]/.test(query);
@@ -262,7 +278,7 @@ window.readerkitIndex = function (data) {
     const found = [];
     entries.forEach(function (entry, number) {
       const isName = IS_NAME[entry.kind];
-      let value = all && scores[number] * Math.pow(covered[number] / all, 2) * (!isName || isCode ? 1 : aside);
+      let value = most && scores[number] * Math.pow(covered[number] / most, 2) * (!isName || isCode ? 1 : aside);
       if (whole.length > 2) value += likeness(entry, whole) * (!isName || isCode ? 1 : aside);
       if (isTyped && isName && entry.kind !== "code") value += named(entry, typed, tail);
       if (covered[number]) value += titled(entry, said);
@@ -272,7 +288,11 @@ window.readerkitIndex = function (data) {
     // Neither people's words nor names fill the list alone.
     const kept = [0, 0];
     const shown = found.filter(function (pair) { return (kept[IS_NAME[pair[1].kind] ? 1 : 0] += 1) <= LIMIT * 0.7; });
-    return shown.slice(0, LIMIT).map(function (pair) { return pair[1]; });
+    const isAnswered = isSaid && covered.some(function (part) { return part > most * 0.999; });
+    return {
+      results: shown.slice(0, LIMIT).map(function (pair) { return pair[1]; }),
+      wantsNames: !hasNames && (list.length < 2 || isCode || !isAnswered),
+    };
   }
   // How much of a title is asked for, and how much of what is asked for its title says.
   function titled(entry, said) {
@@ -292,23 +312,28 @@ window.readerkitIndex = function (data) {
     return isStart(entry.name, at) ? 3 + 14 * part : 0;
   }
   // Whether a word begins at a letter of a name.
+  const IS_LETTER = /[\p{L}\p{N}]/u;
   function isStart(name, at) {
     let seen = 0, before = "";
     for (const letter of name) {
-      const isLetter = /[\p{L}\p{N}]/u.test(letter);
-      if (isLetter && seen === at) return !/[\p{L}\p{N}]/u.test(before) || /[A-Z]/.test(letter);
-      if (isLetter) seen += 1;
+      if (IS_LETTER.test(letter)) {
+        if (seen === at) return !IS_LETTER.test(before) || /[A-Z]/.test(letter);
+        seen += 1;
+      }
       before = letter;
     }
     return false;
   }
-  // It is typed as code: whole, with its owner, or its last part.
+  // It is typed as code: whole, with its owner, or its last part. Nothing is joined: there are thousands.
   function named(entry, typed, tail) {
-    const name = entry.kind === "file" ? entry.where : entry.name;
-    const joint = entry.kind === "file" ? "/" : ".";
-    if (name === typed || (joint + name).endsWith(joint + typed)) return 60 - entry.name.length / 20;
-    if ((joint + typed).endsWith(joint + name)) return 50;
-    return typed !== tail && entry.kind !== "file" && ("." + name).endsWith("." + tail) ? 20 : 0;
+    const isFile = entry.kind === "file", name = isFile ? entry.where : entry.name;
+    const joint = isFile ? "/" : ".";
+    if (isEnd(name, typed, joint)) return 60 - entry.name.length / 20;
+    if (isEnd(typed, name, joint)) return 50;
+    return typed !== tail && !isFile && isEnd(name, tail, joint) ? 20 : 0;
+  }
+  function isEnd(name, end, joint) {
+    return name.endsWith(end) && (name.length === end.length || name[name.length - end.length - 1] === joint);
   }
   Object.assign(window.readerkit, { find: find });
   document.dispatchEvent(new Event("readerkit:index"));

@@ -6,43 +6,50 @@
   const status = document.getElementById("search-status");
   const root = document.body.dataset.root;
   const { say } = window.readerkit;
-  let asked = false, chosen = -1;
+  const scripts = new Set();
+  let chosen = -1, isLost = false;
 
-  // The index is a script, because a page that is opened as a file may not fetch.
-  function load() {
-    if (asked) return;
-    asked = true;
-    ["theme/find.js", "search-index.js"].forEach(function (name) {
-      const script = document.createElement("script");
-      script.src = root + name;
-      script.async = false; // in this order
-      script.addEventListener("error", function () { tell(say("The search index cannot be read")); });
-      document.head.append(script);
+  // The index is scripts, because a page that is opened as a file may not fetch.
+  function load(name) {
+    if (scripts.has(name)) return;
+    scripts.add(name);
+    const script = document.createElement("script");
+    script.src = root + name;
+    script.async = false; // in this order
+    script.addEventListener("error", function () {
+      isLost = true;
+      show(true);
     });
+    document.head.append(script);
   }
-  document.addEventListener("readerkit:index", show);
+  function loadIndex() { ["theme/find.js", "search-index.js"].forEach(load); }
+  document.addEventListener("readerkit:index", function () { show(true); });
   function part(kind, text) {
     const span = document.createElement("span");
     span.className = kind;
     span.textContent = text;
     return span;
   }
-  // In the place of results, and aloud.
+  // In the place of results or below them, and aloud.
   function tell(text) {
     const note = document.createElement("p");
     note.setAttribute("role", "option");
     note.setAttribute("aria-disabled", "true");
     note.textContent = text;
-    box.replaceChildren(note);
+    box.append(note);
     status.textContent = text;
   }
-  function show() {
+  // More of the index may come while a result is picked: it stays so.
+  function show(isMore) {
     if (document.activeElement !== input) return;
     const query = input.value.trim(), { find } = window.readerkit;
-    const results = find && query ? find(query) : [];
+    const { results, wantsNames } = find && query ? find(query) : { results: [] };
+    const links = box.querySelectorAll("a"), kept = isMore && chosen > 0 ? links[chosen].href : "";
+    if (wantsNames) load("search-names.js");
+    const isWaiting = (!find || wantsNames) && !isLost;
     const spanish = document.documentElement.lang === "es";
     box.replaceChildren();
-    box.setAttribute("aria-busy", String(Boolean(query && !find)));
+    box.setAttribute("aria-busy", String(Boolean(query && isWaiting)));
     results.forEach(function (entry, index) {
       const link = document.createElement("a");
       link.href = root + entry.page;
@@ -55,11 +62,12 @@
       box.append(link);
     });
     if (!query) status.textContent = "";
-    else if (!find) tell(say("Loading the search index…"));
+    else if (isLost && (!find || wantsNames)) tell(say("The search index cannot be read"));
+    else if (!find || isWaiting) tell(say("Loading the search index…"));
     else if (!results.length) tell(say("Nothing found"));
     else status.textContent = results.length + " " + (results.length > 1 ? say("results") : say("result"));
     open(query !== "");
-    pick(results.length ? 0 : -1);
+    pick(Math.max(0, Array.from(box.querySelectorAll("a"), function (link) { return link.href; }).indexOf(kept)));
   }
   function open(on) {
     box.hidden = !on;
@@ -78,8 +86,8 @@
     links[chosen].scrollIntoView({ block: "nearest" });
     input.setAttribute("aria-activedescendant", links[chosen].id);
   }
-  input.addEventListener("focus", function () { load(); if (input.value.trim()) show(); });
-  input.addEventListener("input", show);
+  input.addEventListener("focus", function () { loadIndex(); if (input.value.trim()) show(); });
+  input.addEventListener("input", function () { show(); });
   input.addEventListener("keydown", function (event) {
     if (event.key === "ArrowDown") pick(chosen + 1);
     else if (event.key === "ArrowUp") pick(chosen - 1);

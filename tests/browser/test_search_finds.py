@@ -68,12 +68,49 @@ def test_of_sixty_questions_three_results_answer_fifty_five(site, open_page):
     assert len(missed) <= 5, "\n".join(map(str, missed))
 
 
-def test_the_index_is_small_over_the_wire(site):
+# Words pay for the first; a name, or what no text says, for both.
+AT_MOST = {"search-index.js": 150_000, "search-names.js": 170_000}
+
+
+@pytest.mark.parametrize("name", AT_MOST)
+def test_the_index_is_small_over_the_wire(site, name):
     asked = Request({"type": "http", "headers": [(b"accept-encoding", b"gzip")]})
-    index = (site / "search-index.js").read_bytes()
+    index = (site / name).read_bytes()
     sent = answer(asked, index, "text/javascript")
     assert sent.headers["content-encoding"] == "gzip"
-    assert len(sent.body) <= 250_000
+    assert len(sent.body) <= AT_MOST[name]
+
+
+def test_names_are_fetched_for_who_seeks_one(site, open_page):
+    page = open_page(f"file://{site}/{START}", width=1440)
+    fetched = page.locator('head script[src$="search-names.js"]')
+    results(page, "why is the bias added after the reduce")
+    results(page, "layers.py:1289")
+    assert fetched.count() == 0
+    assert results(page, "RowParallelLinear")[0][1] == "RowParallelLinear"
+    assert fetched.count() == 1
+
+
+def test_names_are_fetched_where_the_texts_do_not_answer(site, open_page):
+    page = open_page(f"file://{site}/{START}", width=1440)
+    results(page, "xyzzyplugh hysteresis")
+    assert page.locator('head script[src$="search-names.js"]').count() == 1
+
+
+def test_names_that_are_still_loading_are_said_below_what_is_found(site, open_page):
+    page = open_page(f"file://{site}/{START}", width=1440)
+    results(page, "why is the bias added after the reduce")
+    page.evaluate(HOLD)
+    page.locator("#search").fill("hysteresis")
+    box, said = page.locator("#search-results"), page.locator("#search-status")
+    expect(said).to_contain_text("search index")
+    expect(box.locator("a").first).to_be_visible()
+    expect(box.locator("p")).to_contain_text("search index")
+    page.keyboard.press("ArrowDown")
+    picked = box.locator("a[aria-selected=true]").evaluate("a => a.href")
+    page.evaluate("() => window.release()")
+    expect(said).to_have_text(re.compile(r"^\d+ results$"))
+    assert box.locator("a[aria-selected=true]").evaluate("a => a.href") == picked
 
 
 COVERED = """() => {

@@ -1,6 +1,7 @@
-"""The search index: a script with every name and path, and all that people wrote.
+"""The search index: a script with all that people wrote, and the path of every file.
 
-It holds words as they are written; what belongs together, and what counts how much, is
+The names in the files are in another, for who seeks one (``search_names.py``). It
+holds words as they are written; what belongs together, and what counts how much, is
 for ``site/theme/search.js`` to say, once for what is sought and what is found.
 """
 
@@ -20,7 +21,7 @@ from readerkit.content.reading_paths import ReadingPaths
 from readerkit.content.scripts import Script
 from readerkit.model import addresses
 from readerkit.model.language import SPANISH, in_each
-from readerkit.render.html import mechanisms
+from readerkit.render.html import mechanisms, search_names
 from readerkit.render.html import search_packing as packing
 from readerkit.render.html.estimate_page import SECTIONS
 from readerkit.render.html.lab_page import LabScript
@@ -28,15 +29,11 @@ from readerkit.render.html.pages import Writing, menu, tree_items
 from readerkit.render.html.quiz_page import BankView
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.terminal_safe import visible
-from readerkit.xref.names import Names
 
 FILE = "search-index.js"
 _WORD = re.compile(r"[^\W_]+")
 _PARAMETER = re.compile(r"\{[^{}]*\}")
 """Of a question: each variant has its own value there."""
-FILES_OF_A_SETTING = 6
-"""A name in capitals is found in so many files; any other word of the code in one: in
-more it tells little, and would fill the index."""
 
 
 class Indexed(NamedTuple):
@@ -64,6 +61,7 @@ def search_index(model: SiteModel, writing: Writing) -> bytes:
         "texts": _texts(texts, model, files["paths"]),
         **_said(texts, {*writing.search_words.stop.split()}),
         "files": {**files, "paths": packing.paths(files["paths"])},
+        "names": sum(search_names.count(each.names) for each in model.sheets.values()),
     }
     # ASCII, so that no character of a name can end a string or hide in it.
     packed = json.dumps(data, separators=(",", ":"))
@@ -249,27 +247,7 @@ def _text(kind: str, script: Script, page: str) -> Indexed:
 
 
 def _files(model: SiteModel) -> dict[str, Any]:
-    """Return the files by columns: upstream, path, lines, names, words of the code."""
-    defined: set[str] = set()
-    files_of: dict[str, int] = defaultdict(int)
-    for sheet in model.sheets.values():
-        defined.update(n.rpartition(".")[2] for n in sheet.names.defined)
-        defined.update(n.rpartition(".")[2] for n in sheet.names.fields)
-        for word in sheet.names.words:
-            files_of[word] += 1
-    names, at, said, said_at = list[str](), list[str](), list[str](), list[str]()
-    for sheet in model.sheets.values():
-        packed, lines = _defined(sheet.names)
-        names.append(packed)
-        at.append(lines)
-        words = sorted(
-            (line, word)
-            for word, line in sheet.names.words.items()
-            if word not in defined
-            and files_of[word] <= (FILES_OF_A_SETTING if word.isupper() else 1)
-        )
-        said.append(" ".join(visible(word) for _, word in words))
-        said_at.append(packing.numbers(packing.steps(line for line, _ in words)))
+    """Return the files by columns: upstream, path, page, lines."""
     return {
         "upstreams": list(Counter(upstream for upstream, _ in model.sheets).items()),
         "paths": [visible(path) for _, path in model.sheets],
@@ -277,10 +255,6 @@ def _files(model: SiteModel) -> dict[str, Any]:
         "lines": packing.numbers(
             len(sheet.drawn.lines) for sheet in model.sheets.values()
         ),
-        "names": packing.column(names),
-        "at": "".join(at),
-        "said": packing.column(said),
-        "said_at": "".join(said_at),
     }
 
 
@@ -289,23 +263,3 @@ def _unlike_path(file: tuple[str, str]) -> str:
     upstream, path = file
     page = addresses.href(addresses.source_page(upstream, path))
     return "" if page == f"read/{upstream}/{visible(path)}.html" else page
-
-
-def _defined(names: Names) -> tuple[str, str]:
-    """Return the names that a file defines, and how far each is from that before.
-
-    Dots in front stand for as many parts of the name before; ``=`` for a field.
-    """
-    places = [
-        (line, name, "") for name, lines in names.defined.items() for line in lines
-    ]
-    places += [(line, name, "=") for name, line in names.fields.items()]
-    places.sort()
-    packed, before = [], list[str]()
-    for _, name, sign in places:
-        parts = visible(name).split(".")
-        same = packing.shared(parts, before)
-        packed.append(sign + "." * same + ".".join(parts[same:]))
-        before = parts
-    steps = packing.steps(line for line, _, _ in places)
-    return " ".join(packed), packing.numbers(steps)

@@ -116,7 +116,7 @@ def test_pages_are_coloured_and_definitions_are_found(many, tmp_path):
     plain = (site / "read/code/src/README.html").read_text()
     assert "no code" in plain
     assert len(read_search_index(site)) >= len(SOURCES)
-    packed = (site / "search-index.js").read_text()
+    packed = (site / "search-names.js").read_text()
     assert all(name.rpartition(".")[2] in packed for name in SYMBOL.values())
 
 
