@@ -81,10 +81,11 @@ def _check_pages(
         draw_diagram,
         read_diagram_at,
         read_labs,
+        read_supplies,
     )
     from readerkit.app.read_paths import read_routes
     from readerkit.app.scripts import read_chapters
-    from readerkit.render.html.chapter import check_script
+    from readerkit.render.html.chapter_check import Named, check_script
 
     root, diagrams = library.root, diagram_files(library.root)
     chapters, labs = [*read_chapters(root)], [*read_labs(root)]
@@ -96,8 +97,10 @@ def _check_pages(
     found.counts["diagram"] = len(diagrams)
     names = {path.stem for path in diagrams}
 
+    named = Named(library.book.annotations, names, read_supplies(library, {}))
+
     def check(script: Script) -> Iterator[ContentFault]:
-        return check_script(script, library.book.annotations, names)
+        return check_script(script, named)
 
     def draw(name: int) -> None:
         diagram = read_diagram_at(diagrams[name], root, opened)

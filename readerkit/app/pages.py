@@ -10,8 +10,9 @@ from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 
+from readerkit.app.chapter_functions import chapter_functions
 from readerkit.app.folders import read_at_most
-from readerkit.app.interface_words import read_search_words
+from readerkit.app.interface_words import read_search_words, say_of_estimates
 from readerkit.app.kept import keep, read_kept
 from readerkit.app.kept_drifts import read_drifts
 from readerkit.app.library import Library
@@ -28,6 +29,7 @@ from readerkit.model.anchor import Anchor
 from readerkit.model.language import SPANISH
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing
+from readerkit.render.html.supplies import Supplies
 
 LABS, DIAGRAMS = (Path("site", "pages", kind) for kind in ("labs", "diagrams"))
 
@@ -51,7 +53,7 @@ def read_writing(
         scripts=tuple(read_chapters(root)),
         examples=work_out if _estimates(library) else None,
         labs=tuple(read_labs(root)),
-        diagrams={d.name: d for d in _diagrams(root, sources)},
+        supplies=read_supplies(library, {d.name: d for d in _diagrams(root, sources)}),
         routes=read_routes(library),
         search_words=read_search_words(),
         first_stop=FIRST_STOP if FIRST_STOP in notes else next(iter(notes), ""),
@@ -60,6 +62,15 @@ def read_writing(
         drifts=read_drifts(library),
         phases=tuple(phase_views(banks, own_asked)),
         checks=partial(checks, banks, own_asked),
+    )
+
+
+def read_supplies(library: Library, diagrams: Mapping[str, Diagram]) -> Supplies:
+    """Return what fills the fences of texts."""
+    return Supplies(
+        diagrams=diagrams,
+        functions=chapter_functions(library),
+        say=lambda text: say_of_estimates(SPANISH)(text),  # once somebody asks
     )
 
 

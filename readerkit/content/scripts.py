@@ -2,8 +2,10 @@
 
 Between fences stands what is resolved when the site is built: ``note ID``, ``diagram
 NAME``, ``mechanism NAME``, ``schedule NAME RANKS MICROBATCHES [CHUNKS]``, ``reckon``
-with one sum a line. What proves the sentences of a chapter stands beside it, in
-``NN-name.yaml``.
+with one sum a line, ``setting KEY=VALUE ...`` with an item of an estimate a line,
+``predict ID`` and ``question ID`` of a quiz, ``mini NAME [SECTION]``, ``tour ID``;
+``let`` gives names to numbers. What proves the sentences of a chapter stands beside
+it, in ``NN-name.yaml``.
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ from readerkit.model.base import Model, Text
 from readerkit.model.language import SPANISH
 
 FACTOR = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)(?:\s+(\S.*))?")
-_FENCE = re.compile(
-    r"^```(note|diagram|mechanism|schedule|reckon)\b *(.*)\n((?s:.*?))^```$", re.M
+FENCES = (
+    *("note", "diagram", "mechanism", "schedule", "reckon", "let", "setting"),
+    *("predict", "question", "mini", "tour"),
 )
+_FENCE = re.compile(rf"^```({'|'.join(FENCES)})\b *(.*)\n((?s:.*?))^```$", re.MULTILINE)
 _PARAGRAPH = re.compile(r"(?m)^(?!#|```)\S.*(?:\n(?!#)\S.*)*")
 
 
@@ -107,9 +111,16 @@ class Part:
     @property
     def shows(self) -> str:
         """What it says in no language."""
-        rows = self.body.splitlines() if self.kind == "reckon" else []
-        sums = (" * ".join(_numbers(row.partition("=")[0])) for row in rows)
-        return " ".join([self.kind, self.name, ", ".join(sums)]).strip()
+        rows = self.body.splitlines()
+        if self.kind == "reckon":
+            told = ", ".join(
+                " * ".join(_numbers(row.partition("=")[0])) for row in rows
+            )
+        elif self.kind == "setting":
+            told = ", ".join(one_spaced(row.partition("=")[0]) for row in rows)
+        else:
+            told = ", ".join(map(one_spaced, rows)) if self.kind == "let" else ""
+        return " ".join([self.kind, self.name, told]).strip()
 
     def fault(self, what: str, got: str = "", expected: str = "") -> ContentError:
         """Return a fault at its first line, to be raised."""

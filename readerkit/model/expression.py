@@ -1,11 +1,11 @@
 """The one language of formulas: keys, bounds, and what quantities are made of.
 
 Numbers, names, ``+ - * / // % **``, parentheses, ``ceil exp floor log2 log2ceil max min
-sqrt``, and calls of functions that a caller hands in; their keyword arguments may also
-be words and True or False. The signs of print are read too: ``×``, ``−``, ``²``. The
-text is parsed with Python's grammar and walked node by node; nothing is compiled or
-evaluated by Python, and every expression ends: there are no loops, and powers are
-bounded.
+sqrt``, and calls of functions that a caller hands in; their arguments may also be
+words, and those with a keyword True or False. The signs of print are read too: ``×``,
+``−``, ``²``. The text is parsed with Python's grammar and walked node by node; nothing
+is compiled or evaluated by Python, and every expression ends: there are no loops, and
+powers are bounded.
 
 Whole numbers and their quotients are exact, however large; a decimal fraction is a
 float, and so is what it is combined with.
@@ -18,7 +18,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from readerkit.errors import ReaderkitError
 
@@ -164,9 +164,9 @@ def parse_expression(text: str) -> ast.expr:
     if _depth(tree) > MAX_DEPTH:
         raise ExpressionError(f"formula is nested more than {MAX_DEPTH} deep")
     # A word can only choose among what a function offers: nothing computes with it.
-    words = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.keyword)}
+    words = {id(node) for call in ast.walk(tree) for node in _words_of(call)}
     for node in _walk(tree):
-        problem = "" if id(node) in words and _is_word(node) else _problem(node)
+        problem = "" if id(node) in words else _problem(node)
         if problem:
             raise ExpressionError(f"in '{text}': {problem}")
     return tree
@@ -204,8 +204,16 @@ def _walk(tree: ast.expr) -> Iterator[ast.AST]:
             yield node
 
 
-def _is_word(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, (str, bool))
+def _words_of(call: ast.AST) -> Iterator[ast.AST]:
+    """Yield the arguments of a call that are words; of a switch its keyword tells."""
+    if isinstance(call, ast.Call):
+        yield from (each for each in call.args if _is_constant(each, str))
+        named = (each.value for each in call.keywords)
+        yield from (each for each in named if _is_constant(each, (str, bool)))
+
+
+def _is_constant(node: ast.AST, kind: type | tuple[type, ...]) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, kind)
 
 
 def _problem(node: ast.AST) -> str:
@@ -286,21 +294,24 @@ def _called(
     if given is None and own is None:
         known = ", ".join(sorted({*functions, *FUNCTIONS}))
         raise ExpressionError(f"unknown function '{name}': expected one of {known}")
-    values = [_value(each, names, functions) for each in node.args]
-    keywords = {
-        str(word.arg): word.value.value
-        if isinstance(word.value, ast.Constant)
-        else _value(word.value, names, functions)
-        for word in node.keywords
-    }
+
+    def argument(node: ast.expr) -> Any:
+        if isinstance(node, ast.Constant):
+            return node.value
+        return _value(node, names, functions)
+
+    values = [argument(each) for each in node.args]
+    keywords = {str(word.arg): argument(word.value) for word in node.keywords}
     if own is not None and given is None:
         return finite(own(*values, **keywords))
     assert given is not None
-    others = {
-        key: plain(value) if is_exact(value) else value
-        for key, value in keywords.items()
-    }
+    values = [_plain_or_word(value) for value in values]
+    others = {key: _plain_or_word(value) for key, value in keywords.items()}
     try:
-        return finite(given(*map(plain, values), **others))
+        return finite(given(*values, **others))
     except ReaderkitError as error:
         raise ExpressionError(f"{name}: {error}") from None
+
+
+def _plain_or_word(value: Any) -> Any:
+    return plain(value) if is_exact(value) else value

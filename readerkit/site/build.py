@@ -31,7 +31,7 @@ from readerkit.model.freshness import digest_all
 from readerkit.model.git_names import BlobId, TreePath
 from readerkit.quiz.bank import Bank
 from readerkit.render.html import quiz_rules, search, search_names
-from readerkit.render.html.chapter import diagram_file
+from readerkit.render.html.chapter_pieces import diagram_file
 from readerkit.render.html.code import Drawn
 from readerkit.render.html.drift_page import drift_feed
 from readerkit.render.html.environment import Templates

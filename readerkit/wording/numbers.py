@@ -61,7 +61,7 @@ def format_flops(value: float) -> str:
     return f"{value:.4g} FLOPs"
 
 
-def format_seconds(value: float, decimals: int = 2) -> str:
+def format_seconds(value: float, decimals: int | None = 2) -> str:
     """Return a time in the largest unit of which there is one.
 
     >>> format_seconds(0.04375), format_seconds(0.999999), format_seconds(0)
@@ -99,6 +99,15 @@ def format_number(value: float) -> str:
     if isinstance(value, int) or (isfinite(value) and value == int(value)):
         return f"{value:,.0f}"
     return f"{value:.7g}"
+
+
+def format_digits(value: float) -> str:
+    """Return a number with three digits, or all that stand before the point.
+
+    >>> format_digits(2.98569), format_digits(989.4), format_digits(12_345.6)
+    ('2.99', '989', '12,346')
+    """
+    return _rounded(value, None)
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:

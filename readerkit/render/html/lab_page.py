@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from readerkit.content.diagrams import Diagram
 from readerkit.content.scripts import Script
 from readerkit.model import addresses
 from readerkit.render.html.chapter import (
@@ -15,6 +14,7 @@ from readerkit.render.html.chapter import (
 )
 from readerkit.render.html.file_page import rights_of
 from readerkit.render.html.site_model import Context, SiteModel
+from readerkit.render.html.supplies import Supplies
 from readerkit.render.html.words import Text
 from readerkit.wording.next_command import written
 
@@ -35,9 +35,7 @@ def lab_lines(labs: Sequence[LabScript]) -> list[tuple[str, Text]]:
     return [(addresses.lab_page(each.name), chapter_title(each)) for each in names]
 
 
-def lab_page(
-    model: SiteModel, lab: LabScript, diagrams: Mapping[str, Diagram]
-) -> Context:
+def lab_page(model: SiteModel, lab: LabScript, supplies: Supplies) -> Context:
     """Return the page of a lab.
 
     Raises:
@@ -46,7 +44,7 @@ def lab_page(
     address = addresses.lab_page(lab.problem.name)
     scripts = [lab.problem, *([lab.solution] if lab.solution else [])]
     problem, *solution = (
-        chapter_text(model, each, diagrams, address) for each in scripts
+        chapter_text(model, each, supplies, address) for each in scripts
     )
     return {
         "title": problem.title,

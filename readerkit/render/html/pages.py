@@ -36,6 +36,7 @@ from readerkit.render.html.study import (
     start_page,
     symptom,
 )
+from readerkit.render.html.supplies import Supplies
 from readerkit.render.html.tour_page import tour_page
 from readerkit.render.html.tree_page import tree_page, trees, upstreams_shown
 from readerkit.render.html.uses_page import uses_page
@@ -76,7 +77,7 @@ class Writing:
     labs: tuple[LabScript, ...] = ()
     examples: Callable[[], Examples] | None = None
     """Computes the estimates that the site shows."""
-    diagrams: Mapping[str, Diagram] = field(default_factory=dict)
+    supplies: Supplies = Supplies()  # noqa: RUF009  a frozen value
     routes: ReadingPaths = ReadingPaths()  # noqa: RUF009  a frozen value
     search_words: SearchWords = SearchWords()  # noqa: RUF009  a frozen value
     is_shipped: bool = False
@@ -92,6 +93,11 @@ class Writing:
         compare=False,  # the content's digest stands for it
     )
     """From a phase and a topic to variants of each of its questions."""
+
+    @property
+    def diagrams(self) -> Mapping[str, Diagram]:
+        """The drawings, by name."""
+        return self.supplies.diagrams
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +186,7 @@ def _written_pages(
         index = {"title": "Chapters", "chapters": chapters}
         found[addresses.CHAPTERS] = ("chapters.html", lambda: index)
     for script, (page, _) in zip(writing.scripts, chapters, strict=True):
-        chapter = partial(chapter_page, model, script, writing.diagrams)
+        chapter = partial(chapter_page, model, script, writing.supplies)
         found[page] = ("chapter.html", chapter)
     if work_out := writing.examples:
         found[addresses.ESTIMATES] = (
@@ -191,7 +197,7 @@ def _written_pages(
         lab_index = {"title": "Labs", "labs": labs}
         found[addresses.LABS] = ("labs.html", lambda: lab_index)
     for lab, (page, _) in zip(writing.labs, labs, strict=True):
-        told = partial(lab_page, model, lab, writing.diagrams)
+        told = partial(lab_page, model, lab, writing.supplies)
         found[page] = ("lab.html", told)
     found |= _mechanism_pages(model, writing)
     for mirror in model.book.mirrors.values():

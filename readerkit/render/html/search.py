@@ -17,6 +17,7 @@ from unicodedata import combining, normalize
 from msgspec import to_builtins
 
 from readerkit.content.annotations import TEXT_FIELDS
+from readerkit.content.inline_numbers import INLINE
 from readerkit.content.reading_paths import ReadingPaths
 from readerkit.content.scripts import Script
 from readerkit.model import addresses
@@ -243,7 +244,8 @@ def _pages(model: SiteModel, writing: Writing) -> Iterator[Indexed]:
 def _text(kind: str, script: Script, page: str) -> Indexed:
     title = script.text.partition("\n")[0].removeprefix("# ")
     spanish = script.spanish.partition("\n")[0].removeprefix("# ")
-    return Indexed(kind, title, kind, page, f"{script.text} {script.spanish}", spanish)
+    text = INLINE.sub(" ", f"{script.text} {script.spanish}")
+    return Indexed(kind, title, kind, page, text, spanish)
 
 
 def _files(model: SiteModel) -> dict[str, Any]:

@@ -1,0 +1,151 @@
+"""The pieces that a chapter is made of, and those that need nothing but its text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from readerkit.content.diagrams import Diagram
+from readerkit.content.scripts import FACTOR, Part
+from readerkit.errors import ContentError, ContentFault
+from readerkit.render.html.computed import Computed, Origin
+from readerkit.render.html.escape import shown
+from readerkit.render.html.excerpt import Excerpt
+from readerkit.render.html.markdown import FormulaError, line, prose
+from readerkit.render.html.notes import NoteView, text
+from readerkit.render.html.player import Player
+from readerkit.render.html.proved import Passage
+from readerkit.render.html.schedule_chart import Chart, schedule_chart
+from readerkit.render.html.schedule_play import SchedulePlayer
+from readerkit.render.html.words import Text, Words
+from readerkit.wording.numbers import format_bytes, format_number
+
+
+@dataclass(frozen=True, slots=True)
+class WorkedSum:
+    """One line of arithmetic with its result."""
+
+    factors: Text
+    result: str
+    about: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A diagram as two images, of which a theme shows one."""
+
+    light: str
+    dark: str
+    alternative: str
+    caption: Text
+    spanish: Drawing | None = None
+    is_outdated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a chapter: exactly one of its fields is filled."""
+
+    text: Text | None = None
+    note: NoteView | None = None
+    lines: Excerpt | None = None
+    chart: Chart | None = None
+    drawing: Drawing | None = None
+    player: Player | SchedulePlayer | None = None
+    sums: tuple[WorkedSum, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A text under its title, in one language or in both."""
+
+    title: Text
+    pieces: tuple[Piece, ...]
+    is_translated: bool
+    proofs: tuple[Passage, ...] = ()
+    origins: tuple[Origin, ...] = ()
+    """What its numbers were computed from."""
+
+
+def rendered(part: Part, computed: Computed, *, spanish: bool = False) -> Markup:
+    """Return prose with its numbers as HTML.
+
+    Raises:
+        ContentError: a number without a value, a formula that cannot be set.
+    """
+    if faults := [*computed.faults(part)]:
+        raise ContentError(faults)
+
+    def render(body: str) -> Markup:
+        return _prose(part, body)
+
+    return computed.filled(part.body, render, spanish=spanish)
+
+
+def _prose(part: Part, body: str) -> Markup:
+    try:
+        return prose(body)
+    except FormulaError as error:
+        before = body[: max(body.find(f"${error.latex}"), 0)]
+        line_in_part, column = before.count("\n"), len(before) - before.rfind("\n")
+        where = ContentFault(part.file, part.at + line_in_part, column, str(error))
+        raise ContentError([where]) from None
+
+
+def schedule(words: Words, part: Part) -> Chart:
+    """Return the chart of a schedule that a fence names."""
+    name, *sizes = part.name.split() or [""]
+    if len(sizes) not in (2, 3) or not all(map(str.isdecimal, sizes)):
+        expected = "a schedule, ranks, microbatches and perhaps chunks"
+        raise part.fault("not a schedule", f"'{part.name}'", expected)
+    try:
+        ranks, microbatches, chunks = (*map(int, sizes), 1)[:3]
+        return schedule_chart(words, name, ranks, microbatches, chunks)
+    except ValueError as error:
+        raise part.fault(f"schedule: {error}", part.name) from None
+
+
+def worked_sum(part: Part, row: str, spanish: str | None) -> WorkedSum:
+    """Return a line of arithmetic, its words in one language or in both."""
+    factors, result, about = reckoned(part, row)
+    if spanish is None:
+        return WorkedSum(Text(factors), result, Text(about))
+    others, _, told = reckoned(part, spanish)
+    return WorkedSum(Text(factors, others), result, Text(about, told))
+
+
+def reckoned(part: Part, row: str) -> tuple[Markup, str, Markup]:
+    """Return a product as it is read, its result, and what it is of."""
+    left, _, about = row.partition("=")
+    product, units, factors = 1.0, [], []
+    for factor in left.split("*"):
+        match = FACTOR.fullmatch(factor.strip())
+        if not match:
+            expected = "7e9 parameters * 2 B/parameter = what it is"
+            raise part.fault("not a product of numbers with units", row, expected)
+        value, unit = float(match[1]), (match[2] or "").strip()
+        product *= value
+        units.append(unit)
+        factors.append(f"{format_number(value) if value < 1e6 else match[1]} {unit}")
+    is_bytes = any(unit.startswith("B/") for unit in units)
+    result = format_bytes(product) if is_bytes else f"{product:.3g} {units[0]}"
+    return shown(" × ".join(factors)), result, line(about)
+
+
+def drawing(diagram: Diagram) -> Drawing:
+    """Return a diagram as a page shows it."""
+    spanish = diagram.spanish
+    return Drawing(
+        diagram_file(diagram.name, "light"),
+        diagram_file(diagram.name, "dark"),
+        diagram.alternative,
+        text(diagram.title, spanish.title if spanish else None),
+        drawing(spanish) if spanish else None,
+        diagram.is_outdated,
+    )
+
+
+def diagram_file(name: str, theme: str) -> str:
+    """Return where the image of a diagram stands."""
+    return f"diagrams/{name}.{theme}.svg"

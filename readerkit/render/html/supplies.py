@@ -1,0 +1,31 @@
+"""What the fences of a text are filled from, beside the notes of the book."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from readerkit.content.diagrams import Diagram
+from readerkit.content.scripts import Script
+from readerkit.model.expression import Functions
+from readerkit.model.language import Say, english
+from readerkit.render.html.computed import Computed, computed_of
+
+
+@dataclass(frozen=True, slots=True)
+class Supplies:
+    """What texts show and compute; what computes stands for the book's content."""
+
+    diagrams: Mapping[str, Diagram] = field(default_factory=dict)
+    functions: Functions = field(default_factory=dict, compare=False)
+    """That a number in prose may call."""
+    say: Say = field(default=english, compare=False)
+    """The Spanish of units."""
+
+    def numbers(self, script: Script) -> Computed:
+        """Return the numbers of a text.
+
+        Raises:
+            ContentError: a name that has no value.
+        """
+        return computed_of(script, self.functions, self.say)
