@@ -30,8 +30,8 @@ _ENDS = ("", "_bytes", "_s", "_bytes_per_s", "_per_s")
 
 def chapter_functions(library: Library) -> Functions:
     """Return all that an expression of a chapter may call."""
-    own = _Own(library)
-    return _Functions(
+    own = _ChapterWords(library)
+    return _ChapterFunctions(
         {
             "size": own.size,
             "gpu": own.gpu,
@@ -43,7 +43,7 @@ def chapter_functions(library: Library) -> Functions:
     )
 
 
-class _Functions(Mapping[str, "Callable[..., object]"]):
+class _ChapterFunctions(Mapping[str, "Callable[..., object]"]):
     """Those of a chapter before those of a quiz, of which none is imported for it."""
 
     def __init__(self, own: Mapping[str, Callable[..., object]]) -> None:
@@ -59,7 +59,7 @@ class _Functions(Mapping[str, "Callable[..., object]"]):
         return len({*self._own, *FUNCTIONS})
 
 
-class _Own:
+class _ChapterWords:
     """What the functions read, each once."""
 
     def __init__(self, library: Library) -> None:
