@@ -289,10 +289,10 @@ window.readerkitIndex = function (data) {
     const kept = [0, 0];
     const shown = found.filter(function (pair) { return (kept[IS_NAME[pair[1].kind] ? 1 : 0] += 1) <= LIMIT * 0.7; });
     const isAnswered = isSaid && covered.some(function (part) { return part > most * 0.999; });
-    return {
-      results: shown.slice(0, LIMIT).map(function (pair) { return pair[1]; }),
-      wantsNames: !hasNames && (list.length < 2 || isCode || !isAnswered),
-    };
+    const wantsNames = !hasNames && (list.length < 2 || isCode || !isAnswered);
+    // A name's own line comes first once the names are here: nothing before them is the answer.
+    const ready = wantsNames && isCode ? [] : shown.slice(0, LIMIT);
+    return { results: ready.map(function (pair) { return pair[1]; }), wantsNames: wantsNames };
   }
   // How much of a title is asked for, and how much of what is asked for its title says.
   function titled(entry, said) {

@@ -8,6 +8,7 @@
   const { say } = window.readerkit;
   const scripts = new Set();
   let chosen = -1, isLost = false;
+  let entered = ""; // what Enter was pressed on before it was answered
 
   // The index is scripts, because a page that is opened as a file may not fetch.
   function load(name) {
@@ -68,6 +69,12 @@
     else status.textContent = results.length + " " + (results.length > 1 ? say("results") : say("result"));
     open(query !== "");
     pick(Math.max(0, Array.from(box.querySelectorAll("a"), function (link) { return link.href; }).indexOf(kept)));
+    if (entered && !isWaiting && query === entered) follow();
+  }
+  function follow() {
+    const links = box.querySelectorAll("a");
+    entered = links.length ? "" : input.value.trim();
+    if (links.length) { links[chosen].click(); open(false); }
   }
   function open(on) {
     box.hidden = !on;
@@ -87,7 +94,7 @@
     input.setAttribute("aria-activedescendant", links[chosen].id);
   }
   input.addEventListener("focus", function () { loadIndex(); if (input.value.trim()) show(); });
-  input.addEventListener("input", function () { show(); });
+  input.addEventListener("input", function () { entered = ""; show(); });
   input.addEventListener("keydown", function (event) {
     if (event.key === "ArrowDown") pick(chosen + 1);
     else if (event.key === "ArrowUp") pick(chosen - 1);
@@ -99,8 +106,7 @@
   });
   input.form.addEventListener("submit", function (event) {
     event.preventDefault();
-    const links = box.querySelectorAll("a");
-    if (!box.hidden && links[chosen]) { links[chosen].click(); open(false); }
+    if (!box.hidden) follow();
   });
   input.form.addEventListener("focusout", function (event) {
     if (!input.form.contains(event.relatedTarget)) open(false);

@@ -113,6 +113,17 @@ def test_names_that_are_still_loading_are_said_below_what_is_found(site, open_pa
     assert box.locator("a[aria-selected=true]").evaluate("a => a.href") == picked
 
 
+def test_enter_on_a_name_is_followed_once_the_index_is_here(site, open_page):
+    page = open_page(f"file://{site}/{START}", width=1440)
+    results(page, "why is the bias added after the reduce")
+    page.evaluate(HOLD)
+    page.locator("#search").fill("RowParallelLinear")
+    page.keyboard.press("Enter")
+    assert page.locator("#search-results a").count() == 0
+    page.evaluate("() => window.release()")
+    page.wait_for_url("**/layers.py.html#L*")
+
+
 COVERED = """() => {
   const box = document.getElementById('search-results').getBoundingClientRect();
   const other = [];

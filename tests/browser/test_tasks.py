@@ -65,6 +65,15 @@ def test_next_leads_through_every_page_once_and_previous_leads_back(site):
     assert len(minis) > 20 and len(notes) > 35
 
 
+def test_a_chapter_leads_to_what_it_shows(site, open_page):
+    page = open_page(f"file://{site}/chapters/why-distributed.html")
+    akin = page.locator("aside.akin")
+    code = akin.get_by_role("link", name="adam.py", exact=True)
+    expect(code).to_have_attribute("href", re.compile("torch/optim/adam.py.html$"))
+    akin.get_by_role("link", name="All-reduce in a ring").click()
+    page.wait_for_url("**/mechanisms/ring-all-reduce.html")
+
+
 def test_lists_lead_to_their_first_page(site):
     for page in ("chapters/index.html", "labs/index.html", "beside/index.html"):
         _, first = ways(site, page)

@@ -18,7 +18,7 @@ from readerkit.content.annotations import Concept
 from readerkit.content.book import MINIS
 from readerkit.content.mirrors import Mirror
 from readerkit.content.reading_order import by_need, mirrors_in_turn
-from readerkit.content.scripts import Script, parts_of
+from readerkit.content.scripts import Part, Script, parts_of
 from readerkit.model import addresses
 from readerkit.model.language import said
 from readerkit.render.html.akin import Akin, Kinship, Readable
@@ -226,11 +226,30 @@ class _Stops:
 
     def _chapter(self, script: Script) -> Readable:
         about = Counter(self._mentioned(script.text))
+        named = set[str]()
         for part in parts_of(script.text, script.file):
             if part.kind == "note" and part.name in self._model.notes:
                 about.update(self._model.notes[part.name].annotation.concepts)
+            named.update(self._shown_in(part))
         page = addresses.chapter_page(script.name)
-        return Readable(page, chapter_title(script), "chapter", about)
+        return Readable(page, chapter_title(script), "chapter", about, frozenset(named))
+
+    def _shown_in(self, part: Part) -> Iterator[str]:
+        """Yield the pages of what a fence shows."""
+        name, *_ = part.name.split() or [""]
+        if part.kind == "note" and name in self._model.notes:
+            note = self._model.notes[name]
+            yield addresses.source_page(note.annotation.upstream, note.span.path)
+        elif part.kind == "mechanism":
+            yield addresses.mechanism_page(name)
+        elif part.kind == "mini":
+            file = MINIS, f"mini_impls/{name}.py"
+            yield addresses.source_page(*file)
+            beside = (each for each in self._mirrors if file in self._minis_of(each))
+            yield from (addresses.mirror_page(each.id) for each in beside)
+        elif part.kind in ("question", "predict"):
+            topics = (topic for phase in self._writing.phases for topic in phase.topics)
+            yield from (each.page for each in topics if name in dict(each.questions))
 
     def _mirror(self, mirror: Mirror) -> Readable:
         about = Counter({name: 1 for name in mirror.concepts})
@@ -326,7 +345,3 @@ def _files_of(mechanism: Mechanism) -> set[str]:
 def _titles_of(concept: Concept) -> list[str]:
     """Return what a text calls a concept."""
     return [_DASHES.sub(" ", each.casefold()) for each in (concept.id, concept.title)]
-
-
-def _plain(title: str) -> Text:
-    return Text(shown(title))
