@@ -7,18 +7,28 @@ until a person has looked. All files are written, or none is.
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from readerkit.anchors import fingerprint
+from readerkit.app.drift_anchors import anchor_nodes
+from readerkit.app.drift_claims import MovedClaim
 from readerkit.app.drift_target import commit_of
 from readerkit.app.drifted import Drift, DriftedNote, new_sources
 from readerkit.app.folders import is_own
 from readerkit.app.library import Library, save_lock
+from readerkit.app.yaml_edits import (
+    Edit,
+    changed,
+    edited,
+    mappings,
+    values,
+)
 from readerkit.content.book import Note, lock_notes
+from readerkit.content.kind import Place
 from readerkit.errors import ReaderkitError, SourceError
 from readerkit.model.anchor import Anchor
 from readerkit.model.git_names import NO_COMMIT, CommitId
@@ -26,10 +36,8 @@ from readerkit.upstreams import Lock
 from readerkit.upstreams.store import blob_id, write_atomically
 from readerkit.wording.next_command import typed
 
-_PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
-_WIDTH = 88
-Edit = tuple[int, int, str]
-"""Where a text is changed, from and to, and what stands there then."""
+Where = tuple[int, int]
+"""Line and column of something written, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +59,8 @@ def apply_drift(
         ReaderkitError: a revision that cannot be pinned; nothing is written then.
     """
     upstream, target = found.upstream, found.target
-    left = [row for row in found.notes if not row.is_sure]
-    by_file: dict[Path, list[DriftedNote]] = defaultdict(list)
-    for row in found.notes:
-        if row.anchor and row.is_sure:
-            by_file[_file_of(library, row)].append(row)
-    texts: dict[Path, str] = {}
-    for path, rows in by_file.items():
-        texts[path], lost = _reanchored(path.read_text("utf-8"), rows)
-        left += lost
+    texts, lost = _rewritten(library, found)
+    left = [row for row in found.notes if not row.is_sure] + lost
     lock = library.lock(upstream)
     if not upstream.is_living:
         commit = commit or _commit(found)
@@ -105,9 +106,17 @@ def _locked(lock: Lock, found: Drift, done: list[DriftedNote]) -> Lock:
     """Return the lock of the other revision; reviews of the same code stay."""
     after = new_sources(found.upstream, found.target)
     notes = [Note(row.note, row.to, "", "unlocked") for row in done if row.to]
-    fresh = lock_notes(lock, notes, after)
-    return lock.with_anchors({**lock.anchors, **fresh.anchors}).with_claims(
-        dict(sorted({**lock.claims, **found.grounds}.items()))
+    kept = dict(lock.anchors)
+    for row in done:
+        known = kept[row.note.id]
+        if row.renamed and row.to and known.reviewed == known.fingerprint.code:
+            marks = fingerprint(row.to, after.file(row.to.path))
+            kept[row.note.id] = replace(known, reviewed=marks.code)
+    fresh = lock_notes(lock.with_anchors(kept), notes, after)
+    gone = {each.was.key for each in found.claims.moved}
+    claims = {key: was for key, was in lock.claims.items() if key not in gone}
+    return lock.with_anchors({**kept, **fresh.anchors}).with_claims(
+        dict(sorted({**claims, **found.claims.grounds}.items()))
     )
 
 
@@ -129,95 +138,83 @@ def _write(
         raise
 
 
-def _file_of(library: Library, row: DriftedNote) -> Path:
-    place = Path(row.note.place.file)
-    return place if place.is_absolute() else library.root / place
+def _where(place: Place) -> Where:
+    return place.line, place.column
+
+
+def _at(library: Library, where: Place) -> Path:
+    path = Path(where.file)
+    return path if path.is_absolute() else library.root / path
 
 
 # --- the text of YAML, changed in place -----------------------------------------------
 
 
-def _reanchored(text: str, rows: list[DriftedNote]) -> tuple[str, list[DriftedNote]]:
-    """Return a file with other anchors of some notes, and those it does not hold."""
-    edits: list[Edit] = []
-    wanted = {row.note.place.line: row for row in rows}
-    for node in _mappings(text):
-        old = _values(node).get("at")
-        row = wanted.get(node.start_mark.line + 1)
-        if old is None or row is None or row.anchor is None:
-            continue
-        del wanted[row.note.place.line]
-        end = max(each.end_mark.index for each in _scalars(old))
-        end = old.end_mark.index if old.flow_style else end
-        flow = _flow(row.anchor, old.start_mark.column)
-        edits.append((old.start_mark.index, end, flow))
-    return _edited(text, edits), [*wanted.values()]
+def _rewritten(
+    library: Library, found: Drift
+) -> tuple[dict[Path, str], list[DriftedNote]]:
+    """Return the files with other anchors and claims, and notes that none holds."""
+    notes: dict[Path, dict[Where, DriftedNote]] = defaultdict(dict)
+    claims: dict[Path, dict[Where, MovedClaim]] = defaultdict(dict)
+    anchors: dict[Path, dict[Anchor, Anchor]] = defaultdict(dict)
+    for row in found.notes:
+        if row.anchor and row.is_sure:
+            notes[_at(library, row.note.place)][_where(row.note.place)] = row
+    for claim in found.claims.moved:
+        place = claim.was.claim.place
+        claims[_at(library, place)][_where(place)] = claim
+    for each in found.anchors:
+        if each.anchor:
+            anchors[each.path][each.was] = each.anchor
+    texts: dict[Path, str] = {}
+    for path in dict.fromkeys([*notes, *claims, *anchors]):
+        texts[path] = text = path.read_text("utf-8")
+        edits: list[Edit] = []
+        for node in mappings(text):
+            at = node.start_mark.line + 1, node.start_mark.column + 1
+            own = values(node)
+            if "at" in own and at in notes[path]:
+                edits += _reanchored(own["at"], notes[path].pop(at))
+            if at in claims[path]:
+                moved = claims[path][at]
+                kind = moved.was.claim.kind
+                edits += changed(own[kind], *moved.checks) if kind in own else ()
+        for node, anchor in anchor_nodes(text) if anchors[path] else ():
+            if new := anchors[path].get(anchor):
+                edits += _replaced(node, anchor, new)
+        texts[path] = edited(text, edits)
+    return texts, [row for rows in notes.values() for row in rows.values()]
 
 
-def _edited(text: str, edits: list[Edit]) -> str:
-    for start, end, value in sorted(edits, reverse=True):
-        text = text[:start] + value + text[end:]
-    return text
+def _reanchored(node: Any, row: DriftedNote) -> Iterator[Edit]:
+    assert row.anchor is not None  # it is among the notes that get one
+    return _replaced(node, row.note.anchor, row.anchor)
+
+
+def _replaced(node: Any, old: Anchor, new: Anchor) -> Iterator[Edit]:
+    """Yield the edits of an anchor; what else is written beside it stays."""
+    own = values(node)
+    more = {key: own[key].value for key in own.keys() - old.to_yaml().keys()}
+    return changed(node, {**more, **old.to_yaml()}, {**more, **new.to_yaml()})
 
 
 def _repinned(text: str, name: str, given: Mapping[str, str]) -> str:
     """Return ``upstreams.yaml`` with the pin of an upstream moved."""
     edits: list[Edit] = []
-    for node in _mappings(text):
-        values = _values(node)
-        if "name" not in values or getattr(values["name"], "value", "") != name:
+    for node in mappings(text):
+        own = values(node)
+        if "name" not in own or getattr(own["name"], "value", "") != name:
             continue
-        places = {key: values.get(key) for key in ("tag", "commit")}
-        if "package" in values:
-            places["version"] = _values(values["package"]).get("version")
+        places = {key: own.get(key) for key in ("tag", "commit")}
+        if "package" in own:
+            places["version"] = values(own["package"]).get("version")
         for key, place in places.items():
             if place is not None and given.get(key):
                 value = given[key]
                 shown = value if key != "version" else json.dumps(value)
                 edits.append((place.start_mark.index, place.end_mark.index, shown))
         break
-    return _edited(text, edits)
-
-
-def _mappings(text: str) -> Iterator[Any]:
-    """Yield every mapping of a YAML text, with its marks."""
-    import yaml
-
-    todo = [yaml.compose(text, Loader=yaml.SafeLoader)]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, yaml.MappingNode):
-            yield node
-            todo += [value for _, value in node.value]
-        elif isinstance(node, yaml.SequenceNode):
-            todo += node.value
-
-
-def _values(node: Any) -> dict[str, Any]:
-    if not isinstance(node.value, list):
-        return {}
-    return {key.value: value for key, value in node.value}
-
-
-def _scalars(node: Any) -> Iterator[Any]:
-    for key, value in node.value:
-        yield key
-        yield value
-
-
-def _flow(anchor: Anchor, column: int) -> str:
-    """Return an anchor as one mapping in braces, broken where it is too long."""
-    parts = [f"{key}: {_scalar(value)}" for key, value in anchor.to_yaml().items()]
-    line = "{" + ", ".join(parts) + "}"
-    if column + len(line) <= _WIDTH:
-        return line
-    return "{" + (",\n" + " " * (column + 1)).join(parts) + "}"
-
-
-def _scalar(value: str | int) -> str:
-    if isinstance(value, int) or _PLAIN.fullmatch(value):
-        return str(value)
-    return json.dumps(value, ensure_ascii=False)
+    return edited(text, edits)
 
 
 def next_step(found: Drift) -> str:

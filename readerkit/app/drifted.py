@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,22 +12,20 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from readerkit.app.check_claims import AT, claims_of
-from readerkit.app.drift_target import OtherRevision, SourceTree, old_tree
-from readerkit.app.ground import open_ground
+from readerkit.anchors.propose import propose
+from readerkit.app.drift_anchors import MovedAnchor, drifted_anchors
+from readerkit.app.drift_moves import Moves, Renames
+from readerkit.app.drift_sentences import DriftedClaims, drifted_claims
+from readerkit.app.drift_target import OtherRevision, old_tree
 from readerkit.app.library import Library
-from readerkit.claims.ground import Ground
-from readerkit.claims.hold import hold
-from readerkit.claims.proof import Proof, Sentence
 from readerkit.content.annotations import Annotation
 from readerkit.content.book import Sources
-from readerkit.drift.engine import carry
 from readerkit.drift.text import FileText
 from readerkit.drift.verdict import SURE, Carried
 from readerkit.errors import AnchorError
 from readerkit.model.anchor import Anchor, Span
-from readerkit.model.freshness import MadeFrom
-from readerkit.upstreams import Lock, LockedAnchor, Upstream
+from readerkit.model.git_names import TreePath
+from readerkit.upstreams import LockedAnchor, Upstream
 
 Status = Literal["same", "moved", "edited", "split", "gone", "unsure"]
 STATUSES: tuple[Status, ...] = ("same", "moved", "edited", "split", "gone", "unsure")
@@ -47,6 +46,8 @@ class DriftedNote:
     anchor: Anchor | None = None
     """What names the lines there, where the anchor as it is does not."""
     parts: tuple[Span, ...] = ()
+    renamed: bool = False
+    """Whether nothing of the code is another but names."""
     texts: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     """The lines before and after, of what was edited."""
 
@@ -58,8 +59,8 @@ class DriftedNote:
     @property
     def to_do(self) -> str:
         """What a person does about it; nothing, where nothing is to be done."""
-        rewrite = f"its anchor becomes {_shown(self.anchor)}" if self.anchor else ""
-        said = {
+        rewrite = f"its anchor becomes {said(self.anchor)}" if self.anchor else ""
+        what = {
             "same": "",
             "moved": rewrite,
             "edited": f"read it against the code as it is{rewrite and '; '}{rewrite}",
@@ -67,7 +68,7 @@ class DriftedNote:
             "gone": "anchor it to what took its place, or take the note out",
             "unsure": "look where it went, and anchor that",
         }
-        return said[self.status]
+        return what[self.status]
 
     def to_plain(self) -> dict[str, Any]:
         """Return it for a program."""
@@ -88,35 +89,15 @@ class DriftedNote:
 
 
 @dataclass(frozen=True, slots=True)
-class DriftedSentence:
-    """A claimed sentence that does not hold in the other revision, and held before."""
-
-    sentence: Sentence
-    proof: Proof
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return it for a program."""
-        return {
-            "id": self.sentence.entry,
-            "says": self.sentence.claim.says,
-            "is": "not true" if self.proof.state == "false" else "not held",
-            "found": self.proof.found,
-            "near": list(self.proof.near),
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Drift:
     """All of an upstream in another revision."""
 
     upstream: Upstream
     target: OtherRevision
     notes: list[DriftedNote]
-    sentences: list[DriftedSentence]
-    held: int
-    """How many claimed sentences hold there."""
-    grounds: Mapping[str, MadeFrom]
-    """By the key of each of those: what it rests on there."""
+    claims: DriftedClaims
+    anchors: list[MovedAnchor]
+    """What questions, diagrams and faults name, and names it there no more."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -132,9 +113,11 @@ class Drift:
             "to": self.target.release or self.target.tag or self.target.commit,
             "origin": self.target.origin,
             "counts": self.counts,
-            "held": self.held,
+            "held": self.claims.held,
             "notes": [each.to_plain() for each in self.notes],
-            "sentences": [each.to_plain() for each in self.sentences],
+            "sentences": [each.to_plain() for each in self.claims.wrong],
+            "moved_claims": [each.to_plain() for each in self.claims.moved],
+            "anchors": [each.to_plain() for each in self.anchors],
         }
 
 
@@ -152,13 +135,15 @@ def find_drift(library: Library, upstream: Upstream, target: OtherRevision) -> D
         for note in library.book.anchored_in(upstream.name)
         if note.id in lock.anchors
     ]
-    carried = carry([locked.span for _, locked in notes], before, SourceTree(after))
+    was = Sources(upstream, map(TreePath, before), lambda path: before[path])
+    moves = Moves(was, after)
+    carried = moves.look([locked.span for _, locked in notes])
     found = [
-        _with_texts(_judge(note, locked, to, after), before, after)
+        _with_texts(_judge(note, locked, to, moves), before, after)
         for (note, locked), to in zip(notes, carried, strict=True)
     ]
-    sentences, grounds = _claims(library, upstream, after, lock)
-    return Drift(upstream, target, found, *sentences, grounds)
+    claims = drifted_claims(library, upstream, moves, lock)
+    return Drift(upstream, target, found, claims, drifted_anchors(library, moves))
 
 
 def new_sources(upstream: Upstream, target: OtherRevision) -> Sources:
@@ -173,13 +158,14 @@ def new_sources(upstream: Upstream, target: OtherRevision) -> Sources:
 
 
 def _judge(
-    note: Annotation, locked: LockedAnchor, carried: Carried, after: Sources
+    note: Annotation, locked: LockedAnchor, carried: Carried, moves: Moves
 ) -> DriftedNote:
     """Return where a note stands, told by its anchor and by its lines."""
+    after = moves.after
     try:
         at = after.resolve(note.anchor)
     except AnchorError as error:
-        return _reanchored(note, locked, carried, after, error.reason)
+        return _reanchored(note, locked, carried, moves, error.reason)
     chance = carried.confidence
     if _is_same_code(at, locked, after):
         status: Status = "same" if at == locked.span else "moved"
@@ -190,6 +176,9 @@ def _judge(
     found = carried.to
     is_whole = note.anchor.to_yaml().keys() <= {"file", "symbol"}
     here = found is not None and found.path == at.path and _overlap(found, at)
+    names = moves.renames(locked.span, at)
+    if moves.is_renamed_only(locked.span, at, names):
+        return _renamed(_row(note, "moved", locked, at, carried), names)
     if carried.parts and here:
         return _row(note, "split", locked, at, carried)
     if here or (is_whole and carried.status in ("unsure", "gone")):
@@ -204,29 +193,58 @@ def _reanchored(
     note: Annotation,
     locked: LockedAnchor,
     carried: Carried,
-    after: Sources,
+    moves: Moves,
     problem: str,
 ) -> DriftedNote:
     """Return where a note stands whose anchor resolves no more."""
-    if carried.to is None:
-        status: Status = "gone" if carried.status == "gone" else "unsure"
-        return _row(note, status, locked, None, carried)
     if carried.parts:
         return _row(note, "split", locked, carried.to, carried)
+    after = moves.after
+    anchor = moves.anchor(note.anchor)
+    is_sure = anchor is not None or carried.status != "unsure"
+    if anchor is None and carried.to is None:
+        status: Status = "gone" if carried.status == "gone" else "unsure"
+        return _row(note, status, locked, None, carried)
     try:
-        from readerkit.anchors.propose import propose
-
-        anchor = propose(carried.to, after.file(carried.to.path))
+        if anchor is None and carried.to is not None:
+            anchor = propose(carried.to, after.file(carried.to.path))
+        assert anchor is not None  # one of the two was found
         to = after.resolve(anchor)
     except AnchorError as error:
         reason = f"{problem}; no anchor names these lines: {error.reason}"
         found = dataclasses.replace(carried, reason=reason)
         return _row(note, "unsure", locked, carried.to, found)
     row = _row(note, "unsure", locked, to, carried)
-    if carried.status != "unsure":
-        same = _is_same_code(to, locked, after)
-        row = dataclasses.replace(row, status="moved" if same else "edited")
+    names = moves.renames(locked.span, to)
+    if _is_same_code(to, locked, after):
+        row = dataclasses.replace(row, status="moved")
+    elif moves.is_renamed_only(locked.span, to, names):
+        row = _renamed(row, names)
+    elif is_sure:
+        row = dataclasses.replace(row, status="edited")
     return dataclasses.replace(row, anchor=anchor, reason=f"{problem}; {row.reason}")
+
+
+def _renamed(row: DriftedNote, names: Renames) -> DriftedNote:
+    """Return a note whose code has other names, and is the same else.
+
+    Words that speak of a name by the one that it had are to be read again.
+    """
+    told = ", ".join(f"{old} is {new} now" for old, new in names.items())
+    spoken = [old for old in names if _speaks_of(old, row.note)]
+    status: Status = "edited" if spoken else "moved"
+    reason = f"{told}, and the note says {spoken[0]}" if spoken else told
+    return dataclasses.replace(
+        row, status=status, reason=reason, renamed=not spoken, confidence=SURE
+    )
+
+
+def _speaks_of(name: str, note: Annotation) -> bool:
+    """Tell whether a note says a name: as code, or as no word is spelled."""
+    word = rf"(?<!\w){re.escape(name)}(?!\w)"
+    is_code = "_" in name or not name.islower()
+    spelled = word if is_code else rf"`[^`\n]*{word}[^`\n]*`"
+    return any(re.search(spelled, text) for text in note.texts.values())
 
 
 def _row(
@@ -288,44 +306,13 @@ def side_by_side(row: DriftedNote) -> Iterator[tuple[str, str, str]]:
                 yield marks.get(kind, " "), left, right
 
 
-# --- claims ---------------------------------------------------------------------------
-
-
-def _claims(
-    library: Library, upstream: Upstream, after: Sources, lock: Lock
-) -> tuple[tuple[list[DriftedSentence], int], dict[str, MadeFrom]]:
-    """Return what is no longer so, how much still is, and what that rests on."""
-    ground = open_ground(library)
-    claims = claims_of(library, upstream, ground)
-    there = Ground(
-        ground.upstreams,
-        {**ground.paths, upstream.name: after.paths},
-        lambda each: after if each.name == upstream.name else ground.open(each),
-        ground.record,
-        ground.program,
-        ground.output,
-    )
-    wrong, held = [], 0
-    grounds: dict[str, MadeFrom] = {}
-    for sentence in claims:
-        proof = hold(sentence.claim, there)
-        if proof.state in ("false", "lost") and (
-            sentence.key in lock.claims or upstream.is_living
-        ):
-            wrong.append(DriftedSentence(sentence, proof))
-        held += proof.state == "holds"
-        if proof.state == "holds" and proof.upstream == upstream.name:
-            at = {AT: proof.at} if proof.at else {}
-            grounds[sentence.key] = {**proof.made_from, **at}
-    return (wrong, held), grounds
-
-
 def _plain(span: Span | None) -> dict[str, Any] | None:
     if span is None:
         return None
     return {"path": span.path, "first": span.first, "last": span.last}
 
 
-def _shown(anchor: Anchor | None) -> str:
+def said(anchor: Anchor | None) -> str:
+    """Return an anchor in words of a line."""
     rows = anchor.to_yaml() if anchor else {}
     return ", ".join(f"{key}: {value}" for key, value in rows.items())

@@ -33,7 +33,7 @@ def keep_drift(library: Library, found: Drift) -> Path:
         to=target.tag or target.release or target.commit[:12] or "now",
         origin=Path(target.origin).name,
         commit=target.commit,
-        held=found.held,
+        held=found.claims.held,
         notes=tuple(
             KeptDriftNote(
                 row.note.id,
@@ -53,7 +53,7 @@ def keep_drift(library: Library, found: Drift) -> Path:
                 each.sentence.claim.says,
                 each.proof.state == "false",
             )
-            for each in found.sentences
+            for each in found.claims.wrong
         ),
     )
     path = library.root / FOLDER / f"{found.upstream.name}.json"

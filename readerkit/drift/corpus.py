@@ -28,6 +28,7 @@ class Corpus:
         self._new: dict[str, FileSide | None] = {}
         self._matches: dict[tuple[str, str], FileMatch] = {}
         self._same: dict[str, bool] = {}
+        self._added: dict[bytes, list[str]] | None = None
         self._parts: dict[tuple[str, str, int, int, int, int], FileMatch] = {}
         self.weight = _Weights().__getitem__
         """Returns how much a line says: nothing, for brackets; up to 3."""
@@ -49,6 +50,19 @@ class Corpus:
         if path not in self._same:
             self._same[path] = self.old.get(path) == self.new.get(path)
         return self._same[path]
+
+    def same_elsewhere(self, path: str) -> str:
+        """Return the one new file with every byte of one that is gone; or nothing."""
+        data = self.old.get(path)
+        if path in self.new or not data:
+            return ""
+        if self._added is None:
+            self._added = defaultdict(list)
+            for name in self.new:
+                if name not in self.old:
+                    self._added[self.new[name]].append(name)
+        found = self._added.get(data, [])
+        return found[0] if len(found) == 1 else ""
 
     def match(self, old: str, new: str) -> FileMatch | None:
         """Return two files beside each other; None where one is missing or binary."""

@@ -12,7 +12,7 @@ from readerkit.drift.match import FileMatch, FileSide
 from readerkit.drift.outline import Block
 from readerkit.drift.place import Candidate, place
 from readerkit.drift.text import Tree
-from readerkit.drift.verdict import Carried, decide, refuse, unchanged
+from readerkit.drift.verdict import Carried, decide, refuse, renamed, unchanged
 from readerkit.model.anchor import Span
 
 _SURE = 0.75
@@ -21,9 +21,14 @@ _AROUND = 6
 _MAX_PLACES = 4
 
 
-def carry(spans: Sequence[Span], old: Tree, new: Tree) -> list[Carried]:
-    """Return where each span of the old tree stands in the new one, in order."""
-    corpus = Corpus(old, new)
+def carry(
+    spans: Sequence[Span], old: Tree, new: Tree, corpus: Corpus | None = None
+) -> list[Carried]:
+    """Return where each span of the old tree stands in the new one, in order.
+
+    ``corpus`` is that of the same two trees, where they are asked for once more.
+    """
+    corpus = corpus or Corpus(old, new)
     here = [_in_place(span, corpus) for span in spans]
     lost = [n for n, found in enumerate(here) if _is_lost(found)]
     wanted: set[bytes] = set()
@@ -53,6 +58,8 @@ def _in_place(span: Span, corpus: Corpus) -> Candidate | str | Carried | None:
         return "its lines are blank"
     if corpus.is_unchanged(span.path):
         return unchanged(span)
+    if other := corpus.same_elsewhere(span.path):
+        return renamed(span, other)
     match = corpus.match(span.path, span.path)
     return place(match, span.first - 1, span.last - 1) if match else None
 

@@ -48,6 +48,12 @@ def unchanged(span: Span) -> Carried:
     return Carried(span, "same", span, 1.0, "the file is the same")
 
 
+def renamed(span: Span, path: str) -> Carried:
+    """Return that a span is in a file that has another name, and is the same else."""
+    to = Span(TreePath(path), span.first, span.last)
+    return Carried(span, "moved", to, 0.99, f"the whole file is {path} now")
+
+
 def decide(span: Span, candidates: list[Candidate], corpus: Corpus) -> Carried:
     """Return the likeliest of some places, or that there is none."""
     scored = [(features(each, candidates), each) for each in candidates]

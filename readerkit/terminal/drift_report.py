@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from readerkit.app.drifted import Drift, DriftedNote, side_by_side
+from readerkit.app.drift_anchors import MovedAnchor
+from readerkit.app.drifted import Drift, DriftedNote, said, side_by_side
 from readerkit.render.terminal_safe import visible, visible_line
 from readerkit.wording.numbers import counted
 
@@ -20,12 +21,17 @@ def print_drift(found: Drift, *, everything: bool = False) -> None:
     for row in found.notes:
         if row.status != "same" or everything:
             _print_note(row)
-    wrong = [each for each in found.sentences if each.proof.state == "false"]
-    lost = [each for each in found.sentences if each.proof.state == "lost"]
+    wrong = [each for each in found.claims.wrong if each.proof.state == "false"]
+    lost = [each for each in found.claims.wrong if each.proof.state == "lost"]
     click.echo(
-        f"{counted(found.held, 'claimed sentence')} hold there, "
+        f"{counted(found.claims.held, 'claimed sentence')} hold there, "
         f"{len(wrong)} are no longer true, {len(lost)} cannot be held there"
     )
+    if moved := len(found.claims.moved):
+        click.echo(
+            f"{counted(moved, 'claim')} moved with the code: --apply writes them"
+        )
+    _print_anchors(found.anchors)
     for each in (*wrong, *lost):
         what = "no longer true" if each in wrong else "cannot be held"
         says = f"{each.sentence.entry}: '{each.sentence.claim.says}' is {what}"
@@ -50,3 +56,12 @@ def _print_note(row: DriftedNote) -> None:
         click.echo(f"    {mark} {left:{_WIDTH}} | {right}".rstrip())
     if row.to_do:
         click.echo(f"    to do: {visible_line(row.to_do)}")
+
+
+def _print_anchors(anchors: list[MovedAnchor]) -> None:
+    for each in anchors:
+        place = f"{each.path.parent.name}/{each.path.name}:{each.line}"
+        if each.anchor is None:
+            click.echo(visible_line(f"unsure  {place}: {each.problem}"))
+        else:
+            click.echo(visible_line(f"moved   {place}: {said(each.anchor)}"))
