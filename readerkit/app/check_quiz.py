@@ -114,6 +114,24 @@ def lint_phase(
     )
 
 
+def relock_places(banks: QuizBanks, library: Library, phase: int) -> bool:
+    """Write where the lines of a bank stand now; nothing where a key fails.
+
+    Nothing is run: what a run has shown is as it was.
+    """
+    from readerkit.upstreams.store import write_atomically
+
+    bank, locked = banks.bank(phase, with_lock=False), _readable_lock(banks, phase)
+    now, faults = resolve_keys(bank, library, locked)
+    if faults:
+        return False
+    path, text = banks.lock_path(phase), now.to_text().encode()
+    if path.is_file() and path.read_bytes() != text:
+        write_atomically(path, text)
+        return True
+    return False
+
+
 def _check_titles(bank: Bank, told: TranslatedBank) -> None:
     """Warn of a title in Spanish that is of another English.
 
@@ -222,7 +240,7 @@ def resolve_keys(
             return locked.places[key]
         span = sources[upstream].resolve(anchor)
         lock = library.book.locks.get(upstream)
-        blob = lock.files[span.path] if lock else NO_BLOB
+        blob = lock.files.get(span.path, NO_BLOB) if lock else NO_BLOB
         return ResolvedPlace(
             upstream, span.path, span.first, span.last, blob, note, title
         )

@@ -217,6 +217,21 @@ def _repinned(text: str, name: str, given: Mapping[str, str]) -> str:
     return edited(text, edits)
 
 
+def relock_questions(library: Library) -> list[Path]:
+    """Write where the lines of questions stand, in a book whose drift was applied.
+
+    A bank with a key that fails is left as it was: ``annotate --check`` names the key.
+    """
+    from readerkit.app.check_quiz import relock_places
+    from readerkit.app.quiz_banks import QuizBanks
+
+    if not (library.root / "quizzes").is_dir():
+        return []
+    banks = QuizBanks.at(library.root)
+    wrote = [n for n in banks.phases() if relock_places(banks, library, n)]
+    return [banks.lock_path(phase) for phase in wrote]
+
+
 def next_step(found: Drift) -> str:
     """Return what to type after it."""
     return typed("annotate", found.upstream.name, "--check")

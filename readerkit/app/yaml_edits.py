@@ -69,6 +69,9 @@ def changed(node: Any, old: Any, new: Any) -> Iterator[Edit]:
         for child, one, other in zip(node.value, old, new, strict=True):
             yield from changed(child, one, other)
         return
+    if isinstance(new, str) and getattr(node, "style", "") == "'":
+        yield whole(node, "'" + new.replace("'", "''") + "'")
+        return
     yield whole(node, _shown(new, node.start_mark.column))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,8 +73,10 @@ def drift(
 
     Each note is same, moved (the code is the same), edited, split, gone or unsure, with
     a confidence, the reason, and what to do; then the sentences that are no longer
-    true. With --apply the anchors that are sure are written anew, and pin and lock move
-    with them, as one change to commit; a review stays where the code is the same.
+    true. With --apply the anchors that are sure are written anew, those of questions and
+    diagrams too, and what claims name: files, definitions, patterns whose names are
+    others now. Pin and lock move with them, as one change to commit; a review stays
+    where the code is the same, or has other names alone.
 
     With --spans, any lines of any language: each row, {"id", "path", "start", "end"}
     (lines from 1, both included), is answered by a row of JSON: id, status, path,
@@ -169,7 +172,7 @@ def _apply(
     keep: bool,
     as_json: bool,
 ) -> None:
-    from readerkit.app.drift_apply import apply_drift, next_step
+    from readerkit.app.drift_apply import apply_drift, next_step, relock_questions
     from readerkit.app.drift_target import find_target
     from readerkit.app.drifted import find_drift
     from readerkit.app.library import open_library, writing
@@ -187,11 +190,13 @@ def _apply(
         applied = apply_drift(library, found, known)
         if keep:
             _keep(library, found, quiet=True)
+        with suppress(ReaderkitError):  # what a person has to mend first
+            applied.wrote.extend(relock_questions(open_library(book)))
     if as_json:
         wrote, left = [*map(str, applied.wrote)], [row.note.id for row in applied.left]
         print_json({**found.to_plain(), "wrote": wrote, "left": left})
         return
-    print_drift(found)
+    print_drift(found, applied=True)
     for path in applied.wrote:
         click.echo(f"wrote {path}")
     if applied.left:

@@ -12,7 +12,9 @@ from readerkit.wording.numbers import counted
 _WIDTH = 56
 
 
-def print_drift(found: Drift, *, everything: bool = False) -> None:
+def print_drift(
+    found: Drift, *, everything: bool = False, applied: bool = False
+) -> None:
     """Print where the notes stand; those that are the same only as a number."""
     name, target = found.upstream.name, found.target
     counts = ", ".join(f"{count} {status}" for status, count in found.counts.items())
@@ -24,13 +26,12 @@ def print_drift(found: Drift, *, everything: bool = False) -> None:
     wrong = [each for each in found.claims.wrong if each.proof.state == "false"]
     lost = [each for each in found.claims.wrong if each.proof.state == "lost"]
     click.echo(
-        f"{counted(found.claims.held, 'claimed sentence')} hold there, "
-        f"{len(wrong)} are no longer true, {len(lost)} cannot be held there"
+        f"of the claimed sentences {found.claims.held} hold there, {len(wrong)} are no "
+        f"longer true, {len(lost)} cannot be held there"
     )
     if moved := len(found.claims.moved):
-        click.echo(
-            f"{counted(moved, 'claim')} moved with the code: --apply writes them"
-        )
+        to_do = "" if applied else ": --apply writes what they name now"
+        click.echo(f"{counted(moved, 'claim')} moved with the code{to_do}")
     _print_anchors(found.anchors)
     for each in (*wrong, *lost):
         what = "no longer true" if each in wrong else "cannot be held"

@@ -87,7 +87,7 @@ def test_it_goes_from_green_to_red_and_back(outputs):
     checks = [
         "[1]" in text for typed, _, text in outputs if "annotate --check" in typed
     ]
-    assert checks == [False, False, True, True, False, True]
+    assert checks == [False, False, True, True, False, True, False, True]
 
 
 def test_it_tells_the_hook_as_it_is():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.helpers import git, make_repository, run, write_files
+from tests.helpers import REFERENCES, git, make_repository, run, write_files
 from tests.readerkit.commands.test_living import CONCEPTS
 
 PAGES = '''\
@@ -128,7 +128,7 @@ def own(tmp_path, monkeypatch, capsys) -> OwnBook:
         "pages.py": PAGES,
         "book/annotations/upstreams.yaml": yaml.safe_dump([upstream]),
         "book/annotations/concepts.yaml": CONCEPTS,
-        "book/annotations/references.yaml": "[]\n",
+        "book/annotations/references.yaml": REFERENCES,
         "book/annotations/app/notes.yaml": NOTES,
     }
     root = tmp_path / "repo"
@@ -248,3 +248,50 @@ def test_locks_hold_what_moved_claims_rest_on(own):
     lock = json.loads((own.book / "annotations/app.lock").read_text())
     own("annotate", "--update-lock")
     assert json.loads((own.book / "annotations/app.lock").read_text()) == lock
+
+
+QUESTION = """
+- id: where-kept
+  type: locate
+  asks: explain
+  objective: {objective}
+  concepts: [idea]
+  difficulty: 1
+  prompt: Which line keeps a page?
+  within: {upstream: app, file: pages.py, symbol: Pages.page}   # all of it
+  at: {upstream: app, file: pages.py, symbol: Pages.page,
+       code: "self._kept[address] = ..."}
+  mistakes:
+    - at: {upstream: app, file: pages.py, symbol: Pages.page, code: "raise ..."}
+      why: Here nothing was fetched.
+    - at: {upstream: app, file: pages.py, symbol: Pages.page, code: "return kept[1]"}
+      why: Here it was kept already.
+  notes: [kept-once]
+  explanation: It is kept once it was fetched.
+"""
+
+
+def test_questions_follow_their_lines_and_keep_what_stands_beside_them(own):
+    assert own("quiz", "init", "36").code == 0
+    folder = own.book / "quizzes/36"
+    [file] = [each for each in folder.glob("*.yaml") if each.name != "bank.yaml"]
+    objective = yaml.safe_load((folder / "bank.yaml").read_text())["objectives"][0][
+        "id"
+    ]
+    file.write_text(file.read_text() + QUESTION.replace("{objective}", objective))
+    locked = own("quiz", "lint", "36", "--update-lock")
+    assert locked.code == 0, locked.err
+    own.refactor({"pages.py": None, "net/site.py": PAGES.replace("Pages", "Store")})
+    assert own("quiz", "lint", "36").code == 1
+    done = own.apply()
+    assert f"wrote {file}" in done.out
+    written = file.read_text()
+    assert "symbol: Store.page}   # all of it" in written
+    assert (
+        '{upstream: app, file: net/site.py, symbol: Store.page, code: "raise ..."}'
+        in (written)
+    )
+    held = own("quiz", "lint", "36")
+    assert (held.code, held.err) == (0, "")
+    check = own("annotate", "--check")
+    assert (check.code, check.err) == (0, "")
