@@ -73,9 +73,9 @@ def drift(
 
     Each note is same, moved (the code is the same), edited, split, gone or unsure, with
     a confidence, the reason, and what to do; then the sentences that are no longer
-    true. With --apply the anchors that are sure are written anew, those of questions and
-    diagrams too, and what claims name: files, definitions, patterns whose names are
-    others now. Pin and lock move with them, as one change to commit; a review stays
+    true. With --apply the anchors that are sure are written anew, those of questions
+    and diagrams too, and what claims name: files, definitions, patterns whose names
+    are others now. Pin and lock move with them, as one change to commit; a review stays
     where the code is the same, or has other names alone.
 
     With --spans, any lines of any language: each row, {"id", "path", "start", "end"}
