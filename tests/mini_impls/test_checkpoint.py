@@ -197,6 +197,15 @@ def test_replicas_are_shared_out_as_drawn():
     assert names(dedup_save_plans(plans, save_to_lowest_rank=True)) == ["ABC", ""]
 
 
+def test_the_rank_with_fewest_bytes_writes_not_the_one_with_fewest_tensors():
+    sizes = {"large": 100, "first": 10, "second": 10, "third": 10}
+    tensors = {name: torch.zeros(size) for name, size in sizes.items()}
+    plans = [create_local_plan(state) for state in rows(tensors, 2)]
+    one, other = dedup_save_plans(plans)
+    assert [item.name for item in one] == ["large"]
+    assert [item.name for item in other] == ["first", "second", "third"]
+
+
 def test_what_later_ranks_alone_hold_comes_on_top_of_replicas():
     tensors = {"cut": torch.zeros(2, 50), "twice": torch.zeros(40)}
     plans = dedup_save_plans([create_local_plan(s) for s in rows(tensors, 2)])

@@ -127,6 +127,15 @@ def test_bytes_are_those_of_the_formula(pool):
         assert set(of_step(pool.run(compress_steps, way), 0, 2)) == {expected}, way
 
 
+@pytest.mark.parametrize(
+    ("shape", "is_thin"), [((3, 5), False), ((4, 4), False), ((4, 5), True)]
+)
+def test_a_matrix_is_sent_whole_unless_that_is_more_than_twice_its_rows_and_columns(
+    shape, is_thin
+):
+    assert PowerSGD(rank=1).is_worth_it(torch.zeros(shape)) == is_thin
+
+
 @pytest.mark.parametrize("way", ["top-k", "PowerSGD"])
 def test_what_a_step_keeps_back_comes_later(pool2, way):
     """All that came out, and what is still kept back, is all that went in."""
