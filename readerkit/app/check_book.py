@@ -76,6 +76,7 @@ def _check_events(library: Library) -> Iterable[ContentFault]:
 def _check_pages(
     library: Library, opened: Mapping[str, Sources], found: HeldCounts
 ) -> Iterator[ContentFault]:
+    from readerkit.app.page_questions import read_banks
     from readerkit.app.pages import (
         diagram_files,
         draw_diagram,
@@ -97,7 +98,9 @@ def _check_pages(
     found.counts["diagram"] = len(diagrams)
     names = {path.stem for path in diagrams}
 
-    named = Named(library.book.annotations, names, read_supplies(library, {}))
+    book = library.book
+    supplies = read_supplies(library, {}, partial(read_banks, root))
+    named = Named(book.annotations, names, book.tours, supplies)
 
     def check(script: Script) -> Iterator[ContentFault]:
         return check_script(script, named)

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 
 from readerkit.app.chapter_functions import chapter_functions
-from readerkit.app.folders import read_at_most
+from readerkit.app.folders import read_at_most, shipped_book
+from readerkit.app.inline_questions import asking
 from readerkit.app.interface_words import read_search_words, say_of_estimates
 from readerkit.app.kept import keep, read_kept
 from readerkit.app.kept_drifts import read_drifts
 from readerkit.app.library import Library
+from readerkit.app.mini_names import SAYS
 from readerkit.app.page_estimates import work_out
 from readerkit.app.page_questions import OwnAsked, checks, phase_views, read_banks
 from readerkit.app.read_paths import FIRST_QUESTION, FIRST_STOP, read_routes
 from readerkit.app.scripts import read_chapters, read_script, read_text
-from readerkit.content.book import Sources
+from readerkit.content.book import MINIS, Sources
 from readerkit.content.diagrams import DIAGRAM, Diagram, in_spanish, read_diagram
 from readerkit.content.read import read_document
 from readerkit.content.translations import DIAGRAM_TRANSLATION
 from readerkit.errors import AnchorError, ContentError, ContentFault
 from readerkit.model.anchor import Anchor
 from readerkit.model.language import SPANISH
+from readerkit.quiz.bank import Bank
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing
 from readerkit.render.html.supplies import Supplies
@@ -53,7 +56,11 @@ def read_writing(
         scripts=tuple(read_chapters(root)),
         examples=work_out if _estimates(library) else None,
         labs=tuple(read_labs(root)),
-        supplies=read_supplies(library, {d.name: d for d in _diagrams(root, sources)}),
+        supplies=read_supplies(
+            library,
+            {each.name: each for each in _diagrams(root, sources)},
+            lambda: banks,
+        ),
         routes=read_routes(library),
         search_words=read_search_words(),
         first_stop=FIRST_STOP if FIRST_STOP in notes else next(iter(notes), ""),
@@ -65,13 +72,28 @@ def read_writing(
     )
 
 
-def read_supplies(library: Library, diagrams: Mapping[str, Diagram]) -> Supplies:
+def read_supplies(
+    library: Library,
+    diagrams: Mapping[str, Diagram],
+    banks: Callable[[], list[Bank]],
+) -> Supplies:
     """Return what fills the fences of texts."""
     return Supplies(
+        ask=asking(banks),
+        minis=_minis(library),
         diagrams=diagrams,
         functions=chapter_functions(library),
         say=lambda text: say_of_estimates(SPANISH)(text),  # once somebody asks
     )
+
+
+def _minis(library: Library) -> dict[str, str]:
+    """Return the minis of a book: those that commands run, and those of its mirrors."""
+    if MINIS not in library.book.upstreams:
+        return {}
+    sections = (s for mirror in library.book.mirrors.values() for s in mirror.sections)
+    shown = {Path(at.file).stem: "" for section in sections for at in section.mini}
+    return shown | (SAYS if library.root == shipped_book() else {})
 
 
 def _estimates(library: Library) -> bool:

@@ -198,7 +198,7 @@
     if (box) box.focus();
   }
   function afresh(section) {
-    const next = section.nextElementSibling || section.parentNode.firstElementChild, form = next.querySelector("form");
+    const all = Array.from(section.parentNode.querySelectorAll(":scope > .question")), next = all[(all.indexOf(section) + 1) % all.length], form = next.querySelector("form");
     section.hidden = true;
     next.hidden = false;
     rounds.delete(next);

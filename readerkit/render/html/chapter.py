@@ -13,6 +13,7 @@ from itertools import zip_longest
 from markupsafe import Markup
 
 from readerkit.content.scripts import Part, Script, parts_of
+from readerkit.errors import ContentError, ContentFault
 from readerkit.model import addresses
 from readerkit.render.html.chapter_check import check_equal, check_known
 from readerkit.render.html.chapter_pieces import (
@@ -25,6 +26,7 @@ from readerkit.render.html.chapter_pieces import (
 )
 from readerkit.render.html.computed import Computed
 from readerkit.render.html.excerpt import excerpt
+from readerkit.render.html.fences import mini_card, question_card, tour_card
 from readerkit.render.html.file_page import proofs_of, rights_of, view
 from readerkit.render.html.markdown import line, title
 from readerkit.render.html.mechanism_list import SCHEDULES, mechanism_player
@@ -45,6 +47,7 @@ def chapter_page(model: SiteModel, script: Script, supplies: Supplies) -> Contex
         "title": told.title,
         "name": script.name,
         "text": told,
+        "phase": phase_of(script, told),
         "rights": rights_of(model, upstreams_in(told)),
     }
 
@@ -82,10 +85,28 @@ def _filled(proof: Proved, numbers: Computed) -> Proved:
     return replace(proof, says=numbers.filled(says, line, spanish=False))
 
 
+def phase_of(script: Script, *texts: Written) -> int | None:
+    """Return the quiz that the questions of a page are of; None where it asks none.
+
+    Raises:
+        ContentError: several quizzes; a page keeps the answers to one.
+    """
+    asked = (each.question for text in texts for each in text.pieces)
+    phases = sorted({each.phase for each in asked if each})
+    if len(phases) > 1:
+        got, expected = ", ".join(map(str, phases)), "questions of one"
+        what = "questions of several quizzes on one page"
+        raise ContentError([ContentFault(script.file, 1, 1, what, got, expected)])
+    return phases[0] if phases else None
+
+
 def upstreams_in(*texts: Written) -> Iterator[str]:
-    """Yield the upstream of each excerpt."""
-    pieces = (piece for text in texts for piece in text.pieces)
-    return (piece.lines.upstream for piece in pieces if piece.lines)
+    """Yield the upstream of each excerpt, and of those that a verdict may show."""
+    for piece in (piece for text in texts for piece in text.pieces):
+        if piece.lines:
+            yield piece.lines.upstream
+        if piece.mini:
+            yield from (each.upstream for each in piece.mini.lines)
 
 
 def chapter_title(script: Script) -> Text:
@@ -161,6 +182,15 @@ class _ChapterWriter:
             return Piece(player=mechanism_player(self.model, name))
         if part.kind == "schedule":
             return Piece(chart=schedule(self.model.words, part))
+        if part.kind in ("predict", "question"):
+            asked = question_card(self.model, part, self.supplies.ask, self.address)
+            return Piece(question=asked)
+        if part.kind == "mini":
+            where = (self.supplies.minis, self.address)
+            return Piece(mini=mini_card(self.model, part, *where))
+        if part.kind == "tour":
+            check_known(part, self.model.book.tours)
+            return Piece(tour=tour_card(self.model, part))
         rows = part.body.splitlines()
         others = other.body.splitlines() if other else [None] * len(rows)
         both = zip(rows, others, strict=True)

@@ -12,6 +12,7 @@ from readerkit.content.scripts import Part, Script, parts_of
 from readerkit.errors import ContentError, ContentFault
 from readerkit.render.html.chapter_pieces import reckoned, rendered, schedule
 from readerkit.render.html.computed import Computed
+from readerkit.render.html.fences import ask, mini_of
 from readerkit.render.html.mechanism_list import MECHANISMS
 from readerkit.render.html.supplies import Supplies
 from readerkit.render.html.words import Words
@@ -23,6 +24,7 @@ class Named:
 
     notes: Container[str]
     diagrams: Container[str]
+    tours: Container[str]
     supplies: Supplies
 
 
@@ -88,5 +90,11 @@ def _check(named: Named, numbers: Computed, part: Part) -> None:
     elif part.kind == "reckon":
         for row in part.body.splitlines():
             reckoned(part, row)
+    elif part.kind in ("predict", "question"):
+        ask(part, named.supplies.ask)
+    elif part.kind == "mini":
+        mini_of(part, named.supplies.minis)
+    elif part.kind == "tour":
+        check_known(part, named.tours)
     elif not part.kind:
         rendered(part, numbers)

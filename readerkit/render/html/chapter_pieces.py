@@ -12,6 +12,7 @@ from readerkit.errors import ContentError, ContentFault
 from readerkit.render.html.computed import Computed, Origin
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt
+from readerkit.render.html.fences import MiniCard, QuestionCard, TourCard
 from readerkit.render.html.markdown import FormulaError, line, prose
 from readerkit.render.html.notes import NoteView, text
 from readerkit.render.html.player import Player
@@ -54,6 +55,9 @@ class Piece:
     drawing: Drawing | None = None
     player: Player | SchedulePlayer | None = None
     sums: tuple[WorkedSum, ...] = ()
+    question: QuestionCard | None = None
+    mini: MiniCard | None = None
+    tour: TourCard | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from readerkit.model import addresses
 from readerkit.render.html.chapter import (
     chapter_text,
     chapter_title,
+    phase_of,
     upstreams_in,
 )
 from readerkit.render.html.file_page import rights_of
@@ -50,6 +51,7 @@ def lab_page(model: SiteModel, lab: LabScript, supplies: Supplies) -> Context:
         "title": problem.title,
         "problem": problem,
         "solution": solution[0] if solution else None,
+        "phase": phase_of(lab.problem, problem, *solution),
         "task": lab.task,
         "task_command": written("lab", lab.problem.name, "--task"),
         "rights": rights_of(model, upstreams_in(problem, *solution)),

@@ -158,12 +158,13 @@ class QuizPage:
             "back": addresses.quiz_page(self.phase),
             "show": self,
             "is_own": any(each.figures for row in asked for each in row),
-            "questions": [self._checks(row) for row in asked],
-            "proofs": {name: self._proofs(name) for name, _ in topic.questions},
+            "questions": [self.checks(row) for row in asked],
+            "proofs": {name: self.proofs(name) for name, _ in topic.questions},
             "rights": rights_of(self.model, upstreams_shown(self.model)),
         }
 
-    def _checks(self, variants: Sequence[Asked]) -> list[Check]:
+    def checks(self, variants: Sequence[Asked]) -> list[Check]:
+        """Return the variants of a question, each with what marks it on the page."""
         remarks: list[Remark] = []
         found = []
         for asked in variants:
@@ -174,7 +175,7 @@ class QuizPage:
             found.append(Check(seed, prompt, told, folded, remarks, offered))
         return found
 
-    def _proofs(self, question: str) -> tuple[Passage, ...]:
+    def proofs(self, question: str) -> tuple[Passage, ...]:
         """Return what proves a question's key, without code: the way to it."""
         found = proofs_of(self.model, question, max_lines=0)
         return passages([replace(each, program="") for each in found], question, ())

@@ -7,9 +7,16 @@ from dataclasses import dataclass, field
 
 from readerkit.content.diagrams import Diagram
 from readerkit.content.scripts import Script
+from readerkit.errors import ReaderkitError
 from readerkit.model.expression import Functions
 from readerkit.model.language import Say, english
 from readerkit.render.html.computed import Computed, computed_of
+from readerkit.render.html.fences import Ask, InlineQuestion, Minis
+
+
+def no_quiz(name: str) -> InlineQuestion:
+    """Refuse every question: there is no bank."""
+    raise ReaderkitError(f"no question '{name}': there is no quiz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +28,9 @@ class Supplies:
     """That a number in prose may call."""
     say: Say = field(default=english, compare=False)
     """The Spanish of units."""
+    ask: Ask = field(default=no_quiz, compare=False)
+    minis: Minis = field(default_factory=dict)
+    """Those that the commands run; empty in a book without them."""
 
     def numbers(self, script: Script) -> Computed:
         """Return the numbers of a text.
