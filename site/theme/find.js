@@ -268,7 +268,7 @@ window.readerkitIndex = function (data) {
     });
     const whole = letters(bare), isTyped = /[_.(A-Z]/.test(query);
     const isIdea = list.some(function (term) { return term.also.length; });
-    const isCode = /[_.(]|[a-z][A-Z]/.test(query) && !isIdea;
+    const isTypedAsCode = /[_.(]|[a-z][A-Z]/.test(query), isCode = isTypedAsCode && !isIdea;
     const aside = list.length > 1 ? 0.55 : 0.25; // what a name counts where prose is asked for
     const said = list.map(function (term) {
       return new Set([...term.means.filter(function (each) { return each[1] >= NEAR; }).flatMap(function (each) { return each[0]; }),
@@ -289,9 +289,9 @@ window.readerkitIndex = function (data) {
     const kept = [0, 0];
     const shown = found.filter(function (pair) { return (kept[IS_NAME[pair[1].kind] ? 1 : 0] += 1) <= LIMIT * 0.7; });
     const isAnswered = isSaid && covered.some(function (part) { return part > most * 0.999; });
-    const wantsNames = !hasNames && (list.length < 2 || isCode || !isAnswered);
+    const wantsNames = !hasNames && (list.length < 2 || isTypedAsCode || !isAnswered);
     // A name's own line comes first once the names are here: nothing before them is the answer.
-    const ready = wantsNames && isCode ? [] : shown.slice(0, LIMIT);
+    const ready = wantsNames && isTypedAsCode ? [] : shown.slice(0, LIMIT);
     return { results: ready.map(function (pair) { return pair[1]; }), wantsNames: wantsNames };
   }
   // How much of a title is asked for, and how much of what is asked for its title says.

@@ -87,7 +87,8 @@ def test_names_are_fetched_for_who_seeks_one(site, open_page):
     results(page, "why is the bias added after the reduce")
     results(page, "layers.py:1289")
     assert fetched.count() == 0
-    assert results(page, "RowParallelLinear")[0][1] == "RowParallelLinear"
+    named = results(page, "tp_comm_overlap")[0][1]  # words of it are an idea's
+    assert named == "ModelParallelConfig.tp_comm_overlap"
     assert fetched.count() == 1
 
 

@@ -74,6 +74,16 @@ def test_a_chapter_leads_to_what_it_shows(site, open_page):
     page.wait_for_url("**/mechanisms/ring-all-reduce.html")
 
 
+def test_from_a_job_that_fails_to_its_idea_and_its_sum(site, open_page):
+    page = open_page(f"file://{site}/index.html")
+    page.get_by_role("link", name="Out of memory at the first").first.click()
+    page.wait_for_url("**/paths.html#oom-at-first-step")
+    symptom = page.locator("#oom-at-first-step")
+    expect(symptom.locator("a[href^='concepts.html#']").first).to_be_visible()
+    symptom.locator("a[href='estimates.html#memory']").click()
+    page.wait_for_url("**/estimates.html#memory")
+
+
 def test_lists_lead_to_their_first_page(site):
     for page in ("chapters/index.html", "labs/index.html", "beside/index.html"):
         _, first = ways(site, page)

@@ -1,4 +1,4 @@
-"""Pages about the same: what few others are about counts most."""
+"""Pages about the same, what few others are about counting most, and where each is."""
 
 from __future__ import annotations
 
@@ -49,6 +49,33 @@ Akin = tuple[tuple[str, tuple[Readable, ...]], ...]
 """What stands before each group of pages, and the pages."""
 
 
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Where a page is on the way."""
+
+    part: Text
+    number: int
+    """Its number in the part; none of a list of the part's pages."""
+    count: int
+    before: Readable | None
+    after: Readable | None
+    akin: Akin = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The way through a whole site."""
+
+    places: Mapping[str, Around]
+    """By address."""
+    sections: Mapping[str, Akin]
+    """By the section of the page of estimates."""
+    concepts: Mapping[str, Akin]
+    """By concept."""
+    symptoms: Mapping[str, Akin]
+    """By what shows of a failure."""
+
+
 class Kinship:
     """What pages have in common: the concepts that few others are about."""
 
@@ -56,10 +83,7 @@ class Kinship:
         self._stops = stops
         told = Counter(name for stop in stops for name in stop.about)
         self._rare = {name: log(1 + len(stops) / n) for name, n in told.items()}
-        self._size = {
-            stop.page: sqrt(sum(self._of(stop, name) ** 2 for name in stop.about)) or 1
-            for stop in stops
-        }
+        self._size = {stop.page: self._length(stop) for stop in stops}
 
     def of(self, stop: Readable, model: SiteModel) -> Akin:
         """Return the pages that are akin to one, kind by kind."""
@@ -70,7 +94,7 @@ class Kinship:
             for kind, label in KINDS.items()
             if kind != stop.kind and (those := tuple(self._nearest(stop, kind)))
         ]
-        if stop.kind in ("estimate", "topic", "lab", "chapter", "mechanism"):
+        if stop.kind in ("estimate", "topic", "lab", "chapter", "mechanism", "symptom"):
             names = sorted(stop.about, key=lambda name: -self._of(stop, name))
             cards = tuple(
                 Readable(
@@ -101,10 +125,14 @@ class Kinship:
             if value > max(LEAST, SHARE * near[0][0]):
                 yield each
 
+    def _length(self, stop: Readable) -> float:
+        return sqrt(sum(self._of(stop, name) ** 2 for name in stop.about)) or 1
+
     def _nearness(self, one: Readable, other: Readable) -> float:
         common = one.about.keys() & other.about.keys()
         product = sum(self._of(one, name) * self._of(other, name) for name in common)
-        return product / self._size[one.page] / self._size[other.page]
+        size = self._size.get(one.page) or self._length(one)
+        return product / size / self._size[other.page]
 
     def _of(self, stop: Readable, name: str) -> float:
-        return stop.about[name] * self._rare[name]
+        return stop.about[name] * self._rare.get(name, 0)

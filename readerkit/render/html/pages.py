@@ -16,6 +16,7 @@ from readerkit.content.scripts import Script
 from readerkit.content.search_words import SearchWords
 from readerkit.model import addresses
 from readerkit.quiz.page_key import Asked
+from readerkit.render.html.akin import Way
 from readerkit.render.html.chapter import chapter_page, chapter_title
 from readerkit.render.html.drift_page import drift_page
 from readerkit.render.html.environment import Templates
@@ -40,7 +41,7 @@ from readerkit.render.html.supplies import Supplies
 from readerkit.render.html.tour_page import tour_page
 from readerkit.render.html.tree_page import tree_page, trees, upstreams_shown
 from readerkit.render.html.uses_page import uses_page
-from readerkit.render.html.way import Way, make_way
+from readerkit.render.html.way import make_way
 from readerkit.xref.links import File
 
 MOST_IN_BAR = 3

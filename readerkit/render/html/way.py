@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from readerkit.content.reading_order import by_need, mirrors_in_turn
 from readerkit.content.scripts import Part, Script, parts_of
 from readerkit.model import addresses
 from readerkit.model.language import said
-from readerkit.render.html.akin import Akin, Kinship, Readable
+from readerkit.render.html.akin import Around, Kinship, Readable, Way
 from readerkit.render.html.chapter import chapter_title
 from readerkit.render.html.escape import shown
 from readerkit.render.html.estimate_page import SECTIONS
@@ -39,31 +38,6 @@ if TYPE_CHECKING:  # whose pages ask for the way
 
 _FILE = re.compile(r"(?:\w+/)+\w+\.py")
 _DASHES = re.compile(r"[-\s]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """Where a page is on the way."""
-
-    part: Text
-    number: int
-    """Its number in the part; none of a list of the part's pages."""
-    count: int
-    before: Readable | None
-    after: Readable | None
-    akin: Akin = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """The way through a whole site."""
-
-    places: Mapping[str, Around]
-    """By address."""
-    sections: Mapping[str, Akin]
-    """By the section of the page of estimates."""
-    concepts: Mapping[str, Akin]
-    """By concept."""
 
 
 def make_way(model: SiteModel, writing: Writing) -> Way:
@@ -95,6 +69,7 @@ def make_way(model: SiteModel, writing: Writing) -> Way:
             if stop.kind == "estimate"
         },
         {name: tuple(kinship.of_concept(name)) for name in model.book.concepts},
+        {each.page: kinship.of(each, model) for each in stops.symptoms()},
     )
 
 
@@ -327,6 +302,13 @@ class _Stops:
             about = {each.id: 1.0 for each in concepts if name in each.estimates}
             page = f"{addresses.ESTIMATES}#{name}"
             yield Readable(page, self.say(title), "estimate", about)
+
+    def symptoms(self) -> Iterator[Readable]:
+        """Yield what shows of failures, each about what its notes are about."""
+        for failure in self._writing.routes.failures:
+            notes = [self._model.notes[name].annotation for name in failure.notes]
+            about = Counter(concept for note in notes for concept in note.concepts)
+            yield Readable(failure.id, Text(shown(failure.symptom)), "symptom", about)
 
     def _mentioned(self, text: str) -> list[str]:
         words = f" {_DASHES.sub(' ', text.casefold())} "
