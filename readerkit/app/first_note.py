@@ -21,6 +21,53 @@ MAX_BYTES = 20_000_000
 LINES = range(4, 61)
 """How long a definition is that fits a screen and says something."""
 MIN_NAME = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """A definition of one place; its file is not kept."""
+
+    path: TreePath
+    name: str
+    kind: str
+    length: int
+    is_broken: bool
+    """Whether something in its file does not parse."""
+
+    @property
+    def last(self) -> str:
+        """Its own name, without those around it."""
+        return self.name.rpartition(".")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class _Taste:
+    """Which definitions will do."""
+
+    lines: range = LINES
+    min_name: int = MIN_NAME
+    any_kind: bool = False
+    """Classes too, and what is private."""
+    broken: bool = False
+
+    def likes(self, each: _Definition) -> bool:
+        """Tell whether a definition will do."""
+        is_handy = each.length in self.lines and len(each.last) >= self.min_name
+        is_open = each.kind == "function" and not each.last.startswith("_")
+        return (
+            is_handy
+            and (is_open or self.any_kind)
+            and (self.broken or not each.is_broken)
+        )
+
+
+_TASTES = (
+    _Taste(),
+    _Taste(range(1, 61), 1),
+    _Taste(range(1, 1_000_000), 1, any_kind=True),
+    _Taste(range(1, 1_000_000), 1, any_kind=True, broken=True),
+)
+"""From what reads well to what there is: tiny functions have a first note too."""
 _JOINED = re.compile("[a-z0-9](_[a-z0-9]|[A-Z])")
 """A name of several words; a plain one, as ``name``, is said of much else too."""
 _WORD = re.compile(rb"[A-Za-z_]\w{3,}")
@@ -50,17 +97,20 @@ def choose_first(new: NewUpstream) -> Iterator[FirstNote]:
     words: Counter[bytes] = Counter()
     for data in texts.values():
         words.update(_WORD.findall(data))
-    found = [
-        (words[name.rpartition(".")[2].encode()], path, name)
-        for path, data in texts.items()
-        for name in _definitions(path, data)
-    ]
-    if not found:
+    every = [each for path, data in texts.items() for each in _definitions(path, data)]
+    for taste in _TASTES:
+        found = [
+            (words[each.last.encode()], each.path, each.name)
+            for each in every
+            if taste.likes(each)
+        ]
+        if found:
+            break
+    else:
         raise ReaderkitError(
-            f"{new.upstream.name}: no function of {LINES.start} to {LINES[-1]} lines "
-            f"with a name of {MIN_NAME} letters or more, defined once, in a file "
-            f"without a syntax error, of {counted(len(texts), 'file')}, so that there "
-            "is nothing to begin a note on: name other files with --include"
+            f"{new.upstream.name}: no function or class that is defined once, of "
+            f"{counted(len(texts), 'file')} looked at, so that there is nothing to "
+            "begin a note on: name other files with --include"
         )
     found.sort(key=_likeliest)
     chosen = found[:20]
@@ -94,22 +144,17 @@ def _texts(new: NewUpstream) -> Iterator[tuple[TreePath, bytes]]:
             yield path, data
 
 
-def _definitions(path: TreePath, data: bytes) -> Iterator[str]:
-    """Yield the definitions of a file that are of one place, and of a handy length."""
+def _definitions(path: TreePath, data: bytes) -> Iterator[_Definition]:
+    """Yield the definitions of a file that are of one place."""
     try:
         source = SourceFile(path, data)
-        symbols = source.symbols
+        symbols, is_broken = source.symbols, source.root.has_error
     except AnchorError:
         return
-    if source.root.has_error:
-        return
-    for name, places in symbols.items():
-        last = name.rpartition(".")[2]
-        is_short = len(last) < MIN_NAME or last.startswith("_")
-        [place, *others] = places
-        is_handy = place.kind == "function" and place.last - place.first + 1 in LINES
-        if is_handy and not is_short and not others:
-            yield name
+    for name, [place, *others] in symbols.items():
+        length = place.last - place.first + 1
+        if not others:
+            yield _Definition(path, name, place.kind, length, is_broken)
 
 
 def _defaults(

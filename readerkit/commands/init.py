@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from readerkit.commands.options import begun_book_option, json_option
+from readerkit.render.terminal_safe import visible_line
 from readerkit.terminal.as_json import print_json
 from readerkit.wording import next_command
 from readerkit.wording.next_command import typed
+from readerkit.wording.numbers import counted
 
 if TYPE_CHECKING:
     from readerkit.app.new_upstream import NewUpstream
@@ -64,10 +66,24 @@ def init(
         wrote = [str(path) for path in paths]
         place = str(site) if site else None
         on = {"path": first.path, "symbol": first.symbol, "says": first.says}
-        print_json({"book": str(root), "wrote": wrote, "note": on, "site": place})
+        print_json(
+            {
+                "book": str(root),
+                "wrote": wrote,
+                "note": on,
+                "site": place,
+                "not_read": _not_read(subject),
+            }
+        )
         return
     for path in paths:
         click.echo(f"wrote {_shown(path)}")
+    if others := _not_read(subject):
+        names = ", ".join(others[:3]) + (", …" if others[3:] else "")
+        click.echo(
+            f"not read: {counted(len(others), 'submodule')} ({names}): a repository of "
+            "its own each, for a book of its own, or an upstream with its url"
+        )
     click.echo(f"the first note is on {first.symbol}, in {first.path}: {first.says}")
     if site:
         click.echo(f"site: open {_shown(site / 'index.html')}")
@@ -118,6 +134,16 @@ def _planned(
     if "/" in subject or subject.startswith("."):
         raise ReaderkitError(f"{subject}: got no folder there, expected a repository")
     return root, lambda _: from_package(subject, name, include, store)
+
+
+def _not_read(subject: str) -> list[str]:
+    """Return the submodules of a repository here."""
+    from readerkit.upstreams.here import submodules_of, top_of
+
+    folder = Path(subject).expanduser()
+    if not folder.is_dir():
+        return []
+    return [visible_line(each) for each in submodules_of(top_of(folder.absolute()))]
 
 
 def _check_name(given: str) -> None:

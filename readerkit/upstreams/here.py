@@ -81,6 +81,16 @@ def living_files(book: Path, upstream: Upstream) -> LivingFiles:
     return LivingFiles(frozenset(found), lambda path: read_file(top, path))
 
 
+def submodules_of(top: Path) -> list[str]:
+    """Return the other repositories that git keeps in this one: they are not read."""
+    try:
+        rows = _git(top, "ls-files", "-z", "--stage").split(b"\0")
+    except SourceError:
+        return []
+    links = [row.partition(b"\t")[2] for row in rows if row.startswith(b"160000 ")]
+    return [path.decode("utf-8", "surrogateescape") for path in links]
+
+
 def _included(names: Iterable[str], upstream: Upstream, own: str) -> list[TreePath]:
     """Return what an upstream includes; a name that no note could write is none."""
     found = []

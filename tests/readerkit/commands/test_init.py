@@ -144,18 +144,54 @@ def test_a_folder_whose_only_file_is_too_large_says_so(tmp_path, repository, cap
     assert [p.name for p in folder.iterdir()] == ["big.py"]
 
 
-def test_code_with_nothing_to_begin_on_says_what_was_looked_for(
+POP = "class Stack {\n int pop() {\n  int v = at();\n  drop();\n  return v;\n }\n};\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "begun_on"),
+    [
+        ("a.py", "def f(x):\n    return x\n\n\ndef g(x):\n    return f(f(x))\n", "f"),
+        ("a.cpp", POP, "Stack.pop"),
+        ("a.py", "class Named:\n    pass\n", "Named"),
+        ("a.py", "def _own():\n    pass\n", "_own"),
+        ("a.py", "def half():\n    return 1\n\n\nx = (\n", "half"),
+    ],
+    ids=[
+        "one letter",
+        "three letters",
+        "a class alone",
+        "private",
+        "broken further on",
+    ],
+)
+def test_code_of_little_has_a_first_note_too(
+    tmp_path, repository, capsys, file, text, begun_on
+):
+    folder = write_files(tmp_path / "small", {file: text})
+    done = run(capsys, "init", str(folder), "--no-site")
+    assert done.code == 0, done.err
+    assert f"the first note is on {begun_on}, in {file}" in done.out
+    assert check(capsys, folder / "book", "--strict").code == 0
+
+
+def test_code_that_defines_nothing_says_what_was_looked_for(
     tmp_path, repository, capsys
 ):
-    pop = (
-        "class Stack {\n int pop() {\n  int v = at();\n  drop();\n  return v;\n }\n};\n"
-    )
-    folder = write_files(tmp_path / "small", {"a.cpp": pop})
+    folder = write_files(tmp_path / "small", {"a.py": "print(1)\n"})
     refused = run(capsys, "init", str(folder))
     assert refused.code == 1
-    looked_for = "no function of 4 to 60 lines with a name of 4 letters or more"
-    assert looked_for in refused.err
-    assert "without a syntax error, of 1 file, so that" in refused.err
+    assert "no function or class that is defined once, of 1 file" in refused.err
+    assert not (folder / "book").exists()
+
+
+def test_submodules_are_not_read_and_are_named(in_it, tmp_path, capsys):
+    make_repository(tmp_path / "other", {"b.py": "def other():\n    return 1\n"})
+    allowed = ("-c", "protocol.file.allow=always")
+    git(in_it, *allowed, "submodule", "add", "--quiet", str(tmp_path / "other"), "dep")
+    done = run(capsys, "init", "--no-site")
+    assert done.code == 0, done.err
+    assert "not read: 1 submodule (dep): a repository of its own each" in done.out
+    assert check(capsys, in_it / "book").code == 0
 
 
 def test_a_file_that_no_page_could_show_is_left_out_by_name(in_it, capsys):
