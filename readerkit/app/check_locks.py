@@ -25,6 +25,7 @@ from readerkit.content.book import (
     resolve_each,
 )
 from readerkit.content.mirrors import Mirror, MirrorSection
+from readerkit.content.tours import Tour
 from readerkit.content.translations import TranslatedMirror, Translation
 from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
 from readerkit.upstreams import Upstream
@@ -40,6 +41,7 @@ class Report:
     concepts: dict[str, Any] | None = None
     """Where the whole book was held. The same for the next."""
     mirrors: dict[str, Any] | None = None
+    tours: dict[str, Any] | None = None
     beside: Mapping[str, int] = field(default_factory=dict)
     claims: dict[str, Any] = field(default_factory=dict)
     """How many hold, what is not decided here, and what nothing proves."""
@@ -82,6 +84,7 @@ class Report:
             "upstreams": self.upstreams,
             "concepts": self.concepts,
             "mirrors": self.mirrors,
+            "tours": self.tours,
             "beside": dict(self.beside),
             "claims": self.claims,
             "edited": [each.to_plain() for each in self.edited],
@@ -155,6 +158,7 @@ def check(
 
         report.concepts = check_concepts(book)
         report.mirrors = check_translated_mirrors(book)
+        report.tours = check_translated_tours(book)
         beside = check_beside(library, opened, notes)
         report.beside = beside.counts
         report.faults += beside.faults
@@ -240,7 +244,7 @@ def _differences(book: Book, sources: Sources, notes: list[Note]) -> dict[str, s
 
 
 def _behind(
-    english: Iterable[Annotation | Concept],
+    english: Iterable[Annotation | Concept | Tour],
     translations: Mapping[str, Mapping[str, Translation]],
 ) -> list[dict[str, Any]]:
     """Return the translations that do not say that they are of today's English."""
@@ -276,6 +280,12 @@ def check_translated_mirrors(book: Book) -> dict[str, Any]:
         if said.of != part.stamp
     ]
     return {"mirrors": len(book.mirrors), "translations_to_check": behind}
+
+
+def check_translated_tours(book: Book) -> dict[str, Any]:
+    """Return how many tours there are, and of which a translation is old."""
+    behind = _behind(book.tours.values(), book.tour_translations)
+    return {"tours": len(book.tours), "translations_to_check": behind}
 
 
 def _translated_parts(

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from readerkit.app.library import warn
 from readerkit.app.revisions import CommitTree, FolderTree, open_tree
 from readerkit.drift.engine import carry
-from readerkit.drift.rows import AskedSpan, answers, parse_rows
+from readerkit.drift.rows import AskedSpan, answers, asked_twice, parse_rows
 from readerkit.drift.verdict import Carried
 from readerkit.errors import ReaderkitError
+from readerkit.wording.numbers import counted
 
 MAX_SPANS_BYTES = 200_000_000
+MAX_PROBLEMS = 20
+"""Rows that are no rows which are named one by one."""
 
 
 def carry_rows(file: Path, old: str, new: str) -> tuple[list[str], list[str]]:
@@ -22,8 +26,14 @@ def carry_rows(file: Path, old: str, new: str) -> tuple[list[str], list[str]]:
         SourceError: a tree that is not there.
     """
     rows, bad = parse_rows(_read(file))
+    if twice := asked_twice(rows):
+        shown = ", ".join(map(repr, twice[:3])) + (", …" if twice[3:] else "")
+        warn(f"{file}: {counted(len(twice), 'id')} of more than one row: {shown}")
     verdicts = carry_between(rows, old, new) if rows else []
-    return [*answers(rows, verdicts)], [f"{file}:{b.line}: {b.problem}" for b in bad]
+    problems = [f"{file}:{b.line}: {b.problem}" for b in bad[:MAX_PROBLEMS]]
+    if more := len(bad) - len(problems):
+        problems.append(f"{file}: and {counted(more, 'more row')} of no use")
+    return [*answers(rows, verdicts)], problems
 
 
 def carry_between(rows: list[AskedSpan], old: str, new: str) -> list[Carried]:

@@ -178,6 +178,7 @@ def _apply(
     from readerkit.app.library import open_library, writing
     from readerkit.model.git_names import NO_COMMIT, parse_commit
     from readerkit.terminal.drift_report import print_drift
+    from readerkit.terminal.folded import tell
 
     try:
         known = NO_COMMIT if commit is None else parse_commit(commit)
@@ -198,7 +199,7 @@ def _apply(
         return
     print_drift(found, applied=True)
     for path in applied.wrote:
-        click.echo(f"wrote {path}")
+        tell(f"wrote {path}")
     if applied.left:
-        click.echo(f"left for you: {', '.join(row.note.id for row in applied.left)}")
-    click.echo(f"then: {next_step(found)}")
+        tell(f"left for you: {', '.join(row.note.id for row in applied.left)}")
+    tell(f"then: {next_step(found)}")

@@ -108,6 +108,7 @@ def export(
         raise click.UsageError(
             "expected one of --codetour, --webannotation, --markdown and --sarif"
         )
+    _refuse_nowhere(codetour or next(iter(given.values())))
     asked = _Leaving(open_library(book), upstream, wanted, lang, tour or "")
     if tour and (upstream or any(wanted.values()) or webannotation or sarif):
         raise click.UsageError("--tour is whole, for --codetour and --markdown")
@@ -119,6 +120,15 @@ def export(
         return
     [(form, file)] = given.items()
     _write(_FORMS[form](asked), file)
+
+
+def _refuse_nowhere(path: Path) -> None:
+    """Refuse a place in a folder that is not there: a slip of the hand makes none."""
+    if path != STDOUT and not path.absolute().parent.is_dir():
+        raise ReaderkitError(
+            f"{path}: got no folder {path.absolute().parent}, expected one: make it, "
+            "or name another place"
+        )
 
 
 def _say(asked: _Leaving) -> Say:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from readerkit.model.anchor import Span
 from readerkit.model.git_names import parse_lines, parse_path
 
 MAX_ROW_BYTES = 100_000
+_BINARY_LOOK = 8_000
 _EXPECTED = '{"id": ..., "path": "a/file.py", "start": 1, "end": 2}'
 
 
@@ -35,6 +37,8 @@ def parse_rows(data: bytes) -> tuple[list[AskedSpan], list[BadRow]]:
     """Return the rows of a file, and the lines that are none. Blank lines are left."""
     rows: list[AskedSpan] = []
     bad: list[BadRow] = []
+    if b"\0" in data[:_BINARY_LOOK]:
+        return [], [BadRow(1, f"got a binary file, expected lines of {_EXPECTED}")]
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if line.strip():
             try:
@@ -42,6 +46,12 @@ def parse_rows(data: bytes) -> tuple[list[AskedSpan], list[BadRow]]:
             except ValueError as error:
                 bad.append(BadRow(number, str(error)))
     return rows, bad
+
+
+def asked_twice(rows: Iterable[AskedSpan]) -> list[str | int]:
+    """Return the ids that more than one row has: their answers cannot be told apart."""
+    counts = Counter((type(row.id), row.id) for row in rows)
+    return [name for (_, name), count in counts.items() if count > 1]
 
 
 def _row(line: bytes) -> AskedSpan:

@@ -20,7 +20,11 @@ def print_report(report: Report) -> None:
     """Say what a book was held against, and what nobody looked at yet."""
     for result in report.upstreams:
         _print_upstream(result)
-    for what, found in (("concepts", report.concepts), ("mirrors", report.mirrors)):
+    for what, found in (
+        ("concepts", report.concepts),
+        ("mirrors", report.mirrors),
+        ("tours", report.tours),
+    ):
         if found and (behind := found["translations_to_check"]):
             click.echo(f"{what}: {counted(len(behind), 'translation')} to check")
             _print_behind(behind)

@@ -1,12 +1,21 @@
 """``drift UPSTREAM``: notes followed to another revision, and what is no longer so."""
 
 import json
+import re
 from xml.etree import ElementTree
 
 import pytest
 import yaml
 
-from tests.helpers import ANNOTATIONS, SAMPLE, git, make_book, run, write_files
+from tests.helpers import (
+    ANNOTATIONS,
+    SAMPLE,
+    git,
+    make_book,
+    run,
+    run_on_terminal,
+    write_files,
+)
 from tests.readerkit.commands.test_living import Kept, kept  # noqa: F401  a fixture
 
 STEP = SAMPLE[SAMPLE.index("def step") :]
@@ -235,3 +244,17 @@ def test_notes_on_a_work_tree_follow_a_refactoring(kept: Kept):  # noqa: F811
         "tries": "reviewed",
         "use": "reviewed",
     }
+
+
+def test_a_narrow_screen_breaks_no_word(reviewed):
+    other = SAMPLE.replace(
+        "if self.sequence_parallel:", "if self.fused or self.sequence_parallel:"
+    )
+    to = reviewed.commit({"lib/linear.py": other}, "v2")
+    words = ("drift", "sample", "--to", to, "--book", str(reviewed.book.root))
+    shown = run_on_terminal(40, *words)
+    assert max(map(len, shown.splitlines())) <= 40 or to in shown
+    assert "        if self.sequence_parallel" in shown
+    assert "-" in shown and "| " not in shown
+    wide = run_on_terminal(120, *words)
+    assert re.search(r"~ +if self.sequence_parallel: +\| +if self.fused or", wide)

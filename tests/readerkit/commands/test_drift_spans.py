@@ -102,6 +102,31 @@ def test_a_row_that_asks_for_nothing_is_one_line_and_the_others_are_answered(
     assert json.loads(result.out)["id"] == "one"
 
 
+def test_a_binary_file_of_rows_is_one_line(tmp_path, folders):
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(b"\x7fELF\0" + b"no row\n" * 5000)
+    result = carry(str(file), *folders)
+    assert (result.code, result.out) == (1, "")
+    [line] = result.err.splitlines()
+    assert "got a binary file, expected lines of" in line
+
+
+def test_many_rows_that_are_none_are_counted(tmp_path, folders):
+    result = carry(rows_file(tmp_path, *["nonsense"] * 500, ROW), *folders)
+    assert result.code == 1
+    assert json.loads(result.out)["id"] == "one"
+    lines = result.err.splitlines()
+    assert len(lines) == 21
+    assert lines[-1].endswith("and 480 more rows of no use")
+
+
+def test_an_id_of_two_rows_is_said_and_both_are_answered(tmp_path, folders):
+    result = carry(rows_file(tmp_path, ROW, ROW, {**ROW, "id": 1}), *folders)
+    assert result.code == 0
+    assert "1 id of more than one row: 'one'" in result.err
+    assert len(result.out.splitlines()) == 3
+
+
 @pytest.mark.parametrize(
     ("old", "said"),
     [

@@ -428,3 +428,12 @@ def test_every_note_of_the_shipped_book_comes_back(real_cache, tmp_path, capsys)
     assert len(placed) >= asked - 1
     assert placed == {name: stood[name] for name in placed}
     assert done.code == 1 and "tp-dgrad-overlap: no short pattern names" in done.err
+
+
+@pytest.mark.parametrize("option", ["--sarif", "--webannotation", "--markdown"])
+def test_a_folder_that_is_not_there_is_not_made(locked, tmp_path, option):
+    to = tmp_path / "no" / "such" / "notes"
+    done = locked.run("export", option, str(to))
+    assert (done.code, done.out) == (1, "")
+    assert f"got no folder {to.parent}, expected one" in done.err
+    assert not (tmp_path / "no").exists()

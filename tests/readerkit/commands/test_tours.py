@@ -150,3 +150,12 @@ def test_imported_tour_of_a_reader_without_a_checkout_is_their_own(locked, tmp_p
 def test_book_without_tours_says_so(locked):
     done = locked.run("annotate", "--tour", "x")
     assert done.code == 1 and "this book has no tours" in done.err
+
+
+def test_a_tour_in_spanish_of_other_english_is_listed(toured):
+    told = "a-step:\n  of: title-00000000\n  title: Un paso y su final\n"
+    write_files(toured.book.root / "annotations" / "tours", {"a-step.es.yaml": told})
+    out = toured.run("annotate", "--check").out
+    assert "tours: 1 translation to check\n  a-step (es): title has changed" in out
+    held = json.loads(toured.run("annotate", "--check", "--json").out)
+    assert [each["id"] for each in held["tours"]["translations_to_check"]] == ["a-step"]
