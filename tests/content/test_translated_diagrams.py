@@ -16,7 +16,7 @@ FOLDER = PAGES / "diagrams"
 NAMES = sorted(
     path.stem for path in FOLDER.glob("*.mmd") if not path.name.endswith(".es.mmd")
 )
-KEPT = {"MLP", "GELU", "all-reduce"}
+KEPT = {"MLP", "GELU", "all-reduce", "all-gather", "reduce-scatter"}
 """Words of a drawing that are the same in both languages."""
 
 
