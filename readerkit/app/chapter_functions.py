@@ -21,7 +21,6 @@ from readerkit.wording.next_command import typed
 if TYPE_CHECKING:
     from readerkit.app.library import Library
     from readerkit.estimate.instrument import Shipped
-    from readerkit.estimate.item import Estimate, Item
     from readerkit.evidence.record import Record
 
 _ENDS = ("", "_bytes", "_s", "_bytes_per_s", "_per_s")
@@ -92,6 +91,8 @@ class _ChapterWords:
 
     def estimate(self, question: str, item: str, **setting: Any) -> Number:
         """Return an item of what a command says of a setting."""
+        from readerkit.estimate.setting import estimates_at, item_of
+
         estimates = estimates_at(question, setting, self._shipped)
         return item_of(estimates, question, item).value
 
@@ -145,36 +146,6 @@ class _ChapterWords:
 
         kept = KeptOutputs(self._library).outputs
         return {name: output.figures() for name, output in kept.items()}
-
-
-def estimates_at(
-    question: str, setting: Mapping[str, Any], known: Shipped
-) -> list[Estimate]:
-    """Return what a command says of a setting.
-
-    Raises:
-        ReaderkitError: no such question or dial, or what the command refuses.
-    """
-    from readerkit.estimate.instrument import QUESTIONS, Dials, answer
-
-    asked = choose("question of an estimate", question, QUESTIONS)
-    dials = {
-        choose("dial", name, Dials._fields): each for name, each in setting.items()
-    }
-    answered = answer(asked, Dials(**dials), known)
-    if answered.refusal:
-        raise ReaderkitError(answered.refusal)
-    return [*answered.estimates]
-
-
-def item_of(estimates: Iterable[Estimate], question: str, item: str) -> Item:
-    """Return an item by its name; the last estimate is what was asked for.
-
-    Raises:
-        ReaderkitError: no such item.
-    """
-    found = {each.name: each for estimate in estimates for each in estimate.items}
-    return found[choose(f"item of estimate {question}", item, found)]
 
 
 def _properties(kind: type) -> list[str]:

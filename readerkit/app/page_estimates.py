@@ -40,6 +40,7 @@ from readerkit.estimate.setup import Setup
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.step_estimate import estimate_step
 from readerkit.render.html.estimate_page import EstimateGroup, Examples, Worked
+from readerkit.render.html.setting_card import Computing
 from readerkit.wording.next_command import written
 from readerkit.wording.numbers import format_bytes, format_rate, format_seconds
 
@@ -95,6 +96,13 @@ prices:
 }
 """Of a reader: a model more, another memory of a GPU, another price."""
 PLANNED, GPUS, CLUSTER, TOP = "llama-2-70b", 64, "dgx-h100", 3
+
+
+@cache
+def computing() -> Computing:
+    """Return what settings in texts are computed with, and what is said of them."""
+    words = read_words()
+    return Computing(known_names(), words.estimates, words.conventions)
 
 
 @cache

@@ -18,7 +18,7 @@ from readerkit.app.kept import keep, read_kept
 from readerkit.app.kept_drifts import read_drifts
 from readerkit.app.library import Library
 from readerkit.app.mini_names import SAYS
-from readerkit.app.page_estimates import work_out
+from readerkit.app.page_estimates import computing, work_out
 from readerkit.app.page_questions import OwnAsked, checks, phase_views, read_banks
 from readerkit.app.read_paths import FIRST_QUESTION, FIRST_STOP, read_routes
 from readerkit.app.scripts import read_chapters, read_script, read_text
@@ -81,6 +81,7 @@ def read_supplies(
     return Supplies(
         ask=asking(banks),
         minis=_minis(library),
+        compute=computing,
         diagrams=diagrams,
         functions=chapter_functions(library),
         say=lambda text: say_of_estimates(SPANISH)(text),  # once somebody asks
@@ -99,7 +100,10 @@ def _minis(library: Library) -> dict[str, str]:
 def _estimates(library: Library) -> bool:
     """Tell whether a book is about what the page of estimates computes."""
     named = any(concept.estimates for concept in library.book.concepts.values())
-    return named or any((library.root / LABS).parent.glob("chapters/*.md"))
+    if named or any((library.root / LABS).parent.glob("chapters/*.md")):
+        return True
+    labs = (library.root / LABS).glob("*.md")
+    return any("```setting" in read_text(path, library.root) for path in labs)
 
 
 def read_labs(root: Path) -> Iterator[LabScript]:

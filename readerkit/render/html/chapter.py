@@ -19,6 +19,7 @@ from readerkit.render.html.chapter_check import check_equal, check_known
 from readerkit.render.html.chapter_pieces import (
     Piece,
     Written,
+    check_numbers,
     drawing,
     rendered,
     schedule,
@@ -31,6 +32,7 @@ from readerkit.render.html.file_page import proofs_of, rights_of, view
 from readerkit.render.html.markdown import line, title
 from readerkit.render.html.mechanism_list import SCHEDULES, mechanism_player
 from readerkit.render.html.proved import Proved, marked, passages
+from readerkit.render.html.setting_card import SettingCard, setting_card
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.supplies import Supplies
 from readerkit.render.html.words import Text
@@ -188,6 +190,8 @@ class _ChapterWriter:
         if part.kind == "mini":
             where = (self.supplies.minis, self.address)
             return Piece(mini=mini_card(self.model, part, *where))
+        if part.kind == "setting":
+            return Piece(setting=self._setting(part, other))
         if part.kind == "tour":
             check_known(part, self.model.book.tours)
             return Piece(tour=tour_card(self.model, part))
@@ -195,3 +199,14 @@ class _ChapterWriter:
         others = other.body.splitlines() if other else [None] * len(rows)
         both = zip(rows, others, strict=True)
         return Piece(sums=tuple(worked_sum(part, *each) for each in both))
+
+    def _setting(self, part: Part, other: Part | None) -> SettingCard:
+        for each in (part, other):
+            if each:
+                check_numbers(replace(each, at=each.at + 1), self.numbers)
+
+        def render(told: str, is_spanish: bool) -> Markup:
+            return self.numbers.filled(told, line, spanish=is_spanish)
+
+        phrases = self.model.words.phrases
+        return setting_card(part, other, self.supplies.compute, phrases, render)

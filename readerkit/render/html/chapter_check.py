@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 
 from readerkit.content.inline_numbers import inline_numbers
 from readerkit.content.scripts import Part, Script, parts_of
 from readerkit.errors import ContentError, ContentFault
-from readerkit.render.html.chapter_pieces import reckoned, rendered, schedule
+from readerkit.render.html.chapter_pieces import (
+    check_numbers,
+    reckoned,
+    rendered,
+    schedule,
+)
 from readerkit.render.html.computed import Computed
 from readerkit.render.html.fences import ask, mini_of
 from readerkit.render.html.mechanism_list import MECHANISMS
+from readerkit.render.html.setting_card import asked_setting
 from readerkit.render.html.supplies import Supplies
 from readerkit.render.html.words import Words
 
@@ -92,6 +98,9 @@ def _check(named: Named, numbers: Computed, part: Part) -> None:
             reckoned(part, row)
     elif part.kind in ("predict", "question"):
         ask(part, named.supplies.ask)
+    elif part.kind == "setting":
+        asked_setting(part, named.supplies.compute)
+        check_numbers(replace(part, at=part.at + 1), numbers)
     elif part.kind == "mini":
         mini_of(part, named.supplies.minis)
     elif part.kind == "tour":

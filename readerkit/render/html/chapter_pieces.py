@@ -19,6 +19,7 @@ from readerkit.render.html.player import Player
 from readerkit.render.html.proved import Passage
 from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.schedule_play import SchedulePlayer
+from readerkit.render.html.setting_card import SettingCard
 from readerkit.render.html.words import Text, Words
 from readerkit.wording.numbers import format_bytes, format_number
 
@@ -58,6 +59,7 @@ class Piece:
     question: QuestionCard | None = None
     mini: MiniCard | None = None
     tour: TourCard | None = None
+    setting: SettingCard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +80,22 @@ def rendered(part: Part, computed: Computed, *, spanish: bool = False) -> Markup
     Raises:
         ContentError: a number without a value, a formula that cannot be set.
     """
-    if faults := [*computed.faults(part)]:
-        raise ContentError(faults)
+    check_numbers(part, computed)
 
     def render(body: str) -> Markup:
         return _prose(part, body)
 
     return computed.filled(part.body, render, spanish=spanish)
+
+
+def check_numbers(part: Part, computed: Computed) -> None:
+    """Refuse a part with a number that has no value.
+
+    Raises:
+        ContentError: each such number, at its line.
+    """
+    if faults := [*computed.faults(part)]:
+        raise ContentError(faults)
 
 
 def _prose(part: Part, body: str) -> Markup:

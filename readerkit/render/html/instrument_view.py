@@ -43,8 +43,15 @@ class Listed:
     value: str
 
 
-def controls(known: Shipped, names_in_spanish: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the controls of a setting, as the page begins."""
+def controls(
+    known: Shipped, names_in_spanish: Mapping[str, str], at: Dials = START
+) -> Mapping[str, Any]:
+    """Return the controls of a setting, as a page begins."""
+    values = {name: "" if v is None else str(v) for name, v in at._asdict().items()}
+
+    def choice(name: str, called: str, options: Any) -> Listed:
+        words = tuple((each, "") for each in options)
+        return Listed(name, called, words, values[name])
 
     def means(name: str) -> Markup:
         text = LAYOUT[name].means
@@ -54,27 +61,18 @@ def controls(known: Shipped, names_in_spanish: Mapping[str, str]) -> Mapping[str
     clusters = [(name, str(each["gpu"])) for name, each in known.clusters.items()]
     return {
         "choices": (
-            _choice("model", "model", known.models),
-            _choice("gpu", "GPU", known.gpus),
-            Listed("cluster", "cluster", (*clusters, ("", "")), START.cluster),
-            _choice("zero", "ZeRO stage", map(str, STAGES)),
-            _choice("recompute", "recompute", RECOMPUTE),
-            _choice("schedule", "schedule", SOURCES),
-            _choice("precision", "bytes per parameter", PRECISIONS),
+            choice("model", "model", known.models),
+            choice("gpu", "GPU", known.gpus),
+            Listed("cluster", "cluster", (*clusters, ("", "")), at.cluster),
+            choice("zero", "ZeRO stage", map(str, STAGES)),
+            choice("recompute", "recompute", RECOMPUTE),
+            choice("schedule", "schedule", SOURCES),
+            choice("precision", "bytes per parameter", PRECISIONS),
         ),
-        "numbers": [(name, means(name), _value(name)) for name in NUMBERS],
+        "numbers": [(name, means(name), values[name]) for name in NUMBERS],
         "questions": QUESTIONS.items(),
         "flags": (
-            ("sequence_parallel", "sequence parallel"),
-            ("flash", "flash attention"),
+            ("sequence_parallel", "sequence parallel", at.sequence_parallel),
+            ("flash", "flash attention", at.flash),
         ),
     }
-
-
-def _value(name: str) -> str:
-    value = getattr(START, name)
-    return "" if value is None else str(value)
-
-
-def _choice(name: str, called: str, options: Any) -> Listed:
-    return Listed(name, called, tuple((each, "") for each in options), _value(name))

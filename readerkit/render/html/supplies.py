@@ -8,15 +8,22 @@ from dataclasses import dataclass, field
 from readerkit.content.diagrams import Diagram
 from readerkit.content.scripts import Script
 from readerkit.errors import ReaderkitError
+from readerkit.estimate.instrument import Shipped
 from readerkit.model.expression import Functions
 from readerkit.model.language import Say, english
 from readerkit.render.html.computed import Computed, computed_of
 from readerkit.render.html.fences import Ask, InlineQuestion, Minis
+from readerkit.render.html.setting_card import Compute, Computing
 
 
 def no_quiz(name: str) -> InlineQuestion:
     """Refuse every question: there is no bank."""
     raise ReaderkitError(f"no question '{name}': there is no quiz")
+
+
+def no_estimates() -> Computing:
+    """Return what computes with nothing that it knows by name."""
+    return Computing(Shipped({}, {}, {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,8 @@ class Supplies:
     ask: Ask = field(default=no_quiz, compare=False)
     minis: Minis = field(default_factory=dict)
     """Those that the commands run; empty in a book without them."""
+
+    compute: Compute = field(default=no_estimates, compare=False)
 
     def numbers(self, script: Script) -> Computed:
         """Return the numbers of a text.
