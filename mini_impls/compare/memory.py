@@ -6,6 +6,7 @@ side in whose step it was made, or that names it as held; what set-up made and n
 names is not counted.
 """
 
+import time
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -36,6 +37,10 @@ def held_bytes(tensors: Iterable[Tensor]) -> int:
 
 
 LEFT = "left by earlier steps"
+COMMUNICATION = "communication"
+SETTLE_S = (0.001, 0.002, 0.004)
+"""How long a new peak is looked at again: gloo's thread lets go of what it sent a moment
+after the wait, later on a busy machine, and that is no memory of the side's own."""
 
 
 class LiveMemory(TorchDispatchMode):
@@ -91,7 +96,7 @@ class LiveMemory(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         name = func.__name__.split(".")[0]
         sent = func.namespace in ("c10d", "_c10d_functional") and name in OPS
-        category = "communication" if sent else f"made in {self.phase}"
+        category = COMMUNICATION if sent else f"made in {self.phase}"
         for tensor in _all_tensors((args, result) if sent else result):
             self._follow(tensor.untyped_storage(), category, move=sent)
         if self._measures:
@@ -110,6 +115,11 @@ class LiveMemory(TorchDispatchMode):
 
     def _measure(self) -> None:
         sizes = self._sizes()
+        for seconds in SETTLE_S:
+            if sizes.total() <= self.peak or not sizes[COMMUNICATION]:
+                break
+            time.sleep(seconds)
+            sizes = self._sizes()
         if sizes.total() > self.peak:
             self.peak, self.peak_phase = sizes.total(), self.phase
             self.peak_categories = {k: v for k, v in sorted(sizes.items()) if v}
