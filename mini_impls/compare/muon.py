@@ -4,19 +4,17 @@ And rows beside torch's Muon on the parameters of fully_shard, which are DTensor
 each product needs is sent there.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 
 from mini_impls import fsdp_options, muon
-from mini_impls.compare import ddp, fsdp, megatron, shims
+from mini_impls.compare import ddp, fsdp, megatron
 from mini_impls.compare.sides import (
     Alone,
     Comparison,
@@ -119,33 +117,6 @@ class MegatronOwners(ddp.MegatronSide):
         self.ddp.zero_grad_buffer()
         for param in self.module.parameters():
             param.grad = None
-
-
-@contextmanager
-def padded_gather() -> Iterator[None]:
-    """Let gloo gather parts of several sizes: ranks send as much as the longest."""
-    call = dist.all_gather
-
-    def padded(parts: list[Tensor], part: Tensor, group: Any = None) -> Any:
-        longest = max(each.numel() for each in parts)
-        sent = part.new_zeros(longest)
-        sent[: part.numel()] = part
-        received = part.new_empty(len(parts), longest)
-        work = call(list(received), sent, group=group)
-        for each, row in zip(parts, received, strict=True):
-            each.copy_(row[: each.numel()])
-        return work
-
-    with shims._replaced("all_gather", padded, dist):
-        yield
-
-
-# Of this comparison alone: the others' upstreams gather equal parts.
-shims._SHIMS["padded_gather"] = (
-    "all_gather takes parts of several sizes, filled up to the longest on the way: "
-    "NCCL's takes them as they are, gloo's equal ones alone",
-    padded_gather,
-)
 
 
 def build_megatron(rank: Rank, comparison: Comparison) -> Sides:

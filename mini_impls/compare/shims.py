@@ -127,6 +127,25 @@ def _cpu_streams() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _padded_gather() -> Iterator[None]:
+    """Let gloo gather parts of several sizes: ranks send as much as the longest."""
+    call = dist.all_gather
+
+    def padded(parts: list[torch.Tensor], part: torch.Tensor, group: Any = None) -> Any:
+        longest = max(each.numel() for each in parts)
+        sent = part.new_zeros(longest)
+        sent[: part.numel()] = part
+        received = part.new_empty(len(parts), longest)
+        work = call(list(received), sent, group=group)
+        for each, row in zip(parts, received, strict=True):
+            each.copy_(row[: each.numel()])
+        return work
+
+    with _replaced("all_gather", padded, dist):
+        yield
+
+
 _SHIMS: dict[str, tuple[str, Callable[[], AbstractContextManager[Any]]]] = {
     "current_device": (
         "torch.cuda.current_device() answers with the CPU: Megatron allocates its "
@@ -173,6 +192,11 @@ _SHIMS: dict[str, tuple[str, Callable[[], AbstractContextManager[Any]]]] = {
         "what torch.compile was given runs as it is written: Megatron compiles the "
         "count of a router's tokens",
         _eager,
+    ),
+    "padded_gather": (
+        "all_gather takes parts of several sizes, filled up to the longest on the way: "
+        "NCCL's takes them as they are, gloo's equal ones alone",
+        _padded_gather,
     ),
 }
 
