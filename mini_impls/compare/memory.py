@@ -39,8 +39,8 @@ def held_bytes(tensors: Iterable[Tensor]) -> int:
 LEFT = "left by earlier steps"
 COMMUNICATION = "communication"
 SETTLE_S = (0.001, 0.002, 0.004)
-"""How long a new peak is looked at again: gloo's thread lets go of what it sent a moment
-after the wait, later on a busy machine, and that is no memory of the side's own."""
+"""How long a new peak is looked at again: gloo's thread lets go of what it sent only a
+moment after the wait, and what it holds till then is no memory of the side's own."""
 
 
 class LiveMemory(TorchDispatchMode):
