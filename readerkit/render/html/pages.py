@@ -18,6 +18,7 @@ from readerkit.model import addresses
 from readerkit.quiz.page_key import Asked
 from readerkit.render.html.akin import Way
 from readerkit.render.html.chapter import chapter_page, chapter_title
+from readerkit.render.html.chapter_list import chapter_lines
 from readerkit.render.html.drift_page import drift_page
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.estimate_page import Examples, estimate_page, headings
@@ -184,7 +185,7 @@ def _written_pages(
             check = partial(_topic_page, writing, quizzes, topic)
             found[topic.page] = ("quiz_topic.html", check)
     if chapters:
-        index = {"title": "Chapters", "chapters": chapters}
+        index = {"title": "Chapters", "chapters": chapter_lines(writing.scripts)}
         found[addresses.CHAPTERS] = ("chapters.html", lambda: index)
     for script, (page, _) in zip(writing.scripts, chapters, strict=True):
         chapter = partial(chapter_page, model, script, writing.supplies)
