@@ -145,6 +145,13 @@
   function changed(event) {
     if (event.target.name === "gpu") nearest(event.target.value);
     answer();
+    clearTimeout(keeping);
+    keeping = setTimeout(keep, 100);
+  }
+  // To change the address takes a browser longer than the answer: it is done after it.
+  let keeping;
+  function keep() {
+    clearTimeout(keeping);
     history.replaceState(null, "", address());
   }
   function nearest(gpu) {
@@ -156,7 +163,7 @@
   form.addEventListener("input", changed);
   form.addEventListener("submit", function (event) { event.preventDefault(); });
   document.getElementById("copy-setting").addEventListener("click", function () {
-    history.replaceState(null, "", address());
+    keep();
     hand(location.href);
   });
   place.addEventListener("click", function (event) {
