@@ -11,7 +11,7 @@ UPSTREAMS = ["megatron"]
 
 
 def sizes(world: int, expert_tensor: int) -> dict[str, int] | str:
-    """Return the sizes of the groups of rank 0 in a world; the error that refuses it."""
+    """Return the sizes of rank 0's groups in a world; the error that refuses it."""
     dist.init_process_group("fake", rank=0, world_size=world, store=FakeStore())
     try:
         parallel_state.initialize_model_parallel(
