@@ -16,6 +16,7 @@ from pathlib import Path
 
 from history import Texts, Traced, git, trace
 from packaging.version import Version
+from parsed import parsed_truth
 from refactor import refactored
 from releases import repository
 
@@ -43,8 +44,13 @@ REFACTORED = {
     "refactored jinja2": ("jinja2", "v3.1.2"),
     "refactored megatron-core": ("megatron-core", "v0.14.0"),
 }
+PARSED = {
+    "parsed megatron-core 0.12 to 0.16.1": ("megatron-core", "v0.12.0", "v0.16.1"),
+    "parsed deepspeed 0.15 to 0.19.5": ("deepspeed", "v0.15.0", "v0.19.5"),
+    "parsed torch 2.9 to 2.13": ("torch", "v2.9.0", "v2.13.0"),
+}
 TRAIN = [*[*HISTORIES][:6], *[*REFACTORED][:3]]
-HELD_OUT = [*[*HISTORIES][6:], *[*REFACTORED][3:]]
+HELD_OUT = [*[*HISTORIES][6:], *[*REFACTORED][3:], *PARSED]
 _KINDS = (".py", ".cpp", ".cu", ".h", ".js", ".css", ".html", ".yaml", ".yml")
 _LENGTHS = (1, 1, 2, 3, 4, 5, 6, 8, 10, 15, 25)
 _SPANS = 2_500
@@ -62,6 +68,12 @@ class Case:
 
 def cases(name: str, cache: Path) -> Iterator[Case]:
     """Yield the cases of a name."""
+    if name in PARSED:
+        library, *tags = PARSED[name]
+        trees = [read_tree(repository(library, cache), tag) for tag in tags]
+        old, new = trees
+        yield Case(name, old, new, parsed_truth(old, new))
+        return
     if name in REFACTORED:
         library, tag = REFACTORED[name]
         tree = read_tree(repository(library, cache), tag)

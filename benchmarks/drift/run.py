@@ -26,6 +26,7 @@ from readerkit.model.anchor import Span  # noqa: E402
 
 Answer = tuple[Place, bool, float]
 """A place, whether the way is sure of it, and its confidence."""
+GROUPS = ("histories", "refactored", "parsed")
 KINDS = ("not edited", "edited", "gone")
 
 
@@ -92,7 +93,8 @@ def measure(names: Sequence[str], cache: Path) -> None:
     chances: list[tuple[float, bool]] = []
     dropped = 0
     for name in names:
-        group = "refactored" if name.startswith("refactored") else "histories"
+        first = name.partition(" ")[0]
+        group = first if first in GROUPS else "histories"
         for case in cases(name, cache):
             dropped += case.dropped
             for way, run in WAYS.items():
@@ -110,9 +112,9 @@ def measure(names: Sequence[str], cache: Path) -> None:
                         chances.append((chance, right))
                 for each in KINDS:
                     if here[each].count:
-                        print(f"{name:30} {way:13} {each:11} {here[each].row()}")
+                        print(f"{name:36} {way:13} {each:11} {here[each].row()}")
     print("\nall held-out cases: spans, exact, exact and sure, wrong without saying so")
-    for group in ("histories", "refactored"):
+    for group in GROUPS:
         for way in WAYS:
             for each in KINDS:
                 if tally := total.get((group, way, each)):

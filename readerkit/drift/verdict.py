@@ -19,6 +19,8 @@ from readerkit.model.git_names import TreePath
 Status = Literal["same", "moved", "edited", "gone", "unsure"]
 SURE = 0.92
 SURELY_GONE = 0.9
+_MAX_CLOSING = 12
+"""Lines behind a place in which a bracket that it opens is looked for."""
 """From these chances on a verdict is given; below, it is said to be unsure."""
 
 
@@ -64,7 +66,7 @@ def decide(span: Span, candidates: list[Candidate], corpus: Corpus) -> Carried:
     best, marks, found = ranked[0] if ranked else (0.0, None, None)
     gone = gone_chance(gone_features(best, marks))
     if found is not None and (best >= SURE or (gone < SURELY_GONE and best >= gone)):
-        to = Span(TreePath(found.path), found.first + 1, found.last + 1)
+        to = _closed(span, found, corpus)
         status = _status(span, to, corpus) if best >= SURE else "unsure"
         parts = _parts(found, candidates)
         return Carried(span, status, to, best, _why(found), found, parts)
@@ -75,6 +77,22 @@ def decide(span: Span, candidates: list[Candidate], corpus: Corpus) -> Carried:
         else "what is like it was there before, as something else, or is too unlike"
     )
     return Carried(span, status, None, gone, said, None)
+
+
+def _closed(span: Span, found: Candidate, corpus: Corpus) -> Span:
+    """Return a place as lines; brackets that were closed in it are closed there too."""
+    last = found.last
+    old, new = corpus.old_side(span.path), corpus.new_side(found.path)
+    if old is not None and new is not None:
+        more = new.text.balance(found.first, last)
+        if more > 0 and old.text.balance(span.first - 1, span.last - 1) == 0:
+            ends = range(last + 1, min(len(new.text.lines), last + 1 + _MAX_CLOSING))
+            for end in ends:
+                more += new.text.balance(end, end)
+                if more <= 0:
+                    last = end if more == 0 else last
+                    break
+    return Span(TreePath(found.path), found.first + 1, last + 1)
 
 
 def _status(span: Span, to: Span, corpus: Corpus) -> Status:
