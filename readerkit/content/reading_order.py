@@ -44,7 +44,7 @@ def routes(
         Stop(name, concepts[name].title, concepts[name].summary, those)
         for name, those in by_need(concepts, notes)
     ]
-    failures = [Stop(f.id, f.symptom, f.cause, f.notes) for f in paths.failures]
+    failures = [Stop(f.id, f.symptom, f.told, f.notes) for f in paths.failures]
     pairs = [
         Stop(
             pair.id,

@@ -27,11 +27,26 @@ class Failure(Entry, frozen=True):
     symptom: Text
     cause: Text
     notes: tuple[Id, ...]
+    check: Text = ""
+    """What one looks at in a job of one's own, and what it tells."""
+    run: Text = ""
+    """A command line that shows the cause here."""
 
     @property
     def stamp(self) -> str:
         """The name of its texts: what a translation of it is ``of``."""
-        return english_stamp(self, ("symptom", "cause"))
+        return english_stamp(self, self.texts)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The names of its texts."""
+        return ("symptom", "cause", "check") if self.check else ("symptom", "cause")
+
+    @property
+    def told(self) -> str:
+        """Its cause and how one checks it, in one text."""
+        run = self.run and f"`{self.run}`"
+        return " ".join(filter(None, (self.cause, self.check, run)))
 
 
 class MechanismPair(Entry, frozen=True):

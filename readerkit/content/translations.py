@@ -121,6 +121,7 @@ class TranslatedFailure(Translation, frozen=True):
 
     symptom: Text = ""
     cause: Text = ""
+    check: Text = ""
 
 
 class TranslatedPair(Translation, frozen=True):

@@ -16,7 +16,7 @@ from readerkit.content.translations import PATH_TRANSLATION
 from tests.content.test_annotations import library
 from tests.content.test_translations import PAGES, changed
 
-TEXTS = ("symptom", "cause", "wire")
+TEXTS = ("symptom", "cause", "check", "wire")
 
 
 def routes() -> ReadingPaths:

@@ -220,7 +220,7 @@ def _symptoms(routes: ReadingPaths) -> Iterator[Indexed]:
     for each in routes.failures:
         page = f"{addresses.PATHS}#{each.id}"
         texts = routes.spanish[each.id].texts if each.id in routes.spanish else {}
-        body = f"{each.cause} {texts.get('cause', '')}"
+        body = f"{each.told} {texts.get('cause', '')} {texts.get('check', '')}"
         spanish = texts.get("symptom", "")
         yield Indexed("symptom", each.symptom, "paths", page, body, spanish)
 

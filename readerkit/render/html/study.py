@@ -112,7 +112,9 @@ def _failure(model: SiteModel, paths: ReadingPaths, failure: Failure) -> Context
         "title": symptom(paths, failure)[1],
         "text": text(failure.cause, texts.get("cause"), prose),
         "notes": _views(model, failure.notes),
-        "is_translated": {"symptom", "cause"} <= texts.keys(),
+        "check": failure.check and text(failure.check, texts.get("check"), prose),
+        "run": failure.run,
+        "is_translated": {*failure.texts} <= texts.keys(),
         "is_outdated": spanish.is_outdated(failure.stamp),
     }
 
