@@ -80,7 +80,9 @@ def prose(text: str) -> Markup:
     Raises:
         FormulaError: a formula that is not LaTeX as math-core knows it.
     """
-    return _clean(_parser().render(visible(text)))
+    told = _parser().render(visible(text))
+    # Over a column of names stands nothing: that is no heading.
+    return _clean(told.replace("<th></th>", "<td></td>"))
 
 
 @lru_cache(4096)
