@@ -112,4 +112,5 @@ def _clean(html: str) -> Markup:
         url_schemes={"http", "https"},
         link_rel="noreferrer",
     )
-    return Markup(cleaned)
+    # Over the names of rows there is no heading, for ears neither.
+    return Markup(cleaned.replace("<th></th>", "<td></td>"))
