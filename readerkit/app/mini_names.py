@@ -38,6 +38,7 @@ SAYS = {
     "layout": "all dimensions at once: tp x cp x dp x pp, and experts on ep",
     "mixed_precision": "bf16 and fp16, main weights, a loss scale; FP8 emulated",
     "muon": "Muon on sharded state: rows gathered, or owners of whole tensors",
+    "offload": "optimizer, weights, activations on the host, fetched ahead of time",
     "pipeline": "pipeline parallelism: what the schedules order, run",
     "recompute": "activations run again: layers, parts, by hooks, by a policy",
     "recover": "a step run again, replicas compared, workers started again",

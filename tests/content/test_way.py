@@ -31,6 +31,7 @@ def test_side_by_side_pages_come_as_they_are_taught(book):
         "matrix-optimizer",
         "fsdp",
         "fsdp-flat",
+        "offload",
         "tensor-parallel",
         "sequence-parallel",
         "pipeline-schedules",

@@ -24,6 +24,7 @@ OPTIONS = {
     "fsdp": {},
     "fsdp_flat": {},
     "fsdp_state": {},
+    "offload": {"mb_per_s": 50.0},
     "recompute": {},
     "recover": {"directory": "", "kill": ""},
     "sequence_parallel": {},
@@ -144,6 +145,7 @@ def test_a_pipeline_draws_the_order_it_keeps(pool2, schedule, chunks):
         ("recover", ["--steps", "2"], "--steps 2: at least 3, struck in the third"),
         ("recover", ["--world", "1"], "--world 1: at least 2, one beside the other"),
         ("recover", ["--kill", "1:2"], "--kill is for a run under torchrun"),
+        ("offload", ["--mb_per_s", "-1"], "--mb_per_s -1 is no speed"),
         ("collectives", ["--numel", "0"], "--numel 0 is below 1"),
     ],
 )

@@ -19,6 +19,7 @@ import test_inference_apart
 import test_layout_gpt
 import test_mixed_precision
 import test_muon
+import test_offload
 import test_overlap
 import test_pipeline
 import test_recompute
@@ -237,6 +238,19 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
             ("newest-first", "pp"),
         )
     },
+    "offload/weights-under-way": in_every_rank(
+        "test_offload", "test_a_step_is_over_when_its_weights_are_on_the_device"
+    ),
+    "offload/last-microbatch": in_every_rank(
+        "test_offload", "test_each_microbatch_counts_on_the_host"
+    ),
+    "offload/whole-weights-stay": lambda pool: (
+        test_offload.test_weights_on_the_host_train_as_one_process(pool, True, 1, True)
+    ),
+    "offload/same-address": in_every_rank(
+        "test_offload",
+        "test_what_is_freed_and_made_again_at_one_address_is_another_tensor",
+    ),
     "recover/next-batch": (
         test_recover.test_a_rerun_has_the_same_batches_and_random_numbers
     ),

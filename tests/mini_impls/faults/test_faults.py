@@ -26,6 +26,7 @@ ERRORS = {
     "checkpoint/replica-twice",
     "checkpoint/name-first",
     "checkpoint/wrong-start",
+    "offload/weights-under-way",
 }
 
 

@@ -54,6 +54,11 @@ WRONG = {
     "collectives/ring": ("accumulate(mine, received, op)", "mine.copy_(received)"),
     "recover/validate": ("self.rerun_requested = True", "pass"),
     "recover/digests": ("if len(set(digests)) > 1:", "if len(set(digests)) > 2:"),
+    "offload/update": ("self._arrive(param)", "pass"),
+    "offload/gather": ("padded.view(column.shape).copy_(column)", "padded.zero_()"),
+    "recompute/again": ("ctx.streams.replay(ctx.rng_states), ", ""),
+    "checkpoint/reads": ("for box in stored[name]", "for box in stored[name][:1]"),
+    "inference/receive": ("context.sequence_len_offset = s", "pass"),
     "fsdp_state/norm": ("norm_type, dtype", "1.0, dtype"),
     "inference/cache": ("start = self.sequence_len_offset", "start = 0"),
 }

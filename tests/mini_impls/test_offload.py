@@ -1,0 +1,503 @@
+"""Offload: bytes of each way, the numbers of one process, and who waits for a copy."""
+
+import threading
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.autograd.graph import save_on_cpu
+
+from mini_impls.demos.offload import estimated, padding, unit_names
+from mini_impls.model import (
+    GPTConfig,
+    build_model,
+    compute_loss,
+    make_batch,
+    shard_batch,
+    train_one_process,
+)
+from mini_impls.offload import HostLink, HostOptimizer, OverlappedHostOptimizer
+from mini_impls.offload_activations import (
+    ActivationOffload,
+    offload_layers,
+    save_on_host,
+)
+from mini_impls.offload_states import OffloadedModel
+from mini_impls.traffic import CollectiveCounter
+
+CPU = torch.device("cpu")
+CONFIG = GPTConfig(hidden_size=32, ffn_hidden_size=64)
+KINDS = (HostOptimizer, OverlappedHostOptimizer)
+
+
+class Held(HostLink):
+    """A link whose copies are made when a test lets them, in the order asked for."""
+
+    def __init__(self):
+        super().__init__(CPU)
+        self.may_go = threading.Event()
+        self.asked = []
+
+    def start(self, source, way, into=None):
+        self.asked.append((way, tuple(source.shape)))
+        return super().start(source, way, into)
+
+    def _copy(self, source, into, way, ready):
+        assert self.may_go.wait(60)
+        super()._copy(source, into, way, ready)
+
+
+def batches_of(steps, rows):
+    return [make_batch(CONFIG, step=i, batch_size=rows) for i in range(steps)]
+
+
+# --- the link ---
+
+
+def test_a_copy_is_of_the_moment_and_its_bytes_and_seconds_count():
+    link = HostLink(CPU, bytes_per_s=1e5)
+    source = torch.arange(1000.0)
+    begin = time.perf_counter()
+    copy = link.start(source, "to host")
+    assert time.perf_counter() - begin < 0.04, "start has waited"
+    arrived = copy.wait()
+    assert arrived.data_ptr() != source.data_ptr()
+    assert torch.equal(arrived, source)
+    assert link.moved == {"to host": 4000}
+    assert link.busy_s["to host"] >= 0.04 and link.busy_s["to device"] == 0
+    assert 0.03 < link.exposed_s <= time.perf_counter() - begin
+    waited = link.exposed_s
+    assert copy.wait() is arrived and link.exposed_s == waited
+    into = torch.empty(1000)
+    assert link.start(arrived, "to device", into=into).wait() is into
+    assert torch.equal(into, source)
+    link.forget()
+    assert not link.moved and link.exposed_s == 0 == link.busy_s["to host"]
+    link.close()
+
+
+def test_what_had_work_beside_it_is_not_exposed():
+    link = HostLink(CPU, bytes_per_s=1e5)
+    copy = link.start(torch.ones(1000), "to device")
+    time.sleep(0.3)
+    copy.wait()
+    assert link.exposed_s == 0
+
+
+def test_the_two_ways_do_not_wait_for_each_other():
+    link = Held()
+    out = link.start(torch.ones(3), "to host")
+    link.lanes["to device"].submit(lambda: None).result(30)
+    assert not out.done.done()
+    link.may_go.set()
+    assert out.wait().tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_copy_that_fails_says_so_where_it_is_waited_for():
+    link = HostLink(CPU)
+    copy = link.start(torch.ones(3), "to device", into=torch.empty(4))
+    with pytest.raises(RuntimeError, match="size"):
+        copy.wait()
+
+
+@pytest.mark.parametrize("speed", [0.0, -1.0])
+def test_a_link_that_moves_nothing_is_refused(speed):
+    with pytest.raises(ValueError, match="moves nothing"):
+        HostLink(CPU, bytes_per_s=speed)
+
+
+# --- the optimizer on the host ---
+
+
+def alone(batches, chunks):
+    gpt = build_model(CONFIG)
+    optimizer = torch.optim.AdamW(gpt.parameters(), lr=3e-3)
+    return gpt, train_one_process(gpt, optimizer, batches, chunks=chunks)
+
+
+@pytest.mark.parametrize("chunks", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_optimizer_on_the_host_changes_no_bit(kind, chunks):
+    batches, link, gpt = batches_of(3, 6), HostLink(CPU), build_model(CONFIG)
+    optimizer = kind(gpt.parameters(), torch.optim.AdamW, link, lr=3e-3)
+    losses = train_one_process(gpt, optimizer, batches, chunks=chunks)
+    reference, want = alone(batches, chunks)
+    assert losses == want
+    pairs = zip(gpt.parameters(), reference.parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+    due = estimated(CONFIG, 1, "optimizer-cpu")
+    times = chunks if kind is OverlappedHostOptimizer else 1
+    assert link.moved["to host"] == 3 * times * due["to host"]
+    assert link.moved["to device"] == 3 * due["to device"]
+    params = list(gpt.parameters())
+    assert all(p.grad is None for p in params)
+    state = sum(t.nbytes for t in optimizer.state())
+    assert state == 8 * sum(p.numel() for p in params) + 4 * len(params)
+    here = {p.untyped_storage().data_ptr() for p in params}
+    assert not here & {
+        h.untyped_storage().data_ptr() for h in optimizer.host_of.values()
+    }
+
+
+def test_each_microbatch_counts_on_the_host():
+    test_an_optimizer_on_the_host_changes_no_bit(OverlappedHostOptimizer, 3)
+
+
+def test_a_step_is_over_when_its_weights_are_on_the_device():
+    for kind in KINDS:
+        layer, link = nn.Linear(64, 64, bias=False), HostLink(CPU, bytes_per_s=5e5)
+        optimizer = kind(layer.parameters(), torch.optim.SGD, link, lr=0.1)
+        layer(torch.ones(1, 64)).sum().backward()
+        optimizer.step()
+        assert torch.equal(layer.weight, optimizer.host_of[layer.weight])
+
+
+def test_gradients_leave_while_backward_goes_on_and_weights_while_others_update():
+    layers = nn.Sequential(nn.Linear(2, 3, bias=False), nn.Linear(3, 4, bias=False))
+    link = Held()
+    link.may_go.set()
+    optimizer = OverlappedHostOptimizer(
+        layers.parameters(), torch.optim.SGD, link, lr=0.1
+    )
+    link.asked.clear()
+    link.may_go.clear()
+    layers(torch.ones(1, 2)).sum().backward()  # ends, with no copy made
+    assert link.asked == [("to host", (4, 3)), ("to host", (3, 2))]
+    assert all(p.grad is None for p in layers.parameters())
+    seen = []
+    for inner in optimizer.optimizers.values():
+        inner.register_step_pre_hook(lambda *args: seen.append(len(link.asked)))
+    link.may_go.set()
+    optimizer.step()
+    assert seen == [2, 3], "the second update begins with the first weight under way"
+    assert [way for way, _ in link.asked[2:]] == ["to device"] * 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_frozen_and_unused_parameters_stay_and_gradients_can_be_dropped(kind):
+    used, unused, frozen = (nn.Parameter(torch.ones(3)) for _ in range(3))
+    frozen.requires_grad_(False)
+    link = HostLink(CPU)
+    params = [used, unused, frozen]
+    optimizer = kind(params, torch.optim.AdamW, link, lr=0.1, weight_decay=0.5)
+    (used * frozen).sum().backward()
+    optimizer.zero_grad()
+    optimizer.step()
+    assert used.tolist() == [1.0] * 3
+    (used * frozen).sum().backward()
+    optimizer.step()
+    assert (used < 1.0).all() and unused.tolist() == frozen.tolist() == [1.0] * 3
+    # What one microbatch alone has used is updated all the same.
+    unused.sum().backward()
+    (used * frozen).sum().backward()
+    optimizer.step()
+    assert (unused < 1.0).all()
+
+
+def test_an_optimizer_of_nothing_is_refused():
+    frozen = nn.Parameter(torch.ones(3), requires_grad=False)
+    with pytest.raises(ValueError, match="0 parameters are trained"):
+        HostOptimizer([frozen], torch.optim.SGD, HostLink(CPU), lr=0.1)
+
+
+# --- weights on the host ---
+
+
+def train_states(rank, prefetch, microbatches, tied):
+    """Train beside one process; return what is apart, moved, sent and kept."""
+    config = GPTConfig(
+        hidden_size=32,
+        ffn_hidden_size=64,
+        share_embeddings_and_output_weights=tied,
+        vocab_size=62,
+    )
+    rows = 2 * rank.world_size * microbatches
+    batches = [make_batch(config, step=i, batch_size=rows) for i in range(3)]
+    reference, gpt, link = build_model(config), build_model(config), HostLink(CPU)
+    optimizer = torch.optim.AdamW(reference.parameters(), 3e-3)
+    parts = rank.world_size * microbatches
+    want = train_one_process(reference, optimizer, batches, chunks=parts)
+    names = unit_names(gpt)
+    offloaded = OffloadedModel(gpt, rank.group, link, modules=names, prefetch=prefetch)
+    optimizer = torch.optim.AdamW(gpt.parameters(), 3e-3)
+    losses = []
+    for batch in batches:
+        total = 0.0
+        with CollectiveCounter() as sent:
+            for i in range(microbatches):
+                at = rank.rank * microbatches + i
+                tokens, labels = shard_batch(batch, rank=at, world_size=parts)
+                loss = compute_loss(gpt(tokens), labels) / microbatches
+                loss.backward()
+                total += loss.item()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(total)
+    with torch.no_grad():  # as it is now, and nothing is left behind
+        tokens = batches[0][0]
+        evaluated = (gpt(tokens) - reference(tokens)).abs().max().item()
+    mine, worst = dict(gpt.named_parameters()), 0.0
+    for name, param in reference.named_parameters():
+        c = -(-len(param) // rank.world_size)
+        whole = param.detach()[rank.rank * c : (rank.rank + 1) * c]
+        assert mine[name].shape == whole.shape
+        apart = (mine[name].detach() - whole).abs().flatten().tolist()
+        worst = max([worst, *apart])
+    total_loss = torch.tensor(losses)
+    dist.all_reduce(total_loss, group=rank.group)
+    off = (total_loss / rank.world_size - torch.tensor(want)).abs().max().item()
+    left = sum(
+        t.untyped_storage().nbytes() for u in offloaded.units for t in u.gathered
+    )
+    due = estimated(config, rank.world_size, "states-cpu")
+    added = padding(build_model(config), rank.world_size)
+    due = {
+        "to host": 3 * microbatches * (due["to host"] + added),
+        # The evaluation is one forward more.
+        "to device": (3 * 2 * microbatches + 1) * (due["to device"] // 2 + added),
+    }
+    return worst, off, evaluated, dict(link.moved), due, sent.payload_bytes(), left
+
+
+@pytest.mark.parametrize(
+    ("prefetch", "microbatches", "tied"),
+    [(False, 1, False), (True, 1, True), (True, 3, False)],
+)
+def test_weights_on_the_host_train_as_one_process(pool, prefetch, microbatches, tied):
+    results = pool.run(train_states, prefetch, microbatches, tied)
+    for worst, off, evaluated, moved, due, sent, left in results:
+        assert worst < 2e-5 and off < 2e-6 and evaluated < 2e-4
+        assert moved == due
+        w = pool.world_size
+        a_step = 2 * microbatches * w * due["to host"] // (3 * microbatches)
+        assert sent == {"all_gather": a_step, "reduce_scatter": a_step // 2}
+        assert left == 0
+
+
+def fetch_order(rank, prefetch):
+    """Return how many copies had been asked for when each module began to run."""
+    link = Held()
+    link.may_go.set()
+    layers = [nn.Linear(2, 2, bias=False) for _ in range(3)]
+    model = nn.Sequential(*layers)
+    names = ["0", "1", "2"]
+    OffloadedModel(model, rank.group, link, modules=names, prefetch=prefetch)
+    begun = []
+    for layer in layers:
+        layer.register_forward_pre_hook(lambda *args: begun.append(len(link.asked)))
+    out = model(torch.ones(1, 2, requires_grad=True))
+    forward, link.asked = [way for way, _ in link.asked], []
+    out.sum().backward()
+    return begun, forward, [way for way, _ in link.asked]
+
+
+def test_the_next_unit_is_on_its_way_while_this_one_runs(pool2):
+    down, up = "to device", "to host"
+    for begun, forward, backward in pool2.run(fetch_order, True):
+        assert (begun, forward) == ([2, 3, 3], [down] * 3)
+        assert backward == [down, down, up, down, up, up]
+    for begun, forward, backward in pool2.run(fetch_order, False):
+        assert (begun, forward) == ([1, 2, 3], [down] * 3)
+        assert backward == [down, up] * 3
+
+
+def stale(rank):
+    """Fetch a unit ahead, change its rows, and return what its module then saw."""
+    link, layer = HostLink(CPU), nn.Linear(4, 4, bias=False)
+    offloaded = OffloadedModel(layer, rank.group, link, modules=[""])
+    offloaded.units[0].fetch()
+    with torch.no_grad():
+        layer.weight.fill_(3.0)
+        return layer(torch.ones(1, 4)).tolist(), link.moved["to device"]
+
+
+def test_rows_that_changed_since_they_were_fetched_are_fetched_again(pool2):
+    for seen, moved in pool2.run(stale):
+        assert seen == [[12.0] * 4] and moved == 2 * 32
+
+
+def partly_used(rank):
+    """Train a unit of which one parameter has no gradient, and a frozen one."""
+    unit = nn.ModuleDict({name: nn.Linear(3, 3) for name in ("a", "b", "c")})
+    unit.c.requires_grad_(False)
+    unit.forward = lambda x: unit["c"](unit["a"](x))
+    OffloadedModel(unit, rank.group, HostLink(CPU), modules=[""])
+    unit(torch.full((1, 3), 1.0 + rank.rank)).sum().backward()
+    return {name: p.grad for name, p in unit.named_parameters()}
+
+
+def test_unused_and_frozen_parameters_of_a_unit_have_no_gradient(pool2):
+    for grads in pool2.run(partly_used):
+        have = {name for name, grad in grads.items() if grad is not None}
+        assert have == {"a.weight", "a.bias"}
+
+
+def refused(rank, modules):
+    link = HostLink(CPU)
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    if modules == ["", "1"]:
+        model[1].weight = model[0].weight
+    OffloadedModel(model, rank.group, link, modules=modules)
+
+
+@pytest.mark.parametrize(
+    ("modules", "says"),
+    [
+        (["0", "7"], "1 modules unknown: 7"),
+        (["0"], "1.weight is in none of the modules named"),
+        (["", "1"], "1.weight is tied over two units"),
+    ],
+)
+def test_modules_that_do_not_hold_everything_once_are_refused(pool2, modules, says):
+    with pytest.raises(AssertionError, match=f"ValueError: {says}"):
+        pool2.run(refused, modules)
+
+
+# --- activations ---
+
+
+def gradients(gpt, batch, around=None, after=None):
+    gpt.zero_grad()
+    if around is None:
+        logits = gpt(batch[0])
+    else:
+        with around:
+            logits = gpt(batch[0])
+    if after is not None:
+        after()
+    compute_loss(logits, batch[1]).backward()
+    return [p.grad.clone() for p in gpt.parameters()]
+
+
+DEEP = GPTConfig(hidden_size=32, ffn_hidden_size=64, num_layers=4)
+
+
+@pytest.mark.parametrize("way", ["plain", "part by part", "ahead", "all layers"])
+def test_activations_come_back_as_they_left(way):
+    batch, gpt = make_batch(DEEP, step=0, batch_size=4), build_model(DEEP)
+    want = gradients(gpt, batch)
+    link = HostLink(CPU)
+    if way == "plain":
+        got = gradients(gpt, batch, save_on_host(link))
+    else:
+        offload = ActivationOffload(
+            link, gpt.parameters(), prefetch=way != "part by part"
+        )
+        offload_layers(gpt.layers, offload, but_last=way != "all layers")
+        got = gradients(gpt, batch, after=offload.end_forward)
+    assert all(map(torch.equal, got, want))
+    assert link.moved["to host"] == link.moved["to device"] > 0
+
+
+def test_plain_moves_what_torchs_hook_is_handed():
+    batch, gpt, handed = make_batch(DEEP, step=0, batch_size=4), build_model(DEEP), []
+    hooks = save_on_cpu()
+
+    def pack(tensor):
+        handed.append(tensor.nbytes)
+        return hooks.pack_hook(tensor)
+
+    torchs = torch.autograd.graph.saved_tensors_hooks(pack, hooks.unpack_hook)
+    want = gradients(gpt, batch, torchs)
+    link = HostLink(CPU)
+    assert all(map(torch.equal, gradients(gpt, batch, save_on_host(link)), want))
+    assert link.moved["to host"] == sum(handed)
+
+
+def kept_by(layer, hidden, weights):
+    """Return the bytes of what a layer keeps: no weights, and nothing twice."""
+    kept = []
+    hooks = torch.autograd.graph.saved_tensors_hooks(kept.append, lambda x: x)
+    with hooks:
+        layer(hidden)
+    seen = {}
+    for tensor in kept:
+        key = tensor.untyped_storage().data_ptr(), tensor.storage_offset()
+        if tensor.untyped_storage().data_ptr() not in weights:
+            seen[(*key, tensor.shape, tensor.stride())] = tensor.nbytes
+    return sum(seen.values())
+
+
+def test_by_parts_nothing_leaves_twice_and_no_weight_and_not_the_last_layer():
+    batch, gpt, link = make_batch(DEEP, step=0, batch_size=4), build_model(DEEP), None
+    weights = {p.untyped_storage().data_ptr() for p in gpt.parameters()}
+    hidden = torch.randn(4, DEEP.max_sequence_length, DEEP.hidden_size)
+    hidden.requires_grad_()
+    one_layer = kept_by(gpt.layers[0], hidden, weights)
+    link = HostLink(CPU)
+    offload = ActivationOffload(link, gpt.parameters())
+    offload_layers(gpt.layers, offload)
+    gradients(gpt, batch, after=offload.end_forward)
+    assert link.moved["to host"] == (DEEP.num_layers - 1) * one_layer
+
+
+def test_what_is_freed_and_made_again_at_one_address_is_another_tensor():
+    """With a link that is done at once, later tensors take the memory of earlier."""
+    torch.manual_seed(0)
+    x = torch.randn(64, 64, requires_grad=True)
+
+    def run():
+        out = x
+        for _ in range(12):
+            out = torch.tanh(out) * torch.sigmoid(out)
+        return out.sum()
+
+    (want,) = torch.autograd.grad(run(), x)
+    link = HostLink(CPU)
+    offload = ActivationOffload(link, [])
+
+    class AtOnce(HostLink):
+        def start(self, source, way, into=None):
+            copy = super().start(source, way, into)
+            copy.wait()
+            return copy
+
+    offload.link = AtOnce(CPU)
+    with offload.part():
+        out = run()
+    (got,) = torch.autograd.grad(out, x)
+    assert torch.equal(got, want)
+
+
+def test_small_tensors_stay_and_a_graph_may_be_gone_through_twice():
+    link, x = HostLink(CPU), torch.randn(8, 8, requires_grad=True)
+    small = torch.randn(1, 8, requires_grad=True)
+    offload = ActivationOffload(link, [], min_bytes=100)
+    with offload.part():
+        out = ((x * x) + (small * small)).sum()
+    assert link.moved["to host"] == x.nbytes
+    for _ in range(2):
+        got = torch.autograd.grad(out, (x, small), retain_graph=True)
+        assert torch.equal(got[0], 2 * x) and torch.equal(got[1], 2 * small * 8)
+    assert link.moved["to device"] == 2 * x.nbytes
+
+
+def test_a_part_returns_while_backward_is_behind_it_and_goes_when_it_is_used():
+    link = Held()
+    link.may_go.set()
+    sizes = [3, 5, 7]
+    tensors = [torch.randn(n, requires_grad=True) for n in sizes]
+    offload, outs, arrived = ActivationOffload(link, []), [], []
+    for x in tensors:
+        with offload.part():
+            y = x * 1.0
+            outs.append((y * y).sum())
+    offload.end_forward()
+    out = outs[2] + outs[1] * 1.0 + outs[0] * 1.0
+    link.asked.clear()
+    outs[2].register_hook(lambda g: arrived.append(len(link.asked)))
+    torch.autograd.grad(outs[2], tensors[2], retain_graph=True)
+    # The part itself, and all of the one before it; the first not yet.
+    assert {shape for way, shape in link.asked if way == "to device"} == {(7,), (5,)}
+    torch.autograd.grad(out, tensors, retain_graph=True)
+    with offload.part():
+        (tensors[0] * tensors[0]).sum()
+    assert offload.last is not None and offload.last.before is None
+    kept = [k for k in offload.last.tensors.values()]
+    assert kept[0].users == 2 and kept[0].returning is None
+    kept[0].take()
+    assert kept[0].returning is not None
+    kept[0].take()
+    assert kept[0].returning is None
