@@ -104,6 +104,15 @@ def test_integers_stand_for_zero_and_for_both_ends(offset):
     assert (back - numbers).abs().max() <= float(scale_and_zero[0]) * 0.501
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_integers_reach_from_zero_where_all_numbers_have_one_sign(sign):
+    numbers = sign * torch.linspace(4, 6, 21)
+    codes, (scale, zero) = quantize(numbers)
+    assert float(scale) == pytest.approx(6 / 255)
+    assert float(zero) == (0.0 if sign > 0 else 255.0)
+    assert codes.tolist() != [codes[0].item()] * 21
+
+
 def test_nothing_but_zeros_stays_zeros():
     codes, scale_and_zero = quantize(torch.zeros(4))
     assert dequantize(codes, scale_and_zero).tolist() == [0.0] * 4

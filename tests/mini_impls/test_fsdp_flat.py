@@ -2,13 +2,14 @@
 
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
 
-from mini_impls.fsdp_flat import fully_shard_flat
+from mini_impls.fsdp_flat import FlatState, fully_shard_flat
 from mini_impls.model import (
     GPTConfig,
     build_model,
@@ -102,6 +103,14 @@ def test_equals_the_one_process_run(pool, config, modules, optimizer):
             atol=0 if w == 2 else 1e-5,
         )
         assert all(answers[r][2][name][3] == 0 for r in range(w)), "still whole"
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 4, 6, 8, 12, 64])
+def test_both_divisions_of_a_gradient_make_a_mean(world_size):
+    group = SimpleNamespace(size=lambda: world_size)
+    state = FlatState(group)
+    both = state.gradient_predivide_factor * state.gradient_postdivide_factor
+    assert both == world_size
 
 
 def test_one_step_sends_these_in_this_order(pool):

@@ -143,6 +143,10 @@ def test_four_ranks_cut_any_way_train_as_one_process(pool4, cut):
     check_cut(pool4, *CUTS_OF_FOUR[cut])
 
 
+def test_a_pipeline_is_right_with_fewer_microbatches_than_stages(pool4):
+    check_cut(pool4, replace(DENSE, num_layers=4), {"pp": 4}, microbatches=2)
+
+
 @pytest.fixture(scope="module")
 def pool8():
     """Eight ranks."""

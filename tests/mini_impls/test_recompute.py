@@ -141,6 +141,14 @@ def test_ranks_drop_alike_what_is_whole_and_apart_what_is_cut(pool2):
     assert torch.equal(*common) and not torch.equal(*own)
 
 
+def test_a_named_stream_goes_on_where_it_was_left(streams):
+    drawn = []
+    for _ in range(2):
+        with streams.fork():
+            drawn.append(torch.rand(5))
+    assert not torch.equal(*drawn)
+
+
 def draw(rank):
     made = RandomStreams(rank.device)
     made.manual_seed(7, rank.rank)
