@@ -8,6 +8,7 @@ from typing import Any
 
 import test_checkpoint
 import test_collectives
+import test_compression
 import test_context_parallel
 import test_ddp
 import test_experts
@@ -90,6 +91,18 @@ def run_again(way: str) -> Callable[[RankPool], None]:
     check = (
         test_recompute.test_a_way_changes_no_bit_and_keeps_and_runs_what_formulas_say
     )
+    return lambda pool: check(pool, way)
+
+
+def what_is_kept_comes_later(way: str) -> Callable[[RankPool], None]:
+    """Return steps whose results and last error are all that went in."""
+    check = test_compression.test_what_a_step_keeps_back_comes_later
+    return lambda pool: check(pool, way)
+
+
+def left_with_the_same(way: str) -> Callable[[RankPool], None]:
+    """Return steps that leave all ranks with one result."""
+    check = test_compression.test_all_ranks_are_left_with_the_same
     return lambda pool: check(pool, way)
 
 
@@ -213,6 +226,17 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
     "muon/owner-of-all": lambda pool: (
         test_muon.test_owners_of_whole_tensors_equal_one_process(pool, "untied")
     ),
+    **{
+        f"compression/{name}": what_is_kept_comes_later(way)
+        for name, way in (("kept-in-vain", "top-k"), ("early-error", "PowerSGD"))
+    },
+    "compression/sum-for-mean": lambda pool: (
+        test_compression.test_fewer_bits_round_the_mean(pool, "float16", 2e-3)
+    ),
+    **{
+        f"compression/{name}": left_with_the_same(way)
+        for name, way in (("own-scale", "uint8"), ("own-q", "PowerSGD"))
+    },
     "checkpoint/no-copy": in_every_rank(
         "test_checkpoint", "test_a_staged_state_stays_what_it_was"
     ),
