@@ -46,7 +46,6 @@ IN_OTHER_WORDS = {
     "training-cost": ("why-distributed", "say what it will cost"),
     "vocab-parallel": ("tensor-and-sequence-parallelism", "along the vocabulary"),
 }
-WITHOUT_A_CHAPTER = {"hybrid-sharding"}
 
 
 @cache
@@ -112,7 +111,7 @@ def test_every_concept_has_a_place_in_a_chapter():
     texts = {script.name: _plain(script.text) for script in read_chapters(ROOT)}
     for name, (chapter, words) in IN_OTHER_WORDS.items():
         assert words in texts[chapter], name
-    known = in_chapters() | {*IN_OTHER_WORDS} | WITHOUT_A_CHAPTER
+    known = in_chapters() | {*IN_OTHER_WORDS}
     assert not {*library().book.concepts} - known
 
 
