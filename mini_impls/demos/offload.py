@@ -31,6 +31,7 @@ from readerkit.estimate.flops import step_flops
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.offload import offload_traffic
 from readerkit.estimate.states import precision
+from readerkit.wording.numbers import format_seconds
 
 ROWS = 8
 WAYS = {"to host": "to the CPU", "to device": "from the CPU"}
@@ -174,8 +175,9 @@ def train(
     say_moved(rank, link, gpt.config, len(losses), what, second)
     busy, waited = sum(link.busy_s.values()), link.exposed_s
     rank.say(
-        f"a step took {seconds * 1e3:.1f} ms, its copies {busy / len(losses) * 1e3:.1f}"
-        f" ms; {waited / len(losses) * 1e3:.1f} ms were waited for"
+        f"a step took {format_seconds(seconds)}, "
+        f"its copies {format_seconds(busy / len(losses))}; "
+        f"{format_seconds(waited / len(losses))} were waited for"
     )
 
 

@@ -397,14 +397,14 @@ def test_the_tree_is_folded_but_where_notes_are_or_an_address_leads(site, open_p
     address = f"file://{site}/read/megatron/index.html"
     page = open_page(address)
     noted = page.locator(".tree").get_by_role("link", name="layers.py", exact=True)
-    plain = page.locator(".tree").get_by_role("link", name="gpt_model.py")
+    plain = page.locator(".tree").get_by_role("link", name="trtllm_helper.py")
     expect(noted.first).to_be_visible()
     expect(plain).to_be_hidden()
-    page.locator('[id="megatron/core/models"] > summary').press("Enter")
-    page.locator('[id="megatron/core/models/gpt"] > summary').press("Enter")
+    page.locator('[id="megatron/core/export"] > summary').press("Enter")
+    page.locator('[id="megatron/core/export/trtllm"] > summary').press("Enter")
     expect(plain).to_be_visible()
     page.goto("about:blank")
-    page.goto(f"{address}#megatron/core/models/gpt")
+    page.goto(f"{address}#megatron/core/export/trtllm")
     expect(plain).to_be_visible()
 
 

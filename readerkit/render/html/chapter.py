@@ -35,6 +35,7 @@ from readerkit.render.html.proved import Proved, marked, passages
 from readerkit.render.html.setting_card import SettingCard, setting_card
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.supplies import Supplies
+from readerkit.render.html.tree_page import upstreams_shown
 from readerkit.render.html.words import Text
 
 
@@ -50,7 +51,7 @@ def chapter_page(model: SiteModel, script: Script, supplies: Supplies) -> Contex
         "name": script.name,
         "text": told,
         "phase": phase_of(script, told),
-        "rights": rights_of(model, upstreams_in(told)),
+        "rights": rights_of(model, upstreams_in(model, told)),
     }
 
 
@@ -102,13 +103,20 @@ def phase_of(script: Script, *texts: Written) -> int | None:
     return phases[0] if phases else None
 
 
-def upstreams_in(*texts: Written) -> Iterator[str]:
-    """Yield the upstream of each excerpt, and of those that a verdict may show."""
+def upstreams_in(model: SiteModel, *texts: Written) -> Iterator[str]:
+    """Yield the upstream of each excerpt, of those beside notes and of minis too.
+
+    A question may show lines of any, behind its answer.
+    """
     for piece in (piece for text in texts for piece in text.pieces):
         if piece.lines:
             yield piece.lines.upstream
+        if piece.note:
+            yield from (each.excerpt.upstream for each in piece.note.also)
         if piece.mini:
             yield from (each.upstream for each in piece.mini.lines)
+        if piece.question:
+            yield from upstreams_shown(model)
 
 
 def chapter_title(script: Script) -> Text:

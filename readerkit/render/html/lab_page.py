@@ -54,5 +54,5 @@ def lab_page(model: SiteModel, lab: LabScript, supplies: Supplies) -> Context:
         "phase": phase_of(lab.problem, problem, *solution),
         "task": lab.task,
         "task_command": written("lab", lab.problem.name, "--task"),
-        "rights": rights_of(model, upstreams_in(problem, *solution)),
+        "rights": rights_of(model, upstreams_in(model, problem, *solution)),
     }

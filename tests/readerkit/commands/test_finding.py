@@ -150,7 +150,7 @@ def test_one_note_is_no_notes(tmp_path, capsys):
 def test_a_stop_is_a_path_of_its_own(real_cache, capsys):
     done = run(capsys, "path", "silent-hang", "1")
     assert done.code == 0
-    assert "silent-hang, note 1 of 3: The job hangs" in done.out
+    assert "silent-hang, note 1 of 4: The job hangs" in done.out
 
 
 def test_ideas_come_after_those_they_need(real_cache, capsys):
