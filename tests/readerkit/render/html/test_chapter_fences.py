@@ -61,7 +61,7 @@ def html(site):
 
 
 def test_a_prediction_has_a_button_for_each_choice_and_its_key_folded(html):
-    asked = html.partition('id="q-pick"')[2].partition("</article>")[0]
+    asked = html.partition('id="q-pick"')[2].partition('class="asked"')[0]
     assert len(re.findall(r'data-choose="[a-z]"', asked)) == asked.count("data-choose")
     assert asked.count("data-choose") > 1
     assert "Prediga" in asked
@@ -81,7 +81,7 @@ def test_a_question_is_asked_as_the_quiz_asks_it(html, site):
 
 
 def test_a_mini_leads_to_its_file_its_pages_and_its_commands(html):
-    card = html.partition('aria-label="mini sums"')[2].partition("</aside>")[0]
+    card = html.partition('aria-label="mini_impls/sums.py"')[2].partition("</aside>")[0]
     for part in (
         'href="../read/minis/mini_impls/sums.py.html"',
         'href="../beside/closing.html"',
