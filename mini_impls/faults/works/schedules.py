@@ -8,9 +8,9 @@ from mini_impls.launch import Rank
 from mini_impls.timeline import get_bubble, get_peak_in_flight, get_timeline
 
 
-def run_zb_h1(rank: Rank) -> dict[str, float]:
-    """Lay out a schedule that splits the backward; nothing is sent, time is counted."""
-    orders = schedules.get_orders("zb-h1", rank.world_size, MICROBATCHES)
+def lay_out(rank: Rank, schedule: str, chunks: int = 1) -> dict[str, float]:
+    """Lay out what all ranks do; nothing is sent, time is counted."""
+    orders = schedules.get_orders(schedule, rank.world_size, MICROBATCHES, chunks)
     ideal, _ = get_bubble(get_timeline(orders), rank.world_size)
     in_flight = get_peak_in_flight(orders[rank.rank])
     return {
@@ -20,5 +20,7 @@ def run_zb_h1(rank: Rank) -> dict[str, float]:
 
 
 WORKS = {
-    "schedules, zb-h1": run_zb_h1,
+    "schedules, 1f1b": lambda rank: lay_out(rank, "1f1b"),
+    "schedules, interleaved": lambda rank: lay_out(rank, "interleaved", 2),
+    "schedules, zb-h1": lambda rank: lay_out(rank, "zb-h1"),
 }

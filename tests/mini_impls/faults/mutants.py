@@ -129,6 +129,9 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
     "zero/stale-shard": lambda pool: test_zero.test_equals_the_one_process_run(
         pool, zero_trained, "1 reduce", test_zero.CONFIG
     ),
+    "zero/frozen-rate": (
+        test_zero.test_a_changed_learning_rate_reaches_the_local_optimizer
+    ),
     "fsdp/sum-for-mean": test_fsdp.test_uneven_rows_frozen_weights_and_a_branch,
     "fsdp/unsharded-state": test_fsdp.test_memory_falls_while_the_step_runs,
     "fsdp/wrong-dtype": lambda pool: (
@@ -141,6 +144,7 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
     "fsdp_flat/stale-shard": (
         test_fsdp_flat.test_what_was_gathered_ahead_in_vain_is_not_stale
     ),
+    "fsdp_flat/unsharded-state": test_fsdp_flat.test_memory_falls_while_the_step_runs,
     **dict.fromkeys(
         (
             "experts/own-share",
@@ -196,11 +200,33 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
             pool, test_sequence_parallel.CONFIG, True
         )
     ),
+    **dict.fromkeys(
+        ("sequence_parallel/reduced-copies", "sequence_parallel/bias-in-every-part"),
+        lambda pool: test_sequence_parallel.test_three_steps_equal_one_process(
+            pool, test_sequence_parallel.CONFIG, True
+        ),
+    ),
     "pipeline/send-order": lambda pool: test_pipeline.test_big_messages_do_not_deadlock(
         pool, "1f1b", 1, False
     ),
     "pipeline/schedule-leak": in_every_rank(
         "test_schedules", "test_peak_in_flight_equals_the_formula"
+    ),
+    "pipeline/untied-copies": lambda pool: (
+        test_pipeline.test_tied_embeddings_stay_equal_and_equal_one_process(
+            pool, "1f1b", 1
+        )
+    ),
+    "pipeline/sum-for-mean": lambda pool: (
+        test_pipeline.test_three_steps_are_one_process_bit_for_bit(
+            pool, "1f1b", 1, False
+        )
+    ),
+    "schedules/one-more-warm-up": in_every_rank(
+        "test_schedules", "test_peak_in_flight_equals_the_formula"
+    ),
+    "schedules/same-table-back": in_every_rank(
+        "test_schedules", "test_orders_are_torchs"
     ),
     "schedules/eager-weights": in_every_rank(
         "test_schedules", "test_docstrings_draw_what_is_yielded"
@@ -284,6 +310,12 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
     "fsdp_state/local-norm": lambda pool: (
         test_fsdp_state.test_clips_by_the_norm_of_all_gradients(pool, 2.0, 0.7)
     ),
+    "fsdp_state/counted-everywhere": lambda pool: (
+        test_fsdp_state.test_clips_by_the_norm_of_all_gradients(pool, 2.0, 0.7)
+    ),
+    "fsdp_state/steps-from-zero": in_a_folder(
+        test_fsdp_state.test_fsdp_resumes_where_it_was
+    ),
     "inference/overwritten-cache": lambda pool: (
         test_inference.test_tokens_are_those_of_one_process_without_a_cache(pool, 1)
     ),
@@ -292,6 +324,12 @@ CHECKS: dict[str, Callable[[RankPool], None]] = {
     ),
     "inference/keys-for-values": lambda pool: test_inference_apart.check_tokens(
         pool, 1
+    ),
+    "collectives/left-over": lambda pool: (
+        test_collectives.test_all_reduce_is_the_sum_at_the_stated_cost(pool, 1001)
+    ),
+    "collectives/wrong-first-chunk": lambda pool: (
+        test_collectives.test_all_reduce_is_the_sum_at_the_stated_cost(pool, 1001)
     ),
     "collectives/send-order": lambda pool: (
         test_collectives.test_ring_adds_in_the_order_of_gloo_for_any_dtype(

@@ -1,5 +1,7 @@
 """Every fault shows what it is for, and is noticed by the suite."""
 
+from collections import Counter
+
 import pytest
 from mutant_pool import HANG_S, MutantPool
 from mutants import CHECKS
@@ -10,6 +12,7 @@ from mini_impls.faults.show import resolve_guards
 from mini_impls.faults.symptoms import SYMPTOMS, Outcome, Symptom, refutation, shown
 from mini_impls.faults.works import get_work
 from readerkit.app.library import open_library
+from readerkit.app.mini_names import SAYS
 from tests.quick import quick_each
 
 FAULTS = read_faults()
@@ -27,6 +30,7 @@ ERRORS = {
     "checkpoint/name-first",
     "checkpoint/wrong-start",
     "offload/weights-under-way",
+    "schedules/same-table-back",
 }
 
 
@@ -47,6 +51,12 @@ def test_every_fault_has_a_name_of_its_own_and_a_check():
     keys = [fault.key for fault in FAULTS]
     assert len(set(keys)) == len(keys)
     assert CHECKS.keys() == set(keys)
+
+
+def test_every_mini_has_three_faults_at_least():
+    of = Counter(fault.mini for fault in FAULTS)
+    assert {*of} == {*SAYS}
+    assert not {mini: count for mini, count in of.items() if count < 3}
 
 
 @ALL
