@@ -22,5 +22,8 @@ def order(first):
     return seen
 
 
+leaf = torch.ones(2, requires_grad=True)
+accumulates = (leaf * 2).grad_fn.next_functions[0][0]
 print("as_built =", json.dumps(order(False)))
 print("numbered =", json.dumps(order(True)))
+print("of_a_leaf_is_larger =", json.dumps(accumulates._sequence_nr() > 2**31 - 1))

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from unittest.mock import MagicMock
 
-RANKS = 1
 UPSTREAMS = ["transformer-engine"]
 
 folder = next(p for p in sys.path if (Path(p) / "transformer_engine").is_dir())
@@ -25,8 +24,7 @@ tex.CommOverlapP2P = lambda *a, **k: ["ring", a[1], k["num_comm_sm"]]
 tex.CommOverlap = lambda *a, **k: ["pieces", a[1], k["num_comm_sm"]]
 
 
-def buffers(*args):
-    """Return what initialize_ub makes of these, by the name of the product."""
+def buffers(*args):  # what initialize_ub makes, by the name of the product
     unset = "_ub_communicators", "_MIN_STREAM_PRIORITY", "_MAX_STREAM_PRIORITY"
     there.update(dict.fromkeys(unset))
     make([64, 8], 4, False, [getattr(modes, m) for m in args[0]], "bf16", *args[1:])
@@ -34,6 +32,8 @@ def buffers(*args):
 
 
 print("made =", json.dumps(buffers(["FP8"])))
+fp8 = buffers(["FP8"], {"proj_fprop": {"fp8_buf": True}})["proj_fprop"]
+print("scatter_asked_for =", json.dumps(fp8))
 try:
     buffers(["FP8", "NONE"], {"qkv_dgrad": {"method": "ring_exchange"}})
 except (ValueError, AssertionError) as error:
